@@ -21,15 +21,17 @@ TYPESCRIPT = ROOT / "labextension" / "src"
 ALLOWED = {
     "errors": set[str](),
     "gates": {"errors"},
-    "trace": {"errors"},
-    "builder": {"trace", "errors"},
-    "format": {"builder", "trace", "errors"},
-    "record": {"builder", "trace", "errors"},
+    "columns": set[str](),
+    "trace": {"columns", "errors"},
+    "builder": {"trace", "columns", "errors"},
+    "format": {"builder", "trace", "columns", "errors"},
+    "record": {"builder", "trace", "columns", "errors"},
     "simulate": {"errors"},
-    "report": {"builder", "trace", "errors"},
-    "diagnose": {"report", "builder", "trace", "errors"},
-    "session": {"diagnose", "report", "record", "simulate", "format", "builder", "trace", "errors"},
-    "display": {"diagnose", "report", "format", "builder", "trace", "errors"},
+    "report": {"builder", "trace", "columns", "errors"},
+    "diagnose": {"report", "builder", "trace", "columns", "errors"},
+    "export": {"report", "format", "trace", "columns", "errors"},
+    "session": {"diagnose", "report", "record", "simulate", "format", "builder", "trace", "columns", "errors"},
+    "display": {"diagnose", "report", "format", "builder", "trace", "columns", "errors"},
 }
 _BELOW_THE_DOORS = set(ALLOWED) | {"__init__"}
 ALLOWED |= {
@@ -40,14 +42,17 @@ ALLOWED |= {
     "__init__": {"gates", "magic"},
 }
 
+# Methods that the API puts on a lower object and that only forward (trace.save): imported in the method, never at the top.
+FORWARDED = {"trace": {"format", "export"}, "report": {"display", "export"}}
+
 # A package that costs or binds -> the modules that may import it at run time (a type-checker's import is free).
 CONFINED = {
     "torch": {"record", "simulate", "diagnose"},
     "IPython": {"magic"},
     "ipywidgets": {"live"},
     "comm": {"live"},
-    "plotly": {"report"},
-    "pandas": {"trace"},
+    "plotly": {"report", "export"},
+    "pandas": {"trace", "export"},
 }
 # DESIGN 4: one place of diagnose/ looks at live objects.
 MOST_TORCH_FILES = {"diagnose": 1}
@@ -65,13 +70,14 @@ def python_violations(root: Path) -> list[str]:
     torch_files: dict[str, set[Path]] = {}
     for path in sorted(root.rglob("*.py")):
         here = path.relative_to(root).parts[0].removesuffix(".py")
-        for module, typing_only in _imports(path, root):
+        for module, inside in _imports(path, root):
             top, _, rest = module.partition(".")
             if top == "devtrace":
                 target = rest.split(".")[0] or "__init__"
-                if target != here and target not in ALLOWED.get(here, ()):
+                forwarded = FORWARDED.get(here, set()) if inside == "function" else set()
+                if target != here and target not in ALLOWED.get(here, set()) | forwarded:
                     found.append(f"{path.relative_to(root)}: {here} may not import {target}")
-            elif top in CONFINED and not typing_only:
+            elif top in CONFINED and inside != "typing":
                 if here not in CONFINED[top]:
                     found.append(f"{path.relative_to(root)}: {top} is for {sorted(CONFINED[top])} only")
                 if top == "torch":
@@ -84,20 +90,19 @@ def python_violations(root: Path) -> list[str]:
     return found
 
 
-def _imports(path: Path, root: Path) -> Iterator[tuple[str, bool]]:
-    """Each imported module of a file, fully named, and whether only a type-checker imports it."""
+def _imports(path: Path, root: Path) -> Iterator[tuple[str, str]]:
+    """Each imported module of a file, fully named, and what it stands in: a "typing" block, a "function" or the "file"."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    typing_only = {
-        id(inner)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
-        for statement in node.body
-        for inner in ast.walk(statement)
-    }
+    inside = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            inside |= {id(inner): "function" for inner in ast.walk(node)}
+        elif isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            inside |= {id(inner): "typing" for statement in node.body for inner in ast.walk(statement)}
     package = ["devtrace", *path.relative_to(root).parts[:-1]]
     for node in ast.walk(tree):
         for name in _names(node, package):
-            yield name, id(node) in typing_only
+            yield name, inside.get(id(node), "file")
 
 
 def _names(node: ast.AST, package: list[str]) -> list[str]:
@@ -165,6 +170,7 @@ def test_record_and_simulate_know_nothing_of_what_reads_the_trace() -> None:
         ("trace.py", "from devtrace.builder import TraceBuilder", "trace may not import builder"),
         ("record/modules.py", "def f():\n    from devtrace import diagnose", "record may not import diagnose"),
         ("record/modules.py", "from ..simulate import devices", "record may not import simulate"),
+        ("trace.py", "from devtrace import format", "trace may not import format"),
         ("session.py", "from IPython import get_ipython", "IPython is for"),
         ("session.py", "from devtrace.magic import load", "session may not import magic"),
         ("unheard.py", "from devtrace import trace", "unheard may not import trace"),
