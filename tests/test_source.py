@@ -1,0 +1,232 @@
+"""Source is found and names are followed without a line of the user's code being run."""
+
+from __future__ import annotations
+
+import ast
+import collections
+import linecache
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple
+
+import pytest
+from torch import nn
+
+from devtrace.source import MISSING, Scope, Source, Span, evaluate, instance_dict, parse, read, span_at, values
+
+
+def value(text: str, **names: Any) -> Any:
+    return evaluate(ast.parse(text, mode="eval").body, Scope(names, {}))
+
+
+def paths(text: str, **names: Any) -> list[str]:
+    source = parse(text)
+    assert source is not None
+    return [found.text for found in values(source.tree, source, Scope(names, {}))]
+
+
+class Hostile:
+    """Every way in is a trap."""
+
+    plain = "class value"
+
+    def __init__(self) -> None:
+        self.stored = 7
+
+    @property
+    def computed(self) -> int:
+        raise AssertionError("a property ran")
+
+    @property
+    def behind(self) -> int:
+        """The stored one."""
+        return self.stored
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"__getattr__({name}) ran")
+
+    def __getitem__(self, name: object) -> Any:
+        raise AssertionError("__getitem__ ran")
+
+    def __repr__(self) -> str:
+        raise AssertionError("__repr__ ran")
+
+    def __bool__(self) -> bool:
+        raise AssertionError("__bool__ ran")
+
+    def __eq__(self, other: object) -> bool:
+        raise AssertionError("__eq__ ran")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Disguised(Hostile):
+    @property
+    def __class__(self) -> type:  # type: ignore[misc]
+        raise AssertionError("__class__ ran")
+
+
+class Point(NamedTuple):
+    x: int
+    y: int
+
+
+class Slotted:
+    __slots__ = ("empty", "full")
+
+    def __init__(self) -> None:
+        self.full = 3
+
+
+class OwnDict(dict[str, int]):
+    def __getitem__(self, key: str) -> int:
+        raise AssertionError("__getitem__ ran")
+
+
+def test_names_attributes_and_constant_subscripts_are_followed() -> None:
+    batch = {"mask": [1, 2], "n": 3}
+    assert value("batch['mask'][-1]", batch=batch) == 2
+    assert value("batch[key]", batch=batch, key="n") == 3
+    assert value("p.y", p=Point(1, 2)) == 2
+    assert value("s.full", s=Slotted()) == 3
+    assert value("h.plain", h=Hostile()) == "class value"
+    assert value("sys.version", sys=sys) == sys.version
+    assert value("d['a']", d=collections.OrderedDict(a=1)) == 1
+    assert value("d['a']", d=collections.defaultdict(list, a=1)) == 1
+    assert value("(y := x)", y=4) == 4
+
+
+def test_what_look_ups_cannot_tell_is_missing() -> None:
+    assert value("nothing") is MISSING
+    assert value("s.empty", s=Slotted()) is MISSING
+    assert value("d['a']", d=OwnDict(a=1)) is MISSING
+    assert value("x[0]", x=[]) is MISSING
+    assert value("x['a']", x=[1]) is MISSING
+    assert value("x[1:2]", x=[1]) is MISSING
+    assert value("f()", f=len) is MISSING
+    assert value("x.append", x=[]) is MISSING
+
+
+@pytest.mark.parametrize("kind", [Hostile, Disguised])
+def test_no_code_of_the_users_runs(kind: type) -> None:
+    h = kind()
+    assert value("h.stored", h=h) == 7
+    assert value("h.behind", h=h) == 7
+    assert value("h.computed", h=h) is MISSING
+    assert value("h.unheard", h=h) is MISSING
+    assert value("h[0]", h=h) is MISSING
+    assert value("[1][h]", h=h) is MISSING
+    assert paths("h.computed + h.stored * h[0]", h=h) == ["h", "h.stored", "h"]
+
+
+def test_a_shadowed_dict_is_not_asked() -> None:
+    class Shadow:
+        @property
+        def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+            raise AssertionError("__dict__ ran")
+
+    assert instance_dict(Shadow()) == {}
+
+
+def test_modules_are_read_through_their_tables() -> None:
+    first, last = nn.Linear(2, 3), nn.Linear(3, 1)
+    model = nn.Sequential(first, nn.Sequential(last))
+    assert value("m[0].weight", m=model) is first.weight
+    assert value("m[-1][0].bias", m=model) is last.bias
+    assert value("m.heads['a']", m=model) is MISSING
+    assert value("d['a']", d=nn.ModuleDict({"a": model})) is model
+    assert value("p[0]", p=nn.ParameterList([first.weight])) is not MISSING
+
+
+def test_the_paths_of_a_line_are_the_longest_that_have_a_value() -> None:
+    class Owner:
+        table = (1,)
+
+    got = paths(
+        "y = self.table[: n].to(d) + f(g=batch['k'], *[c.x for c in cs])", self=Owner(), n=3, d=1, batch={"k": 1}
+    )
+    assert got == ["self.table", "n", "d", "batch['k']"]
+
+
+def test_a_comprehension_is_looked_into_and_a_lambda_is_not() -> None:
+    assert paths("[a * b for a in xs]", b=1, xs=[1]) == ["b", "xs"]
+    assert paths("lambda: a", a=1) == []
+
+
+CODE = """\
+def outer(x):
+    y = (x
+         .double()
+         .sum())
+    y += x * 2
+    return y
+"""
+
+
+def test_an_instruction_leads_to_its_node() -> None:
+    source = parse(CODE, "a.py")
+    assert source is not None
+    code = compile(CODE, "a.py", "exec").co_consts[0]
+    wanted = {span_at(code, 2 * index) for index in range(len(list(code.co_positions())))}
+    nodes = {source.segment(node) for span in wanted if (node := source.node_at(span))}
+    assert {"x * 2", "y += x * 2", "return y"} <= nodes
+    assert any(text.startswith(("(x\n", "x\n")) for text in nodes)
+
+
+def test_nodes_know_what_is_around_them() -> None:
+    source = parse("class A:\n    def f(self):\n        return [g(i) for i in self.x]\n")
+    assert source is not None
+    node = source.node_at(Span(3, 16, 3, 20))
+    assert isinstance(node, ast.Call)
+    function = source.function(node)
+    assert isinstance(function, ast.FunctionDef)
+    assert function.name == "f"
+    klass = source.klass(node)
+    assert klass is not None
+    assert klass.name == "A"
+    assert isinstance(source.statement(node), ast.Return)
+
+
+def test_without_columns_the_line_tells() -> None:
+    source = parse(CODE)
+    assert source is not None
+    node = source.node_at(Span(3, -1, -1, -1))
+    assert node is not None
+    assert source.segment(node).startswith("y = (x")
+
+
+def test_an_indented_part_of_a_file_keeps_its_places() -> None:
+    text = "    def f(self):\n        é = 1; return self.x + 1\n"
+    part = parse(text, "a.py", 40)
+    assert part is not None
+    node = part.node_at(Span(41, 23, 41, 33))
+    assert node is not None
+    assert part.segment(node) == "self.x + 1"
+    assert part.span(node) == Span(41, 23, 41, 33)
+    assert part.line(41) == "        é = 1; return self.x + 1"
+    assert part.line(7) == ""
+
+
+def test_files_and_cells_are_read_by_the_name_of_their_code(tmp_path: Path) -> None:
+    linecache.cache["<cell 5>"] = (3, None, ["x=1"], "<cell 5>")
+    (tmp_path / "m.py").write_text("y = 2\n")
+    cell, file = read("<cell 5>"), read(str(tmp_path / "m.py"))
+    assert isinstance(cell, Source)
+    assert isinstance(file, Source)
+    assert (cell.text, file.text) == ("x=1", "y = 2\n")
+    assert read("<nowhere>") is None
+    assert parse("not python at all") is None
+
+
+def test_a_frame_gives_closure_variables_too() -> None:
+    hidden = 5
+
+    def inner() -> FrameType:
+        assert hidden
+        return sys._getframe()
+
+    scope = Scope.of(inner())
+    assert scope.lookup("hidden") == 5
+    assert scope.lookup("pytest") is pytest
+    assert scope.lookup("unheard") is MISSING
