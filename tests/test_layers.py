@@ -43,7 +43,7 @@ ALLOWED |= {
     "__init__": {"gates", "magic"},
 }
 
-# Methods that the API puts on a lower object and that only forward (trace.save): imported in the method, never at the top.
+# Methods that the API puts on a lower object and that only forward (trace.save), imported in the method.
 FORWARDED = {"trace": {"format", "export"}, "report": {"display", "export"}}
 
 # A package that costs or binds -> the modules that may import it at run time (a type-checker's import is free).
@@ -92,9 +92,9 @@ def python_violations(root: Path) -> list[str]:
 
 
 def _imports(path: Path, root: Path) -> Iterator[tuple[str, str]]:
-    """Each imported module of a file, fully named, and what it stands in: a "typing" block, a "function" or the "file"."""
+    """Each imported module of a file, fully named, and where: in a "typing" block, a "function", the "file"."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    inside = {}
+    inside: dict[int, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             inside |= {id(inner): "function" for inner in ast.walk(node)}

@@ -1,0 +1,141 @@
+# devtrace. `make lab` to use it, `make test` to check it; `make help` lists the rest.
+#
+# PYTHON=python3.12 make lab      another Python (3.11 or newer)
+# VENV=~/envs/devtrace make lab   another place for the environment
+# make lab ARGS="--no-browser --port 8899"
+
+SHELL := /bin/bash -o pipefail
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.SUFFIXES:
+MAKEFLAGS += --no-builtin-rules
+
+VENV ?= .venv
+ARGS ?=
+BIN := $(abspath $(VENV))/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+PYTEST := $(BIN)/python -m pytest -q
+JLPM := YARN_ENABLE_TELEMETRY=0 $(BIN)/jlpm
+export PATH := $(BIN):$(PATH)
+# The sources of this folder, also where the environment belongs to another checkout.
+export PYTHONPATH := $(CURDIR)/src
+
+# The newest that the pinned versions were run with comes first.
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+
+# What marks a step as done. Each names what it was made from, so that a second run does nothing.
+TOOLS := $(VENV)/.made-tools
+NODE := $(VENV)/.made-node
+MODULES := node_modules/.made
+BUILT := build/.made-extension
+READY := $(VENV)/.made-ready
+TS_SOURCES := $(shell find labextension -type f -not -path 'labextension/lib/*' -not -path 'labextension/test/*')
+FIRST_NOTEBOOK = $(firstword $(sort $(wildcard notebooks/0*.ipynb)))
+
+.PHONY: help lab test check lint types layers unit ts wheel notebooks e2e chromium build dev format golden bench gallery \
+	test-oldest clean distclean
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+lab: $(READY) ## open JupyterLab on the first notebook (ARGS are its own: --no-browser --port 8899)
+	@$(BIN)/python tools/lab.py $(FIRST_NOTEBOOK) $(ARGS)
+
+test: check unit ts wheel notebooks e2e ## all that gates a change
+	@echo "make test: all passed"
+
+check: lint types layers ## the gates that take seconds: lint, types, layers
+
+lint: $(READY) ## ruff, ESLint, prettier
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(JLPM) lint
+
+types: $(READY) ## mypy --strict and the TypeScript compiler
+	$(BIN)/mypy
+	$(JLPM) types
+
+layers: $(READY) ## who may import whom, in both languages
+	$(PYTEST) tests/test_layers.py
+
+unit: $(READY) ## Python tests without notebooks and browser
+	$(PYTEST) -m "not e2e and not notebook and not wheel" --ignore=tests/test_layers.py
+
+ts: $(READY) ## TypeScript tests
+	$(JLPM) test
+
+wheel: $(READY) ## the wheel works where there is neither Node nor a build
+	$(PYTEST) -m wheel
+
+notebooks: $(READY) ## run every notebook from top to bottom
+	$(PYTEST) -m notebook
+
+e2e: $(READY) chromium ## drive a real JupyterLab in a real Chromium
+	timeout -k 30 1200 $(PYTEST) -m e2e
+
+chromium: $(READY)
+	@$(BIN)/python tests/e2e/chromium.py
+
+build: $(BUILT) ## build the JupyterLab extension and the stand-alone script
+
+dev: $(READY) ## JupyterLab, with the extension rebuilt on every change (reload the page to see it)
+	$(JLPM) build
+	@trap 'kill $$(jobs -p)' EXIT; $(JLPM) watch:lib & $(JLPM) watch:labextension & \
+	$(BIN)/python tools/lab.py $(FIRST_NOTEBOOK) $(ARGS)
+
+format: $(READY) ## mend what lint can mend
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(JLPM) lint:fix
+
+golden: $(READY) ## rewrite the golden files from what the code does now; read the diff
+	DEVTRACE_GOLDEN=write $(PYTEST) -m "not e2e and not notebook and not wheel and not slow" tests
+
+bench: $(READY) ## print the tables of README's Performance section
+	$(BIN)/python -m tests.bench
+
+gallery: $(READY) ## a page with every golden trace, in both themes
+	$(BIN)/python -m tests.gallery
+
+test-oldest: $(BUILT) ## the tests on the oldest torch and JupyterLab that devtrace supports
+	tools/test-oldest
+
+clean: ## remove what was built; keep the environment
+	rm -rf build dist labextension/lib src/devtrace/labextension src/devtrace/static tests/e2e/pictures
+	find . -name __pycache__ -not -path './node_modules/*' -not -path './.venv*' -prune -exec rm -rf {} +
+
+distclean: clean ## remove the environment too
+	rm -rf $(VENV) .venv-* node_modules .yarn .mypy_cache .ruff_cache .pytest_cache
+
+# --- steps -----------------------------------------------------------------------------------------------------------
+
+$(BIN)/python:
+	@if [ -z "$(PYTHON)" ] || ! $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+		echo "python-too-old: got $$($(or $(PYTHON),python3) --version 2>&1); devtrace needs Python 3.11 or newer;" \
+			"install one, or name it: make PYTHON=/path/to/python3.11" >&2; exit 1; fi
+	$(PYTHON) -m venv $(VENV)
+
+$(TOOLS): requirements/dev.txt requirements/constraints.txt | $(BIN)/python
+	$(PIP) install -c requirements/constraints.txt -r requirements/dev.txt
+	@touch $@
+
+# A Node of 20 or newer on PATH is used; else the environment gets its own, from PyPI.
+$(NODE): tools/node requirements/constraints.txt $(TOOLS)
+	@tools/node $(BIN)
+	@touch $@
+
+$(MODULES): package.json yarn.lock .yarnrc.yml $(NODE)
+	$(JLPM) install --immutable | grep -vE 'YN0013|YN0066|YN0004' || { $(JLPM) install --immutable; exit 1; }
+	@touch $@
+
+# Built afresh, never taken from what lies there: pip alone would ship it (skip-if-exists in pyproject.toml).
+$(BUILT): package.json pyproject.toml $(TS_SOURCES) $(MODULES)
+	$(JLPM) build:prod
+	@mkdir -p $(@D) && touch $@
+
+# Editable, and the extension by a link: what is built later is what runs, without another install.
+$(READY): pyproject.toml $(TOOLS) | $(BUILT)
+	HATCH_JUPYTER_BUILDER_SKIP_NPM=1 $(PIP) install -c requirements/constraints.txt --no-build-isolation -e .
+	$(BIN)/jupyter-builder develop . --overwrite
+	@touch $@

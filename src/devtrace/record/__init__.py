@@ -1,0 +1,1 @@
+"""Everything between a running PyTorch program and the trace."""

@@ -1,0 +1,62 @@
+"""One Chromium for all end-to-end tests, started again where a test had to end it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psutil
+from playwright.sync_api import Browser, BrowserContext, Playwright
+
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+]
+STEP_LIMIT = 60_000  # ms a wait may take: a kernel's first import of torch on a busy machine takes 10 s
+TEST_LIMIT = 240  # s a test may take; a page whose script never ends holds playwright for ever otherwise
+
+
+class Chromium:
+    """Gives each test a context of its own, in a browser that outlives a hung page."""
+
+    def __init__(self, playwright: Playwright, executable: str) -> None:
+        self._playwright = playwright
+        self._executable = executable
+        self._browser: Browser | None = None
+
+    @contextmanager
+    def context(self, **options: object) -> Iterator[BrowserContext]:
+        """A fresh context; options are those of playwright's new_context (viewport, color_scheme, offline ...)."""
+        context = self._running().new_context(**{"viewport": {"width": 1280, "height": 900}, **options})  # type: ignore[arg-type]
+        context.set_default_timeout(STEP_LIMIT)
+        watch = threading.Timer(TEST_LIMIT, end_browsers)
+        watch.start()
+        try:
+            yield context
+        finally:
+            watch.cancel()
+            if self._running().is_connected():
+                context.close()
+
+    def close(self) -> None:
+        if self._browser is not None:
+            self._browser.close()
+
+    def _running(self) -> Browser:
+        if self._browser is None or not self._browser.is_connected():
+            self._browser = self._playwright.chromium.launch(executable_path=self._executable, args=FLAGS)
+        return self._browser
+
+
+def end_browsers() -> None:
+    """End the browsers below this process: whatever waits for a page of theirs gets an error."""
+    for process in psutil.Process().children(recursive=True):
+        if "--no-first-run" in process.cmdline() and "--type=" not in " ".join(process.cmdline()):
+            process.kill()

@@ -1,0 +1,72 @@
+"""Fixtures of the end-to-end tests: a server and a Chromium a session, a fresh context a test, no kernel left over."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, sync_playwright
+
+from built import stale
+from e2e import chromium as finder
+from e2e.browser import Chromium
+from e2e.server import Server, serve
+
+PICTURES = Path(__file__).parent / "pictures"
+# Notebook 7.6 throws these by itself, without our extension too: it has neither that schema nor a file browser.
+NOT_OURS = ("reading 'schema'", "Command 'filebrowser:open-path' not registered")
+FAILED = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    report = yield
+    item.stash[FAILED] = item.stash.get(FAILED, False) or report.failed  # type: ignore[attr-defined]
+    return report
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Chromium]:
+    executable = finder.find()
+    if executable is None:
+        assert os.environ.get("CI") != "true", finder.HOW_TO_GET_IT
+        pytest.skip(finder.HOW_TO_GET_IT)
+    with sync_playwright() as playwright:
+        browser = Chromium(playwright, executable)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def running_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    assert not (reason := stale()), reason
+    with serve(tmp_path_factory.mktemp("jupyter")) as server:
+        yield server
+
+
+@pytest.fixture
+def server(running_server: Server) -> Iterator[Server]:
+    """The Jupyter server; the kernels that a test leaves are shut down after it."""
+    yield running_server
+    running_server.shut_kernels_down()
+
+
+@pytest.fixture
+def context(chromium: Chromium) -> Iterator[BrowserContext]:
+    with chromium.context() as context:
+        yield context
+
+
+@pytest.fixture
+def page(context: BrowserContext, request: pytest.FixtureRequest) -> Iterator[Page]:
+    """A page that throws nothing; what it showed is in pictures/ where the test failed."""
+    page = context.new_page()
+    thrown: list[str] = []
+    page.on("pageerror", lambda error: thrown.append(f"{error.message}\n{error.stack}"))
+    yield page
+    if request.node.stash.get(FAILED, False) and not page.is_closed():
+        PICTURES.mkdir(exist_ok=True)
+        page.screenshot(path=PICTURES / f"{request.node.name}.png")
+    assert [error for error in thrown if not any(known in error for known in NOT_OURS)] == []

@@ -1,0 +1,89 @@
+"""What a person does with a notebook in JupyterLab or Notebook 7, for tests to read like that.
+
+    notebook = Notebook.open(page, server, server.write("a.ipynb", "%load_ext devtrace", "%%devtrace\\n..."))
+    notebook.run_all()
+    notebook.wait_ready("report")
+
+No sleeps: everything waits for what the user would see, or for a `data-ready` of ours.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from playwright.sync_api import Locator, Page
+
+from e2e.server import TOKEN, Server
+
+App = Literal["lab", "notebook"]
+
+
+class Notebook:
+    """A notebook that is open in a page."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+
+    @classmethod
+    def open(cls, page: Page, server: Server, path: str, app: App = "lab", kernel: bool = True) -> Notebook:
+        """Open `path`; with `kernel`, wait until its kernel answers."""
+        # A workspace is the layout that JupyterLab keeps; reset it, or the last test's tabs come back.
+        view = f"lab/workspaces/e2e/tree/{path}?reset&" if app == "lab" else f"notebooks/{path}?"
+        page.goto(f"{server.url}{view}token={TOKEN}")
+        page.wait_for_function("window.jupyterapp !== undefined")
+        notebook = cls(page)
+        notebook.panel.locator(".jp-Cell").first.wait_for()
+        if kernel:
+            notebook.wait_idle()
+        return notebook
+
+    @property
+    def panel(self) -> Locator:
+        return self.page.locator(".jp-NotebookPanel:visible")
+
+    def cell(self, index: int) -> Locator:
+        """A cell, counted from 0, scrolled to, so that a long notebook shows it."""
+        cell = self.panel.locator(f'.jp-Cell[data-windowed-list-index="{index}"]')
+        cell.scroll_into_view_if_needed()
+        return cell
+
+    def wait_idle(self) -> None:
+        """Wait until the kernel has nothing to do."""
+        self.page.wait_for_function(
+            "() => { const panel = jupyterapp.shell.currentWidget;"
+            " const kernel = panel?.sessionContext?.session?.kernel;"
+            " return kernel?.status === 'idle' && kernel.connectionStatus === 'connected'; }"
+        )
+
+    def run_all(self) -> None:
+        """Run all cells and wait for the last one, or the one that fails."""
+        self.command("notebook:run-all-cells")
+        self.wait_idle()
+
+    def run(self, index: int) -> None:
+        """Run one cell and wait for its end."""
+        self.cell(index).locator(".jp-InputArea-editor").click()
+        self.command("notebook:run-cell")
+        self.wait_idle()
+
+    def save(self) -> None:
+        self.command("docmanager:save")
+
+    def command(self, command: str, **arguments: object) -> None:
+        """Execute a command of JupyterLab, as its palette does, and wait for its end."""
+        self.page.evaluate(
+            "([command, args]) => { window.e2eDone = false;"
+            " void jupyterapp.commands.execute(command, args).finally(() => { window.e2eDone = true; }); }",
+            [command, arguments],
+        )
+        self.page.wait_for_function("window.e2eDone")
+
+    def view(self, name: str, index: int = 0) -> Locator:
+        """The view `data-devtrace=name` (report, timeline, sidebar ...), the index-th of them on the page."""
+        return self.page.locator(f'[data-devtrace="{name}"]').nth(index)
+
+    def wait_ready(self, name: str = "report", index: int = 0) -> Locator:
+        """Wait until a view has painted, and return it."""
+        ready = self.page.locator(f'[data-devtrace="{name}"][data-ready="true"]').nth(index)
+        ready.wait_for()
+        return ready

@@ -1,0 +1,139 @@
+"""A real Jupyter server for the end-to-end tests: JupyterLab and Notebook 7 on one port, in a folder of its own.
+
+It sees this checkout's build of the extension and its sources, whatever is installed; nothing of the user's settings.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+from built import EXTENSION, ROOT
+
+START_LIMIT = 120  # seconds; 2 to 5 on a quiet machine
+TOKEN = "e2e"
+
+
+@dataclass
+class Server:
+    """A running server, the folder it serves and where its log goes."""
+
+    url: str
+    folder: Path
+    log: Path
+
+    def write(self, name: str, *cells: str | dict[str, Any], trusted_outputs: bool = False) -> str:
+        """Write a notebook of these sources (or ready cells) into the served folder; the result is its path there."""
+        notebook = nbformat.v4.new_notebook(metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}})
+        notebook.cells = [nbformat.v4.new_code_cell(cell) if isinstance(cell, str) else cell for cell in cells]
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        nbformat.write(notebook, path)
+        return name
+
+    def read(self, name: str) -> Any:
+        """The notebook as it is saved."""
+        return nbformat.read(self.folder / name, as_version=4)
+
+    def api(self, method: str, path: str) -> Any:
+        request = urllib.request.Request(f"{self.url}api/{path}", method=method)
+        request.add_header("Authorization", f"token {TOKEN}")
+        with urllib.request.urlopen(request, timeout=30) as response:
+            return json.loads(response.read() or "null")
+
+    def shut_kernels_down(self) -> None:
+        for session in self.api("GET", "sessions"):
+            self.api("DELETE", f"sessions/{session['id']}")
+        for kernel in self.api("GET", "kernels"):
+            self.api("DELETE", f"kernels/{kernel['id']}")
+
+
+@contextmanager
+def serve(base: Path, *arguments: str) -> Iterator[Server]:
+    """Run a server below `base` for the time of the block."""
+    folder = base / "served"
+    folder.mkdir(parents=True)
+    environment = _environment(base)
+    log = base / "server.log"
+    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root"]
+    command += [f"--{app}.expose_app_in_browser=True" for app in ("LabApp", "JupyterNotebookApp")]
+    command += [
+        f"--ServerApp.root_dir={folder}",
+        f"--IdentityProvider.token={TOKEN}",
+        f"--ServerApp.port={_free_port()}",
+    ]
+    command += ["--ServerApp.ip=127.0.0.1", "--ServerApp.open_browser=False", *arguments]
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command, env=environment, cwd=folder, stdout=output, stderr=output, start_new_session=True
+        )
+    try:
+        yield Server(_wait_for(process, Path(environment["JUPYTER_RUNTIME_DIR"]), log), folder, log)
+    finally:
+        _stop(process)
+
+
+def _environment(base: Path) -> dict[str, str]:
+    home = base / "home"
+    settings = home / "settings"
+    extensions = home / "share" / "labextensions"
+    extensions.mkdir(parents=True)
+    (extensions / "devtrace").symlink_to(EXTENSION)
+    news = settings / "@jupyterlab" / "apputils-extension" / "notification.jupyterlab-settings"
+    news.parent.mkdir(parents=True)
+    news.write_text(json.dumps({"fetchNews": "false", "checkForUpdates": False}))
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("JUPYTER", "IPYTHON", "DEVTRACE"))}
+    return kept | {
+        "HOME": str(home),
+        "IPYTHONDIR": str(home / "ipython"),
+        "JUPYTER_CONFIG_DIR": str(home / "config"),
+        "JUPYTER_DATA_DIR": str(home / "data"),
+        "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
+        "JUPYTER_PATH": str(home / "share"),
+        "JUPYTERLAB_SETTINGS_DIR": str(settings),
+        "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces"),
+        "PYTHONPATH": str(ROOT / "src"),
+    }
+
+
+def _free_port() -> int:
+    """A port that is free now; Jupyter takes the next one where somebody was quicker."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _wait_for(process: subprocess.Popen[bytes], runtime: Path, log: Path) -> str:
+    """The url that the server writes into its runtime file once it listens."""
+    end = time.monotonic() + START_LIMIT
+    file = runtime / f"jpserver-{process.pid}.json"
+    while time.monotonic() < end and process.poll() is None:
+        if file.exists() and (text := file.read_text()):
+            url = str(json.loads(text)["url"])
+            urllib.request.urlopen(f"{url}api", timeout=START_LIMIT).close()
+            return url
+        time.sleep(0.05)
+    raise AssertionError(f"no Jupyter server after {START_LIMIT} s or it ended:\n{log.read_text()[-3000:]}")
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """End the server and, should it not do so itself, the kernels it started (they are of its process group)."""
+    process.terminate()
+    try:
+        process.wait(timeout=20)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
