@@ -1,6 +1,8 @@
-"""TraceBuilder: the mutable half of the trace. Interns text, devices, sites and shapes, appends rows, and builds the Trace.
+"""TraceBuilder: the mutable half of the trace. Interns text, devices, sites and shapes, appends rows, and builds the
+Trace.
 
-It knows no torch type: whoever records hands it names and integers. Rows that come by the thousand (ops, tensors) arrive as whole columns.
+It knows no torch type: whoever records hands it names and integers. Rows that come by the thousand (ops, tensors)
+arrive as whole columns.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ class _ListColumn:
 
 
 def _ints(values: Sequence[int] | Ints, *, wide: bool) -> Ints:
-    built = np.asarray(values, dtype=np.int64 if wide else np.int32)
+    built: Ints = np.asarray(values, np.int64) if wide else np.asarray(values, np.int32)
     built.flags.writeable = False
     return built
 
