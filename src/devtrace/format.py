@@ -192,8 +192,8 @@ def _changes(coded: Ints) -> int:
 
 
 def _periods(values: Ints) -> set[int]:
-    """How far back the last steps occurred before. Steps, not values, so that counters repeat too; a short stretch finds
-    what repeats inside a training step (a layer), a long one finds the training step."""
+    """How far back the last steps occurred before. Steps, not values, so that counters repeat too; a short stretch
+    finds what repeats inside a training step (a layer), a long one finds the training step."""
     steps = np.diff(values)
     windows = {min(64, len(steps) // 4), min(8192, len(steps) // 4)}
     return {found for window in windows if window >= 8 and (found := _period(steps, window)) > 1}

@@ -1,0 +1,105 @@
+"""Traces made by hand for tests, small enough to read: the story of DESIGN 1, and what a format must also carry."""
+
+from __future__ import annotations
+
+from devtrace.builder import TraceBuilder
+from devtrace.trace import Trace
+
+CELL = """%%devtrace
+x = torch.randn(4, 768, device=device)
+class Head: pass
+model(x)
+def forward(self, x):
+    return self.out_head(x)
+"""
+
+
+def new_builder(title: str = "") -> TraceBuilder:
+    return TraceBuilder(title=title, recorded="2026-11-21T12:00:00+00:00", producer="devtrace test")
+
+
+def empty_trace() -> Trace:
+    return new_builder().build()
+
+
+def head_trace() -> Trace:
+    """In[7] of DESIGN 1: a head replaced after model.to(device), used with an activation on cuda:0."""
+    b = new_builder("In[7]")
+    cpu, cuda = b.device("cpu"), b.device("cuda:0", simulated=True)
+    made = _site(b, 5, 1, "model.out_head = nn.Linear(768, 2)", "<module>")
+    moved = _site(b, 4, 1, "model.to(device)", "<module>")
+    called = _site(b, 7, 4, "model(x)", "<module>")
+    drawn = _site(b, 7, 2, "torch.randn(4, 768, device=device)", "<module>")
+    failed = _site(b, 7, 6, "self.out_head(x)", "forward")
+    b.append("sources", file="<cell 7>", text=CELL, line=1, cell=7, cell_id="c7")
+    model = b.append("modules", path="model", type="GPTModel", op=-1, ran=1)
+    b.append("modules", path="model.trf", type="Linear", parent=model, op=-1, ran=1)
+    head = b.append("modules", path="model.out_head", type="Linear", parent=model, site=made, op=-1, ran=1)
+    thread = b.append("threads", name="MainThread", rank=0)
+    outer = b.append("calls", module=model, begin=1, end=4, thread=thread, training=1)
+    inner = b.append("calls", module=1, parent=outer, begin=1, end=3, thread=thread, training=1)
+    last = b.append("calls", module=head, parent=outer, begin=3, end=4, thread=thread, training=1)
+    x = _tensor(b, cuda, (4, 768), producer=0, name="x")
+    weight = _tensor(b, cuda, (768, 768), role="parameter", name="model.trf.weight")
+    turned = _tensor(b, cuda, (768, 768), producer=1, source=weight)
+    hidden = _tensor(b, cuda, (4, 768), producer=2)
+    bias = _tensor(b, cpu, (2,), role="parameter", name="model.out_head.bias", site=made)
+    rows = _tensor(b, cpu, (768, 2), role="parameter", name="model.out_head.weight", site=made)
+    common = {"thread": thread, "grad": 1}
+    b.append("ops", name="aten.randn", start=0, duration=9000, device=cuda, kind="create", phase="other", site=drawn,
+             outputs=(x,), **common)  # fmt: skip
+    b.append("ops", name="aten.t", start=12000, duration=900, device=cuda, kind="view", phase="forward", call=inner,
+             site=called, inputs=(weight,), outputs=(turned,), **common)  # fmt: skip
+    b.append("ops", name="aten.mm", start=14000, duration=30000, device=cuda, kind="compute", phase="forward",
+             call=inner, site=called, inputs=(x, turned), outputs=(hidden,), **common)  # fmt: skip
+    op = b.append("ops", name="aten.addmm", start=50000, duration=-1, device=cuda, kind="compute", phase="forward",
+                  call=last, site=failed, inputs=(bias, hidden, rows), outputs=(), **common)  # fmt: skip
+    b.append("moves", module=model, site=moved, op=-1, device=cuda, tensors=19)
+    b.append("errors", op=op, type="RuntimeError", message="Expected all tensors to be on the same device, ...")
+    b.append("ledger", site=drawn, ops=(0, 1), h2d=0, d2h=0, d2d=0, syncs=0, cpu_compute=0, bytes=0)
+    b.append("ledger", site=called, ops=(0, 2), h2d=0, d2h=0, d2d=0, syncs=0, cpu_compute=0, bytes=0)
+    b.append("ledger", site=failed, ops=(0, 1), h2d=0, d2h=0, d2d=0, syncs=0, cpu_compute=0, bytes=0)
+    b.findings = (_head_finding(failed, op, made, moved),)
+    return b.build()
+
+
+def odd_trace() -> Trace:
+    """Text and numbers that break careless readers: markup, right-to-left, a lone surrogate, no dims, large times."""
+    b = new_builder("<script>alert(1)</script>")
+    cpu = b.device("cpu")
+    site = _site(b, -1, 3, "\u202e\U0001f525 'quoted' \"twice\" \\ \x00\ud800 </style>", "f\n\tg")
+    thread = b.append("threads", name="Thread-1 (\u05e9\u05dc\u05d5\u05dd)", rank=3)
+    scalar = _tensor(b, cpu, (), name="a.b[\"c\"]['d']")
+    for at in range(30):
+        b.append("ops", name=f"my.op{at % 3}", start=at * 10**12, duration=at - 1, device=cpu, kind="compute",
+                 phase="other", site=site, thread=thread, inputs=(scalar,) * (at % 4), outputs=(), grad=0)  # fmt: skip
+    b.append("copies", op=29, to=cpu, bytes=2**40, pinned=1, non_blocking=1, **{"from": cpu})
+    b.truncated = 12345
+    b.notes.append("the recorder left out 1 op: <b>bold</b>")
+    return b.build()
+
+
+def _site(b: TraceBuilder, cell: int, line: int, text: str, function: str) -> int:
+    file = f"<cell {cell}>" if cell >= 0 else "/home/me/train.py"
+    return b.append("sites", file=file, line=line, column=0, end_line=line, end_column=len(text), function=function,
+                    text=text, cell=cell, cell_id=f"c{cell}" if cell >= 0 else "", package="")  # fmt: skip
+
+
+def _tensor(b: TraceBuilder, device: int, dims: tuple[int, ...], **fields: int | str) -> int:
+    count = 1
+    for dim in dims:
+        count *= dim
+    return b.append("tensors", device=device, dtype="float32", shape=b.shape(dims), bytes=4 * count, **fields)
+
+
+def _head_finding(site: int, op: int, made: int, moved: int) -> dict[str, object]:
+    names = ["model.out_head.weight", "model.out_head.bias"]
+    return {
+        "rule": "device-mismatch", "severity": "error", "cause": "attached-after-move", "devices": ["cuda:0", "cpu"],
+        "site": site, "op": op, "count": 1, "bytes": 0,
+        "culprit": {"name": names[0], "names": names, "device": "cpu", "shape": [2, 768], "dtype": "float32",
+                    "born": made, "moved": moved, "chain": [made, site], "certainty": "seen"},
+        "message": "model.out_head.weight and .bias are on cpu. The other 19 parameters of model are on cuda:0.",
+        "help": "In[5]: add `model.out_head.to(device)` after line 1, or run model.to(device) again",
+        "edits": [{"file": "<cell 5>", "cell": 5, "line": 1, "before": "", "after": "model.out_head.to(device)"}],
+    }  # fmt: skip
