@@ -64,7 +64,7 @@ MOST_TORCH_FILES = {"diagnose": 1}
 TS_ORDER = ["model", "layout", "paint", "view", "jupyter"]
 TS_PACKAGES = {"jupyter": ("@jupyterlab/", "@lumino/", "@jupyter-widgets/", "@codemirror/")}
 TS_IMPORT = re.compile(
-    r"""(?:^|[\s;])(?:import|export)\b[^'";]*?["']([^"']+)["']|\bimport\(\s*["']([^"']+)["']""", re.M
+    r"""^\s*(?:import|export)\b(?:[^'"=;]*\bfrom)?\s*["']([^"']+)["']|\bimport\(\s*["']([^"']+)["']""", re.M
 )
 
 
