@@ -1,0 +1,27 @@
+"""Every notebook runs from top to bottom; a failure is intended where its cell is tagged `raises-exception`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+pytestmark = pytest.mark.notebook
+
+FOLDER = Path(__file__).parents[1] / "notebooks"
+NOTEBOOKS = sorted(path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*.ipynb") if ".ipynb_" not in str(path))
+
+
+def test_there_are_notebooks() -> None:
+    assert NOTEBOOKS
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_a_notebook_runs_from_top_to_bottom(name: str, tmp_path: Path) -> None:
+    notebook = nbformat.read(FOLDER / name, as_version=4)
+    environment = {**os.environ, "IPYTHONDIR": str(tmp_path / "ipython")}
+    client = NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": FOLDER}})
+    client.execute(env=environment)

@@ -1,0 +1,126 @@
+"""What must hold of the package as a whole: names, cost of the import, version, lock files, the environment's gates."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+
+import pytest
+
+import devtrace
+from devtrace import errors, gates
+
+ROOT = Path(__file__).parents[1]
+LOCKS = ("yarn.lock", "requirements/constraints.txt", "requirements/dev.txt", "requirements/oldest.txt")
+
+
+def python(code: str) -> subprocess.CompletedProcess[str]:
+    """Run code in a Python of its own."""
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+
+
+def tracked_files() -> list[Path]:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("not a git checkout: no list of tracked files")
+    return [path for name in listed.stdout.split("\0") if name and (path := ROOT / name).is_file()]
+
+
+def test_importing_devtrace_imports_nothing_that_costs() -> None:
+    result = python("import sys; before = set(sys.modules); import devtrace; print(*(set(sys.modules) - before))")
+    loaded = {name.split(".")[0] for name in result.stdout.split()}
+    assert "devtrace" in loaded
+    assert not loaded & {"torch", "IPython", "numpy", "ipywidgets", "jupyterlab", "plotly", "pandas"}
+    assert not [name for name in result.stdout.split() if name.startswith("devtrace.")]
+
+
+def test_a_public_name_is_the_function_even_after_its_package_was_imported() -> None:
+    result = python("import devtrace.record, devtrace; print(type(devtrace.__dict__.get('record')).__name__)")
+    assert result.stdout.strip() == "NoneType", result.stderr
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="'devtrace' has no attribute 'no_such_name'"):
+        _ = devtrace.no_such_name
+
+
+def test_every_public_name_is_listed_by_dir() -> None:
+    assert {"record", "simulate", "diagnose", "expect", "load", "Trace", "LiveView"} <= set(dir(devtrace))
+
+
+def test_package_json_holds_the_one_version_number() -> None:
+    version = json.loads((ROOT / "package.json").read_text())["version"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert "version" not in project["project"]
+    assert project["tool"]["hatch"]["version"]["path"] == "package.json"
+    assert f"## [{version}]" in (ROOT / "CHANGELOG.md").read_text()
+    assert devtrace.__version__ == version, "installed from another version: run `make lab` or `make test` again"
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_a_lock_file_carries_no_address(name: str) -> None:
+    text = (ROOT / name).read_text()
+    assert not re.findall(r"https?://\S+|git\+|\bresolved\b|\bfile:|index-url|find-links", text)
+
+
+def test_no_tracked_file_names_a_path_of_this_machine_or_a_download() -> None:
+    here = re.escape(str(ROOT.parent)) if len(ROOT.parent.parts) > 1 else r"/nowhere"
+    leak = re.compile(rf"(?<![\w.]){here}/|/(?:root|home/\w+)/[\w.]|https?://[^ \"']*(?:/simple/|\.tgz|\.whl|\.deb)")
+    found = []
+    for path in tracked_files():
+        text = path.read_bytes().decode("utf-8", "replace")
+        found += [f"{path.relative_to(ROOT)}: {hit}" for hit in leak.findall(text) if path != Path(__file__)]
+    assert found == []
+
+
+def test_no_tracked_file_is_built_or_large() -> None:
+    built = ("src/devtrace/labextension", "src/devtrace/static", "labextension/lib", "node_modules", "build")
+    names = [path.relative_to(ROOT).as_posix() for path in tracked_files()]
+    assert [name for name in names if name.startswith(built)] == []
+    assert [name for name in names if (ROOT / name).stat().st_size > 600 * 1024] == []
+
+
+def test_a_message_says_what_was_got_expected_and_to_do() -> None:
+    error = errors.FormatError("trace-newer", "version 3", "this devtrace reads version 1", "update devtrace")
+    assert str(error) == "trace-newer: got version 3; this devtrace reads version 1; update devtrace."
+    assert error.slug == "trace-newer"
+    assert isinstance(error, errors.DevtraceError)
+
+
+def test_a_missing_torch_gets_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(gates, "version", missing)
+    with pytest.raises(errors.SetupError, match=r"^torch-missing: got a Python without torch; .*pip install torch"):
+        gates.need_torch()
+
+
+@pytest.mark.parametrize("found", ["2.3.1", "1.13.1+cu117"])
+def test_a_torch_too_old_gets_one_sentence(monkeypatch: pytest.MonkeyPatch, found: str) -> None:
+    monkeypatch.setattr(gates, "version", lambda name: found)
+    with pytest.raises(errors.SetupError, match=rf"^torch-too-old: got torch {re.escape(found)}; .*2\.4 or newer"):
+        gates.need_torch()
+
+
+@pytest.mark.parametrize("found", ["2.4.0", "2.13.0+cpu", "3.0.0a0+git123"])
+def test_a_torch_that_is_new_enough_passes(monkeypatch: pytest.MonkeyPatch, found: str) -> None:
+    monkeypatch.setattr(gates, "version", lambda name: found)
+    gates.need_torch()
+
+
+def test_a_python_too_old_gets_one_sentence() -> None:
+    result = python("import sys; sys.version_info = (3, 10, 13); sys.version = '3.10.13 (main)'; import devtrace")
+    assert result.stderr.splitlines()[-1].startswith("ImportError: python-too-old: got Python 3.10.13; devtrace needs")
+
+
+def test_the_oldest_torch_is_the_one_that_the_package_asks_for() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    oldest = ".".join(map(str, gates.OLDEST_TORCH))
+    assert f"torch>={oldest}" in project["dependencies"]
+    assert f"torch=={oldest}." in (ROOT / "requirements" / "oldest.txt").read_text()
