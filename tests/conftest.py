@@ -1,4 +1,4 @@
-"""Every Python that a test starts (a kernel, a server, a script) sees this checkout's sources, whatever is installed."""
+"""Every Python that a test starts (kernel, server, script) sees this checkout's sources, whatever is installed."""
 
 from __future__ import annotations
 

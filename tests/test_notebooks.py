@@ -12,7 +12,9 @@ from nbclient import NotebookClient
 pytestmark = pytest.mark.notebook
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
-NOTEBOOKS = sorted(path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*.ipynb") if ".ipynb_" not in str(path))
+NOTEBOOKS = sorted(
+    path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*.ipynb") if ".ipynb_" not in str(path)
+)
 
 
 def test_there_are_notebooks() -> None:
