@@ -92,11 +92,11 @@ format: $(READY) ## mend what lint can mend
 golden: $(READY) ## rewrite the golden files from what the code does now; read the diff
 	DEVTRACE_GOLDEN=write $(PYTEST) -m "not e2e and not notebook and not wheel and not slow" tests
 
-bench: $(READY) ## print the tables of README's Performance section
-	$(BIN)/python -m tests.bench
+bench: $(READY) ## print the tables of README's Performance section (ARGS=import: only those)
+	$(BIN)/python tests/bench $(ARGS)
 
 gallery: $(READY) ## a page with every golden trace, in both themes
-	$(BIN)/python -m tests.gallery
+	$(BIN)/python tools/gallery.py
 
 test-oldest: $(BUILT) ## the tests on the oldest torch and JupyterLab that devtrace supports
 	tools/test-oldest

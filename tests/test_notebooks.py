@@ -12,9 +12,8 @@ from nbclient import NotebookClient
 pytestmark = pytest.mark.notebook
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
-NOTEBOOKS = sorted(
-    path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*.ipynb") if ".ipynb_" not in str(path)
-)
+FOUND = (path.relative_to(FOLDER) for path in FOLDER.rglob("*.ipynb"))
+NOTEBOOKS = sorted(path.as_posix() for path in FOUND if ".ipynb_checkpoints" not in path.parts)
 
 
 def test_there_are_notebooks() -> None:
