@@ -1,0 +1,61 @@
+"""The colours of devices, from the one table that both languages draw by."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple
+
+Theme = Literal["light", "dark"]
+
+KINDS: Final = ("cpu", "cuda", "mps", "xpu", "meta", "other")
+"""The order in which lanes and legends name devices."""
+
+
+class Shade(NamedTuple):
+    """How a device is drawn: its fill, the ink readable on it, and a letter and hatch for whoever sees no colour."""
+
+    fill: str
+    ink: str
+    hatch: str
+    letter: str
+
+
+@cache
+def table() -> dict[str, Any]:
+    read: dict[str, Any] = json.loads((Path(__file__).parent / "palette.json").read_text(encoding="utf-8"))
+    return read
+
+
+def shade(device: str, theme: Theme = "light") -> Shade:
+    """The shade of a device by name; what has no colour of its own is "other"."""
+    kind, index = split(device)
+    steps = table()["kinds"][kind]["steps"]
+    step = steps[index % len(steps)]
+    letter = table()["kinds"][kind]["letter"] + (device.partition(":")[2] if kind != "cpu" else "")
+    return Shade(step[theme], step[f"{theme}_ink"], step["hatch"], letter[:4])
+
+
+def severity(name: str, theme: Theme = "light") -> str:
+    colour: str = table()["severity"][name][theme]
+    return colour
+
+
+def sign(name: str) -> str:
+    mark: str = table()["severity"][name]["sign"]
+    return mark
+
+
+def order(device: str) -> tuple[int, int, str]:
+    """A sort key: the CPU first, then each kind by index."""
+    kind, index = split(device)
+    return KINDS.index(kind), index, device
+
+
+def split(device: str) -> tuple[str, int]:
+    """("cuda", 1) for "cuda:1"; a kind without a colour of its own is "other"."""
+    kind, _, index = device.partition(":")
+    number = int(index) if re.fullmatch(r"[0-9]{1,6}", index) else 0
+    return (kind if kind in KINDS else "other"), number

@@ -1,0 +1,177 @@
+"""Traces made by hand for tests that only read one: what a recorder would have written, without running anything."""
+
+from __future__ import annotations
+
+from devtrace.builder import TraceBuilder
+from devtrace.trace import Trace
+
+FORWARD = ("aten.addmm.default", "aten.relu.default", "aten.addmm.default", "aten.mse_loss.default")
+BACKWARD = ("aten.mse_loss_backward.default", "aten.mm.default", "aten.threshold_backward.default", "aten.mm.default")
+
+
+class Sample:
+    """A builder with the few shortcuts that a made-up training loop needs."""
+
+    def __init__(self, title: str = "In[7]") -> None:
+        self.builder = TraceBuilder(title, "2026-11-21T12:00:00+00:00", "devtrace 0.1.0")
+        self.clock = 0
+        self.main = self.builder.append("threads", name="MainThread", rank=-1)
+
+    def device(self, name: str) -> int:
+        return self.builder.device(name, simulated=name.startswith("cuda"))
+
+    def site(self, line: int, text: str, cell: int = 7) -> int:
+        return self.builder.append(
+            "sites",
+            file=f"<cell {cell}>",
+            line=line,
+            column=4,
+            end_line=line,
+            end_column=4 + len(text),
+            function="<module>",
+            text=text,
+            cell=cell,
+            cell_id=f"id-{cell}",
+            package="",
+            caller=-1,
+        )
+
+    def tensor(self, device: str, *shape: int, **fields: object) -> int:
+        count = 4
+        for dim in shape:
+            count *= dim
+        given = {"dtype": "float32", "bytes": count, "producer": -1, "site": -1, "source": -1} | fields
+        return self.builder.append("tensors", device=self.device(device), shape=self.builder.shape(shape), **given)
+
+    def op(self, name: str, device: str, duration: int = 8_000, **fields: object) -> int:
+        given = {
+            "kind": "compute",
+            "phase": "forward",
+            "call": -1,
+            "site": -1,
+            "thread": self.main,
+            "forward": -1,
+            "grad": 1,
+        } | fields
+        id = self.builder.append(
+            "ops", name=name, start=self.clock, duration=duration, device=self.device(device), **given
+        )
+        self.clock += max(duration, 0) + 2_000
+        return id
+
+    def copy(self, source: int, to: str, site: int, **fields: object) -> int:
+        """A copy of a tensor to another device; the new tensor's id."""
+        builder = self.builder
+        bytes = builder.get("tensors", source, "bytes")
+        op = self.op(
+            "aten._to_copy.default",
+            to,
+            20_000,
+            kind="copy",
+            phase="other",
+            site=site,
+            inputs=(source,),
+            outputs=(builder.count("tensors"),),
+            **fields,
+        )
+        from_ = builder.get("tensors", source, "device")
+        builder.append("copies", op=op, to=self.device(to), bytes=bytes, pinned=0, non_blocking=0, **{"from": from_})
+        return builder.append(
+            "tensors",
+            device=self.device(to),
+            dtype="float32",
+            shape=builder.get("tensors", source, "shape"),
+            bytes=bytes,
+            producer=op,
+            site=-1,
+            source=source,
+        )
+
+
+def training(steps: int = 6, *, failing: bool = True) -> Trace:
+    """A loop on cuda:0 that moves each batch; at its end an evaluation in which a head left on the CPU meets cuda:0."""
+    sample = Sample()
+    builder = sample.builder
+    move, forward, back, step = (
+        sample.site(line, text)
+        for line, text in (
+            (3, "x = x.to(device)"),
+            (4, "loss = model(x).pow(2).mean()"),
+            (5, "loss.backward()"),
+            (6, "opt.step()"),
+        )
+    )
+    sample.device("cpu")
+    model = builder.append("modules", path="model", type="Net", parent=-1, site=forward, op=-1, ran=1)
+    layers = [
+        builder.append("modules", path=f"model.{name}", type=type, parent=model, site=forward, op=-1, ran=1)
+        for name, type in (("encoder", "Linear"), ("out_head", "Linear"))
+    ]
+    weight = sample.tensor("cuda:0", 768, 64, role="parameter", name="model.encoder.weight")
+    for at in range(steps):
+        batch = sample.tensor("cpu", 32, 768, name="x")
+        held = sample.copy(batch, "cuda:0", move)
+        begin = builder.count("ops")
+        call = builder.append("calls", module=model, parent=-1, begin=begin, end=begin + 4, thread=0, training=1)
+        inner = builder.append(
+            "calls", module=layers[0], parent=call, begin=begin, end=begin + 2, thread=0, training=1
+        )
+        ids = []
+        for number, name in enumerate(FORWARD):
+            inputs = (held, weight) if "addmm" in name else (held,)
+            held = sample.tensor("cuda:0", 32, 64, producer=builder.count("ops"))
+            ids.append(
+                sample.op(name, "cuda:0", 9_000, site=forward, inputs=inputs, outputs=(held,), call=inner if number < 2 else call)
+            )
+        for name, of in zip(BACKWARD, reversed(ids), strict=True):
+            sample.op(name, "cuda:0", 12_000, site=back, phase="backward", forward=of, grad=0)
+        sample.op("aten._foreach_add_.List", "cuda:0", 15_000, site=step, phase="optimizer", grad=0)
+        if at % 3 == 2:
+            sample.op("aten._local_scalar_dense.default", "cuda:0", 30_000, kind="sync", phase="other", inputs=(held,))
+    builder.append("ledger", site=forward, ops=(0, 4 * steps), h2d=0, d2h=0, d2d=0, syncs=0, cpu_compute=0, bytes=0)
+    builder.append("ledger", site=move, ops=(0, steps), h2d=steps, d2h=0, d2d=0, syncs=0, cpu_compute=0, bytes=98304 * steps)
+    if failing:
+        _fail(sample, layers[1])
+    return builder.build()
+
+
+def _fail(sample: Sample, head: int) -> None:
+    builder = sample.builder
+    site, born, moved = (
+        sample.site(6, "self.out_head(x)"),
+        sample.site(1, "model.out_head = nn.Linear(768, 2)", 5),
+        sample.site(1, "model.to(device)", 4),
+    )
+    weight = sample.tensor("cpu", 2, 64, role="parameter", name="model.out_head.weight", site=born)
+    hidden = sample.tensor("cuda:0", 32, 64, name="x")
+    at = builder.count("ops")
+    call = builder.append("calls", module=head, parent=-1, begin=at, end=at + 1, thread=0, training=0)
+    op = sample.op("aten.addmm.default", "cuda:0", -1, site=site, call=call, inputs=(hidden, weight))
+    message = "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!"
+    builder.append("errors", op=op, type="RuntimeError", message=message)
+    builder.findings = (
+        {
+            "rule": "device-mismatch",
+            "severity": "error",
+            "cause": "attached-after-move",
+            "devices": ["cuda:0", "cpu"],
+            "site": site,
+            "op": op,
+            "culprit": {
+                "name": "model.out_head.weight",
+                "names": ["model.out_head.weight"],
+                "device": "cpu",
+                "shape": [2, 64],
+                "dtype": "float32",
+                "born": born,
+                "moved": moved,
+                "chain": [born, site],
+                "certainty": "seen",
+            },
+            "count": 1,
+            "bytes": 0,
+            "message": "model.out_head.weight and .bias are on cpu. The other 19 parameters of model are on cuda:0.",
+            "help": "In[5]: add `model.out_head.to(device)` after line 1, or run model.to(device) again",
+            "edits": [],
+        },
+    )
