@@ -113,15 +113,21 @@ def training(steps: int = 6, *, failing: bool = True) -> Trace:
         held = sample.copy(batch, "cuda:0", move)
         begin = builder.count("ops")
         call = builder.append("calls", module=model, parent=-1, begin=begin, end=begin + 4, thread=0, training=1)
-        inner = builder.append(
-            "calls", module=layers[0], parent=call, begin=begin, end=begin + 2, thread=0, training=1
-        )
+        inner = builder.append("calls", module=layers[0], parent=call, begin=begin, end=begin + 2, thread=0, training=1)
         ids = []
         for number, name in enumerate(FORWARD):
             inputs = (held, weight) if "addmm" in name else (held,)
             held = sample.tensor("cuda:0", 32, 64, producer=builder.count("ops"))
             ids.append(
-                sample.op(name, "cuda:0", 9_000, site=forward, inputs=inputs, outputs=(held,), call=inner if number < 2 else call)
+                sample.op(
+                    name,
+                    "cuda:0",
+                    9_000,
+                    site=forward,
+                    inputs=inputs,
+                    outputs=(held,),
+                    call=inner if number < 2 else call,
+                )
             )
         for name, of in zip(BACKWARD, reversed(ids), strict=True):
             sample.op(name, "cuda:0", 12_000, site=back, phase="backward", forward=of, grad=0)
@@ -129,7 +135,9 @@ def training(steps: int = 6, *, failing: bool = True) -> Trace:
         if at % 3 == 2:
             sample.op("aten._local_scalar_dense.default", "cuda:0", 30_000, kind="sync", phase="other", inputs=(held,))
     builder.append("ledger", site=forward, ops=(0, 4 * steps), h2d=0, d2h=0, d2d=0, syncs=0, cpu_compute=0, bytes=0)
-    builder.append("ledger", site=move, ops=(0, steps), h2d=steps, d2h=0, d2d=0, syncs=0, cpu_compute=0, bytes=98304 * steps)
+    builder.append(
+        "ledger", site=move, ops=(0, steps), h2d=steps, d2h=0, d2d=0, syncs=0, cpu_compute=0, bytes=98304 * steps
+    )
     if failing:
         _fail(sample, layers[1])
     return builder.build()

@@ -25,6 +25,10 @@ ALLOWED = {
     "trace": {"columns", "errors"},
     "builder": {"trace", "columns", "errors"},
     "source": set[str](),
+    "plain": set[str](),
+    "palette": set[str](),
+    "lanes": {"palette", "plain", "trace"},
+    "svg": {"lanes", "palette", "plain", "trace"},
     "rules": {"trace", "columns"},
     "dump": {"trace", "columns"},
     "schema": {"columns"},
@@ -35,7 +39,7 @@ ALLOWED = {
     "diagnose": {"report", "source", "builder", "trace", "columns", "errors"},
     "export": {"report", "format", "trace", "columns", "errors"},
     "session": {"diagnose", "report", "record", "simulate", "format", "builder", "trace", "columns", "errors"},
-    "display": {"diagnose", "report", "format", "builder", "trace", "columns", "errors"},
+    "display": {"svg", "palette", "plain", "diagnose", "report", "format", "builder", "trace", "columns", "errors"},
 }
 _BELOW_THE_DOORS = set(ALLOWED) | {"__init__"}
 ALLOWED |= {

@@ -1,7 +1,8 @@
 """Where ops lie in a picture that cannot be zoomed: which lanes there are, and how far right each moment is.
 
-Time runs to the right, but a long stretch in which nothing begins or ends (the first call of a kernel, a cell that waits) is
-shortened, else it would press everything worth seeing into a line. The order of things, and what overlaps what, stays true.
+Time runs to the right, but a long stretch in which nothing begins or ends (the first call of a kernel, a cell that
+waits) is shortened, else it would press everything worth seeing into a line. The order of things, and what overlaps
+what, stays true.
 """
 
 from __future__ import annotations
@@ -63,9 +64,7 @@ class Scale:
     def cuts(self) -> list[Cut]:
         """The shortened stretches, longest first."""
         longest = sorted(self._long.tolist(), key=lambda at: -int(self._stretches[at]))
-        return [
-            Cut(float(self._places[at]), float(self._places[at + 1]), int(self._stretches[at])) for at in longest
-        ]
+        return [Cut(float(self._places[at]), float(self._places[at + 1]), int(self._stretches[at])) for at in longest]
 
 
 def _limit(stretches: Ints) -> float:
@@ -112,9 +111,11 @@ def lanes(trace: Trace) -> list[Lane]:
 
 
 def _idle(trace: Trace, made: list[Lane]) -> list[Lane]:
-    """A lane without ops for each device that only gave or took a copy, so that arrows have two ends."""
+    """A lane without ops for each device that only gave or took a copy, or held what a finding names."""
     seen = {lane.device for lane in made}
-    touched = set(trace.copies.ints("from").tolist()) | set(trace.copies.ints("to").tolist())
+    named = {name for finding in trace.findings or () for name in finding.get("devices", ())}
+    touched = {id for id, device in enumerate(trace.devices) if device.name in named}
+    touched |= set(trace.copies.ints("from").tolist()) | set(trace.copies.ints("to").tolist())
     return [Lane(device, 0, np.zeros(0, np.int64)) for device in sorted(touched - seen) if device >= 0]
 
 

@@ -1,7 +1,7 @@
 """Text from a trace, made fit to be read: names, source lines and messages may hold anything, and are never trusted.
 
-Control characters, bidirectional overrides and lone surrogates are shown as escapes (`\\u202e`), so that what is read is what is
-there; what is too long is cut, and says so. Numbers come with their unit.
+Control characters, bidirectional overrides and lone surrogates are shown as escapes (`\\u202e`), so that what is read
+is what is there; what is too long is cut, and says so. Numbers come with their unit.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ def markup(text: str, longest: int = LONGEST) -> str:
 
 
 def size(count: int) -> str:
-    """Bytes: 0 B, 512 B, 1.5 KB, 38.6 MB (powers of 1024, as PyTorch counts them)."""
+    """Bytes: 0 B, 512 B, 1.5 KB, 38.6 MB."""
     value, unit = float(count), 0
-    while value >= 1023.95 and unit < len(_UNITS) - 1:
-        value, unit = value / 1024, unit + 1
+    while value >= 999.5 and unit < len(_UNITS) - 1:
+        value, unit = value / 1000, unit + 1
     return f"{value:.0f} {_UNITS[unit]}" if unit == 0 or value >= 99.95 else f"{value:.1f} {_UNITS[unit]}"
 
 

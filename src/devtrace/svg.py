@@ -1,8 +1,8 @@
 """The timeline as a picture: one svg of presentation attributes, for places where nothing of ours can run.
 
-No script, no style, no background: text takes the page's own colour, so that light and dark both read. Bars stretch with the page
-(a nested svg that may be distorted), text and arrows do not (they stand at a percentage). Everything is bounded: lanes, boxes,
-arrows and the length of any text.
+No script, no style, no background: text takes the page's own colour, so that light and dark both read. Bars stretch
+with the page (a nested svg that may be distorted), text and arrows do not (they stand at a percentage). Everything is
+bounded: lanes, boxes, arrows and the length of any text.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ WIDE: Final = 82.5
 TOP: Final = 22
 BAR: Final = 22
 LANE: Final = BAR + 18
-NARROWEST: Final = 560
+NARROWEST: Final = 430
 """Names are put into boxes that hold them even where the bars are only this many pixels wide."""
 
 
@@ -198,7 +198,7 @@ def _arrows(picture: _Picture) -> str:
 
 
 def _has_room(arrow: _Arrow, found: Sequence[_Arrow], worded: Sequence[float]) -> bool:
-    """Whether nothing stands to the right of an arrow, where its label would be. The first flag's words are three labels long."""
+    """Whether nothing stands to the right of an arrow, where its label would be; a flag's words are longer than one."""
     free = all(not 0 < other.place - arrow.place < ROOM for other in found)
     clear = all(abs(arrow.place - place) > (4 if place > 0.5 else 1) * ROOM for place in worded)
     return free and clear and arrow.place < 1 - ROOM
@@ -284,7 +284,9 @@ def _words(picture: _Picture, finding: Mapping[str, Any], place: float, fill: st
     side = f'x="{-12 if left else 12}" text-anchor="{"end" if left else "start"}"'
     name = short_name(picture.trace.ops[int(finding["op"])].name)
     devices = " + ".join(map(str, finding.get("devices") or ()))
-    head = f'<text y="11" font-weight="600" {side}>{plain.markup(f"{name} · {devices}" if devices else name, 80)}</text>'
+    head = (
+        f'<text y="11" font-weight="600" {side}>{plain.markup(f"{name} · {devices}" if devices else name, 80)}</text>'
+    )
     culprit = finding.get("culprit") or {}
     row = picture.of_device(str(culprit.get("device", "")))
     if row is None:
@@ -300,8 +302,8 @@ _PHASES: Final = (("forward", 0.22), ("backward", 0.45), ("optimizer", 0.75))
 def _phases(picture: _Picture) -> list[tuple[str, float, Ints]]:
     """The phases that a ribbon would show, where one is worth it."""
     phase = picture.trace.ops.ints("phase")
-    found = [(name, opacity, np.flatnonzero(phase == picture.text(name))) for name, opacity in _PHASES]
-    found = [part for part in found if len(part[2])]
+    every = ((name, opacity, np.flatnonzero(phase == picture.text(name))) for name, opacity in _PHASES)
+    found: list[tuple[str, float, Ints]] = [part for part in every if len(part[2])]
     return found if len(found) > 1 and np.count_nonzero(np.diff(phase)) < MOST_PHASES else []
 
 
@@ -329,7 +331,9 @@ def _foot(picture: _Picture) -> str:
     trace, cuts = picture.trace, picture.scale.cuts()
     syncs, copied = len(_syncs(picture, np.arange(len(trace.ops)))), int(trace.copies.ints("bytes").sum())
     words = [f"{plain.counted(picture.hidden, 'more lane')}"] if picture.hidden else []
-    words += [f"↓ {plain.counted(len(trace.copies), 'copy', 'copies')}, {plain.size(copied)}"] if len(trace.copies) else []
+    words += (
+        [f"↓ {plain.counted(len(trace.copies), 'copy', 'copies')}, {plain.size(copied)}"] if len(trace.copies) else []
+    )
     words += [f"╵ {plain.counted(syncs, 'sync')}"] if syncs else []
     words += [f"// shortened, up to {plain.time(cuts[0].nanoseconds)}"] if cuts else []
     words += [plain.time(picture.scale.total)]

@@ -1,0 +1,137 @@
+"""The static picture: drawn from any trace, of presentation attributes only, bounded."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from devtrace.lanes import LONGEST_SHARE, Scale, lanes
+from devtrace.svg import MOST_LANES, short_name, timeline
+from devtrace.trace import Trace
+from goldens import assert_golden
+from samples import Sample, training
+from traces import empty_trace, head_trace, odd_trace
+
+PRESENTATION = {
+    "xmlns", "x", "y", "width", "height", "viewBox", "preserveAspectRatio", "overflow", "role", "aria-label",
+    "rx", "cx", "cy", "r", "d", "fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity",
+    "stroke-dasharray", "opacity", "font-family", "font-size", "font-weight", "text-anchor",
+}  # fmt: skip
+
+
+def texts(svg: str) -> list[str]:
+    return [found.text or "" for found in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
+
+
+def many_lanes(devices: int, threads: int) -> Trace:
+    sample = Sample()
+    for number in range(devices):
+        sample.op("aten.mm", f"cuda:{number}")
+    for number in range(threads):
+        sample.op("aten.mm", "cpu", thread=sample.builder.append("threads", name=f"Thread-{number}", rank=-1))
+    return sample.builder.build()
+
+
+@pytest.mark.parametrize("trace", [training(), training(400), head_trace(), odd_trace(), many_lanes(300, 100)])
+def test_the_picture_is_well_formed_and_of_presentation_attributes_only(trace: Trace) -> None:
+    root = ElementTree.fromstring(timeline(trace))
+    tags = {found.tag.removeprefix("{http://www.w3.org/2000/svg}") for found in root.iter()}
+    assert tags <= {"svg", "rect", "path", "circle", "text"}
+    assert {name for found in root.iter() for name in found.attrib} <= PRESENTATION
+
+
+def test_the_picture_of_the_head_that_was_left_behind() -> None:
+    assert_golden("timeline-head.svg", timeline(head_trace()).replace("><", ">\n<") + "\n")
+
+
+def test_a_trace_without_ops_has_no_picture() -> None:
+    assert timeline(empty_trace()) == ""
+
+
+def test_the_worst_finding_is_flagged_with_its_op_its_devices_and_its_tensor() -> None:
+    said = texts(timeline(head_trace()))
+    assert "addmm · cuda:0 + cpu" in said
+    assert "model.out_head.weight" in said
+
+
+def test_a_picture_of_a_long_trace_stays_small() -> None:
+    trace = training(2000)
+    assert len(trace.ops) > 20_000
+    assert len(timeline(trace)) < 20_000
+
+
+def test_of_many_lanes_the_busiest_are_shown_and_the_rest_counted() -> None:
+    svg = timeline(many_lanes(300, 10_000))
+    assert f"{300 + 10_000 - MOST_LANES:,} more lanes" in svg
+    assert len(svg) < 20_000
+
+
+def test_the_lane_of_a_finding_is_always_shown() -> None:
+    sample = Sample()
+    for number in range(30):
+        for _ in range(5):
+            sample.op("aten.mm", f"cuda:{number}")
+    failed = sample.op("aten.addmm", "mps")
+    sample.builder.findings = ({"severity": "error", "op": failed, "devices": ["mps", "cpu"]},)
+    assert "mps" in texts(timeline(sample.builder.build()))
+
+
+def test_names_are_text_whatever_they_hold() -> None:
+    sample = Sample()
+    sample.op("aten.<script>alert(1)</script>", "<img src=x>", 10**6)
+    sample.op("x" * 1_000_000, "\ud800\u202e", 10**6)
+    svg = timeline(sample.builder.build())
+    assert "<script" not in svg
+    assert "<img" not in svg
+    assert "\u202e" not in svg
+    assert len(svg.encode()) < 20_000
+
+
+def test_a_long_wait_is_shortened_and_says_how_long_it_was() -> None:
+    sample = Sample()
+    for _ in range(50):
+        sample.op("aten.mm", "cpu")
+    sample.clock += 10**12
+    sample.op("aten.mm", "cpu")
+    trace = sample.builder.build()
+    [cut] = Scale(trace).cuts()
+    assert cut.nanoseconds == 10**12 + 2_000
+    assert cut.end - cut.begin == pytest.approx(LONGEST_SHARE, rel=0.01)
+    assert "shortened, up to 16 min 40 s" in timeline(trace)
+
+
+def test_a_device_that_only_gave_a_copy_has_a_lane_for_the_arrow() -> None:
+    trace = training(1)
+    assert [trace.devices[lane.device].name for lane in lanes(trace)] == ["cpu", "cuda:0"]
+    assert re.search(r"98\.3 KB", timeline(trace))
+
+
+def test_an_op_is_called_by_its_own_name() -> None:
+    assert [short_name(name) for name in ("aten.addmm.default", "aten.mm", "all_reduce", "x.")] == [
+        "addmm",
+        "mm",
+        "all_reduce",
+        "x.",
+    ]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 10**12), st.integers(-1, 10**12)), min_size=1, max_size=40))
+def test_places_keep_the_order_of_moments_and_fill_the_width(times: list[tuple[int, int]]) -> None:
+    sample = Sample()
+    for gap, duration in times:
+        sample.clock += gap
+        sample.op("aten.mm", "cpu", duration)
+    trace = sample.builder.build()
+    scale = Scale(trace)
+    start = trace.ops.ints("start").astype(np.int64)
+    places = scale(np.sort(np.concatenate([start, start + np.maximum(trace.ops.ints("duration"), 0)])))
+    assert bool(np.all(np.diff(places) >= 0))
+    assert places[0] == 0
+    assert 0 <= places[-1] <= 1
+    ElementTree.fromstring(timeline(trace))
