@@ -1,0 +1,18 @@
+"""CUDA devices on a machine that has none: pretended devices that hold real values and obey CUDA's device rules.
+
+    with devtrace.simulate("cuda:2"): ...                      # or .start() and .stop()
+
+Plain CPU tensors do the work; the pretended device is a tag on the storage. `homes` says how the tag is kept, `mode`
+how results get theirs, `rules` which mixes CUDA refuses, `tensors`, `factories` and `cuda` what a program sees of it.
+"""
+
+from __future__ import annotations
+
+from devtrace.simulate.simulation import Simulation, active
+
+__all__ = ["Simulation", "active", "simulate"]
+
+
+def simulate(devices: str, *, force: bool = False) -> Simulation:
+    """Pretend that this machine has CUDA devices: a context manager, with start() and stop() for a whole process."""
+    return Simulation(devices, force=force)

@@ -1,0 +1,77 @@
+"""The devices of one simulation: how many, which is current in this thread, and which one a program's words mean."""
+
+from __future__ import annotations
+
+import re
+import threading
+from typing import Any
+
+import torch
+
+from devtrace.errors import SimulateError
+from devtrace.simulate.homes import Home
+
+MOST = 16
+
+
+def count_of(spec: object) -> int:
+    """`cuda:2` -> 2; one sentence about what is accepted for anything else."""
+    match = re.fullmatch(r"cuda:(\d{1,4})", spec) if isinstance(spec, str) else None
+    count = int(match[1]) if match else 0
+    if 1 <= count <= MOST:
+        return count
+    raise SimulateError(
+        "simulate-devices",
+        repr(spec),
+        f'a number of CUDA devices is "cuda:1" to "cuda:{MOST}"',
+        'write "cuda:2" for two of them',
+    )
+
+
+def _device(device: Any) -> torch.device:
+    return torch.device("cuda", device) if isinstance(device, int) else torch.device(device)
+
+
+class Devices:
+    """What `cuda`, `cuda:1`, `1` and a Home have to do with each other."""
+
+    def __init__(self, count: int) -> None:
+        self.homes = [Home(torch.device("cuda", index), index) for index in range(count)]
+        self._local = threading.local()
+
+    @property
+    def current(self) -> int:
+        return getattr(self._local, "index", 0)
+
+    def set_current(self, device: Any) -> None:
+        """torch.cuda.set_device: a negative index means nothing to do."""
+        index = self.index(device)
+        if index >= 0:
+            self._check(index)
+            self._local.index = index
+
+    def index(self, device: Any = None) -> int:
+        """The index that a device, string, number or None (the current one) means."""
+        if device is None:
+            return self.current
+        found: int | None = _device(device).index
+        return self.current if found is None else found
+
+    def home(self, device: Any = None) -> Home:
+        index = self.index(device)
+        self._check(index)
+        return self.homes[index]
+
+    def resolve(self, device: Any) -> torch.device:
+        """A torch.device with its index, as torch's C++ makes it before it looks for the device."""
+        found = device if isinstance(device, torch.device) else _device(device)
+        return (self.home(found).device or found) if found.type == "cuda" else found
+
+    def _check(self, index: int) -> None:
+        if not 0 <= index < len(self.homes):
+            raise torch.AcceleratorError(
+                "CUDA error: invalid device ordinal\nGPU device may be out of range, do you have enough GPUs?\n"
+                "CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below "
+                "might be incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\n"
+                "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n"
+            )

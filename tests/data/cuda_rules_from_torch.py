@@ -1,0 +1,63 @@
+"""Derive the generated half of CUDA's device rules from torch's own description of its operators.
+
+    python tests/data/cuda_rules_from_torch.py > src/devtrace/simulate/cuda_rules.tsv
+
+torchgen ships native_functions.yaml and the code that writes RegisterCUDA.cpp from it. An operator with a CUDA kernel
+gets one comparison per tensor argument (`exact`, in the order out, then positional; the wrapper's name is part of the
+message) unless the file says `device_check: NoCheck`, which marks the kernels that let TensorIterator compare
+(`iterator`) or look after themselves (`none`). An operator without a kernel of its own for CUDA has no row: it runs the
+same C++ for every device and is judged by what it calls.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import torchgen
+from torchgen.api.types import DispatcherSignature, NativeSignature
+from torchgen.gen import get_grouped_native_functions, parse_native_yaml
+from torchgen.model import DeviceCheckType, DispatchKey, NativeFunction, NativeFunctionsGroup
+
+NATIVE = Path(torchgen.__path__[0]) / "packaged" / "ATen" / "native"
+
+
+def rows() -> list[tuple[str, str, str]]:
+    """(operator with overload, check, wrapper name), sorted."""
+    parsed = parse_native_yaml(str(NATIVE / "native_functions.yaml"), str(NATIVE / "tags.yaml"))
+    cuda = parsed.backend_indices[DispatchKey.CUDA]
+    found = []
+    for group in get_grouped_native_functions(parsed.native_functions):
+        if isinstance(group, NativeFunctionsGroup):
+            structured = group.structured and cuda.has_kernel(group)
+            found += [_row(f, structured, group) for f in group.functions() if structured or cuda.has_kernel(f)]
+        elif cuda.has_kernel(group):
+            found.append(_row(group, False, None))
+    return sorted(found)
+
+
+def _row(function: NativeFunction, structured: bool, group: NativeFunctionsGroup | None) -> tuple[str, str, str]:
+    name = str(function.func.name)
+    if function.device_check is DeviceCheckType.NoCheck:
+        iterator = structured and group is not None and group.out.structured_inherits == "TensorIteratorBase"
+        return name, "iterator" if iterator else "none", ""
+    return name, "exact", _wrapper(function, structured)
+
+
+def _wrapper(function: NativeFunction, structured: bool) -> str:
+    if structured:
+        return NativeSignature(function.func, prefix="wrapper_CUDA_", symint=False).name()
+    prefix = f"wrapper_CUDA_{function.func.name.overload_name}_"
+    return DispatcherSignature.from_schema(function.func, prefix=prefix, symint=False).name()
+
+
+def main() -> None:
+    from torch.version import __version__ as version
+
+    print(f"# op\tcheck\twrapper; source of every row: native_functions.yaml of torch {version.partition('+')[0]}")
+    for row in rows():
+        print("\t".join(row).rstrip())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
