@@ -65,6 +65,11 @@ def unload_ipython_extension(shell: InteractiveShell) -> None:
     magic.unload(shell)
 
 
+def _jupyter_labextension_paths() -> list[dict[str, str]]:
+    """Where `jupyter-builder develop` finds the built extension."""
+    return [{"src": "labextension", "dest": "devtrace"}]
+
+
 def _version() -> str:
     from importlib.metadata import version
 
