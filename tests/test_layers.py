@@ -37,7 +37,7 @@ ALLOWED = {
     "simulate": {"errors"},
     "report": {"builder", "trace", "columns", "errors"},
     "diagnose": {"report", "source", "builder", "trace", "columns", "errors"},
-    "export": {"report", "format", "trace", "columns", "errors"},
+    "export": {"lanes", "plain", "report", "format", "trace", "columns", "errors"},
     "session": {"diagnose", "report", "record", "simulate", "format", "builder", "trace", "columns", "errors"},
     "display": {"svg", "palette", "plain", "diagnose", "report", "format", "builder", "trace", "columns", "errors"},
 }
