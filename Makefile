@@ -30,6 +30,7 @@ NODE := $(VENV)/.made-node
 MODULES := node_modules/.made
 BUILT := build/.made-extension
 READY := $(VENV)/.made-ready
+INSTALLED := $(VENV)/share/jupyter/labextensions/devtrace
 TS_SOURCES := $(shell find labextension -type f -not -path 'labextension/lib/*' -not -path 'labextension/test/*')
 FIRST_NOTEBOOK = $(firstword $(sort $(wildcard notebooks/0*.ipynb)))
 
@@ -134,8 +135,11 @@ $(BUILT): package.json pyproject.toml $(TS_SOURCES) $(MODULES)
 	$(JLPM) build:prod
 	@mkdir -p $(@D) && touch $@
 
-# Editable, and the extension by a link: what is built later is what runs, without another install.
+# Editable, and the extension by a link: what is built later is what runs, without another install. The link is ours, as
+# `jupyter-builder develop` leaves an install.json in the build that a wheel then holds twice; and it goes before pip
+# comes, which would write through it.
 $(READY): pyproject.toml $(TOOLS) | $(BUILT)
+	rm -rf $(INSTALLED)
 	HATCH_JUPYTER_BUILDER_SKIP_NPM=1 $(PIP) install -c requirements/constraints.txt --no-build-isolation -e .
-	$(BIN)/jupyter-builder develop . --overwrite
+	rm -rf $(INSTALLED) && ln -s $(CURDIR)/src/devtrace/labextension $(INSTALLED)
 	@touch $@
