@@ -39,6 +39,7 @@ ALLOWED = {
     "diagnose": {"report", "source", "builder", "trace", "columns", "errors"},
     "export": {"lanes", "plain", "report", "format", "trace", "columns", "errors"},
     "session": {"diagnose", "report", "record", "simulate", "format", "builder", "trace", "columns", "errors"},
+    "figures": {"lanes", "palette", "plain", "trace", "columns", "errors"},
     "display": {"svg", "palette", "plain", "diagnose", "report", "format", "builder", "trace", "columns", "errors"},
 }
 _BELOW_THE_DOORS = set(ALLOWED) | {"__init__"}
@@ -51,7 +52,7 @@ ALLOWED |= {
 }
 
 # Methods that the API puts on a lower object and that only forward (trace.save), imported in the method.
-FORWARDED = {"trace": {"format", "export"}, "report": {"display", "export"}}
+FORWARDED = {"trace": {"format", "export"}, "report": {"display", "figures"}}
 
 # A package that costs or binds -> the modules that may import it at run time (a type-checker's import is free).
 CONFINED = {
@@ -59,7 +60,7 @@ CONFINED = {
     "IPython": {"magic"},
     "ipywidgets": {"live"},
     "comm": {"live"},
-    "plotly": {"report", "export"},
+    "plotly": {"figures"},
     "pandas": {"trace", "export"},
 }
 # DESIGN 4: one place of diagnose/ looks at live objects.
