@@ -1,6 +1,6 @@
-"""`make lab`: start JupyterLab, with one sentence where the port that was asked for is taken.
+"""`make lab`: start JupyterLab on a notebook, with one sentence where the port that was asked for is taken.
 
-Everything after the notebook is JupyterLab's own argument.
+python tools/lab.py NOTEBOOK [JupyterLab's own arguments]
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def is_taken(port: int) -> bool:
     return False
 
 
-def main(arguments: list[str]) -> None:
+def main(notebook: str, arguments: list[str]) -> None:
     port = asked_port(arguments)
     if port is not None and is_taken(port):
         raise SystemExit(
@@ -38,8 +38,10 @@ def main(arguments: list[str]) -> None:
             "name another port, or none to let JupyterLab choose."
         )
     root = ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-    os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", *root, *arguments])
+    # The default page, not a file to open: the address that --no-browser prints leads to the notebook too.
+    first = f"--LabApp.default_url=/lab/tree/{notebook}"
+    os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", first, *root, *arguments])
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(sys.argv[1], sys.argv[2:])
