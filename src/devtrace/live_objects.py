@@ -1,0 +1,18 @@
+"""What diagnosis may look at besides the trace while the traced program is still there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """`frames`: of the exception that ended the recording, innermost first, each with its row in the trace's sites.
+    `namespace`: the user's variables. `row_of`: the row in the trace's tensors of a tensor that it saw, else None."""
+
+    frames: tuple[tuple[int, FrameType], ...] = ()
+    namespace: Mapping[str, Any] | None = None
+    row_of: Callable[[object], int | None] = lambda _: None

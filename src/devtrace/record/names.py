@@ -1,0 +1,125 @@
+"""What the user calls things: paths of modules, names of parameters. Found at the end, while the objects still live."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from devtrace.record import sites, stamps
+from devtrace.record.modules import Known
+from devtrace.record.optimizers import Optimizers
+from devtrace.record.sites import USER, files
+from devtrace.source import read, span_at
+
+Array = npt.NDArray[Any]
+
+
+class Named:
+    """Names and roles of the tensors of one recording."""
+
+    def __init__(self, epochs: set[int], namespace: Mapping[str, Any] | None) -> None:
+        self._epochs = epochs
+        self._namespace = namespace
+        self._found: dict[int, tuple[str, str]] = {}
+
+    def row_of(self, tensor: Any) -> int | None:
+        """The row of a live tensor that the recording saw."""
+        if not isinstance(tensor, torch.Tensor):
+            return None
+        try:
+            stamp = stamps.get(tensor)
+            if stamp[0] not in self._epochs:
+                return None
+            return stamp[1] if stamp[2] == tensor.shape else (stamp[3] or {}).get(tensor.shape, stamp[1])
+        except Exception:  # noqa: BLE001 (a subclass that does not answer)
+            return None
+
+    def paths(self, known: list[Known]) -> list[str]:
+        """The modules' paths as the user would write them."""
+        roots: dict[int, str] = {}
+        paths = []
+        for module in known:
+            if module.root not in roots:
+                roots[module.root] = self._root(known[module.root])
+            paths.append(f"{roots[module.root]}.{module.path}" if module.path else roots[module.root])
+        return paths
+
+    def _root(self, root: Known) -> str:
+        written = _callee(root.site)
+        if written and not written.startswith(("self.", "cls.")) and sites.is_own(root.site):
+            return written
+        module = root.module()
+        for name, value in (self._namespace or {}).items():
+            if value is module and not name.startswith("_"):
+                return name
+        return written or root.type.lower()
+
+    def collect(self, known: list[Known], optimizers: Optimizers) -> None:
+        """Look at the live modules and optimizers for what the tensors are called."""
+        paths = self.paths(known)
+        for module, path in zip(known, paths, strict=True):
+            live = module.module()
+            if live is not None:
+                self._module(live, path)
+        for seen in optimizers.seen.values():
+            optimizer = seen()
+            if optimizer is not None:
+                self._optimizer(optimizer)
+
+    def _module(self, module: torch.nn.Module, path: str) -> None:
+        for table, role in (
+            (module._parameters, "parameter"),
+            (module._buffers, "buffer"),
+            (vars(module), "attribute"),
+        ):
+            for name, value in table.items():
+                if isinstance(value, torch.Tensor):
+                    self._name(value, role, f"{path}.{name}")
+                    if role == "parameter" and value.grad is not None:
+                        self._name(value.grad, "gradient", f"{path}.{name}.grad")
+
+    def _optimizer(self, optimizer: Any) -> None:
+        for parameter, state in optimizer.state.items():
+            row = self.row_of(parameter)
+            name = self._found.get(-1 if row is None else row, ("", ""))[1]
+            for key, value in state.items() if isinstance(state, dict) else ():
+                if isinstance(value, torch.Tensor):
+                    self._name(value, "optimizer-state", f"{name}.{key}" if name else str(key))
+
+    def _name(self, tensor: Any, role: str, name: str) -> None:
+        row = self.row_of(tensor)
+        if row is not None:
+            self._found.setdefault(row, (role, name))
+
+    def columns(self, count: int, source: Array, text: Callable[[str], int]) -> tuple[Array, Array]:
+        role = np.full(count, text(""), dtype=np.int32)
+        name = role.copy()
+        for row, (its_role, its_name) in self._found.items():
+            if row < count:
+                role[row], name[row] = text(its_role), text(its_name)
+        return role, name
+
+
+def _callee(site: int) -> str:
+    """What is called at a site: `model` of `model(x)`, `self.net` of `self.net(x)`; empty when it is no plain path."""
+    if site < 0:
+        return ""
+    spot = sites.spot(site)
+    source = read(spot.code.co_filename)
+    node = source and source.node_at(span_at(spot.code, spot.instruction))
+    if source is None or not isinstance(node, ast.Call) or files[spot.code.co_filename] not in (USER, sites.LIBRARY):
+        return ""
+    return ast.unparse(node.func) if _is_path(node.func) else ""
+
+
+def _is_path(node: ast.AST) -> bool:
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        if isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Constant):
+            return False
+        node = node.value
+    return isinstance(node, ast.Name)

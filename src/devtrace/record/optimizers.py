@@ -1,0 +1,44 @@
+"""Which ops are an optimizer's: the global hooks around every `step`."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from threading import get_ident
+from typing import TYPE_CHECKING, Any
+
+from torch.compiler import is_compiling
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+from devtrace.record import sites
+from devtrace.record.state import OPTIMIZER
+
+if TYPE_CHECKING:
+    from torch.utils.hooks import RemovableHandle
+
+    from devtrace.record.recorder import Recorder
+
+
+class Optimizers:
+    """Marks the thread that is in a `step`, and remembers the optimizers: their state gets names at the end."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.seen: dict[int, weakref.ref[Any]] = {}
+
+    def install(self) -> list[RemovableHandle]:
+        return [register_optimizer_step_pre_hook(self._before), register_optimizer_step_post_hook(self._after)]
+
+    def _before(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        if is_compiling() or (state := self.recorder.states.get(get_ident())) is None:
+            return
+        self.seen[id(optimizer)] = weakref.ref(optimizer)
+        state.phase = OPTIMIZER
+        # torch's own optimizers run none of the user's code but a closure: all their ops are at the line of `step`.
+        if type(optimizer).__module__.startswith("torch.optim") and len(args) < 2 and not kwargs:
+            state.fixed = sites.find(sys._getframe(1), state.outside, state.base)
+
+    def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        state = self.recorder.states.get(get_ident())
+        if state is not None:
+            state.phase, state.fixed = 0, -1

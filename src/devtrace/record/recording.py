@@ -1,0 +1,89 @@
+"""One recording from start to finish: everything that is put in place, in one ExitStack that takes it out again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from threading import current_thread
+from types import FrameType
+from typing import Any
+
+from devtrace.record import sites, stamps, threads
+from devtrace.record.assemble import assemble
+from devtrace.record.dispatch import RecordMode
+from devtrace.record.modules import Modules
+from devtrace.record.names import Named
+from devtrace.record.optimizers import Optimizers
+from devtrace.record.patches import Patches
+from devtrace.record.recorder import Recorder
+from devtrace.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What a recording leaves: the trace, the failing exception's frames by site row, and rows of live tensors."""
+
+    trace: Trace
+    frames: tuple[tuple[int, FrameType], ...]
+    row_of: Callable[[object], int | None]
+
+
+class Recording:
+    """Puts the recorder in place around a block, and makes the trace after it."""
+
+    def __init__(self, max_ops: int, namespace: Mapping[str, Any] | None) -> None:
+        self.recorder = Recorder(max_ops)
+        self.modules = Modules(self.recorder)
+        self.optimizers = Optimizers(self.recorder)
+        self.namespace = namespace
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        with ExitStack() as stack:
+            stamps.begin()
+            stack.callback(stamps.end)
+            patches = Patches()
+            stack.callback(patches.undo)
+            self.modules.install(patches)
+            threads.install(self.recorder, patches)
+            for handle in self.optimizers.install():
+                stack.callback(handle.remove)
+            state = self.recorder.follow(current_thread().name)
+            stack.callback(self.recorder.leave, state)
+            stack.callback(setattr, self.recorder, "active", False)
+            stack.enter_context(RecordMode(self.recorder, state))
+            yield
+
+    def finish(self, title: str, error: BaseException | None, simulated: Callable[[str], bool]) -> Recorded:
+        named = Named(self.recorder.epochs, self.namespace)
+        named.collect(self.modules.known, self.optimizers)
+        frames = _frames(error)
+        done = assemble(
+            self.recorder,
+            self.modules,
+            named,
+            title=title,
+            simulated=simulated,
+            extra_sites=[site for site, _ in frames],
+            producer=f"devtrace {version('devtrace')}",
+        )
+        rows = done.site_rows
+        return Recorded(done.trace, tuple((rows[site], frame) for site, frame in frames), named.row_of)
+
+
+def _frames(error: BaseException | None) -> list[tuple[int, FrameType]]:
+    """The traceback's frames outside of torch and the standard library, innermost first, with their sites."""
+    found: list[tuple[int, FrameType]] = []
+    traceback = error.__traceback__ if error is not None else None
+    caller = sites.NOWHERE
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        kind = sites.files[code.co_filename]
+        if kind in (sites.USER, sites.LIBRARY):
+            site = sites.intern(code, traceback.tb_lasti, caller if kind == sites.LIBRARY else sites.NOWHERE)
+            caller = site if kind == sites.USER else caller
+            found.append((site, traceback.tb_frame))
+        traceback = traceback.tb_next
+    return found[::-1]

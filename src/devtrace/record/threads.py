@@ -1,0 +1,56 @@
+"""Threads that the recorded code starts are recorded too, each in a mode of its own; all others stay out."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from devtrace.record import sites
+from devtrace.record.dispatch import RecordMode
+from devtrace.record.patches import Patches
+
+if TYPE_CHECKING:
+    from devtrace.record.recorder import Recorder
+
+_KEY = "_devtrace_started_at"
+
+
+def install(recorder: Recorder, patches: Patches) -> None:
+    """Let every thread started by a recorded one be recorded. `_bootstrap_inner` and not `run`, which subclasses
+    override.
+    """
+    start, bootstrap = threading.Thread.start, threading.Thread._bootstrap_inner  # type: ignore[attr-defined]
+
+    def recorded_start(self: threading.Thread) -> None:
+        state = recorder.states.get(threading.get_ident())
+        if state is not None and recorder.active:
+            self.__dict__[_KEY] = (recorder, state.fixed if state.fixed >= 0 else sites.here())
+        start(self)
+
+    def recorded_bootstrap(self: threading.Thread) -> None:
+        ours, site = self.__dict__.get(_KEY, (None, -1))
+        if ours is not recorder:
+            bootstrap(self)
+            return
+        del self.__dict__[_KEY]
+        if not recorder.active:
+            bootstrap(self)
+            return
+        state = recorder.follow(_label(self), site)
+        try:
+            with RecordMode(recorder, state):
+                bootstrap(self)
+        finally:
+            recorder.leave(state)
+
+    patches.set(threading.Thread, "start", recorded_start)
+    patches.set(threading.Thread, "_bootstrap_inner", recorded_bootstrap)
+
+
+def _label(thread: Any) -> str:
+    """The thread's name; for a worker of DataParallel with the replica that it runs."""
+    args = getattr(thread, "_args", ())
+    target = getattr(thread, "_target", None)
+    if getattr(target, "__module__", "") == "torch.nn.parallel.parallel_apply" and args and isinstance(args[0], int):
+        return f"{thread.name}, replica {args[0]}"
+    return str(thread.name)

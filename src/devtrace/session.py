@@ -1,0 +1,127 @@
+"""What a user's `with devtrace.record()`, a traced cell and the command line have in common: simulate, record,
+diagnose.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from importlib import import_module
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Any
+
+from devtrace.errors import UsageError
+from devtrace.live_objects import Live
+
+if TYPE_CHECKING:
+    from devtrace.record.recording import Recorded, Recording
+    from devtrace.trace import Trace
+
+
+class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
+    """Record what the block does.
+
+    Gives the recording: `.trace` and `.report` are there when the block has ended, by an exception too, which passes
+    through unchanged. `simulate="cuda:2"` gives the block two pretended CUDA devices.
+    """
+
+    def __init__(
+        self,
+        simulate: str | None = None,
+        *,
+        max_ops: int = 100_000,
+        name: str = "",
+        expect: str | None = None,
+        namespace: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.name = name
+        self._trace: Trace | None = None
+        self._report: Any = None
+        self._simulate = simulate
+        self._max_ops = max_ops
+        self._expect = expect
+        self._namespace = namespace
+        self._stack = ExitStack()
+        self._recording: Recording | None = None
+
+    @property
+    def trace(self) -> Trace:
+        if self._trace is None:
+            raise _not_ended("trace")
+        return self._trace
+
+    @property
+    def report(self) -> Any:
+        if self._report is None:
+            raise _not_ended("report")
+        return self._report
+
+    def __enter__(self) -> record:
+        from devtrace.record.recording import Recording
+
+        if self._namespace is None:
+            self._namespace = sys._getframe(1).f_globals
+        with ExitStack() as stack:
+            if self._simulate:
+                from devtrace.simulate import simulate
+
+                stack.enter_context(simulate(self._simulate))
+            self._recording = Recording(self._max_ops, self._namespace)
+            stack.enter_context(self._recording.running())
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._stack.close()
+        assert self._recording is not None
+        simulated = _simulated(self._simulate)
+        recorded = self._recording.finish(self.name, error, simulated)
+        self._recording = None
+        self._trace = recorded.trace
+        try:
+            self._diagnose(recorded)
+        finally:
+            for _, frame in recorded.frames:
+                forget_locals(frame)
+
+    def _diagnose(self, recorded: Recorded) -> None:
+        try:
+            diagnose = import_module("devtrace.diagnose").diagnose
+        except ImportError:
+            return
+        live = Live(recorded.frames, self._namespace, recorded.row_of)
+        try:
+            self._report = diagnose(recorded.trace, live=live)
+        except Exception as fault:  # noqa: BLE001 (a failing diagnosis is never the user's exception)
+            note = f"the diagnosis failed ({type(fault).__name__}: {fault}); the trace is complete"
+            self._trace = replace(recorded.trace, notes=(*recorded.trace.notes, note))
+            return
+        self._trace = self._report.trace
+
+
+def _not_ended(what: str) -> UsageError:
+    return UsageError(
+        "recording-not-ended",
+        f"recording.{what} inside the block",
+        f"the {what} is made when the block ends",
+        "read it after the `with` block",
+    )
+
+
+def _simulated(spec: str | None) -> Callable[[str], bool]:
+    """Which device names are pretended."""
+    kind = spec.split(":")[0] if spec else None
+    return lambda name: kind is not None and name.split(":")[0] == kind
+
+
+def forget_locals(frame: FrameType) -> None:
+    """Reading `frame.f_locals` of a function leaves a copy in the frame (before Python 3.13): tensors stay alive."""
+    if frame.f_code.co_flags & inspect.CO_OPTIMIZED:
+        copy = frame.f_locals
+        if type(copy) is dict:
+            copy.clear()

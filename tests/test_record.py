@@ -1,0 +1,156 @@
+"""What a recording holds, on real programs."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+import torch
+from torch import nn
+
+import devtrace
+from devtrace.rules import broken_rule
+from devtrace.trace import Op, Trace
+
+
+def named(trace: Trace, name: str) -> list[Op]:
+    return [op for op in trace.ops if op.name == name]
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Linear(8, 8)
+        self.head = nn.Linear(8, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        out: torch.Tensor = self.head(self.body(x).relu())
+        return out
+
+
+def test_an_op_knows_its_tensors_its_line_and_its_module() -> None:
+    model, x = Net(), torch.rand(4, 8)
+    with devtrace.record(name="step") as recording:
+        model(x)
+    trace = recording.trace
+    assert trace.title == "step"
+    first, last = named(trace, "aten.addmm")
+    assert [tensor.name for tensor in first.inputs] == ["model.body.bias", "", "model.body.weight"]
+    assert [tensor.shape for tensor in first.inputs] == [(8,), (4, 8), (8, 8)]
+    assert [tensor.role for tensor in last.inputs] == ["parameter", "", ""]
+    assert last.outputs[0].dtype == "float32"
+    assert last.outputs[0].bytes == 4 * 2 * 4
+    assert last.outputs[0].producer == last
+    assert last.device == "cpu"
+    assert (last.kind, last.phase, last.grad) == ("compute", "forward", 1)
+    assert last.site is not None
+    assert last.site.text == "self.head(self.body(x).relu())"
+    assert last.site.function == "Net.forward"
+    assert last.call is not None
+    assert last.call.module.path == "model.head"
+    assert last.call.parent is not None
+    assert last.call.parent.module.path == "model"
+    assert broken_rule(trace) is None
+
+
+def test_the_failing_op_is_the_last_row_and_its_inputs_say_why() -> None:
+    with pytest.raises(RuntimeError, match="same device"), devtrace.record(simulate="cuda:2") as recording:  # noqa: PT012
+        model = Net().to("cuda:0")
+        model.head = nn.Linear(8, 2)
+        model(torch.rand(4, 8, device="cuda:0"))
+    trace = recording.trace
+    op = trace.ops[-1]
+    assert op.name == "aten.addmm"
+    assert op.duration == -1
+    assert op.device == "cuda:0"
+    assert op.outputs == ()
+    assert [(tensor.device, tensor.name) for tensor in op.inputs] == [
+        ("cpu", "model.head.bias"),
+        ("cuda:0", ""),
+        ("cpu", ""),
+    ]
+    assert op.inputs[2].source is not None
+    assert op.inputs[2].source.name == "model.head.weight"
+    (error,) = trace.errors
+    assert (error.op, error.type) == (op, "RuntimeError")
+    assert trace.devices[1].simulated
+    assert not trace.devices[0].simulated
+    assert broken_rule(trace) is None
+
+
+def test_a_copy_between_devices_is_a_row_with_its_bytes() -> None:
+    with devtrace.record(simulate="cuda:2") as recording:
+        x = torch.ones(10).to("cuda:1", non_blocking=True)
+        x.cpu()
+        x.sum().item()
+    trace = recording.trace
+    assert [(c.from_, c.to, c.bytes, c.non_blocking) for c in trace.copies] == [
+        ("cpu", "cuda:1", 40, 1),
+        ("cuda:1", "cpu", 40, 0),
+    ]
+    assert [op.kind for op in trace.ops] == ["create", "copy", "copy", "compute", "sync"]
+    copied = trace.copies[0].op.outputs[0]
+    assert copied.source is not None
+    assert copied.source.device == "cpu"
+
+
+def test_a_backward_op_is_led_back_to_its_forward_line() -> None:
+    w = torch.ones(3, requires_grad=True)
+    with devtrace.record() as recording:
+        y = w * 2
+        loss = y.exp().sum()
+        loss.backward()
+    trace = recording.trace
+    backward = [op for op in trace.ops if op.phase == "backward" and op.forward]
+    assert {op.forward.name for op in backward if op.forward} == {"aten.mul.Tensor", "aten.exp", "aten.sum"}
+    assert all(op.forward and op.site == op.forward.site for op in backward)
+
+
+def test_threads_that_the_block_starts_are_recorded_and_others_are_not() -> None:
+    go, done = threading.Event(), threading.Event()
+
+    def unrelated() -> None:
+        go.wait()
+        torch.ones(2).cos()
+        done.set()
+
+    class Worker(threading.Thread):
+        def run(self) -> None:
+            torch.ones(2).sin()
+
+    other = threading.Thread(target=unrelated)
+    other.start()
+    with devtrace.record() as recording:
+        worker = Worker(name="mine")
+        worker.start()
+        worker.join()
+        go.set()
+        done.wait()
+    other.join()
+    trace = recording.trace
+    assert [(op.name, op.thread.name) for op in trace.ops] == [("aten.ones", "mine"), ("aten.sin", "mine")]
+    assert trace.ops[0].site is not None
+
+
+def test_optimizer_ops_have_their_phase_line_and_names() -> None:
+    model = Net()
+    optimizer = torch.optim.Adam(model.parameters())
+    with devtrace.record() as recording:
+        model(torch.rand(4, 8)).sum().backward()
+        optimizer.step()
+    trace = recording.trace
+    steps = [op for op in trace.ops if op.phase == "optimizer"]
+    assert {op.site.text for op in steps if op.site} == {"optimizer.step()"}
+    names = {tensor.name for op in steps for tensor in op.inputs}
+    assert {"model.head.weight", "model.head.weight.grad", "model.head.weight.exp_avg"} <= names
+
+
+def test_a_tensor_of_one_recording_keeps_its_birth_in_the_next() -> None:
+    with devtrace.record():
+        x = torch.ones(3)
+    with devtrace.record() as second:
+        x + 1
+    seen = second.trace.ops[0].inputs[0]
+    assert seen.producer is None
+    assert seen.site is not None
+    assert seen.site.text == "torch.ones(3)"
