@@ -1,4 +1,4 @@
-"""Goldens: text that a reviewer reads, beside the tests. `make golden` (DEVTRACE_GOLDEN=write) rewrites what differs."""
+"""Goldens: text that a reviewer reads, beside the tests. `make golden` (DEVTRACE_GOLDEN=write) rewrites them."""
 
 from __future__ import annotations
 

@@ -62,8 +62,8 @@ class Hostile:
 
 
 class Disguised(Hostile):
-    @property
-    def __class__(self) -> type:  # type: ignore[misc]
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
         raise AssertionError("__class__ ran")
 
 

@@ -269,7 +269,7 @@ def _held(trace: Trace) -> Iterator[tuple[int, tuple[npt.NDArray[np.int64], npt.
 
 
 def _lives(trace: Trace) -> tuple[Ints, Ints, Ints]:
-    """For each tensor its first op (-1: a module held it before), its last, its views counted, and whose memory it is."""
+    """For each tensor its first op (-1: a module held it before), its last (views count), and whose memory it is."""
     tensors, ops = trace.tensors, trace.ops
     producer, source = tensors.ints("producer"), tensors.ints("source").tolist()
     view = trace.strings.index("view") if "view" in trace.strings else -1

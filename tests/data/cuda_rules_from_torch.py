@@ -11,7 +11,6 @@ same C++ for every device and is judged by what it calls.
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import torchgen
@@ -46,9 +45,9 @@ def _row(function: NativeFunction, structured: bool, group: NativeFunctionsGroup
 
 def _wrapper(function: NativeFunction, structured: bool) -> str:
     if structured:
-        return NativeSignature(function.func, prefix="wrapper_CUDA_", symint=False).name()
+        return str(NativeSignature(function.func, prefix="wrapper_CUDA_", symint=False).name())
     prefix = f"wrapper_CUDA_{function.func.name.overload_name}_"
-    return DispatcherSignature.from_schema(function.func, prefix=prefix, symint=False).name()
+    return str(DispatcherSignature.from_schema(function.func, prefix=prefix, symint=False).name())
 
 
 def main() -> None:
@@ -60,4 +59,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

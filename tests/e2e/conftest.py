@@ -15,7 +15,7 @@ from e2e.browser import Chromium
 from e2e.server import Server, serve
 
 PICTURES = Path(__file__).parent / "pictures"
-# Notebook 7 throws these by itself, without our extension too: it lacks that schema, a file browser, a checkpoint (7.2).
+# Notebook 7 throws these by itself, without our extension too: it has no such schema, file browser, checkpoint.
 NOT_OURS = ("reading 'schema'", "Command 'filebrowser:open-path' not registered", "reading 'last_modified'")
 FAILED = pytest.StashKey[bool]()
 
