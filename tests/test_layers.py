@@ -30,6 +30,7 @@ ALLOWED = {
     "palette": set[str](),
     "lanes": {"palette", "plain", "trace"},
     "svg": {"lanes", "palette", "plain", "trace"},
+    "inventory": {"source"},
     "rules": {"trace", "columns"},
     "dump": {"trace", "columns"},
     "schema": {"columns"},

@@ -1,0 +1,333 @@
+"""The listing of a notebook's names: complete, by device, and without a line of the user's code being run."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import subprocess
+import sys
+import weakref
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from devtrace.inventory import MOST_ROWS, UNKNOWN, drain, listing
+
+
+def listed(**names: Any) -> dict[str, Any]:
+    return drain(listing(names))
+
+
+def row(name: str, found: dict[str, Any]) -> dict[str, Any]:
+    return next(row for row in found["holdings"] if row["name"] == name)
+
+
+def devices(row: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
+    return {each["device"]: (each["tensors"], each["parameters"], each["bytes"]) for each in row["devices"]}
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
+        self.register_buffer("scale", torch.ones(3))
+
+
+def test_a_tensor_is_listed_with_device_shape_dtype_and_bytes() -> None:
+    found = row("x", listed(x=torch.zeros(3, 4, dtype=torch.float16)))
+    assert (found["kind"], found["shape"], found["dtype"], found["type"]) == ("tensor", [3, 4], "float16", "Tensor")
+    assert devices(found) == {"cpu": (1, 0, 24)}
+
+
+def test_a_model_is_listed_with_its_parameters_counted() -> None:
+    found = row("net", listed(net=Net()))
+    assert found["type"] == "Net"
+    assert devices(found) == {"cpu": (5, 40, 172)}
+    assert "parts" not in found
+
+
+def test_a_mixed_model_names_the_largest_parts_that_lie_elsewhere() -> None:
+    net = Net()
+    net.body.extend([nn.Linear(4, 4) for _ in range(4)])
+    net.body[1].to("meta")
+    net.head = nn.Linear(4, 2, device="meta")
+    net.bias = nn.Parameter(torch.empty(2, device="meta"))
+    found = row("net", listed(net=net))
+    assert found["main"] == "cpu"
+    assert [(part["path"], part["kind"], part["type"]) for part in found["parts"]] == [
+        ("bias", "parameter", "Parameter"),
+        ("body.1", "module", "Linear"),
+        ("head", "module", "Linear"),
+    ]
+    assert devices(found["parts"][2]) == {"meta": (2, 10, 40)}
+    assert (found["parts"][0]["shape"], found["parts"][0]["dtype"]) == ([2], "float32")
+
+
+def test_what_torch_does_not_register_is_part_of_the_model_and_said_to_be_unregistered() -> None:
+    net = Net().to("meta")
+    net.mask = torch.ones(2)
+    vars(net)["heads"] = [nn.Linear(1, 1)]
+    parts = row("net", listed(net=net))["parts"]
+    assert [(part["path"], part["kind"]) for part in parts] == [("mask", "attribute"), ("heads[0]", "unregistered")]
+
+
+def test_an_optimizer_is_listed_by_the_devices_of_its_parameters_and_the_bytes_of_its_state() -> None:
+    net = nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+    net(torch.ones(1, 4)).sum().backward()
+    optimizer.step()
+    found = row("optimizer", listed(optimizer=optimizer))
+    assert (found["kind"], found["type"]) == ("optimizer", "SGD")
+    assert devices(found) == {"cpu": (4, 20, 80)}
+
+
+def test_containers_and_stored_attributes_are_looked_into() -> None:
+    x, y, z, net = torch.ones(1), torch.ones(2), torch.ones(3), Net()
+    found = listed(batch={"ids": x}, pair=(1, [y]), trainer=SimpleNamespace(model=net, best={"w": z}))
+    assert {each["name"] for each in found["holdings"]} == {
+        "batch['ids']", "pair[1][0]", "trainer.model", "trainer.best['w']",
+    }  # fmt: skip
+
+
+def test_one_object_under_several_names_is_one_row_with_the_shortest_name_first() -> None:
+    x = torch.ones(1)
+    found = listed(batch=[x], x=x, again=x)
+    assert [(each["name"], each["names"]) for each in found["holdings"]] == [("x", ["again", "batch[0]"])]
+
+
+def test_a_storage_shared_by_views_is_counted_once() -> None:
+    x = torch.ones(100)
+    found = listed(x=x, y=x[:10], z=x.view(10, 10))
+    assert devices(found) == {"cpu": (3, 0, 400)}
+    assert devices(row("y", found)) == {"cpu": (1, 0, 400)}
+
+
+def test_a_models_parameters_are_not_counted_again_for_its_optimizer_or_its_layers() -> None:
+    net = Net()
+    found = listed(net=net, layer=net.body[0], sgd=torch.optim.SGD(net.parameters(), lr=0.1))
+    assert devices(found) == {"cpu": (5, 40, 172)}
+
+
+def test_mixed_models_come_first_then_the_largest() -> None:
+    mixed = Net()
+    mixed.body.to("meta")
+    found = listed(small=torch.ones(1), large=torch.ones(1000), mixed=mixed)
+    assert [each["name"] for each in found["holdings"]] == ["mixed", "large", "small"]
+
+
+def test_names_that_hold_no_tensor_list_nothing() -> None:
+    found = listed(a=1, b="x", c=[1, 2], d=torch, e=Net, f=None, g=Net.forward)
+    assert found == {"devices": [], "holdings": [], "left_out": 0, "cut": False}
+
+
+class Trap:
+    """Every way in is a trap."""
+
+    def __init__(self) -> None:
+        self.x = torch.ones(2)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"__getattr__({name}) ran")
+
+    def __iter__(self) -> Any:
+        raise AssertionError("__iter__ ran")
+
+    def __eq__(self, other: object) -> bool:
+        raise AssertionError("__eq__ ran")
+
+    def __hash__(self) -> int:
+        raise AssertionError("__hash__ ran")
+
+    def __repr__(self) -> str:
+        raise AssertionError("__repr__ ran")
+
+    def __bool__(self) -> bool:
+        raise AssertionError("__bool__ ran")
+
+    def __len__(self) -> int:
+        raise AssertionError("__len__ ran")
+
+    @property
+    def y(self) -> Any:
+        raise AssertionError("a property ran")
+
+    @property
+    def __class__(self) -> Any:
+        raise AssertionError("__class__ ran")
+
+    @__class__.setter
+    def __class__(self, value: Any) -> None: ...
+
+
+class Meta(type):
+    def __eq__(cls, other: object) -> bool:
+        raise AssertionError("a metaclass's __eq__ ran")
+
+    def __hash__(cls) -> int:
+        raise AssertionError("a metaclass's __hash__ ran")
+
+    def __getattribute__(cls, name: str) -> Any:
+        raise AssertionError(f"a metaclass's __getattribute__({name}) ran")
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        raise AssertionError("a metaclass's __instancecheck__ ran")
+
+
+class Odd(metaclass=Meta):
+    def __init__(self) -> None:
+        self.z = torch.ones(3)
+
+
+class TrapDict(dict[str, Any]):
+    def items(self) -> Any:
+        raise AssertionError("items ran")
+
+    def __iter__(self) -> Any:
+        raise AssertionError("__iter__ ran")
+
+    def __getitem__(self, key: str) -> Any:
+        raise AssertionError("__getitem__ ran")
+
+
+class TrapTensor(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, *args: Any, **kwargs: Any) -> Any:
+        raise AssertionError("__torch_function__ ran")
+
+
+class TrapModule(Net):
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"__getattr__({name}) ran")
+
+    def named_parameters(self, *args: Any, **kwargs: Any) -> Any:
+        raise AssertionError("named_parameters ran")
+
+    def children(self) -> Any:
+        raise AssertionError("children ran")
+
+
+def test_no_code_of_the_user_runs() -> None:
+    inside = TrapDict()
+    dict.__setitem__(inside, "w", torch.ones(4))
+    trapped = torch.ones(2).as_subclass(TrapTensor)
+    net = TrapModule.__new__(TrapModule)
+    net.__dict__ |= Net().__dict__
+    found = listed(trap=Trap(), odd=Odd(), inside=inside, trapped=trapped, net=net)
+    assert {each["name"] for each in found["holdings"]} == {"trap.x", "odd.z", "inside['w']", "trapped", "net"}
+    assert devices(row("trapped", found)) == {"cpu": (1, 0, 8)}
+
+
+class Wrapped(torch.Tensor):
+    """Would be asked for its device and shape by the dispatcher."""
+
+    @staticmethod
+    def __new__(cls) -> Any:
+        return torch.Tensor._make_wrapper_subclass(
+            cls, (2,), dispatch_device=True, dispatch_sizes_strides_policy="sizes"
+        )
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # type: ignore[override]
+        raise AssertionError(f"__torch_dispatch__({func}) ran")
+
+
+def test_a_tensor_whose_class_answers_for_itself_is_listed_but_not_asked() -> None:
+    found = row("wrapped", listed(wrapped=Wrapped()))
+    assert (found["type"], [each["device"] for each in found["devices"]]) == ("Wrapped", [UNKNOWN])
+
+
+def test_a_function_mode_of_the_user_is_not_asked() -> None:
+    class Mode(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, *args: Any, **kwargs: Any) -> Any:
+            raise AssertionError("the mode was asked")
+
+    x = torch.ones(2)
+    with Mode():
+        steps = listing({"x": x})
+        found = drain(steps)
+    assert devices(row("x", found)) == {"cpu": (1, 0, 8)}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: torch.eye(3).to_sparse(),
+        lambda: torch.eye(3).to_sparse_csr(),
+        lambda: torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.qint8),
+        lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]),
+        lambda: torch.ones(2, device="meta"),
+        lambda: nn.LazyLinear(3).weight,
+        lambda: torch.tensor(1.0),
+        lambda: torch.ones(0),
+    ],
+)
+def test_every_kind_of_tensor_is_listed(make: Callable[[], torch.Tensor]) -> None:
+    assert row("x", listed(x=make()))["kind"] == "tensor"
+
+
+def test_fake_tensors_say_the_device_that_they_stand_for() -> None:
+    from torch._subclasses import FakeTensorMode
+
+    with FakeTensorMode():
+        x = torch.ones(2)
+    assert row("x", listed(x=x))["devices"][0]["device"] in ("cpu", "meta")
+
+
+def test_listing_changes_nothing_and_keeps_nothing_alive() -> None:
+    net = Net()
+    before = copy.deepcopy(net.state_dict())
+    rng = torch.random.get_rng_state()
+    x = torch.ones(2)
+    alive = weakref.ref(x)
+    steps = listing({"net": net, "x": x})
+    next(steps)
+    steps.close()
+    drain(listing({"net": net, "x": x}))
+    del x
+    gc.collect()
+    assert alive() is None
+    assert torch.equal(rng, torch.random.get_rng_state())
+    assert all(torch.equal(value, before[key]) for key, value in net.state_dict().items())
+    assert set(vars(net)) == set(vars(Net()))
+
+
+def test_a_model_that_holds_itself_and_a_list_that_holds_itself_end() -> None:
+    net = Net()
+    vars(net)["me"] = [net]
+    loop: list[Any] = [torch.ones(1)]
+    loop.append(loop)
+    assert {each["name"] for each in listed(net=net, loop=loop)["holdings"]} == {"net", "loop[0]"}
+
+
+def test_more_tensors_than_are_sent_are_counted_and_said_to_be_left_out() -> None:
+    found = listed(many=[torch.ones(1) for _ in range(MOST_ROWS + 5)])
+    assert (len(found["holdings"]), found["left_out"], devices(found)["cpu"][0]) == (MOST_ROWS, 5, MOST_ROWS + 5)
+
+
+def test_a_list_that_is_too_long_to_be_searched_is_said_to_be_cut_and_hides_nothing_else() -> None:
+    found = listed(rows=[[] for _ in range(20_000)], x=torch.ones(1))
+    assert found["cut"]
+    assert [each["name"] for each in found["holdings"]] == ["x"]
+
+
+def test_names_may_come_and_go_between_two_steps() -> None:
+    names: dict[str, Any] = {f"x{i}": torch.ones(1) for i in range(100)}
+    steps = listing(names)
+    next(steps)
+    names.clear()
+    names["y"] = 1
+    assert len(drain(steps)["holdings"]) == 100
+
+
+def test_without_torch_nothing_is_listed_and_torch_is_not_imported() -> None:
+    code = (
+        "import sys; from devtrace.inventory import drain, listing\n"
+        "print(drain(listing({'x': [1]})), 'torch' in sys.modules)"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.strip() == "{'devices': [], 'holdings': [], 'left_out': 0, 'cut': False} False"
