@@ -10,6 +10,7 @@ export default tseslint.config(
     languageOptions: { parserOptions: { project: 'labextension/test/tsconfig.json' } },
     rules: {
       eqeqeq: 'error',
+      '@typescript-eslint/no-confusing-void-expression': ['error', { ignoreArrowShorthand: true }],
       'no-console': ['error', { allow: ['error'] }],
       '@typescript-eslint/array-type': ['error', { default: 'array-simple' }],
       // node:test's test() gives a promise that the runner awaits.

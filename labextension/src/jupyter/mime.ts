@@ -1,16 +1,28 @@
 /**
- * The renderer of a traced cell's output, in JupyterLab and Notebook 7, with or without a kernel.
+ * The renderer of a traced cell's output and of `.devtrace` files, in JupyterLab and Notebook 7, with or without a kernel, trusted or not.
  */
 import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
 import { Widget } from '@lumino/widgets';
 import { MIME_TYPE } from '../model/trace';
-import { show } from '../view/page';
+import { showTrace } from '../view/page';
 
 class TraceOutput extends Widget implements IRenderMime.IRenderer {
+  constructor() {
+    super();
+    this.addClass('dt-output');
+  }
+
   renderModel(model: IRenderMime.IMimeModel): Promise<void> {
+    const data = model.data[MIME_TYPE];
+    // Lab renders a model again for each change of its metadata; the trace stays the same, and so does what the user looks at.
+    if (data === this._data) {
+      return Promise.resolve();
+    }
+    this._data = data;
     this._dispose?.();
-    this._dispose = show(this.node, model.data[MIME_TYPE]);
-    return Promise.resolve();
+    const shown = showTrace(this.node, data);
+    this._dispose = shown.dispose;
+    return shown.done;
   }
 
   override dispose(): void {
@@ -18,6 +30,7 @@ class TraceOutput extends Widget implements IRenderMime.IRenderer {
     super.dispose();
   }
 
+  private _data: unknown;
   private _dispose?: () => void;
 }
 
@@ -30,8 +43,11 @@ const extension: IRenderMime.IExtension = {
     createRenderer: () => new TraceOutput()
   },
   rank: 0,
-  dataType: 'json',
-  fileTypes: [{ name: 'devtrace', mimeTypes: [MIME_TYPE], extensions: ['.devtrace'] }],
+  // Text, not JSON: a file that is damaged gets our sentence instead of Lab's dialog.
+  dataType: 'string',
+  fileTypes: [
+    { name: 'devtrace', displayName: 'devtrace', mimeTypes: [MIME_TYPE], extensions: ['.devtrace'], fileFormat: 'text' }
+  ],
   documentWidgetFactoryOptions: {
     name: 'devtrace',
     primaryFileType: 'devtrace',

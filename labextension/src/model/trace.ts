@@ -1,29 +1,69 @@
 /**
- * What the kernel sends as `application/vnd.devtrace.v1+json`.
+ * The trace in the browser: columns as typed arrays, read by id and never changed. No object is made per op.
  */
+import type { Tables } from './columns';
+import type { IFinding, JsonObject } from './findings';
 
 export const MIME_TYPE = 'application/vnd.devtrace.v1+json';
 
-export interface ITrace {
+export interface ITrace extends Tables {
   readonly title: string;
-  /** Ops by device, most first. */
-  readonly counts: ReadonlyArray<readonly [device: string, ops: number]>;
+  readonly recorded: string;
+  readonly producer: string;
+  /** Ops that were folded away; the ledger counts them still. */
+  readonly truncated: number;
+  readonly notes: readonly string[];
+  readonly strings: readonly string[];
+  /** null: no diagnosis was made. */
+  readonly findings: readonly IFinding[] | null;
+  readonly rawFindings: readonly JsonObject[] | null;
 }
 
-/** The trace in a bundle's data, or a sentence that says why there is none. */
-export function readTrace(data: unknown): ITrace | string {
-  const bundle = data as { format?: unknown; version?: unknown; title?: unknown; counts?: unknown } | null;
-  if (bundle?.format !== 'devtrace') {
-    return 'This output is not a devtrace trace.';
-  }
-  if (bundle.version !== 1) {
-    return `This trace has version ${String(bundle.version)}; this devtrace reads version 1. Update devtrace.`;
-  }
-  const counts = Object.entries((bundle.counts ?? {}) as Record<string, number>);
-  return { title: typeof bundle.title === 'string' ? bundle.title : '', counts: counts.sort((a, b) => b[1] - a[1]) };
+/** The module that runs an op, -1 outside of any. */
+export function moduleOf(trace: ITrace, op: number): number {
+  const call = trace.ops.call[op];
+  return call < 0 ? -1 : trace.calls.module[call];
 }
 
-/** All ops of the trace. */
-export function opCount(trace: ITrace): number {
-  return trace.counts.reduce((sum, [, ops]) => sum + ops, 0);
+export function deviceName(trace: ITrace, device: number): string {
+  return device < 0 ? '' : trace.strings[trace.devices.name[device]];
+}
+
+export function opName(trace: ITrace, op: number): string {
+  return trace.strings[trace.ops.name[op]];
+}
+
+export function modulePath(trace: ITrace, module: number): string {
+  return module < 0 ? '' : trace.strings[trace.modules.path[module]];
+}
+
+/** `In[7] line 6`, or the file's last name and its line. */
+export function siteLabel(trace: ITrace, site: number): string {
+  if (site < 0) {
+    return '';
+  }
+  return `${sourceLabel(trace.sites.cell[site], trace.strings[trace.sites.file[site]])} line ${trace.sites.line[site]}`;
+}
+
+export function sourceLabel(cell: number, file: string): string {
+  return cell >= 0 ? `In[${cell}]` : file.slice(file.lastIndexOf('/') + 1);
+}
+
+/** The user's own line for a site: itself, or the caller of one in a package. */
+export function userSite(trace: ITrace, site: number): number {
+  const caller = site < 0 ? -1 : trace.sites.caller[site];
+  return caller < 0 ? site : caller;
+}
+
+/** `[4, 128] float32` */
+export function tensorLabel(trace: ITrace, tensor: number): string {
+  const { offsets, flat } = trace.shapes.dims;
+  const shape = trace.tensors.shape[tensor];
+  const dims = shape < 0 ? '?' : Array.from(flat.subarray(offsets[shape], offsets[shape + 1])).join(', ');
+  return `[${dims}] ${trace.strings[trace.tensors.dtype[tensor]]}`;
+}
+
+/** The ids that a row of a list column holds. */
+export function listed(column: { offsets: Int32Array | Float64Array; flat: Int32Array | Float64Array }, row: number) {
+  return column.flat.subarray(column.offsets[row], column.offsets[row + 1]);
 }

@@ -1,16 +1,44 @@
 /**
- * The stand-alone script of the html form: `devtrace.show(element, data)` where no extension renders the bundle.
+ * From the data of an output or a file to a report in the page, or to the one sentence that says why there is none.
  */
-import { readTrace } from '../model/trace';
-import { mount } from './report';
+import { readTrace } from '../model/read';
+import { h } from './dom';
+import { mountReport } from './report';
+import { Scope } from './scope';
+import { Selection, type IHost } from './selection';
 
-export function show(el: HTMLElement, data: unknown): () => void {
-  const trace = readTrace(data);
-  if (typeof trace === 'string') {
-    el.textContent = trace;
-    return () => {
-      el.replaceChildren();
-    };
-  }
-  return mount(el, trace);
+export interface IShown {
+  /** Settles once the report, or the sentence, stands in the page. */
+  readonly done: Promise<void>;
+  readonly dispose: () => void;
+}
+
+export function showTrace(el: HTMLElement, data: unknown, host: IHost = {}): IShown {
+  const scope = new Scope();
+  const show = async (): Promise<void> => {
+    try {
+      const trace = await readTrace(data);
+      if (!scope.isDisposed) {
+        scope.add(mountReport(el, trace, new Selection(trace, host)));
+      }
+    } catch (error) {
+      if (!scope.isDisposed) {
+        scope.add(showSentence(el, error instanceof Error ? error.message : String(error)));
+      }
+    }
+  };
+  return { done: show(), dispose: scope.dispose };
+}
+
+function showSentence(el: HTMLElement, sentence: string): () => void {
+  const root = h(el, 'div', {
+    class: 'dt-root dt-refused',
+    role: 'alert',
+    text: sentence,
+    data: { devtrace: 'report', ready: 'true', opCount: '0' }
+  });
+  el.append(root);
+  return () => {
+    root.remove();
+  };
 }

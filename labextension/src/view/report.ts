@@ -1,27 +1,62 @@
-import { opCount, type ITrace } from '../model/trace';
+/**
+ * The whole report: what was traced, the findings, and the views as tabs, with one selection through all.
+ */
+import { counted, formatTime } from '../layout/units';
+import type { ITrace } from '../model/trace';
+import { h } from './dom';
+import { mountFindings } from './findings';
+import { deviceChip } from './parts';
+import { Scope } from './scope';
+import type { Selection } from './selection';
+import { mountTabs } from './tabs';
+import { followTheme } from './theme';
+import { mountTimeline } from './timeline';
 
-/** Shows a trace in `el`; the result takes it out again. */
-export function mount(el: HTMLElement, trace: ITrace): () => void {
-  const root = document.createElement('section');
-  root.className = 'dt-report';
-  root.dataset['devtrace'] = 'report';
-  root.dataset['opCount'] = String(opCount(trace));
-  root.append(table(trace));
+/** Beyond this many devices the legend says how many more there are. */
+const MOST_CHIPS = 12;
+
+export function mountReport(el: HTMLElement, trace: ITrace, selection: Selection): () => void {
+  const scope = new Scope();
+  const root = h(el, 'section', {
+    class: 'dt-root dt-report',
+    aria: { label: `devtrace report ${trace.title}`.slice(0, 200) },
+    data: { devtrace: 'report', opCount: String(trace.ops.length) }
+  });
   el.append(root);
+  followTheme(root, trace, scope, () => {
+    root.querySelectorAll('[data-devtrace]').forEach(view => view.dispatchEvent(new Event('dt-theme')));
+  });
+  root.append(summary(root, trace));
+  scope.add(mountFindings(root, trace, selection));
+  scope.add(mountTabs(root, [{ name: 'Timeline', mount: panel => mountTimeline(panel, trace, selection) }]));
   root.dataset['ready'] = 'true';
-  return () => {
+  scope.add(() => {
     root.remove();
-  };
+  });
+  return scope.dispose;
 }
 
-function table(trace: ITrace): HTMLTableElement {
-  const result = document.createElement('table');
-  result.createCaption().textContent = `${trace.title} ops by device`;
-  for (const [device, ops] of trace.counts) {
-    const row = result.insertRow();
-    row.dataset['device'] = device;
-    row.insertCell().textContent = device;
-    row.insertCell().textContent = String(ops);
+/** `In[7]  102 ops  1.2 ms   cpu  cuda:0 simulated` */
+function summary(owner: Node, trace: ITrace): HTMLElement {
+  const { ops, devices } = trace;
+  const last = ops.length - 1;
+  const span = last < 0 ? 0 : ops.start[last] + Math.max(ops.duration[last], 0) - ops.start[0];
+  const chips = Array.from({ length: Math.min(devices.length, MOST_CHIPS) }, (_, id) => deviceChip(owner, trace, id));
+  if (devices.length > MOST_CHIPS) {
+    chips.push(h(owner, 'span', { class: 'dt-faint', text: `and ${devices.length - MOST_CHIPS} more` }));
   }
-  return result;
+  const facts = [counted(ops.length, 'op'), formatTime(span)];
+  if (trace.truncated > 0) {
+    facts.push(`${counted(trace.truncated, 'more op')} folded away`);
+  }
+  return h(
+    owner,
+    'header',
+    { class: 'dt-summary' },
+    h(owner, 'strong', { class: 'dt-title', text: (trace.title || 'trace').slice(0, 120) }),
+    ...facts.map(text => h(owner, 'span', { class: 'dt-fact', text })),
+    h(owner, 'span', { class: 'dt-grow' }),
+    h(owner, 'span', { class: 'dt-devices' }, ...chips),
+    ...trace.notes.slice(0, 20).map(text => h(owner, 'p', { class: 'dt-note', text }))
+  );
 }

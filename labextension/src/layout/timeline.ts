@@ -1,0 +1,95 @@
+/**
+ * All of a timeline that does not depend on the view: made once for a trace and a clock, read for every frame.
+ */
+import type { ITrace } from '../model/trace';
+import { buildCalls, type ICallRows } from './calls';
+import { buildCopies, type ICopies } from './copies';
+import { buildLanes, type ILanes } from './lanes';
+import type { IRange } from './scale';
+import { buildTracks, type ITracks } from './tracks';
+
+/** What the horizontal axis counts: nanoseconds, or ops (each as wide as the next). */
+export type Clock = 'time' | 'order';
+
+export const PHASES = ['forward', 'backward', 'optimizer'] as const;
+
+export interface ITimeline {
+  readonly trace: ITrace;
+  readonly clock: Clock;
+  readonly whole: IRange;
+  /** By op, on the clock. */
+  readonly start: Float64Array;
+  readonly end: Float64Array;
+  readonly lanes: ILanes;
+  readonly calls: ICallRows;
+  readonly copies: ICopies;
+  /** Where the host waits, a row for each lane; without length. */
+  readonly syncs: ITracks;
+  /** A row for each of PHASES; a span is a run of ops of that phase. */
+  readonly phases: ITracks;
+}
+
+export function buildTimeline(trace: ITrace, clock: Clock): ITimeline {
+  const [start, end] = clock === 'time' ? times(trace) : positions(trace.ops.length);
+  const lanes = buildLanes(trace, start, end);
+  return {
+    trace,
+    clock,
+    start,
+    end,
+    whole: wholeOf(start, end),
+    lanes,
+    calls: buildCalls(trace, start, end),
+    copies: buildCopies(trace, lanes, start),
+    syncs: buildSyncs(trace, lanes, start),
+    phases: buildPhases(trace, start, end)
+  };
+}
+
+/** An op that raised has no duration: it ends where it starts. */
+function times(trace: ITrace): [Float64Array, Float64Array] {
+  const { start, duration } = trace.ops;
+  const end = new Float64Array(start.length);
+  for (let op = 0; op < start.length; op++) {
+    end[op] = start[op] + Math.max(0, duration[op]);
+  }
+  return [start, end];
+}
+
+function positions(length: number): [Float64Array, Float64Array] {
+  return [Float64Array.from({ length }, (_, op) => op), Float64Array.from({ length }, (_, op) => op + 1)];
+}
+
+/** From the first op to the last end, with a little air on both sides. */
+function wholeOf(start: Float64Array, end: Float64Array): IRange {
+  let last = 0;
+  for (const time of end) {
+    last = time > last ? time : last;
+  }
+  const first = start.length > 0 ? start[0] : 0;
+  const air = Math.max((last - first) * 0.015, 4);
+  return { begin: first - air, end: last + air };
+}
+
+function buildSyncs(trace: ITrace, lanes: ILanes, start: Float64Array): ITracks {
+  const sync = trace.strings.indexOf('sync');
+  const row = lanes.laneOf.map((lane, op) => (trace.ops.kind[op] === sync ? lane : -1));
+  return buildTracks(row, lanes.lanes.length, start, start);
+}
+
+function buildPhases(trace: ITrace, start: Float64Array, end: Float64Array): ITracks {
+  const rowOf = trace.strings.map(text => (PHASES as readonly string[]).indexOf(text));
+  const rows: number[] = [];
+  const begins: number[] = [];
+  const ends: number[] = [];
+  const { phase, length } = trace.ops;
+  for (let op = 0; op < length; op++) {
+    if (op === 0 || phase[op] !== phase[op - 1]) {
+      rows.push(rowOf[phase[op]]);
+      begins.push(start[op]);
+      ends.push(end[op]);
+    }
+    ends[ends.length - 1] = Math.max(ends[ends.length - 1], end[op]);
+  }
+  return buildTracks(Int32Array.from(rows), PHASES.length, begins, ends);
+}

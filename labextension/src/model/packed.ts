@@ -1,0 +1,159 @@
+/**
+ * A column of integers as format v1 writes it: a plain JSON list, or {length, width, lag, data} where `data` is base64 of zlib over
+ * byte planes of x[i] - x[i - lag]. The browser's own DecompressionStream reads it; nothing in the data is trusted.
+ */
+import type { Ints } from './columns';
+import { damaged, short } from './errors';
+
+/** Integers beyond this are not exact here, and Python refuses them too. */
+const LARGEST = 2 ** 53;
+const LARGEST_INT32 = 2 ** 31 - 1;
+/** Integers that one file may hold in all (3 million ops). */
+const MOST_VALUES = 100_000_000;
+/** Deflate cannot expand further (its limit is 1032): a column that claims more is refused before memory is taken. */
+const DEFLATE_RATIO = 1100;
+
+interface IPacked {
+  readonly length: number;
+  readonly width: 1 | 2 | 4 | 8;
+  readonly lag: number;
+  readonly bytes: Uint8Array<ArrayBuffer>;
+}
+
+/** Reads columns and counts the integers that it takes memory for. */
+export class ColumnReader {
+  async read(where: string, data: unknown, wide: boolean): Promise<Ints> {
+    if (Array.isArray(data)) {
+      this._take(where, data.length);
+      return plain(where, data, wide);
+    }
+    const packed = readPacked(where, data);
+    this._take(where, packed.length);
+    return unpack(where, packed, await inflate(where, packed.bytes, packed.length * packed.width), wide);
+  }
+
+  private _take(where: string, values: number): void {
+    this._left -= values;
+    if (this._left < 0) {
+      throw damaged(`${where} brings the file over ${MOST_VALUES} values`);
+    }
+  }
+
+  private _left = MOST_VALUES;
+}
+
+function plain(where: string, data: readonly unknown[], wide: boolean): Ints {
+  const limit = wide ? LARGEST : LARGEST_INT32;
+  const values = wide ? new Float64Array(data.length) : new Int32Array(data.length);
+  for (const [i, value] of data.entries()) {
+    if (typeof value !== 'number' || !Number.isInteger(value)) {
+      throw damaged(`${where} is not a list of integers`);
+    }
+    if (Math.abs(value) > limit) {
+      throw damaged(`${where} holds a number beyond ${limit}`);
+    }
+    values[i] = value;
+  }
+  return values;
+}
+
+function readPacked(where: string, data: unknown): IPacked {
+  if (typeof data !== 'object' || data === null) {
+    throw damaged(`${where} is ${short(data)}, expected a column`);
+  }
+  const { length, width, lag, data: text } = data as Record<string, unknown>;
+  if (!isCount(length) || !isCount(lag) || !isWidth(width) || typeof text !== 'string') {
+    throw damaged(`${where} has no valid length, width, lag and data`);
+  }
+  const bytes = fromBase64(where, text);
+  if (length * width > DEFLATE_RATIO * bytes.length) {
+    throw damaged(`${where} claims ${length} values, more than its ${bytes.length} bytes can hold`);
+  }
+  return { length, width, lag, bytes };
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
+
+function isWidth(value: unknown): value is IPacked['width'] {
+  return value === 1 || value === 2 || value === 4 || value === 8;
+}
+
+function fromBase64(where: string, text: string): Uint8Array<ArrayBuffer> {
+  try {
+    const binary = atob(text);
+    const bytes = new Uint8Array(binary.length);
+    for (let i = 0; i < bytes.length; i++) {
+      bytes[i] = binary.charCodeAt(i);
+    }
+    return bytes;
+  } catch {
+    throw damaged(`${where} is not base64`);
+  }
+}
+
+async function inflate(where: string, bytes: Uint8Array<ArrayBuffer>, expected: number): Promise<Uint8Array> {
+  const stream = new DecompressionStream('deflate');
+  const writer = stream.writable.getWriter();
+  // The reader below reports what goes wrong; unheard, the writer's own promises would report it once more.
+  void writer.write(bytes).catch(() => undefined);
+  void writer.close().catch(() => undefined);
+  const raw = new Uint8Array(expected);
+  const length = await readInto(raw, stream.readable.getReader()).catch(() => {
+    throw damaged(`${where} does not decompress`);
+  });
+  if (length !== expected) {
+    throw damaged(`${where} decompresses to another length than the ${expected} bytes it names`);
+  }
+  return raw;
+}
+
+/** Fills `raw`; the result is how many bytes came, and reading stops at the first that does not fit. */
+async function readInto(raw: Uint8Array, reader: ReadableStreamDefaultReader<Uint8Array>): Promise<number> {
+  let length = 0;
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) {
+      return length;
+    }
+    if (length + value.length > raw.length) {
+      void reader.cancel().catch(() => undefined);
+      return length + value.length;
+    }
+    raw.set(value, length);
+    length += value.length;
+  }
+}
+
+/** Joins the byte planes and undoes the lag. */
+function unpack(where: string, packed: IPacked, raw: Uint8Array, wide: boolean): Ints {
+  const { length, width } = packed;
+  const lag = packed.lag < length ? packed.lag : 0;
+  const limit = wide ? LARGEST : LARGEST_INT32;
+  const values = wide ? new Float64Array(length) : new Int32Array(length);
+  const read = READERS[width];
+  let inside = true;
+  for (let i = 0; i < length; i++) {
+    const value = read(raw, i, length) + (lag > 0 && i >= lag ? values[i - lag] : 0);
+    inside &&= value <= limit && value >= -limit;
+    values[i] = value;
+  }
+  if (!inside) {
+    throw damaged(`${where} holds a number beyond ${limit}`);
+  }
+  return values;
+}
+
+type Reader = (raw: Uint8Array, i: number, length: number) => number;
+
+const READERS: Record<IPacked['width'], Reader> = {
+  1: (raw, i) => (raw[i] << 24) >> 24,
+  2: (raw, i, n) => ((raw[i] << 16) | (raw[i + n] << 24)) >> 16,
+  4: read32,
+  8: (raw, i, n) => (read32(raw, i, n) >>> 0) + read32(raw, i + 4 * n, n) * 2 ** 32
+};
+
+function read32(raw: Uint8Array, i: number, n: number): number {
+  return raw[i] | (raw[i + n] << 8) | (raw[i + 2 * n] << 16) | (raw[i + 3 * n] << 24);
+}

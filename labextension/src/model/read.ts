@@ -1,0 +1,129 @@
+/**
+ * From what a notebook or a file holds to a trace whose rules are checked: the mirror of `format.decode`.
+ */
+import { columnsOf, isLists, TABLE_NAMES, type Table, type TableName, type Values } from './columns';
+import { damaged, FormatError, short } from './errors';
+import { isObject, readFinding, type JsonObject } from './findings';
+import { ColumnReader } from './packed';
+import { check } from './rules';
+import type { ITrace } from './trace';
+
+const VERSION = 1;
+
+/** The trace in a bundle's object or a file's text. Anything else throws a FormatError with one sentence. */
+export async function readTrace(data: unknown): Promise<ITrace> {
+  const object = upgrade(typeof data === 'string' ? parse(data) : data);
+  const reader = new ColumnReader();
+  const tables = await Promise.all(TABLE_NAMES.map(name => readTable(reader, name, object[name])));
+  const raw = readFindings(object['findings']);
+  const trace: ITrace = {
+    ...(Object.fromEntries(TABLE_NAMES.map((name, i) => [name, tables[i]])) as unknown as ITrace),
+    title: readText(object, 'title'),
+    recorded: readText(object, 'recorded'),
+    producer: readText(object, 'producer'),
+    truncated: readCount(object, 'truncated'),
+    notes: readTexts(object, 'notes'),
+    strings: readTexts(object, 'strings'),
+    findings: raw?.map(readFinding) ?? null,
+    rawFindings: raw
+  };
+  check(trace);
+  return trace;
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new FormatError(
+      'trace-foreign',
+      `a file that is not JSON (${error instanceof Error ? error.message : 'unreadable'})`,
+      'expected a trace',
+      'open a file that trace.save() wrote'
+    );
+  }
+}
+
+function upgrade(data: unknown): JsonObject {
+  if (!isObject(data) || data['format'] !== 'devtrace') {
+    throw new FormatError(
+      'trace-foreign',
+      short(data),
+      'expected a JSON object with "format": "devtrace"',
+      'open a file that trace.save() wrote'
+    );
+  }
+  const version = data['version'];
+  if (typeof version !== 'number' || !Number.isInteger(version) || version < 1) {
+    throw damaged(`the version is ${short(version)}`);
+  }
+  if (version > VERSION) {
+    throw new FormatError(
+      'trace-newer',
+      `a trace of version ${version}`,
+      `this devtrace reads versions 1 to ${VERSION}`,
+      'update it: pip install -U devtrace'
+    );
+  }
+  return data;
+}
+
+async function readTable<T extends TableName>(reader: ColumnReader, name: T, data: unknown): Promise<Table<T>> {
+  if (!isObject(data)) {
+    throw damaged(`the table ${name} is missing`);
+  }
+  const columns = columnsOf(name);
+  const values = await Promise.all(columns.map(([column]) => readValues(reader, name, column, data[column])));
+  const length = isLists(values[0]) ? values[0].offsets.length - 1 : values[0].length;
+  return {
+    ...Object.fromEntries(columns.map(([column], i) => [column, values[i]])),
+    length
+  } as unknown as Table<T>;
+}
+
+async function readValues(reader: ColumnReader, table: TableName, name: string, data: unknown): Promise<Values> {
+  const column = new Map(columnsOf(table)).get(name);
+  const where = `${table}.${name}`;
+  if (column?.kind !== 'ints' && column?.kind !== 'rows') {
+    return reader.read(where, data, column?.wide ?? false);
+  }
+  if (!isObject(data)) {
+    throw damaged(`${where} is ${short(data)}, expected offsets and flat`);
+  }
+  const offsets = await reader.read(`${where}.offsets`, data['offsets'], true);
+  return { offsets, flat: await reader.read(`${where}.flat`, data['flat'], column.wide) };
+}
+
+function readFindings(value: unknown): readonly JsonObject[] | null {
+  if (value === undefined || value === null) {
+    return null;
+  }
+  if (!Array.isArray(value) || !value.every(isObject)) {
+    throw damaged('findings is not a list of objects');
+  }
+  return value;
+}
+
+function readText(object: JsonObject, key: string): string {
+  const value = object[key] ?? '';
+  if (typeof value !== 'string') {
+    throw damaged(`${key} is ${short(value)}, expected text`);
+  }
+  return value;
+}
+
+function readCount(object: JsonObject, key: string): number {
+  const value = object[key] ?? 0;
+  if (!Number.isSafeInteger(value) || (value as number) < 0) {
+    throw damaged(`${key} is ${short(value)}, expected a count`);
+  }
+  return value as number;
+}
+
+function readTexts(object: JsonObject, key: string): readonly string[] {
+  const value = object[key] ?? [];
+  if (!Array.isArray(value) || !value.every(item => typeof item === 'string')) {
+    throw damaged(`${key} is not a list of texts`);
+  }
+  return value;
+}

@@ -1,0 +1,154 @@
+/**
+ * One frame of the timeline: labels at the left, the header above, the rows that are in view, and what stands out.
+ */
+import { xOf } from '../layout/scale';
+import { rowsIn, type IStackRow } from '../layout/stack';
+import { search } from '../layout/tracks';
+import { deviceName } from '../model/trace';
+import { paintArrows } from './arrows';
+import { paintCalls } from './calls';
+import { paintOf, snap, type Context, type IFrame } from './context';
+import { HEADER_HEIGHT, paintAxis, paintFlags, paintPhases, paintWindow } from './header';
+import { edges, paintLane } from './lanes';
+import { drawFitted } from './text';
+
+/** Paints everything but the minimap's own picture, which the caller draws at the top of the plot. */
+export function paintFrame(ctx: Context, frame: IFrame, drawMinimap: () => void): void {
+  ctx.font = frame.theme.font;
+  ctx.textBaseline = 'middle';
+  ctx.fillStyle = frame.theme.ground;
+  ctx.fillRect(0, 0, frame.gutter + frame.width, frame.height);
+  paintLabels(ctx, frame);
+  inPlot(ctx, frame, 0, () => {
+    drawMinimap();
+    paintWindow(ctx, frame);
+    paintAxis(ctx, frame);
+    paintPhases(ctx, frame);
+  });
+  inPlot(ctx, frame, HEADER_HEIGHT, () => {
+    paintRows(ctx, frame);
+    ctx.translate(0, HEADER_HEIGHT);
+    paintArrows(ctx, frame);
+    paintSyncs(ctx, frame);
+    paintOutlines(ctx, frame);
+  });
+  inPlot(ctx, frame, 0, () => {
+    paintFlags(ctx, frame);
+  });
+}
+
+/** Runs `paint` with the plot's left edge as origin, clipped to the plot below `top`. */
+function inPlot(ctx: Context, frame: IFrame, top: number, paint: () => void): void {
+  ctx.save();
+  ctx.translate(frame.gutter, 0);
+  ctx.beginPath();
+  ctx.rect(0, top, frame.width, frame.height - top);
+  ctx.clip();
+  paint();
+  ctx.restore();
+}
+
+function visibleRows(frame: IFrame): readonly IStackRow[] {
+  return rowsIn(frame.stack, frame.scrolled, frame.scrolled + frame.height - HEADER_HEIGHT);
+}
+
+function paintRows(ctx: Context, frame: IFrame): void {
+  for (const row of visibleRows(frame)) {
+    const y = HEADER_HEIGHT + row.y - frame.scrolled;
+    if (row.kind === 'calls') {
+      paintCalls(ctx, frame, row, y);
+    } else if (row.kind === 'lane') {
+      ctx.fillStyle = frame.theme.faintLine;
+      ctx.fillRect(0, y + row.height, frame.width, 1 / frame.ratio);
+      paintLane(ctx, frame, row, y);
+    }
+  }
+}
+
+function paintLabels(ctx: Context, frame: IFrame): void {
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(0, HEADER_HEIGHT, frame.gutter, frame.height - HEADER_HEIGHT);
+  ctx.clip();
+  ctx.textAlign = 'left';
+  for (const row of visibleRows(frame)) {
+    const y = HEADER_HEIGHT + row.y - frame.scrolled;
+    const middle = y + row.height / 2 + 0.5;
+    if (row.kind === 'thread') {
+      const { threads, strings } = frame.timeline.trace;
+      ctx.fillStyle = frame.theme.faintText;
+      drawFitted(ctx, threads.length > row.index ? strings[threads.name[row.index]] : '', 0, middle, frame.gutter);
+    } else if (row.kind === 'lane') {
+      paintLaneLabel(ctx, frame, row, y, middle);
+    } else if (frame.timeline.calls.rows[row.index].depth === 0) {
+      ctx.fillStyle = frame.theme.faintText;
+      drawFitted(ctx, 'modules', 0, middle, frame.gutter - 8);
+    }
+  }
+  ctx.restore();
+}
+
+function paintLaneLabel(ctx: Context, frame: IFrame, row: IStackRow, y: number, middle: number): void {
+  const { device, spill } = frame.timeline.lanes.lanes[row.index];
+  const paint = paintOf(frame, device);
+  if (spill > 0) {
+    return;
+  }
+  ctx.fillStyle = paint.fill;
+  ctx.fillRect(0, y + (row.height - 12) / 2, 12, 12);
+  ctx.fillStyle = frame.theme.text;
+  const name = deviceName(frame.timeline.trace, device) || 'no device';
+  drawFitted(ctx, name, 18, paint.simulated && row.height > 22 ? middle - 6 : middle, frame.gutter - 22);
+  if (paint.simulated && row.height > 22) {
+    ctx.fillStyle = frame.theme.faintText;
+    drawFitted(ctx, 'simulated', 18, middle + 6, frame.gutter - 22);
+  }
+}
+
+/** A tick above a lane wherever the host waits, at least a few pixels apart. */
+function paintSyncs(ctx: Context, frame: IFrame): void {
+  const { syncs } = frame.timeline;
+  const { range, width } = frame;
+  const perGap = ((range.end - range.begin) / width) * 7;
+  ctx.fillStyle = frame.theme.text;
+  for (const row of visibleRows(frame).filter(({ kind }) => kind === 'lane')) {
+    const last = syncs.rows[row.index + 1];
+    let at = search(syncs.start, range.begin, syncs.rows[row.index], last);
+    while (at < last && syncs.start[at] <= range.end) {
+      paintTick(ctx, snap(frame, xOf(range, width, syncs.start[at])), row.y - frame.scrolled, row.height);
+      at = search(syncs.start, syncs.start[at] + perGap, at + 1, last);
+    }
+  }
+}
+
+function paintTick(ctx: Context, x: number, y: number, height: number): void {
+  ctx.beginPath();
+  ctx.moveTo(x - 3.5, y - 5);
+  ctx.lineTo(x + 3.5, y - 5);
+  ctx.lineTo(x, y + 1);
+  ctx.closePath();
+  ctx.fill();
+  ctx.fillRect(x - 0.5, y - 2, 1, height + 2);
+}
+
+function paintOutlines(ctx: Context, frame: IFrame): void {
+  const { marks, theme } = frame;
+  for (const flag of marks.flags) {
+    outline(ctx, frame, flag.op, flag.colour, 2);
+  }
+  outline(ctx, frame, marks.hovered, theme.text, 1);
+  outline(ctx, frame, marks.selected, theme.accent, 3);
+}
+
+function outline(ctx: Context, frame: IFrame, op: number, colour: string, line: number): void {
+  const { timeline, stack } = frame;
+  if (op < 0 || timeline.end[op] < frame.range.begin || timeline.start[op] > frame.range.end) {
+    return;
+  }
+  const row = stack.lanes[timeline.lanes.laneOf[op]];
+  const [left, right] = edges(frame, timeline.start[op], timeline.end[op]);
+  const room = Math.max(right - left, 5);
+  ctx.strokeStyle = colour;
+  ctx.lineWidth = line;
+  ctx.strokeRect(left - line / 2, row.y - frame.scrolled - line / 2, room + line, row.height + line);
+}

@@ -1,0 +1,137 @@
+/**
+ * Above the lanes: the whole trace in small with the view's window on it, the axis, the flags of findings, the phases.
+ */
+import { xOf } from '../layout/scale';
+import { PHASES, type ITimeline } from '../layout/timeline';
+import { coverage, visible } from '../layout/tracks';
+import { countTicks, timeTicks } from '../layout/units';
+import { paintOf, snap, type Context, type IFrame } from './context';
+import { edges } from './lanes';
+import { drawFitted, textWidth } from './text';
+
+export const MINIMAP = { y: 0, height: 26 } as const;
+const AXIS = { y: 30, height: 18 } as const;
+export const FLAGS = { y: 48, height: 18 } as const;
+const PHASE_ROW = { y: 68, height: 13 } as const;
+export const HEADER_HEIGHT = 84;
+
+/** The lanes of the whole trace, a few pixels each; drawn once into a picture of its own. */
+export function paintMinimap(ctx: Context, frame: IFrame): void {
+  const { lanes, tracks } = frame.timeline.lanes;
+  const { whole } = frame.timeline;
+  const columns = Math.ceil(frame.width * frame.ratio);
+  const height = (MINIMAP.height - 4) / Math.max(lanes.length, 1);
+  const share = new Float32Array(columns);
+  const count = new Uint32Array(columns);
+  for (let lane = 0; lane < Math.min(lanes.length, MINIMAP.height * 2); lane++) {
+    coverage(tracks, lane, whole.begin, (whole.end - whole.begin) / columns, share, count);
+    ctx.fillStyle = paintOf(frame, lanes[lane].device).colour;
+    const y = MINIMAP.y + 2 + lane * height;
+    for (let x = 0; x < columns; x++) {
+      if (count[x] > 0 || share[x] > 0) {
+        ctx.globalAlpha = 0.3 + 0.7 * Math.min(share[x], 1);
+        ctx.fillRect(x / frame.ratio, y, 1 / frame.ratio, Math.max(height - 1, 0.5));
+      }
+    }
+  }
+  ctx.globalAlpha = 1;
+}
+
+/** What of the minimap is in view. */
+export function paintWindow(ctx: Context, frame: IFrame): void {
+  const { width, theme, range, timeline } = frame;
+  const left = snap(frame, xOf(timeline.whole, width, range.begin));
+  const right = Math.max(snap(frame, xOf(timeline.whole, width, range.end)), left + 3);
+  ctx.fillStyle = theme.ground;
+  ctx.globalAlpha = 0.65;
+  ctx.fillRect(0, MINIMAP.y, left, MINIMAP.height);
+  ctx.fillRect(right, MINIMAP.y, width - right, MINIMAP.height);
+  ctx.globalAlpha = 1;
+  ctx.strokeStyle = theme.accent;
+  ctx.lineWidth = 1;
+  ctx.strokeRect(left + 0.5, MINIMAP.y + 0.5, right - left - 1, MINIMAP.height - 1);
+}
+
+/** Times (or counts of ops) with a line down through the lanes. */
+export function paintAxis(ctx: Context, frame: IFrame): void {
+  const { range, width, height, theme } = frame;
+  const make = frame.timeline.clock === 'time' ? timeTicks : countTicks;
+  ctx.textAlign = 'left';
+  for (const { time, label } of make(range.begin, range.end, width / 110)) {
+    const x = snap(frame, xOf(range, width, time));
+    ctx.fillStyle = theme.faintLine;
+    ctx.fillRect(x, AXIS.y + 3, 1 / frame.ratio, height);
+    if (time >= 0 && x + 4 + textWidth(ctx, label) < width) {
+      ctx.fillStyle = theme.faintText;
+      ctx.fillText(label, x + 4, AXIS.y + AXIS.height / 2);
+    }
+  }
+}
+
+/** Forward, backward and optimizer: told apart by shade and by name. */
+export function paintPhases(ctx: Context, frame: IFrame): void {
+  PHASES.forEach((phase, row) => {
+    const { range, width, theme, timeline } = frame;
+    const [from, to] = visible(timeline.phases, row, range.begin, range.end);
+    ctx.fillStyle = theme.text;
+    if (to - from > width / 4) {
+      paintDensePhase(ctx, frame, row);
+      return;
+    }
+    for (let at = from; at < to; at++) {
+      const [left, right] = edges(frame, timeline.phases.start[at], timeline.phases.end[at]);
+      ctx.globalAlpha = PHASE_SHADES[row];
+      ctx.fillRect(left, PHASE_ROW.y, right - left, PHASE_ROW.height);
+      ctx.globalAlpha = 1;
+      drawFitted(ctx, phase, left + 5, PHASE_ROW.y + PHASE_ROW.height / 2 + 0.5, right - left - 8);
+    }
+  });
+}
+
+const PHASE_SHADES = [0.07, 0.16, 0.3] as const;
+
+function paintDensePhase(ctx: Context, frame: IFrame, row: number): void {
+  const columns = Math.ceil(frame.width);
+  const share = new Float32Array(columns);
+  const count = new Uint32Array(columns);
+  const { range } = frame;
+  coverage(frame.timeline.phases, row, range.begin, (range.end - range.begin) / frame.width, share, count);
+  for (let x = 0; x < columns; x++) {
+    ctx.globalAlpha = PHASE_SHADES[row] * Math.min(share[x], 1);
+    ctx.fillRect(x, PHASE_ROW.y, 1, PHASE_ROW.height);
+  }
+  ctx.globalAlpha = 1;
+}
+
+/** A pin for each finding's op, with a line down to it. Pins that would touch are one. */
+export function paintFlags(ctx: Context, frame: IFrame): void {
+  const { range, width, timeline, marks } = frame;
+  let free = -Infinity;
+  for (const flag of marks.flags) {
+    const x = snap(frame, xOf(range, width, timeline.start[flag.op]));
+    if (x < -8 || x > width + 8 || x < free) {
+      continue;
+    }
+    free = x + 6;
+    ctx.fillStyle = flag.colour;
+    ctx.globalAlpha = flag.severity === 'error' ? 0.9 : 0.5;
+    ctx.fillRect(x, FLAGS.y + 12, 1 / frame.ratio, frame.height);
+    ctx.globalAlpha = 1;
+    paintPin(ctx, frame, flag.sign, x);
+  }
+}
+
+function paintPin(ctx: Context, frame: IFrame, sign: string, x: number): void {
+  ctx.beginPath();
+  ctx.arc(x, FLAGS.y + 7, 7, 0, 2 * Math.PI);
+  ctx.fill();
+  ctx.fillStyle = frame.theme.ground;
+  ctx.textAlign = 'center';
+  ctx.fillText(sign, x, FLAGS.y + 7.5);
+  ctx.textAlign = 'left';
+}
+
+/** Flags in the order of time, so that pins are thinned from left to right. */
+export function sortedFlags<T extends { readonly op: number }>(timeline: ITimeline, flags: readonly T[]): T[] {
+  return [...flags].sort((a, b) => timeline.start[a.op] - timeline.start[b.op]);
+}

@@ -1,0 +1,72 @@
+/**
+ * The card that follows the pointer over the timeline.
+ */
+import { opFacts, opTime, type IFact } from '../layout/describe';
+import { modulePath, opName, type ITrace } from '../model/trace';
+import { h } from './dom';
+
+/** How far (px) the card keeps from the pointer. */
+const AWAY = 14;
+
+export class Card {
+  constructor(
+    private readonly _trace: ITrace,
+    private readonly _within: HTMLElement
+  ) {
+    this.node = h(_within, 'div', { class: 'dt-card', aria: { hidden: 'true' } });
+    this.node.hidden = true;
+  }
+
+  showOp(op: number, x: number, y: number): void {
+    this._show(`op ${op}`, opName(this._trace, op), () => opFacts(this._trace, op), x, y);
+  }
+
+  showCall(call: number, x: number, y: number): void {
+    const { module, begin, end } = this._trace.calls;
+    const type = this._trace.strings[this._trace.modules.type[module[call]]] ?? '';
+    const facts = (): IFact[] => [
+      { label: 'type', text: type, device: -1 },
+      { label: 'ops', text: String(end[call] - begin[call]), device: -1 },
+      { label: 'took', text: opTime(this._trace, begin[call], end[call]), device: -1 }
+    ];
+    this._show(`call ${call}`, modulePath(this._trace, module[call]), facts, x, y);
+  }
+
+  hide(): void {
+    this.node.hidden = true;
+    this._shown = '';
+  }
+
+  readonly node: HTMLElement;
+
+  private _show(key: string, title: string, facts: () => IFact[], x: number, y: number): void {
+    if (key !== this._shown) {
+      this._shown = key;
+      this.node.replaceChildren(
+        h(this.node, 'div', { class: 'dt-card-title', text: title.slice(0, 200) }),
+        ...facts().map(fact => factRow(this.node, fact))
+      );
+    }
+    this.node.hidden = false;
+    this._place(x, y);
+  }
+
+  /** Beside the pointer, on the side that has room. */
+  private _place(x: number, y: number): void {
+    const { clientWidth, clientHeight } = this._within;
+    const { offsetWidth, offsetHeight } = this.node;
+    const left = x + AWAY + offsetWidth > clientWidth ? x - AWAY - offsetWidth : x + AWAY;
+    const top = y + AWAY + offsetHeight > clientHeight ? y - AWAY - offsetHeight : y + AWAY;
+    this.node.style.transform = `translate(${Math.max(left, 0)}px, ${Math.max(top, -y)}px)`;
+  }
+
+  private _shown = '';
+}
+
+function factRow(owner: Node, { label, text, device }: IFact): HTMLElement {
+  const value = h(owner, 'span', { class: 'dt-card-value', text: text.slice(0, 300) });
+  if (device >= 0) {
+    value.prepend(h(owner, 'i', { class: 'dt-swatch', style: { '--dt-fill': `var(--dt-device-${device})` } }));
+  }
+  return h(owner, 'div', { class: 'dt-card-fact' }, h(owner, 'span', { class: 'dt-card-label', text: label }), value);
+}

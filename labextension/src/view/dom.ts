@@ -1,0 +1,66 @@
+/**
+ * Elements made from data that nobody vouches for: text only ever becomes text.
+ */
+export interface IProperties {
+  readonly class?: string;
+  readonly text?: string;
+  readonly title?: string;
+  readonly role?: string;
+  readonly data?: Readonly<Record<string, string>>;
+  readonly aria?: Readonly<Record<string, string>>;
+  readonly attributes?: Readonly<Record<string, string>>;
+  /** CSS custom properties and the like, by `setProperty`. */
+  readonly style?: Readonly<Record<string, string>>;
+}
+
+/** The most characters of one text that a view shows; a name of 1 MB is cut, not laid out. */
+const LONGEST = 2000;
+
+export function clipped(text: string, most = LONGEST): string {
+  return text.length <= most ? text : `${text.slice(0, most)}… (${text.length.toLocaleString('en-US')} characters)`;
+}
+
+export function h<K extends keyof HTMLElementTagNameMap>(
+  owner: Node,
+  tag: K,
+  properties: IProperties = {},
+  ...children: Array<Node | string>
+): HTMLElementTagNameMap[K] {
+  const element = (owner.ownerDocument ?? (owner as Document)).createElement(tag);
+  element.className = properties.class ?? '';
+  set(element, 'title', properties.title === undefined ? undefined : clipped(properties.title));
+  set(element, 'role', properties.role);
+  each(properties.data, (name, value) => (element.dataset[name] = value));
+  each(properties.aria, (name, value) => {
+    element.setAttribute(`aria-${name}`, value);
+  });
+  each(properties.attributes, (name, value) => {
+    element.setAttribute(name, value);
+  });
+  each(properties.style, (name, value) => {
+    element.style.setProperty(name, value);
+  });
+  element.append(...(properties.text === undefined ? [] : [clipped(properties.text)]), ...children);
+  return element;
+}
+
+function set(element: HTMLElement, name: string, value: string | undefined): void {
+  if (value !== undefined) {
+    element.setAttribute(name, value);
+  }
+}
+
+function each(values: Readonly<Record<string, string>> | undefined, act: (name: string, value: string) => void): void {
+  for (const [name, value] of Object.entries(values ?? {})) {
+    act(name, value);
+  }
+}
+
+export function button(owner: Node, label: string, properties: IProperties = {}): HTMLButtonElement {
+  return h(owner, 'button', {
+    text: label,
+    ...properties,
+    class: `dt-button ${properties.class ?? ''}`.trim(),
+    attributes: { type: 'button', ...properties.attributes }
+  });
+}

@@ -1,0 +1,221 @@
+/**
+ * The findings, worst first as Python ordered them: what happened, where it was born, the move that missed it, and the fix.
+ */
+import type { IEdit, IFinding } from '../model/findings';
+import { opName, siteLabel, sourceLabel, type ITrace } from '../model/trace';
+import { severityLook } from '../paint/palette';
+import { button, clipped, h } from './dom';
+import { deviceChip, deviceId, siteLink, withCode } from './parts';
+import { Scope } from './scope';
+import type { Selection } from './selection';
+
+/** More are shown when asked for. */
+const FIRST = 30;
+
+export function mountFindings(el: HTMLElement, trace: ITrace, selection: Selection): () => void {
+  const scope = new Scope();
+  const findings = trace.findings ?? [];
+  const root = h(el, 'div', { class: 'dt-findings', data: { devtrace: 'findings' } });
+  const grid = h(el, 'div', { role: 'grid', aria: { label: 'Findings' } });
+  const rows: HTMLElement[] = [];
+  const add = (end: number): void => {
+    for (let i = rows.length; i < Math.min(end, findings.length); i++) {
+      rows.push(findingRow(grid, trace, selection, findings[i], i, scope));
+      grid.append(rows[i]);
+    }
+  };
+  add(FIRST);
+  root.append(...(rows.length > 0 ? [grid] : [nothing(root, trace)]));
+  if (findings.length > FIRST) {
+    root.append(showMore(root, findings.length - FIRST, scope, () => add(Infinity)));
+  }
+  listenToKeys(grid, rows, selection, scope);
+  const select = (): void => {
+    const { finding } = selection.picked;
+    add(finding + 1);
+    rows.forEach((row, i) => mark(row, i === finding, i === Math.max(finding, 0)));
+  };
+  scope.add(selection.subscribe(select));
+  select();
+  el.append(root);
+  root.dataset['ready'] = 'true';
+  scope.add(() => {
+    root.remove();
+  });
+  return scope.dispose;
+}
+
+function nothing(owner: Node, trace: ITrace): HTMLElement {
+  const text = trace.findings === null ? 'This trace was saved without a diagnosis.' : 'No findings.';
+  return h(owner, 'p', { class: 'dt-none', text });
+}
+
+function showMore(owner: Node, more: number, scope: Scope, act: () => void): HTMLElement {
+  const result = button(owner, `Show ${more} more`, { class: 'dt-more' });
+  scope.listen(result, 'click', () => {
+    act();
+    result.remove();
+  });
+  return result;
+}
+
+function mark(row: HTMLElement, selected: boolean, open: boolean): void {
+  row.setAttribute('aria-selected', String(selected));
+  row.classList.toggle('dt-open', open);
+  row.tabIndex = open ? 0 : -1;
+}
+
+/** Up and down go from finding to finding; the rows are one tab stop. */
+function listenToKeys(grid: HTMLElement, rows: HTMLElement[], selection: Selection, scope: Scope): void {
+  scope.listen(grid, 'keydown', event => {
+    const at = rows.indexOf(event.target as HTMLElement);
+    const step = { ArrowDown: 1, ArrowUp: -1, Enter: 0, ' ': 0 }[event.key];
+    if (at >= 0 && step !== undefined && at + step >= 0 && at + step < rows.length) {
+      event.preventDefault();
+      event.stopPropagation();
+      selection.pickFinding(at + step);
+      rows[at + step].focus();
+    }
+  });
+}
+
+function findingRow(
+  owner: Node,
+  trace: ITrace,
+  selection: Selection,
+  finding: IFinding,
+  index: number,
+  scope: Scope
+): HTMLElement {
+  const cell = h(
+    owner,
+    'div',
+    { role: 'gridcell' },
+    head(owner, trace, finding, selection, scope),
+    h(owner, 'p', { class: 'dt-message' }, ...withCode(owner, finding.message)),
+    details(owner, trace, finding, selection, scope)
+  );
+  const row = h(
+    owner,
+    'div',
+    {
+      class: 'dt-finding',
+      role: 'row',
+      data: { devtrace: 'finding', rule: finding.rule, severity: finding.severity, ready: 'true' },
+      style: { '--dt-severity': `var(--dt-${finding.severity})` }
+    },
+    cell
+  );
+  scope.listen(row, 'click', event => {
+    if (!(event.target as HTMLElement).closest('button')) {
+      selection.pickFinding(index);
+    }
+  });
+  return row;
+}
+
+/** `✗ In[7] line 6  self.out_head(x)   aten.addmm   cuda:0 + cpu` */
+function head(owner: Node, trace: ITrace, finding: IFinding, selection: Selection, scope: Scope): HTMLElement {
+  const { site, op, devices, severity, count } = finding;
+  const text = site < 0 ? '' : trace.strings[trace.sites.text[site]];
+  const parts: Array<Node | string> = [
+    h(owner, 'span', { class: 'dt-sign', text: severityLook(severity, false).sign, aria: { hidden: 'true' } }),
+    h(owner, 'span', { class: 'dt-hidden', text: severity })
+  ];
+  if (site >= 0) {
+    parts.push(siteLink(owner, trace, selection, site, scope));
+  }
+  parts.push(h(owner, 'code', { class: 'dt-code', text: firstLine(text) }), h(owner, 'span', { class: 'dt-grow' }));
+  if (count > 1) {
+    parts.push(h(owner, 'span', { class: 'dt-count', text: `×${count.toLocaleString('en-US')}` }));
+  }
+  if (op >= 0) {
+    parts.push(h(owner, 'span', { class: 'dt-op', text: opName(trace, op) }));
+  }
+  parts.push(h(owner, 'span', { class: 'dt-devices' }, ...devices.map(name => namedChip(owner, trace, name))));
+  return h(owner, 'div', { class: 'dt-head' }, ...parts);
+}
+
+function namedChip(owner: Node, trace: ITrace, name: string): HTMLElement {
+  const device = deviceId(trace, name);
+  return device < 0
+    ? h(owner, 'span', { class: 'dt-chip', text: name, data: { device: name } })
+    : deviceChip(owner, trace, device);
+}
+
+function firstLine(text: string): string {
+  const end = text.indexOf('\n');
+  return clipped(end < 0 ? text : `${text.slice(0, end)} …`, 160);
+}
+
+function details(owner: Node, trace: ITrace, finding: IFinding, selection: Selection, scope: Scope): HTMLElement {
+  const list = h(owner, 'dl', { class: 'dt-story' });
+  const tell = (term: string, ...parts: Array<Node | string>): void => {
+    list.append(h(owner, 'dt', { text: term }), h(owner, 'dd', {}, ...parts));
+  };
+  const place = (term: string, site: number): void => {
+    if (site >= 0) {
+      const code = h(owner, 'code', { text: firstLine(trace.strings[trace.sites.text[site]]) });
+      tell(term, siteLink(owner, trace, selection, site, scope), ' ', code);
+    }
+  };
+  place('Born', finding.culprit?.born ?? -1);
+  place('Moved', finding.culprit?.moved ?? -1);
+  for (const site of (finding.culprit?.chain ?? []).slice(1, -1)) {
+    place('Then', site);
+  }
+  if (finding.help !== '') {
+    tell('Fix', ...withCode(owner, finding.help), ...fixButtons(owner, trace, finding, selection, scope));
+  }
+  for (const edit of finding.edits) {
+    tell('Edit', editPreview(owner, edit));
+  }
+  return list;
+}
+
+function fixButtons(owner: Node, trace: ITrace, finding: IFinding, selection: Selection, scope: Scope): HTMLElement[] {
+  const { insert } = selection.host;
+  const copy = button(owner, 'Copy', { class: 'dt-small', title: 'Copy this finding as text' });
+  scope.listen(copy, 'click', () => {
+    void copyText(copy, plainText(trace, finding));
+  });
+  if (!insert || finding.edits.length === 0) {
+    return [copy];
+  }
+  const put = button(owner, 'Insert', { class: 'dt-small dt-primary', title: 'Put this edit into its cell' });
+  scope.listen(put, 'click', () => {
+    insert(finding.edits[0]);
+  });
+  return [put, copy];
+}
+
+/** The finding in the words of its text form. */
+function plainText(trace: ITrace, finding: IFinding): string {
+  const { site, op, devices, message, help } = finding;
+  const where = [siteLabel(trace, site), op < 0 ? '' : opName(trace, op), devices.join(' + ')];
+  return [where.filter(part => part !== '').join('  '), message, help].filter(line => line !== '').join('\n');
+}
+
+async function copyText(copy: HTMLButtonElement, text: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text);
+    copy.textContent = 'Copied';
+  } catch {
+    copy.textContent = 'Select the text to copy it';
+  }
+}
+
+function editPreview(owner: Node, edit: IEdit): HTMLElement {
+  const where = `${sourceLabel(edit.cell, edit.file)} ${edit.before === '' ? 'below line' : 'line'} ${edit.line}`;
+  const lines = (sign: string, text: string, kind: string): HTMLElement[] =>
+    text === ''
+      ? []
+      : text.split('\n').map(line => h(owner, 'span', { class: `dt-edit-line ${kind}`, text: `${sign} ${line}` }));
+  return h(
+    owner,
+    'span',
+    { class: 'dt-edit' },
+    h(owner, 'span', { class: 'dt-faint', text: where }),
+    h(owner, 'code', {}, ...lines('−', edit.before, 'dt-removed'), ...lines('+', edit.after, 'dt-added'))
+  );
+}

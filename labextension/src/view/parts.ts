@@ -1,0 +1,76 @@
+/**
+ * Small pieces that several views share: a device's chip, a site's link, text with `code` in it.
+ */
+import { deviceName, siteLabel, type ITrace } from '../model/trace';
+import { deviceLook } from '../paint/palette';
+import { button, h } from './dom';
+import type { Scope } from './scope';
+import type { Selection } from './selection';
+
+/** A device's colour, hatch and letter with its name: never colour alone. */
+export function deviceChip(owner: Node, trace: ITrace, device: number): HTMLElement {
+  const name = deviceName(trace, device);
+  const chip = h(
+    owner,
+    'span',
+    { class: 'dt-chip', data: { device: name } },
+    deviceSwatch(owner, trace, device),
+    h(owner, 'span', { text: name })
+  );
+  if (trace.devices.simulated[device] === 1) {
+    chip.append(h(owner, 'small', { class: 'dt-simulated', text: 'simulated' }));
+  }
+  return chip;
+}
+
+export function deviceSwatch(owner: Node, trace: ITrace, device: number): HTMLElement {
+  return h(owner, 'i', {
+    class: 'dt-swatch',
+    text: deviceLook(deviceName(trace, device), false).letter,
+    style: deviceStyle(device),
+    aria: { hidden: 'true' }
+  });
+}
+
+export function deviceStyle(device: number): Record<string, string> {
+  return {
+    '--dt-fill': `var(--dt-device-${device})`,
+    '--dt-ink': `var(--dt-ink-${device})`,
+    '--dt-hatch': `var(--dt-hatch-${device})`
+  };
+}
+
+/** The id of a device by name, -1 when the trace has none of it. */
+export function deviceId(trace: ITrace, name: string): number {
+  for (let device = 0; device < trace.devices.length; device++) {
+    if (deviceName(trace, device) === name) {
+      return device;
+    }
+  }
+  return -1;
+}
+
+/** `In[5] line 1`, which takes the user there where the surroundings can. */
+export function siteLink(owner: Node, trace: ITrace, selection: Selection, site: number, scope: Scope): HTMLElement {
+  const label = siteLabel(trace, site);
+  const { reveal } = selection.host;
+  if (!reveal) {
+    return h(owner, 'span', { class: 'dt-site', text: label });
+  }
+  const link = button(owner, label, { class: 'dt-site dt-link', title: `Go to ${label}` });
+  scope.listen(link, 'click', event => {
+    event.stopPropagation();
+    reveal(site);
+  });
+  return link;
+}
+
+/** Text in which `backticks` mark code. */
+export function withCode(owner: Node, text: string): Node[] {
+  return text
+    .slice(0, 4000)
+    .split('`')
+    .map((part, i) =>
+      i % 2 === 1 ? h(owner, 'code', { text: part }) : (owner.ownerDocument ?? document).createTextNode(part)
+    );
+}
