@@ -12,13 +12,13 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from devtrace import format as devtrace_format
 from devtrace.builder import TraceBuilder
-from devtrace.trace import Lists, Trace, Values
+from devtrace.trace import Ints, Lists, Trace, Values
 
 Shape = Sequence[int]
 
@@ -251,7 +251,7 @@ class Transformer:
             return scene.op("aten.add", [x, y], shape, device, took=5_000)
 
 
-CLASSIFY = '''%%devtrace --simulate cuda:1
+CLASSIFY = """%%devtrace --simulate cuda:1
 def classify(batch):
     x = model.tok_emb(batch)
     for block in model.blocks:
@@ -260,7 +260,7 @@ def classify(batch):
 
 batch, target = next(iter(loader))
 logits = classify(batch.to(device))
-loss = F.cross_entropy(logits, target.to(device))'''
+loss = F.cross_entropy(logits, target.to(device))"""
 
 
 def failing(blocks: int = 6) -> Trace:
@@ -369,14 +369,14 @@ def _step(scene: Scene, model: Transformer, lines: Sequence[str]) -> None:
     gradient = loss
     for forward in range(end - 1, begin - 1, -1):
         device = scene.builder.get("ops", forward, "device")
-        name = ("cuda:0", "cuda:1")[device - 1] if device else "cpu"
-        gradient = scene.op("aten.mm", [gradient], (1024, 768), name, took=14_000, forward=forward)
+        place = ("cpu", "cuda:0", "cuda:1")[device]
+        gradient = scene.op("aten.mm", [gradient], (1024, 768), place, took=14_000, forward=forward)
     scene.phase = "optimizer"
     scene.site = scene.at(7, 8, lines[7], "optimizer.step()")
     weights = list(model.weights.values())
     for at in range(0, len(weights), 16):
-        device = model.places[min(at * len(model.places) // len(weights), len(model.places) - 1)]
-        scene.op("aten._fused_adam_", weights[at : at + 16], (), device, took=45_000)
+        place = model.places[min(at * len(model.places) // len(weights), len(model.places) - 1)]
+        scene.op("aten._fused_adam_", weights[at : at + 16], (), place, took=45_000)
     scene.phase = "other"
     scene.site = scene.at(7, 9, lines[8], "loss.item()")
     scene.sync(loss)
@@ -468,21 +468,25 @@ def repeated(trace: Trace, ops: int) -> Trace:
         values[table] = {
             name: _tiled(column, times, moving.get((table, name), 0)) for name, column in trace.values[table].items()
         }
-    duration = values["ops"]["duration"]
-    shrunk = np.random.default_rng(7).uniform(0.6, 1, times * per["ops"]) * duration  # never grown: ops do not overlap
+    # Never grown: ops do not overlap.
+    shrunk = np.random.default_rng(7).uniform(0.6, 1, times * per["ops"]) * cast(Ints, values["ops"]["duration"])
     values["ops"] = {**values["ops"], "duration": shrunk.astype(np.int64)}
     findings = tuple({**found, "count": times} for found in trace.findings or ())
     return Trace(trace.strings, values, trace.title, trace.recorded, trace.producer, findings=findings)
 
 
 def _tiled(values: Values, times: int, step: int) -> Values:
-    if isinstance(values, Lists):
-        offsets = np.arange(times, dtype=np.int64)[:, None] * len(values.flat) + values.offsets[None, :-1]
-        whole = np.append(offsets.reshape(-1), times * len(values.flat))
-        return Lists(whole, _tiled(values.flat, times, step))  # type: ignore[arg-type]
+    if not isinstance(values, Lists):
+        return _tiled_ints(values, times, step)
+    starts = np.arange(times, dtype=np.int64)[:, None] * len(values.flat) + values.offsets[None, :-1]
+    offsets = np.append(starts.reshape(-1), times * len(values.flat))
+    return Lists(offsets, _tiled_ints(values.flat, times, step))
+
+
+def _tiled_ints(values: Ints, times: int, step: int) -> Ints:
     shifts = np.arange(times, dtype=np.int64)[:, None] * step
     tiled = np.where(values[None, :] >= 0, values[None, :] + shifts, values[None, :])
-    return tiled.reshape(-1).astype(values.dtype)
+    return cast(Ints, tiled.reshape(-1).astype(values.dtype))
 
 
 SCENES: dict[str, Callable[[], Trace]] = {

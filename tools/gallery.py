@@ -8,9 +8,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 GOLDEN = ROOT / "tests" / "golden"
-STATIC = ROOT / "src" / "devtrace" / "static"
+SCRIPT = ROOT / "src" / "devtrace" / "static" / "views.js"
 PAGE = ROOT / "build" / "gallery.html"
-THEMES = {"light": "#ffffff", "dark": "#111111"}
+THEMES = {"light": "#ffffff", "dark": "#111417"}
 
 
 def inline_json(text: str) -> str:
@@ -18,22 +18,24 @@ def inline_json(text: str) -> str:
     return json.dumps(json.loads(text)).replace("<", "\\u003c")
 
 
-def main() -> None:
-    parts = []
-    traces = sorted(GOLDEN.rglob("*.devtrace"))
+def section(path: Path, theme: str) -> str:
+    slot = f'<div data-dt-theme="{theme}" style="background: {THEMES[theme]}; padding: 12px"></div>'
+    trace = inline_json(path.read_text(encoding="utf-8"))
+    return f"{slot}<script>devtraceMount(document.currentScript.previousElementSibling, {trace})</script>"
+
+
+def page(traces: list[Path]) -> str:
+    script = SCRIPT.read_text(encoding="utf-8")
+    parts = [f'<!doctype html><meta charset="utf-8"><title>devtrace gallery</title><script>{script}</script>']
     for path in traces:
-        parts.append(f"<h2>{escape(path.stem)}</h2>")
-        for theme, background in THEMES.items():
-            light = str(theme == "light").lower()
-            parts.append(f'<div data-jp-theme-light="{light}" style="background: {background}; padding: 12px"></div>')
-            parts.append(
-                "<script>devtrace.show(document.currentScript.previousElementSibling, "
-                f"{inline_json(path.read_text(encoding='utf-8'))})</script>"
-            )
-    style, script = ((STATIC / name).read_text(encoding="utf-8") for name in ("views.css", "views.js"))
-    page = f'<!doctype html><meta charset="utf-8"><title>devtrace gallery</title><style>{style}</style>'
+        parts += [f"<h2>{escape(path.stem)}</h2>", *(section(path, theme) for theme in THEMES)]
+    return "\n".join(parts)
+
+
+def main() -> None:
+    traces = sorted(GOLDEN.rglob("*.devtrace"))
     PAGE.parent.mkdir(exist_ok=True)
-    PAGE.write_text(f"{page}<script>{script}</script>{''.join(parts)}", encoding="utf-8")
+    PAGE.write_text(page(traces), encoding="utf-8")
     print(f"{len(traces)} traces: open {PAGE.as_uri()}")
 
 

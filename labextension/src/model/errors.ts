@@ -25,11 +25,15 @@ export function damaged(found: string): FormatError {
 
 /** A value from a foreign file, for a message: never long. */
 export function short(value: unknown): string {
-  let text = 'something unreadable';
-  try {
-    text = (JSON.stringify(value) as string | undefined) ?? 'nothing';
-  } catch {
-    // A value that refuses to become JSON is described by the default above.
-  }
+  const text = asText(value);
   return text.length <= 60 ? text : `${text.slice(0, 57)}...`;
+}
+
+function asText(value: unknown): string {
+  try {
+    const text: unknown = JSON.stringify(value);
+    return typeof text === 'string' ? text : typeof value;
+  } catch {
+    return 'something unreadable';
+  }
 }
