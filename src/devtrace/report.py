@@ -1,0 +1,358 @@
+"""The report: what diagnosis found in a trace, as data and as text.
+
+    report.findings[0].culprit.name     "model.out_head.weight"
+    print(report)                       what the terminal, the notebook's text/plain and the tests read
+
+Diagnosis makes a report once; a trace that carries findings gives the same report back. The text form is the layout that every
+other view follows: findings worst first, each with the line, the tensor, its birth, the move that missed it and the fix.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from .trace import Site as SiteRow
+from .trace import Trace
+
+Severity = Literal["error", "warning", "note"]
+Certainty = Literal["seen", "inferred"]
+
+SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "note")
+SIGNS: Final = {"error": "✗", "warning": "!", "note": "·"}
+WIDTH: Final = 100
+MOST_OPS: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A span of source: in a cell when `cell` is its execution count, else in a file."""
+
+    file: str
+    line: int
+    column: int = -1
+    end_line: int = -1
+    end_column: int = -1
+    function: str = ""
+    text: str = ""
+    cell: int | None = None
+    cell_id: str = ""
+
+    @classmethod
+    def of(cls, row: SiteRow) -> Site:
+        return cls(
+            row.file,
+            row.line,
+            row.column,
+            row.end_line,
+            row.end_column,
+            row.function,
+            row.text,
+            row.cell,
+            row.cell_id,
+        )
+
+    def __str__(self) -> str:
+        return f"{self.file.rsplit('/', 1)[-1] if self.cell is None else f'In[{self.cell}]'} line {self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A change of source that mends a finding: the lines `before`, which begin at `line`, become the lines `after`.
+
+    With an empty `before`, `after` becomes new lines below `line`; 0 is the top.
+    """
+
+    file: str
+    cell: int | None
+    line: int
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Culprit:
+    """The tensor (or generator) that is the odd one out."""
+
+    name: str
+    names: tuple[str, ...]
+    device: str
+    shape: tuple[int, ...]
+    dtype: str
+    born: Site | None = None
+    moved: Site | None = None
+    chain: tuple[Site, ...] = ()
+    certainty: Certainty = "seen"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one rule says of one site."""
+
+    rule: str
+    severity: Severity
+    cause: str
+    devices: tuple[str, ...]
+    site: Site | None
+    op: int = -1
+    culprit: Culprit | None = None
+    count: int = 1
+    bytes: int = 0
+    message: str = ""
+    help: str = ""
+    edits: tuple[Edit, ...] = ()
+    ops: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerRow:
+    """Exact counts of one site in user code; `ops` by device."""
+
+    site: Site
+    ops: Mapping[str, int]
+    h2d: int = 0
+    d2h: int = 0
+    d2d: int = 0
+    syncs: int = 0
+    cpu_compute: int = 0
+    bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Report:
+    """The findings and the ledger of one trace."""
+
+    trace: Trace
+    findings: tuple[Finding, ...] = ()
+    ledger: tuple[LedgerRow, ...] = ()
+    notes: tuple[str, ...] = ()
+    _text: list[str] = field(default_factory=list, repr=False, compare=False)
+
+    @property
+    def text(self) -> str:
+        if not self._text:
+            self._text.append(_text(self))
+        return self._text[0]
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        counts = Counter(finding.severity for finding in self.findings)
+        said = ", ".join(f"{counts[severity]} {severity}s" for severity in SEVERITIES if counts[severity])
+        return f"<Report: {said or 'no findings'} of {self.trace!r}>"
+
+
+def to_json(finding: Finding, site_id: Callable[[Site | None], int]) -> dict[str, Any]:
+    """A finding as the trace stores it: plain values, sites by their row id."""
+    culprit = finding.culprit
+    return {
+        "rule": finding.rule,
+        "severity": finding.severity,
+        "cause": finding.cause,
+        "devices": list(finding.devices),
+        "site": site_id(finding.site),
+        "op": finding.op,
+        "culprit": culprit and _culprit_to_json(culprit, site_id),
+        "count": finding.count,
+        "bytes": finding.bytes,
+        "message": finding.message,
+        "help": finding.help,
+        "edits": [_edit_to_json(edit) for edit in finding.edits],
+        "ops": list(finding.ops[:MOST_OPS]),
+    }
+
+
+def _culprit_to_json(culprit: Culprit, site_id: Callable[[Site | None], int]) -> dict[str, Any]:
+    return {
+        "name": culprit.name,
+        "names": list(culprit.names),
+        "device": culprit.device,
+        "shape": list(culprit.shape),
+        "dtype": culprit.dtype,
+        "born": site_id(culprit.born),
+        "moved": site_id(culprit.moved),
+        "chain": [site_id(site) for site in culprit.chain],
+        "certainty": culprit.certainty,
+    }
+
+
+def _edit_to_json(edit: Edit) -> dict[str, Any]:
+    cell = -1 if edit.cell is None else edit.cell
+    return {"file": edit.file, "cell": cell, "line": edit.line, "before": edit.before, "after": edit.after}
+
+
+def from_json(data: Mapping[str, Any], trace: Trace) -> Finding:
+    """A stored finding, its sites read from the trace."""
+    culprit = data.get("culprit")
+    return Finding(
+        rule=data["rule"],
+        severity=data["severity"],
+        cause=data.get("cause", ""),
+        devices=tuple(data.get("devices", ())),
+        site=_site(data.get("site", -1), trace),
+        op=data.get("op", -1),
+        culprit=_culprit_from_json(culprit, trace) if culprit else None,
+        count=data.get("count", 1),
+        bytes=data.get("bytes", 0),
+        message=data.get("message", ""),
+        help=data.get("help", ""),
+        edits=tuple(_edit_from_json(edit) for edit in data.get("edits", ())),
+        ops=tuple(data.get("ops", ())),
+    )
+
+
+def _culprit_from_json(data: Mapping[str, Any], trace: Trace) -> Culprit:
+    chain = (_site(id, trace) for id in data.get("chain", ()))
+    return Culprit(
+        name=data["name"],
+        names=tuple(data.get("names", ())),
+        device=data.get("device", ""),
+        shape=tuple(data.get("shape", ())),
+        dtype=data.get("dtype", ""),
+        born=_site(data.get("born", -1), trace),
+        moved=_site(data.get("moved", -1), trace),
+        chain=tuple(site for site in chain if site),
+        certainty=data.get("certainty", "inferred"),
+    )
+
+
+def _edit_from_json(data: Mapping[str, Any]) -> Edit:
+    cell = data.get("cell", -1)
+    return Edit(data["file"], None if cell < 0 else cell, data["line"], data["before"], data["after"])
+
+
+def _site(id: int, trace: Trace) -> Site | None:
+    return Site.of(trace.sites[id]) if 0 <= id < len(trace.sites) else None
+
+
+# The text form.
+
+_REMARKS: Final[dict[str, tuple[str, str]]] = {
+    # cause -> what to say beside the birth and beside the move
+    "attached-after-move": ("after", "which could not see it"),
+    "not-registered": ("not a parameter or buffer", "which moves parameters and buffers only"),
+    "created-without-device": ("no device given", "which came too late or not by here"),
+    "never-moved": ("never moved", "which did not take it along"),
+    "stale-copy": ("a copy of before the move", "which left this copy behind"),
+    "wrong-device": ("put on this device", ""),
+    "host-boundary": ("on the device", ""),
+    "generator-device": ("on this device", ""),
+    "default-device": ("by the default device", ""),
+}
+
+
+def size(bytes: int) -> str:
+    """Bytes for people: 12 B, 3.4 KB, 1.2 GB."""
+    amount = float(bytes)
+    for unit in ("B", "KB", "MB", "GB"):
+        if amount < 1000 or unit == "GB":
+            return f"{amount:.0f} {unit}" if unit == "B" or amount >= 100 else f"{amount:.1f} {unit}"
+        amount /= 1000
+    raise AssertionError
+
+
+def count(number: int, noun: str, plural: str = "") -> str:
+    """1 copy, 1,204 copies."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def _text(report: Report) -> str:
+    shown = [finding for finding in report.findings if finding.severity != "note"]
+    blocks = ["\n".join(_finding_lines(finding, report.trace)) for finding in shown]
+    tail = [_summary_line(report), *_rest_lines(report)]
+    notes = [line for note in report.notes for line in _wrapped(f"devtrace: {note}", "")]
+    return "\n\n".join([*blocks, "\n".join([*tail, *notes])])
+
+
+def _finding_lines(finding: Finding, trace: Trace) -> list[str]:
+    lines = [_headline(finding, trace), *_wrapped(finding.message, "  ")]
+    if finding.culprit:
+        born, moved = _REMARKS.get(finding.cause, ("", ""))
+        lines += _place("Born", finding.culprit.born, born if finding.severity == "error" else "")
+        lines += _place("Moved", finding.culprit.moved, moved if finding.severity == "error" else "")
+    if finding.help:
+        lines += _wrapped("Fix    " + finding.help, "  ", "         ")
+    return lines
+
+
+def _headline(finding: Finding, trace: Trace) -> str:
+    op = trace.ops[finding.op].name if 0 <= finding.op < len(trace.ops) else finding.rule
+    times = f"{finding.count:,}×" if finding.count > 1 else ""
+    right = "   ".join(part for part in (times, _short(op, 40), " + ".join(finding.devices)) if part)
+    where = f"{SIGNS[finding.severity]} {finding.site or 'somewhere'}"
+    text = _one_line(finding.site.text if finding.site else "")
+    room = WIDTH - len(right) - len(where) - 6
+    left = f"{where}   {_short(text, room)}" if room > 8 else where
+    return f"{left:<{max(WIDTH - len(right), 0)}}{right}".rstrip()[:WIDTH]
+
+
+def _place(label: str, site: Site | None, remark: str) -> list[str]:
+    if site is None:
+        return []
+    left = f"  {label:<7}{site}  "
+    room = WIDTH - len(left) - len(remark) - 3
+    text = _short(_one_line(site.text), max(room, 12))
+    line = f"{left}{text}"
+    return [f"{line:<66} {remark}".rstrip()[:WIDTH] if len(line) <= 66 else f"{line}   {remark}".rstrip()[:WIDTH]]
+
+
+def _summary_line(report: Report) -> str:
+    ops: Counter[str] = Counter()
+    for row in report.ledger:
+        ops.update(row.ops)
+    devices = ", ".join(f"{number:,} on {device}" for device, number in ops.most_common() if number)
+    total = sum(ops.values())
+    sign = "" if any(finding.severity != "note" for finding in report.findings) else "✓ nothing to mend: "
+    folded = f"; {report.trace.truncated:,} of them folded away" if report.trace.truncated else ""
+    return f"{sign}{count(total, 'op')}{f' ({devices})' if devices else ''}{folded}"
+
+
+def _rest_lines(report: Report) -> list[str]:
+    """What the notes hold, in a line: the ledger has it line by line."""
+    sums = {
+        "copies to a device": sum(row.h2d for row in report.ledger),
+        "copies to the host": sum(row.d2h for row in report.ledger),
+        "copies between devices": sum(row.d2d for row in report.ledger),
+        "syncs": sum(row.syncs for row in report.ledger),
+    }
+    said = [f"{number:,} {what}" for what, number in sums.items() if number]
+    moved = sum(row.bytes for row in report.ledger)
+    line = ", ".join(said) + (f"; {size(moved)} copied" if moved else "")
+    return _wrapped(line, "") if said else []
+
+
+def _wrapped(text: str, first: str, rest: str | None = None) -> list[str]:
+    indent = first if rest is None else rest
+    lines: list[str] = []
+    for part in text.splitlines():
+        lines += textwrap.wrap(
+            part,
+            WIDTH,
+            initial_indent=first if not lines else indent,
+            subsequent_indent=indent,
+            break_on_hyphens=False,
+        )
+    return lines
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _short(text: str, room: int) -> str:
+    return text if len(text) <= room else text[: max(room - 1, 0)] + "…"
+
+
+def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Errors, warnings, notes; of the same severity the costly ones first, then as the program ran."""
+    order = {severity: place for place, severity in enumerate(SEVERITIES)}
+    return tuple(
+        sorted(
+            findings,
+            key=lambda f: (order[f.severity], -f.bytes if f.severity == "note" else 0, -f.count, f.op),
+        )
+    )
