@@ -1,0 +1,259 @@
+"""What the user calls a tensor: every path of names that leads to it from the variables of the frames on the stack.
+
+One walk over what the frames hold, without running a line of anybody's code; the only place of diagnosis that knows torch's types.
+The walk notes for each object what holds it and by which step, so that a tensor's names in an inner frame (`self.table`) cost
+nothing on top of its name in the outermost one (`model.positions.table`).
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, NamedTuple
+
+import torch
+
+from devtrace.source import instance_dict
+
+Step = Literal["variable", "closure", "global", "attribute", "module", "parameter", "buffer", "item", "state"]
+
+MOST_OBJECTS: Final = 60_000
+MOST_DEPTH: Final = 12
+MOST_NAMES: Final = 12
+_LEAVES: Final = frozenset(
+    (int, float, bool, complex, str, bytes, type(None), type(Ellipsis), slice, range, torch.device, torch.dtype, torch.Size)
+)
+_SKIPPED: Final = (types.ModuleType, types.CodeType, types.FrameType, types.TracebackType, types.BuiltinFunctionType)
+# What nn.Module keeps for itself.
+_OWN: Final = frozenset(vars(torch.nn.Module())) - {"_parameters", "_buffers", "_modules"}
+_TABLES: Final[tuple[tuple[str, Step], ...]] = (("_parameters", "parameter"), ("_buffers", "buffer"), ("_modules", "module"))
+_DICTS: Final = (dict, OrderedDict, defaultdict)
+
+
+class Hold(NamedTuple):
+    """`owner` holds an object by `text` (`.table`, `["mask"]`); a variable has no owner but the number of its frame."""
+
+    owner: Any
+    text: str
+    step: Step
+    frame: int = -1
+
+
+@dataclass(frozen=True)
+class Name:
+    """One way to say an object: the holds from a variable to it, and the objects along the way (the last is what is named)."""
+
+    holds: tuple[Hold, ...]
+    objects: tuple[Any, ...]
+
+    @property
+    def text(self) -> str:
+        return "".join(hold.text for hold in self.holds)
+
+    @property
+    def frame(self) -> int:
+        """The number of the frame whose variable it starts from; 0 is the innermost."""
+        return self.holds[0].frame
+
+    @property
+    def last(self) -> Hold:
+        return self.holds[-1]
+
+    def modules(self) -> list[tuple[int, torch.nn.Module]]:
+        """The modules on the way, each with its place in `objects`, outermost first."""
+        return [(i, value) for i, value in enumerate(self.objects) if is_module(value)]
+
+    def registered_from(self, place: int) -> bool:
+        """Whether `.to()` of the module at a place reaches what is named."""
+        return all(hold.step in ("module", "parameter", "buffer") for hold in self.holds[place + 1 :])
+
+    @property
+    def rank(self) -> tuple[int, int, int, int]:
+        """The best name first: what a reader knows as a part of the model, then variables, then items; from the outermost frame."""
+        steps = [hold.step for hold in self.holds]
+        worst = max((_WORST.get(step, 0) for step in steps), default=0)
+        optimizer = any(is_optimizer(value) for value in self.objects[:-1])
+        return (2 if optimizer else 0) + worst, -self.frame, len(steps), len(self.text)
+
+
+_WORST: Final[dict[Step, int]] = {"global": 0, "item": 1, "state": 1}
+
+
+def is_tensor(value: object) -> bool:
+    return issubclass(type(value), torch.Tensor)
+
+
+def is_module(value: object) -> bool:
+    return issubclass(type(value), torch.nn.Module)
+
+
+def is_parameter(value: object) -> bool:
+    return issubclass(type(value), torch.nn.Parameter)
+
+
+def is_optimizer(value: object) -> bool:
+    return issubclass(type(value), torch.optim.Optimizer)
+
+
+def is_generator(value: object) -> bool:
+    return issubclass(type(value), torch.Generator)
+
+
+def place_of(value: object) -> str:
+    """The device of a tensor, a generator or a torch.device, by torch's own attribute; empty when it has none to tell."""
+    try:
+        if is_tensor(value) and type(value).__torch_function__ is torch.Tensor.__torch_function__:
+            return str(value.device)  # type: ignore[attr-defined]
+        if is_generator(value):
+            return str(value.device)  # type: ignore[attr-defined]
+        return str(value) if type(value) is torch.device else ""
+    except Exception:  # noqa: BLE001 (a tensor of a library that does not say)
+        return ""
+
+
+@dataclass
+class Walk:
+    """What the variables of some frames hold, and by which steps. `frames` are (locals, globals that its code names), innermost first."""
+
+    frames: list[dict[str, tuple[Any, Step]]]
+    holders: dict[int, list[Hold]] = field(default_factory=dict)
+    objects: dict[int, Any] = field(default_factory=dict)
+    tensors: list[Any] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        queue: deque[tuple[Any, int]] = deque()
+        for number in reversed(range(len(self.frames))):
+            for name, (value, step) in self.frames[number].items():
+                self._hold(value, Hold(None, name, step, number), 0, queue)
+        while queue and len(self.objects) < MOST_OBJECTS:
+            owner, depth = queue.popleft()
+            for value, text, step in _held(owner):
+                self._hold(value, Hold(owner, text, step), depth + 1, queue)
+
+    def _hold(self, value: Any, hold: Hold, depth: int, queue: deque[tuple[Any, int]]) -> None:
+        kind = type(value)
+        if kind in _LEAVES or issubclass(kind, _SKIPPED):
+            return
+        key = id(value)
+        known = self.holders.get(key)
+        if known is not None:
+            if len(known) < MOST_NAMES:
+                known.append(hold)
+            return
+        self.holders[key] = [hold]
+        self.objects[key] = value
+        if issubclass(kind, torch.Tensor):
+            self.tensors.append(value)
+        elif depth < MOST_DEPTH:
+            queue.append((value, depth))
+
+    def names(self, value: object) -> list[Name]:
+        """All ways to say an object, best first."""
+        found = list(self._up(value, (), (value,), set()))
+        return sorted(found, key=lambda name: name.rank)[:MOST_NAMES]
+
+    def _up(self, value: object, holds: tuple[Hold, ...], objects: tuple[Any, ...], over: set[int]) -> Iterator[Name]:
+        if len(holds) > MOST_DEPTH or id(value) in over:
+            return
+        for hold in self.holders.get(id(value), ()):
+            path = (hold, *holds)
+            if hold.owner is None:
+                yield Name(path, objects)
+            else:
+                yield from self._up(hold.owner, path, (hold.owner, *objects), over | {id(value)})
+
+
+def _held(owner: Any) -> Iterator[tuple[Any, str, Step]]:
+    """What an object holds: value, the text that leads to it, the kind of step."""
+    kind = type(owner)
+    if kind in _DICTS:
+        yield from _entries(owner)
+    elif kind in (list, tuple, deque):
+        for index, value in enumerate(owner):
+            yield value, f"[{index}]", "item"
+    elif issubclass(kind, tuple):
+        yield from _fields(owner)
+    elif kind is types.FunctionType:
+        yield from _closed_over(owner)
+    elif kind is types.MethodType:
+        yield owner.__self__, ".__self__", "attribute"
+    elif kind is functools.partial:
+        yield from ((value, ".keywords" + _key(key), "item") for key, value in owner.keywords.items())
+        yield from ((value, f".args[{index}]", "item") for index, value in enumerate(owner.args))
+    elif issubclass(kind, torch.nn.Module):
+        yield from _in_module(instance_dict(owner))
+    elif issubclass(kind, dict):
+        yield from _entries(owner)
+        yield from _in_object(owner)
+    else:
+        yield from _in_object(owner)
+
+
+def _entries(owner: dict[Any, Any]) -> Iterator[tuple[Any, str, Step]]:
+    for key, value in dict.items(owner):
+        text = _key(key)
+        if text:
+            yield value, text, "item"
+        elif is_tensor(key):
+            yield value, f"[{id(key)}]", "state"
+
+
+def _key(key: Any) -> str:
+    if type(key) is str:
+        return f'["{key}"]'
+    return f"[{key}]" if type(key) in (int, bool) else ""
+
+
+def _fields(owner: Any) -> Iterator[tuple[Any, str, Step]]:
+    names = type(owner).__dict__.get("_fields")
+    for index, value in enumerate(tuple.__iter__(owner)):
+        named = type(names) is tuple and index < len(names)
+        yield value, f".{names[index]}" if named else f"[{index}]", "attribute" if named else "item"
+
+
+def _closed_over(function: types.FunctionType) -> Iterator[tuple[Any, str, Step]]:
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
+        try:
+            yield cell.cell_contents, f":{name}", "closure"
+        except ValueError:  # not bound yet
+            continue
+
+
+def _in_module(own: Any) -> Iterator[tuple[Any, str, Step]]:
+    for table, step in _TABLES:
+        held = own.get(table)
+        if type(held) in _DICTS:
+            for name, value in dict.items(held):
+                yield value, f".{name}", step
+    for name, value in own.items():
+        if name not in _OWN and type(name) is str and not name.startswith("__"):
+            yield value, f".{name}", "attribute"
+
+
+def _in_object(owner: Any) -> Iterator[tuple[Any, str, Step]]:
+    for name, value in instance_dict(owner).items():
+        if type(name) is str and not name.startswith("__"):
+            yield value, f".{name}", "attribute"
+    for klass in type.__dict__["__mro__"].__get__(type(owner)):
+        for name, member in type.__dict__["__dict__"].__get__(klass).items():
+            if type(member) is types.MemberDescriptorType:
+                try:
+                    yield member.__get__(owner, type(owner)), f".{name}", "attribute"
+                except AttributeError:  # an empty slot
+                    continue
+
+
+def roots(frame: types.FrameType) -> dict[str, tuple[Any, Step]]:
+    """A frame's variables, and the globals that its code speaks of."""
+    code = frame.f_code
+    found: dict[str, tuple[Any, Step]] = {}
+    if frame.f_locals is not frame.f_globals:
+        for name, value in frame.f_locals.items():
+            found[name] = value, "closure" if name in code.co_freevars else "variable"
+    for name in code.co_names:
+        if name not in found and name in frame.f_globals:
+            found[name] = frame.f_globals[name], "global"
+    return found
