@@ -3,8 +3,9 @@
     report.findings[0].culprit.name     "model.out_head.weight"
     print(report)                       what the terminal, the notebook's text/plain and the tests read
 
-Diagnosis makes a report once; a trace that carries findings gives the same report back. The text form is the layout that every
-other view follows: findings worst first, each with the line, the tensor, its birth, the move that missed it and the fix.
+Diagnosis makes a report once; a trace that carries findings gives the same report back. The text form is the layout
+that every other view follows: findings worst first, each with the line, the tensor, its birth, the move that missed it
+and the fix.
 """
 
 from __future__ import annotations

@@ -27,8 +27,6 @@ Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 HOST: Final = "cpu"
-# What copies nothing to another device and computes nothing new: the tensor that goes in is, to the user, the one that comes out.
-_SAME: Final = ("detach", "alias", "lift_fresh", "view", "clone", "contiguous", "_to_copy")
 
 
 class Place(NamedTuple):

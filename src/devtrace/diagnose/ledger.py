@@ -33,7 +33,7 @@ def waits(facts: Facts) -> Mask:
 
 
 def on_host(facts: Facts) -> Mask:
-    """Which ops compute on the CPU while the program has a device. Arithmetic on single numbers (an optimizer's step) is none."""
+    """Which ops compute on the CPU while the program has a device. Arithmetic on single numbers does not count."""
     ops = facts.trace.ops
     if not facts.uses_device:
         return np.zeros(len(ops), dtype=bool)
@@ -63,14 +63,16 @@ class Tally:
 
     def sites(self, name: str) -> list[int]:
         """The sites with a count of this kind."""
-        return cast("list[int]", np.flatnonzero(self.counts[name]).tolist())
+        return np.flatnonzero(self.counts[name]).tolist()
 
 
 def tally(facts: Facts) -> Tally:
     """The trace's ops counted by site, on top of what the recorder counted of the ops that it folded away."""
     trace = facts.trace
     sites = len(trace.sites)
-    counts = {name: np.zeros(sites, dtype=np.int64) for name in (*COPIES, "syncs", "cpu_compute", "bytes")}
+    counts: dict[str, Ints] = {
+        name: np.zeros(sites, dtype=np.int64) for name in (*COPIES, "syncs", "cpu_compute", "bytes")
+    }
     by_device = _by_device(facts)
     ops = facts.op_users
     for name, chosen in (("syncs", waits(facts)), ("cpu_compute", on_host(facts))):
@@ -109,7 +111,7 @@ def _add_folded(facts: Facts, by_device: Ints, counts: dict[str, Ints]) -> None:
     lists = folded.lists("ops")
     rows = np.repeat(at, np.diff(lists.offsets))
     within = np.arange(len(lists.flat)) - np.repeat(lists.offsets[:-1], np.diff(lists.offsets))
-    np.add.at(by_device, (rows, within), lists.flat)
+    np.add.at(by_device.reshape(-1), rows * by_device.shape[1] + within, lists.flat)
 
 
 def rows(facts: Facts, tally: Tally) -> tuple[LedgerRow, ...]:

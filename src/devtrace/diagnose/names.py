@@ -1,8 +1,8 @@
 """What the user calls a tensor: every path of names that leads to it from the variables of the frames on the stack.
 
-One walk over what the frames hold, without running a line of anybody's code; the only place of diagnosis that knows torch's types.
-The walk notes for each object what holds it and by which step, so that a tensor's names in an inner frame (`self.table`) cost
-nothing on top of its name in the outermost one (`model.positions.table`).
+One walk over what the frames hold, without running a line of anybody's code; the only place of diagnosis that knows
+torch's types. The walk notes for each object what holds it and by which step, so that a tensor's names in an inner
+frame (`self.table`) cost nothing on top of its name in the outermost one (`model.positions.table`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import types
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
@@ -23,35 +23,33 @@ Step = Literal["variable", "closure", "global", "attribute", "module", "paramete
 MOST_OBJECTS: Final = 60_000
 MOST_DEPTH: Final = 12
 MOST_NAMES: Final = 12
-_LEAVES: Final = frozenset(
-    (int, float, bool, complex, str, bytes, type(None), type(Ellipsis), slice, range, torch.device, torch.dtype, torch.Size)
-)
+_PLAIN: Final = (int, float, bool, complex, str, bytes, type(None), type(Ellipsis), slice, range)
+_LEAVES: Final = frozenset((*_PLAIN, torch.device, torch.dtype, torch.Size))
 _SKIPPED: Final = (types.ModuleType, types.CodeType, types.FrameType, types.TracebackType, types.BuiltinFunctionType)
 # What nn.Module keeps for itself.
 _OWN: Final = frozenset(vars(torch.nn.Module())) - {"_parameters", "_buffers", "_modules"}
-_TABLES: Final[tuple[tuple[str, Step], ...]] = (("_parameters", "parameter"), ("_buffers", "buffer"), ("_modules", "module"))
+_TABLES: Final[dict[str, Step]] = {"_parameters": "parameter", "_buffers": "buffer", "_modules": "module"}
 _DICTS: Final = (dict, OrderedDict, defaultdict)
 
 
 class Hold(NamedTuple):
-    """`owner` holds an object by `text` (`.table`, `["mask"]`); a variable has no owner but the number of its frame."""
+    """`owner` holds an object by `text` (`.table`, `["mask"]`), an optimizer's state by the tensor `key`.
+    A variable has no owner but the number of its frame."""
 
     owner: Any
     text: str
     step: Step
     frame: int = -1
+    key: Any = None
 
 
 @dataclass(frozen=True)
 class Name:
-    """One way to say an object: the holds from a variable to it, and the objects along the way (the last is what is named)."""
+    """One way to say an object: the holds from a variable to it, and the objects on the way, the named one last."""
 
     holds: tuple[Hold, ...]
     objects: tuple[Any, ...]
-
-    @property
-    def text(self) -> str:
-        return "".join(hold.text for hold in self.holds)
+    text: str
 
     @property
     def frame(self) -> int:
@@ -72,7 +70,7 @@ class Name:
 
     @property
     def rank(self) -> tuple[int, int, int, int]:
-        """The best name first: what a reader knows as a part of the model, then variables, then items; from the outermost frame."""
+        """Lowest for the best name: a part of a model or a variable, then items, then an optimizer's; outer frames first."""
         steps = [hold.step for hold in self.holds]
         worst = max((_WORST.get(step, 0) for step in steps), default=0)
         optimizer = any(is_optimizer(value) for value in self.objects[:-1])
@@ -103,20 +101,20 @@ def is_generator(value: object) -> bool:
 
 
 def place_of(value: object) -> str:
-    """The device of a tensor, a generator or a torch.device, by torch's own attribute; empty when it has none to tell."""
+    """The device that a generator, a torch.device or a string of the user's says; empty when it says none."""
+    if type(value) is torch.device:
+        return str(value)
+    if is_generator(value):
+        return str(value.device)  # type: ignore[attr-defined]
     try:
-        if is_tensor(value) and type(value).__torch_function__ is torch.Tensor.__torch_function__:
-            return str(value.device)  # type: ignore[attr-defined]
-        if is_generator(value):
-            return str(value.device)  # type: ignore[attr-defined]
-        return str(value) if type(value) is torch.device else ""
-    except Exception:  # noqa: BLE001 (a tensor of a library that does not say)
+        return str(torch.device(value)) if type(value) is str else ""
+    except RuntimeError:
         return ""
 
 
 @dataclass
 class Walk:
-    """What the variables of some frames hold, and by which steps. `frames` are (locals, globals that its code names), innermost first."""
+    """What the variables of some frames (innermost first) hold, and by which steps."""
 
     frames: list[dict[str, tuple[Any, Step]]]
     holders: dict[int, list[Hold]] = field(default_factory=dict)
@@ -130,8 +128,8 @@ class Walk:
                 self._hold(value, Hold(None, name, step, number), 0, queue)
         while queue and len(self.objects) < MOST_OBJECTS:
             owner, depth = queue.popleft()
-            for value, text, step in _held(owner):
-                self._hold(value, Hold(owner, text, step), depth + 1, queue)
+            for value, text, step, key in _held(owner):
+                self._hold(value, Hold(owner, text, step, key=key), depth + 1, queue)
 
     def _hold(self, value: Any, hold: Hold, depth: int, queue: deque[tuple[Any, int]]) -> None:
         kind = type(value)
@@ -161,28 +159,37 @@ class Walk:
         for hold in self.holders.get(id(value), ()):
             path = (hold, *holds)
             if hold.owner is None:
-                yield Name(path, objects)
+                yield Name(path, objects, "".join(self._text(step) for step in path))
             else:
                 yield from self._up(hold.owner, path, (hold.owner, *objects), over | {id(value)})
 
+    def _text(self, hold: Hold) -> str:
+        if hold.key is None:
+            return hold.text
+        keyed = self.names(hold.key)
+        return f"[{keyed[0].text}]" if keyed else "[...]"
 
-def _held(owner: Any) -> Iterator[tuple[Any, str, Step]]:
-    """What an object holds: value, the text that leads to it, the kind of step."""
+
+_Held = Iterator[tuple[Any, str, Step, Any]]
+
+
+def _held(owner: Any) -> _Held:
+    """What an object holds: value, the text that leads to it, the kind of step, the key if that is a tensor."""
     kind = type(owner)
     if kind in _DICTS:
         yield from _entries(owner)
     elif kind in (list, tuple, deque):
         for index, value in enumerate(owner):
-            yield value, f"[{index}]", "item"
+            yield value, f"[{index}]", "item", None
     elif issubclass(kind, tuple):
         yield from _fields(owner)
     elif kind is types.FunctionType:
         yield from _closed_over(owner)
     elif kind is types.MethodType:
-        yield owner.__self__, ".__self__", "attribute"
+        yield owner.__self__, ".__self__", "attribute", None
     elif kind is functools.partial:
-        yield from ((value, ".keywords" + _key(key), "item") for key, value in owner.keywords.items())
-        yield from ((value, f".args[{index}]", "item") for index, value in enumerate(owner.args))
+        yield from ((value, ".keywords" + _key(key), "item", None) for key, value in owner.keywords.items())
+        yield from ((value, f".args[{index}]", "item", None) for index, value in enumerate(owner.args))
     elif issubclass(kind, torch.nn.Module):
         yield from _in_module(instance_dict(owner))
     elif issubclass(kind, dict):
@@ -192,13 +199,13 @@ def _held(owner: Any) -> Iterator[tuple[Any, str, Step]]:
         yield from _in_object(owner)
 
 
-def _entries(owner: dict[Any, Any]) -> Iterator[tuple[Any, str, Step]]:
+def _entries(owner: dict[Any, Any]) -> _Held:
     for key, value in dict.items(owner):
         text = _key(key)
         if text:
-            yield value, text, "item"
+            yield value, text, "item", None
         elif is_tensor(key):
-            yield value, f"[{id(key)}]", "state"
+            yield value, "", "state", key
 
 
 def _key(key: Any) -> str:
@@ -207,43 +214,47 @@ def _key(key: Any) -> str:
     return f"[{key}]" if type(key) in (int, bool) else ""
 
 
-def _fields(owner: Any) -> Iterator[tuple[Any, str, Step]]:
+def _fields(owner: Any) -> _Held:
     names = type(owner).__dict__.get("_fields")
     for index, value in enumerate(tuple.__iter__(owner)):
-        named = type(names) is tuple and index < len(names)
-        yield value, f".{names[index]}" if named else f"[{index}]", "attribute" if named else "item"
+        if type(names) is tuple and index < len(names):
+            yield value, f".{names[index]}", "attribute", None
+        else:
+            yield value, f"[{index}]", "item", None
 
 
-def _closed_over(function: types.FunctionType) -> Iterator[tuple[Any, str, Step]]:
+def _closed_over(function: types.FunctionType) -> _Held:
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
         try:
-            yield cell.cell_contents, f":{name}", "closure"
+            yield cell.cell_contents, f":{name}", "closure", None
         except ValueError:  # not bound yet
             continue
 
 
-def _in_module(own: Any) -> Iterator[tuple[Any, str, Step]]:
-    for table, step in _TABLES:
+def _in_module(own: Any) -> _Held:
+    for table, step in _TABLES.items():
         held = own.get(table)
         if type(held) in _DICTS:
             for name, value in dict.items(held):
-                yield value, f".{name}", step
+                yield value, f".{name}", step, None
     for name, value in own.items():
-        if name not in _OWN and type(name) is str and not name.startswith("__"):
-            yield value, f".{name}", "attribute"
+        if name not in _OWN and name not in _TABLES and type(name) is str and not name.startswith("__"):
+            yield value, f".{name}", "attribute", None
 
 
-def _in_object(owner: Any) -> Iterator[tuple[Any, str, Step]]:
+def _in_object(owner: Any) -> _Held:
     for name, value in instance_dict(owner).items():
         if type(name) is str and not name.startswith("__"):
-            yield value, f".{name}", "attribute"
-    for klass in type.__dict__["__mro__"].__get__(type(owner)):
+            yield value, f".{name}", "attribute", None
+    for klass in type.__dict__["__mro__"].__get__(type(owner))[:-1]:
         for name, member in type.__dict__["__dict__"].__get__(klass).items():
             if type(member) is types.MemberDescriptorType:
                 try:
-                    yield member.__get__(owner, type(owner)), f".{name}", "attribute"
+                    yield member.__get__(owner, type(owner)), f".{name}", "attribute", None
                 except AttributeError:  # an empty slot
                     continue
+            elif type(member) in (dict, list, tuple) or is_tensor(member):
+                yield member, f".{name}", "attribute", None
 
 
 def roots(frame: types.FrameType) -> dict[str, tuple[Any, Step]]:

@@ -1,0 +1,219 @@
+"""host-to-device-copy, device-to-host-copy, device-to-device-copy: what crossed devices, line by line.
+
+Every site is counted. A warning says that the copy need not be: the same tensor again and again, element by element, or
+a round trip.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from devtrace.diagnose.facts import Facts, Rows
+from devtrace.diagnose.ledger import Tally, directions
+from devtrace.report import Culprit, Finding, count, size
+
+AGAIN: Final = 5
+"""So many copies of one tensor from one line are a habit, not a set-up."""
+MANY: Final = 50
+SMALL: Final = 4096
+"""Bytes below which a copy costs its launch, not its size (about 10 µs on PCIe, the time that 100 KB take)."""
+
+WORDS: Final = {
+    "h2d": ("host-to-device-copy", "to the device"),
+    "d2h": ("device-to-host-copy", "to the host"),
+    "d2d": ("device-to-device-copy", "between devices"),
+}
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """The copies of one direction from one line of the user's."""
+
+    facts: Facts
+    direction: str
+    site: int
+    times: int
+    rows: Rows
+
+    @property
+    def ops(self) -> list[int]:
+        return [int(op) for op in self.facts.trace.copies.ints("op")[self.rows]]
+
+    @property
+    def bytes(self) -> int:
+        return int(self.facts.trace.copies.ints("bytes")[self.rows].sum())
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        copies, names = self.facts.trace.copies, self.facts.device_names
+        pairs = {names[row] for column in ("from", "to") for row in copies.ints(column)[self.rows]}
+        return tuple(sorted(pairs))
+
+
+def copies_to_device(facts: Facts, tally: Tally) -> Iterator[Finding]:
+    return _findings(facts, tally, "h2d")
+
+
+def copies_to_host(facts: Facts, tally: Tally) -> Iterator[Finding]:
+    return _findings(facts, tally, "d2h")
+
+
+def copies_between_devices(facts: Facts, tally: Tally) -> Iterator[Finding]:
+    return _findings(facts, tally, "d2d")
+
+
+def _findings(facts: Facts, tally: Tally, direction: str) -> Iterator[Finding]:
+    chosen = np.flatnonzero(directions(facts)[direction])
+    at = facts.op_users[facts.trace.copies.ints("op")[chosen]]
+    order = np.argsort(at, kind="stable")
+    bounds = np.searchsorted(at[order], np.arange(len(facts.trace.sites) + 1))
+    for site in tally.sites(direction):
+        rows = chosen[order[bounds[site] : bounds[site + 1]]]
+        yield _finding(Crossing(facts, direction, site, int(tally[direction][site]), rows))
+
+
+def _finding(crossing: Crossing) -> Finding:
+    rule, where = WORDS[crossing.direction]
+    times, ops = crossing.times, crossing.ops
+    moved = crossing.bytes * times // max(len(ops), 1)
+    habit = _repeated(crossing) or _round_trip(crossing) or _piecemeal(crossing)
+    message = f"{count(times, 'copy', 'copies')} {where}, {size(moved)} in all"
+    return Finding(
+        rule=rule,
+        severity="warning" if habit else "note",
+        cause="",
+        devices=crossing.devices,
+        site=crossing.facts.site(crossing.site),
+        op=ops[0] if ops else -1,
+        culprit=habit.culprit if habit else None,
+        count=times,
+        bytes=moved,
+        message=message + (f": {habit.message}" if habit else _unpinned(crossing) + "."),
+        help=habit.help if habit else "",
+        ops=tuple(ops),
+    )
+
+
+@dataclass(frozen=True)
+class Habit:
+    """Why the copies of a line need not be."""
+
+    message: str
+    help: str
+    culprit: Culprit | None = None
+
+
+def _repeated(crossing: Crossing) -> Habit | None:
+    """The same tensor over and over: the very same, or in a module's forward a part of it."""
+    facts, ops = crossing.facts, crossing.ops
+    if crossing.times < AGAIN or not ops:
+        return None
+    sources = [facts.inputs(op)[0] for op in ops if facts.inputs(op)]
+    bases = {facts.base(row) for row in sources}
+    again = len(sources) >= AGAIN * len(bases)
+    if not again or not _unchanged(facts, bases, ops):
+        return None
+    if any(facts.base(row) != row for row in sources) and not _same_part(crossing):
+        return None
+    named = min(bases)
+    name = str(facts.trace.tensors.raw("name", named)) or _spoken(crossing)
+    tensor = facts.trace.tensors[named]
+    culprit = Culprit(name, (name,), tensor.device, tuple(tensor.shape), tensor.dtype, facts.site(facts.born(named)))
+    return Habit(
+        f"{name} is the same tensor each time.",
+        f"move {name} once: register it as a buffer, or keep the moved tensor",
+        culprit,
+    )
+
+
+def _unchanged(facts: Facts, bases: set[int], ops: list[int]) -> bool:
+    """Whether nothing wrote to the tensors between their copies."""
+    outputs = facts.trace.ops.lists("outputs")
+    first, last = min(ops), max(ops)
+    written = outputs.flat[outputs.offsets[first] : outputs.offsets[last + 1]]
+    producers = facts.trace.tensors.ints("producer")
+    rewritten = [row for row in np.unique(written).tolist() if row in bases and producers[row] < first]
+    return not rewritten
+
+
+def _same_part(crossing: Crossing) -> bool:
+    """Whether it is a part of a module's own tensor (`self.cos[: n].to(x.device)`), not a data set's next batch."""
+    facts = crossing.facts
+    place = facts.place(crossing.site)
+    calls = facts.trace.ops.ints("call")[crossing.ops]
+    if place is None or not bool((calls >= 0).all()):
+        return False
+    root = place.node
+    while isinstance(root, ast.Call | ast.Attribute | ast.Subscript):
+        root = root.func if isinstance(root, ast.Call) else root.value
+    return isinstance(root, ast.Name) and root.id == "self"
+
+
+def _spoken(crossing: Crossing) -> str:
+    """What the line calls the tensor that it copies."""
+    place = crossing.facts.place(crossing.site)
+    node = place.node if place else None
+    if place is None or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return "it"
+    owner = node.func.value
+    while isinstance(owner, ast.Subscript):
+        owner = owner.value
+    return place.source.segment(owner) or "it"
+
+
+def _round_trip(crossing: Crossing) -> Habit | None:
+    """Data that leaves a device, is worked on by the host and comes back, step after step."""
+    facts, ops = crossing.facts, crossing.ops
+    if crossing.direction != "d2h" or crossing.times < AGAIN or len(ops) < AGAIN:
+        return None
+    back = [_comes_back(facts, op) for op in ops[:20]]
+    returned = [row for row in back if row is not None]
+    if len(returned) * 2 < len(back) or not returned:
+        return None
+    line = facts.site(returned[0])
+    return Habit(
+        f"what is worked out of it on the host goes back to the device ({line}).",
+        "do this work on the device, or all of it on the host",
+    )
+
+
+def _comes_back(facts: Facts, op: int) -> int | None:
+    """The site where something made of a copied tensor is copied back to a device, within the next ops."""
+    reached = set(facts.outputs(op))
+    ops = facts.trace.ops
+    for later in range(op + 1, min(op + 400, len(ops))):
+        if reached.isdisjoint(facts.inputs(later)):
+            continue
+        device = ops.number("device", later)
+        if device == facts.host:
+            reached.update(facts.outputs(later))
+        elif facts.kind(later) == "copy" and ops.raw("phase", later) != "backward":
+            return int(facts.op_users[later])
+    return None
+
+
+def _piecemeal(crossing: Crossing) -> Habit | None:
+    """Very many, very small: a copy for each element."""
+    if crossing.times < MANY or crossing.bytes > SMALL * len(crossing.ops) or not _hurried(crossing):
+        return None
+    return Habit("each of a few bytes.", "gather the values first (torch.stack, torch.tensor of a list) and copy once")
+
+
+def _hurried(crossing: Crossing) -> bool:
+    """Whether the copies follow each other with next to nothing between them."""
+    ops = np.array(crossing.ops)
+    return bool(len(ops) > 1 and np.median(np.diff(ops)) <= 6)
+
+
+def _unpinned(crossing: Crossing) -> str:
+    copies = crossing.facts.trace.copies
+    asked = copies.ints("non_blocking")[crossing.rows] > 0
+    pageable = copies.ints("pinned")[crossing.rows] == 0
+    if crossing.direction == "h2d" and bool((asked & pageable).any()):
+        return "; non_blocking has no effect from memory that is not pinned (DataLoader(pin_memory=True))"
+    return ""
