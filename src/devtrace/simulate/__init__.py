@@ -3,7 +3,8 @@
     with devtrace.simulate("cuda:2"): ...                      # or .start() and .stop()
 
 Plain CPU tensors do the work; the pretended device is a tag on the storage. `homes` says how the tag is kept, `mode`
-how results get theirs, `rules` which mixes CUDA refuses, `tensors`, `factories` and `cuda` what a program sees of it.
+how results get theirs, `rules` which mixes CUDA refuses, and the other modules what a
+program sees of it.
 """
 
 from __future__ import annotations

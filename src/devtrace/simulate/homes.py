@@ -18,7 +18,7 @@ TAG = "_devtrace_tag"
 class Home:
     """One simulated device, the host, or the floating home, with the bytes it holds."""
 
-    __slots__ = ("allocated", "allocations", "device", "index", "peak")
+    __slots__ = ("allocated", "allocations", "device", "generator", "index", "peak")
 
     def __init__(self, device: torch.device | None, index: int) -> None:
         self.device = device
@@ -26,6 +26,7 @@ class Home:
         self.allocated = 0
         self.allocations = 0
         self.peak = 0
+        self.generator: Any = None
 
     def __repr__(self) -> str:
         return f"Home({self.device})"
@@ -104,6 +105,13 @@ def claim(tensor: Any, home: Home) -> None:
         return
     if storage._devtrace_tag is HOST_TAG:
         storage._devtrace_tag = Tag(home, storage.nbytes())
+
+
+def mark_pinned(storage: torch.UntypedStorage) -> None:
+    """Page-locked host memory."""
+    tag = Tag(HOST, 0)
+    tag.pinned = True
+    setattr(storage, TAG, tag)
 
 
 def claim_all(values: Any, home: Home) -> None:

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from devtrace.simulate import rules
-from devtrace.simulate.homes import FLOATING, HOST, Home, Tag, claim, claim_all, tag_of, tensors_in
+from devtrace.simulate import generators, rules
+from devtrace.simulate.homes import FLOATING, HOST, Home, claim, claim_all, mark_pinned, tag_of, tensors_in
 
 Func = torch._ops.OpOverload
 Handler = Callable[["SimulationMode", Func, tuple[Any, ...], dict[str, Any]], Any]
@@ -62,7 +62,12 @@ def _dispatches(kind: Any) -> bool:
 def make_handler(func: Any) -> Handler:
     """The handler of an operator, from its schema."""
     _alive.append(func)
-    handler = _handlers[id(func)] = _choose(func) if isinstance(func, Func) else plain
+    handler: Handler = plain
+    if isinstance(func, Func):
+        handler = _choose(func)
+        if torch.Tag.nondeterministic_seeded in func.tags:
+            handler = seeded(handler)
+    _handlers[id(func)] = handler
     return handler
 
 
@@ -182,6 +187,32 @@ def anchor_floating(tensor: torch.Tensor, home: Home) -> None:
         tag.move(home)
 
 
+def seeded(handler: Handler) -> Handler:
+    """An operator that draws random numbers: from the generator it is given, or from its device's stream."""
+
+    def draw(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        device = kwargs.get("device")
+        home = mode.find_home(device) if device is not None and device.type == "cuda" else _common_home(args)
+        args, kwargs = _with_checked_generator(func, args, kwargs, home)
+        if home is None or home.generator is None or not home.generator.own:
+            return handler(mode, func, args, kwargs)
+        with generators.OwnStream(home.generator):
+            return handler(mode, func, args, kwargs)
+
+    return draw
+
+
+def _with_checked_generator(
+    func: Func, args: tuple[Any, ...], kwargs: dict[str, Any], home: Home | None
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    given = kwargs.get("generator")
+    if given is not None:
+        return args, {**kwargs, "generator": generators.checked(given, home)}
+    if any(isinstance(value, torch.Generator) for value in args):
+        return tuple(generators.checked(v, home) if isinstance(v, torch.Generator) else v for v in args), kwargs
+    return args, kwargs
+
+
 def composite(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """An operator made of others, seen whole only in inference mode: its parts follow the rules."""
     with mode:
@@ -226,9 +257,7 @@ def _claim_new(mode: SimulationMode, out: Any, home: Home) -> None:
 
 
 def _pinned(out: torch.Tensor) -> torch.Tensor:
-    tag = Tag(HOST, 0)
-    tag.pinned = True
-    out.untyped_storage()._devtrace_tag = tag  # type: ignore[attr-defined]
+    mark_pinned(out.untyped_storage())
     return out
 
 

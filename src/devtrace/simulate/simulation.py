@@ -7,11 +7,12 @@ from types import TracebackType
 import torch
 
 from devtrace.errors import SimulateError
-from devtrace.simulate import cuda, factories, tensors
+from devtrace.simulate import driver, factories, generators, parallel, storages, streams, tensors, threads
 from devtrace.simulate.devices import Devices, count_of
 from devtrace.simulate.homes import HOST_TAG, TAG
 from devtrace.simulate.mode import SimulationMode
 from devtrace.simulate.patches import Patches
+from devtrace.simulate.stack import push_below, take_out
 
 _active: Simulation | None = None
 
@@ -50,9 +51,10 @@ class Simulation:
             return
         _active = None
         if self._mode is not None:
-            self._mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+            take_out(self._mode)
             self._mode = None
         torch._C._set_only_lift_cpu_tensors(False)
+        driver.forget_initialisation()
         self._patches.undo()
 
     def __enter__(self) -> Simulation:
@@ -85,8 +87,16 @@ class Simulation:
     def _install(self) -> None:
         self._patches.set(torch.UntypedStorage, TAG, HOST_TAG)
         tensors.install(self._patches, self.devices.resolve)
+        storages.install(self._patches, self.devices)
         factories.install(self._patches, self.devices.resolve)
-        cuda.install(self._patches, self.devices)
+        driver.install(self._patches, self.devices)
+        streams.install(self._patches, self.devices)
+        generators.install(self._patches, self.devices)
+        parallel.install(self._patches)
+        threads.install(self._patches, self._new_mode)
         torch._C._set_only_lift_cpu_tensors(True)  # torch.tensor(..., device=) copies where the mode sees it
-        self._mode = SimulationMode(self.devices.home)
-        self._mode.__enter__()  # type: ignore[no-untyped-call]
+        self._mode = self._new_mode()
+        push_below(self._mode)
+
+    def _new_mode(self) -> SimulationMode:
+        return SimulationMode(self.devices.home)
