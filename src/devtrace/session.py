@@ -17,6 +17,7 @@ from devtrace.errors import UsageError
 from devtrace.live_objects import Live
 
 if TYPE_CHECKING:
+    from devtrace.record.counts import Counter
     from devtrace.record.recording import Recorded, Recording
     from devtrace.trace import Trace
 
@@ -58,6 +59,13 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         if self._report is None:
             raise _not_ended("report")
         return self._report
+
+    def counter(self) -> Counter | None:
+        """What another thread may ask how far this is; None before it began and after it ended."""
+        from devtrace.record.counts import Counter
+
+        recording = self._recording
+        return Counter(recording.recorder) if recording is not None else None
 
     def __enter__(self) -> record:
         from devtrace.record.recording import Recording
