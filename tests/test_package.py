@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import importlib.util
 import json
 import re
 import subprocess
@@ -52,6 +54,20 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 def test_every_public_name_is_listed_by_dir() -> None:
     assert {"record", "simulate", "diagnose", "expect", "load", "Trace", "LiveView"} <= set(dir(devtrace))
+
+
+def test_type_checkers_see_each_public_name_where_it_is_taken_from() -> None:
+    tree = ast.parse((ROOT / "src" / "devtrace" / "__init__.py").read_text())
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
+    typed = {
+        alias.name: node.module.removeprefix("devtrace.")
+        for node in imports
+        if node.module and node.module.startswith("devtrace.")
+        for alias in node.names
+    }
+    assert typed.items() <= devtrace._HOME.items()
+    built = {name for name, module in devtrace._HOME.items() if importlib.util.find_spec(f"devtrace.{module}")}
+    assert {name for name in built if hasattr(devtrace, name)} <= set(typed)
 
 
 def test_package_json_holds_the_one_version_number() -> None:

@@ -22,6 +22,24 @@ if sys.version_info < (3, 11):  # noqa: UP036 (where pip was not asked: PYTHONPA
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
+    from devtrace.diagnose import diagnose as diagnose
+    from devtrace.errors import DeviceError as DeviceError
+    from devtrace.errors import DevtraceError as DevtraceError
+    from devtrace.errors import FormatError as FormatError
+    from devtrace.errors import SetupError as SetupError
+    from devtrace.errors import SimulateError as SimulateError
+    from devtrace.errors import UsageError as UsageError
+    from devtrace.format import load as load
+    from devtrace.report import Culprit as Culprit
+    from devtrace.report import Edit as Edit
+    from devtrace.report import Finding as Finding
+    from devtrace.report import Report as Report
+    from devtrace.report import Site as Site
+    from devtrace.session import record as record
+    from devtrace.simulate import simulate as simulate
+    from devtrace.trace import Trace as Trace
+
+# Each public name and the module that it is taken from on first use; type checkers read the imports above.
 _HOME = {
     "record": "session",
     "expect": "session",

@@ -62,11 +62,13 @@ class Server:
 
 
 @contextmanager
-def serve(base: Path, *arguments: str) -> Iterator[Server]:
-    """Run a server below `base` for the time of the block."""
+def serve(base: Path, *arguments: str, extension: bool = True) -> Iterator[Server]:
+    """Run a server below `base` for the time of the block; without `extension` it is one that never heard of ours."""
     folder = base / "served"
     folder.mkdir(parents=True)
     environment = _environment(base)
+    if not extension:
+        _disable_extension(Path(environment["JUPYTER_CONFIG_DIR"]))
     log = base / "server.log"
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root"]
     command += [f"--{app}.expose_app_in_browser=True" for app in ("LabApp", "JupyterNotebookApp")]
@@ -107,6 +109,12 @@ def _environment(base: Path) -> dict[str, str]:
         "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces"),
         "PYTHONPATH": str(ROOT / "src"),
     }
+
+
+def _disable_extension(config: Path) -> None:
+    page_config = config / "labconfig" / "page_config.json"
+    page_config.parent.mkdir(parents=True)
+    page_config.write_text(json.dumps({"disabledExtensions": {"devtrace": True}}))
 
 
 def _free_port() -> int:
