@@ -82,7 +82,8 @@ build: $(BUILT) ## build the JupyterLab extension and the stand-alone script
 
 dev: $(READY) ## JupyterLab, with the extension rebuilt on every change (reload the page to see it)
 	$(JLPM) build
-	@trap 'kill $$(jobs -p)' EXIT; $(JLPM) watch:lib & $(JLPM) watch:labextension & \
+	@set -m; $(JLPM) watch:lib & $(JLPM) watch:labextension & set +m; \
+	trap 'kill -- $$(jobs -p | sed s/^/-/)' EXIT; \
 	$(BIN)/python tools/lab.py $(FIRST_NOTEBOOK) $(ARGS)
 
 format: $(READY) ## mend what lint can mend
