@@ -35,7 +35,7 @@ TS_SOURCES := $(shell find labextension -type f -not -path 'labextension/lib/*' 
 FIRST_NOTEBOOK = $(firstword $(sort $(wildcard notebooks/0*.ipynb)))
 
 .PHONY: help lab test check lint types layers unit ts wheel notebooks e2e chromium build dev format golden bench gallery \
-	test-oldest clean distclean
+	notebook-outputs test-oldest clean distclean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -90,6 +90,9 @@ format: $(READY) ## mend what lint can mend
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(JLPM) lint:fix
+
+notebook-outputs: $(READY) ## run the notebooks from their sources and keep what they show
+	$(BIN)/python tools/make_notebooks.py
 
 golden: $(READY) ## rewrite the golden files from what the code does now; read the diff
 	DEVTRACE_GOLDEN=write $(PYTEST) -m "not e2e and not notebook and not wheel and not slow" tests
