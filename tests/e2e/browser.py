@@ -34,7 +34,8 @@ class Chromium:
     @contextmanager
     def context(self, **options: object) -> Iterator[BrowserContext]:
         """A fresh context; options are those of playwright's new_context (viewport, color_scheme, offline ...)."""
-        context = self._running().new_context(**{"viewport": {"width": 1280, "height": 900}, **options})  # type: ignore[arg-type]
+        browser = self._running()
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})  # type: ignore[arg-type]
         context.set_default_timeout(STEP_LIMIT)
         watch = threading.Timer(TEST_LIMIT, end_browsers)
         watch.start()
@@ -42,7 +43,7 @@ class Chromium:
             yield context
         finally:
             watch.cancel()
-            if self._running().is_connected():
+            if browser.is_connected():
                 context.close()
 
     def close(self) -> None:
