@@ -55,6 +55,13 @@ ALLOWED = {
     "figures": {"lanes", "palette", "plain", "trace", "columns", "errors"},
     "display": {"svg", "palette", "plain", "diagnose", "report", "format", "builder", "trace", "columns", "errors"},
 }
+ALLOWED |= {
+    "arrival": set[str](),
+    "tracebacks": set[str](),
+    "usage": {"errors"},
+    "cells": {"arrival", "usage", "session", "simulate", "record", "report", "trace", "errors"},
+    "commands": {"cells", "usage", "display", "environment", "report", "trace", "errors"},
+}
 _BELOW_THE_DOORS = set(ALLOWED) | {"__init__"}
 ALLOWED |= {
     "magic": _BELOW_THE_DOORS,

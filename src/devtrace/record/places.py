@@ -32,12 +32,13 @@ def _add(builder: TraceBuilder, site: int, rows: dict[int, int]) -> int:
         caller = _add(builder, spot.caller, rows)
         span = span_at(spot.code, spot.instruction)
         count, cell_id = _cell(spot)
+        above = _lines_above(spot)
         rows[site] = builder.append(
             "sites",
             file=spot.code.co_filename,
-            line=span.line,
+            line=span.line + above,
             column=span.column,
-            end_line=span.end_line,
+            end_line=span.end_line + above if span.end_line >= 0 else -1,
             end_column=span.end_column,
             function="" if spot.code.co_name == "<module>" else spot.code.co_qualname,
             text=_text(spot, span),
@@ -55,6 +56,11 @@ def _cell(spot: Spot) -> tuple[int, str]:
         return spot.cell.count, spot.cell.cell_id
     terminal = _TERMINAL_CELL.match(spot.code.co_filename)
     return (int(terminal[1]) if terminal else -1), ""
+
+
+def _lines_above(spot: Spot) -> int:
+    """How many lines of its cell stand above the code: blank ones, or the %%magics that ran it."""
+    return spot.cell.first - 1 if spot.cell is not None else 0
 
 
 def _lines(spot: Spot) -> list[str]:
@@ -79,7 +85,7 @@ def _text(spot: Spot, span: Span) -> str:
 def _add_source(builder: TraceBuilder, spot: Spot, count: int, cell_id: str) -> None:
     """A cell or a file of the user's whole; of a package's file the function."""
     file = spot.code.co_filename
-    line = 1
+    line = 1 + _lines_above(spot)
     text = "".join(_lines(spot))
     if files[file] == LIBRARY:
         text, line = _function(file, spot.code.co_firstlineno)

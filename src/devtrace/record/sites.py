@@ -77,11 +77,14 @@ class _Files(dict[str, int]):
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A notebook cell as it ran: its execution count, the front end's id for it, and its text."""
+    """A notebook cell as it ran: its execution count, the front end's id for it, the code that ran, and the line of the
+    cell, as an editor counts, that the code's line 1 is.
+    """
 
     count: int
     cell_id: str
     source: str
+    first: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +108,16 @@ known: Final[dict[int, dict[int, int]]] = {}
 """id of a code object (kept alive by its spots) -> instruction -> site, for frames of the user's own code."""
 
 
-def register_cell(filename: str, count: int, cell_id: str, source: str) -> None:
+def register_cell(filename: str, count: int, cell_id: str, source: str, first: int = 1) -> None:
     """Say that code objects of this file name, from now on, are the cell with this execution count."""
-    _cells[filename] = Cell(count, cell_id, source)
+    _cells[filename] = Cell(count, cell_id, source, first)
     files[filename] = USER
+
+
+def forget_cell(filename: str) -> None:
+    """Say that code objects of this file name are no cell's text: what they do is done by the line that runs them."""
+    _cells.pop(filename, None)
+    files[filename] = SKIP
 
 
 def mark_boundary(filename: str) -> None:

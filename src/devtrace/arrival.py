@@ -1,0 +1,74 @@
+"""Waits until a package is imported, so that `%load_ext devtrace` need not import torch, which takes a second.
+
+Whoever waits is called once, in the importing thread, as soon as the package's own code has run and before the `import`
+statement goes on; what follows in the same cell is therefore seen.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+
+class Arrival(MetaPathFinder):
+    """The one finder that waits for `package`; it stands in `sys.meta_path` only while somebody waits."""
+
+    def __init__(self, package: str) -> None:
+        self.package = package
+        self._waiting: list[Callable[[], None]] = []
+
+    @property
+    def here(self) -> bool:
+        """Whether the package has been imported, to its end."""
+        module = sys.modules.get(self.package)
+        return module is not None and not getattr(module.__spec__, "_initializing", False)
+
+    def then(self, call: Callable[[], None]) -> None:
+        """Call now if the package is here, else once it is."""
+        if self.here:
+            call()
+            return
+        self._waiting.append(call)
+        if self not in sys.meta_path:
+            sys.meta_path.insert(0, self)
+
+    def forget(self, call: Callable[[], None]) -> None:
+        """Wait no longer."""
+        if call in self._waiting:
+            self._waiting.remove(call)
+        if not self._waiting and self in sys.meta_path:
+            sys.meta_path.remove(self)
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None, /
+    ) -> ModuleSpec | None:
+        """What the other finders answer; for the package, with a loader that tells us when it is through."""
+        if fullname != self.package:
+            return None
+        others = (finder for finder in sys.meta_path if finder is not self)
+        found = (finder.find_spec(fullname, path, target) for finder in others)
+        spec = next((spec for spec in found if spec is not None), None)
+        if spec is not None and spec.loader is not None and hasattr(spec.loader, "__dict__"):
+            self._listen(spec.loader)
+        return spec
+
+    def _listen(self, loader: Loader) -> None:
+        # On the loader itself, which is made anew for each search: a wrapper would stay behind as torch.__loader__.
+        load = loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            vars(loader).pop("exec_module", None)
+            load(module)
+            self._arrived()
+
+        vars(loader)["exec_module"] = exec_module
+
+    def _arrived(self) -> None:
+        waiting = list(self._waiting)
+        for call in waiting:
+            self.forget(call)
+        for call in waiting:
+            call()

@@ -1,0 +1,58 @@
+"""Takes devtrace's own frames out of a user's traceback: what stands between their line and torch is ours, not theirs.
+
+    <cell> line 3        loss.backward()                              <cell> line 3        loss.backward()
+    torch/_tensor.py     torch.autograd.backward(...)          ->     torch/_tensor.py     torch.autograd.backward(...)
+    devtrace/record/...  out = func(*args, **kwargs)
+    torch/_ops.py        return self._op(*args, **kwargs)
+
+Unlinked in place, so that every reader sees what it would see without devtrace: IPython, `%debug`, logging.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+
+_HERE = Path(__file__).parent
+# What may run between a line of the user's and torch; the rest of devtrace is called by name, as any library is.
+_BETWEEN = tuple(f"{_HERE / part}" for part in (f"record{os.sep}", f"simulate{os.sep}", "arrival.py", "magic.py"))
+# What those call to go on, and so what stands directly below them.
+_BELOW = (f"torch{os.sep}_ops.py", "<frozen importlib._bootstrap_external>")
+
+
+def hide_our_frames(error: BaseException) -> None:
+    """Unlink our frames from the error's traceback and from those of its causes, contexts and members."""
+    for each in _related(error):
+        first = _without_ours(each.__traceback__)
+        if first is not None and first is not each.__traceback__:
+            each.__traceback__ = first
+
+
+def _related(error: BaseException) -> Iterator[BaseException]:
+    waiting: list[BaseException | None] = [error]
+    seen: set[int] = set()
+    while waiting:
+        each = waiting.pop()
+        if each is None or id(each) in seen:
+            continue
+        seen.add(id(each))
+        yield each
+        waiting += [each.__cause__, each.__context__]
+        waiting += each.exceptions if isinstance(each, BaseExceptionGroup) else ()
+
+
+def _without_ours(first: TracebackType | None) -> TracebackType | None:
+    kept: list[TracebackType] = []
+    ours = False
+    while first is not None:
+        name = first.tb_frame.f_code.co_filename
+        ours = name.startswith(_BETWEEN) or (ours and name.endswith(_BELOW))
+        if not ours:
+            kept.append(first)
+        first = first.tb_next
+    for above, below in zip(kept, [*kept[1:], None], strict=False):
+        if above.tb_next is not below:
+            above.tb_next = below
+    return kept[0] if kept else None

@@ -1,0 +1,109 @@
+"""A real IPython kernel for tests: run a cell as a front end does, and read what it sent."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from jupyter_client.blocking.client import BlockingKernelClient
+from jupyter_client.manager import KernelManager, start_new_kernel
+
+from devtrace.display import MIME_TYPE
+
+LIMIT = 120  # seconds a cell may take: the first import of torch takes ten on a busy machine
+_COLOR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@dataclass
+class Sent:
+    """What a kernel sent for one cell: its reply and its outputs, in order."""
+
+    reply: dict[str, Any] = field(default_factory=dict)
+    outputs: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def status(self) -> str:
+        return str(self.reply["status"])
+
+    @property
+    def kinds(self) -> list[str]:
+        """The message types of the outputs; streams are joined."""
+        kinds = [output["type"] for output in self.outputs]
+        return [kind for index, kind in enumerate(kinds) if kinds[index - 1 : index] != [kind] or kind != "stream"]
+
+    @property
+    def reports(self) -> list[dict[str, Any]]:
+        return [output["data"] for output in self.outputs if MIME_TYPE in output.get("data", {})]
+
+    @property
+    def result(self) -> str | None:
+        """The text of the cell's value."""
+        texts = [output["data"]["text/plain"] for output in self.outputs if output["type"] == "execute_result"]
+        return texts[0] if texts else None
+
+    @property
+    def streams(self) -> str:
+        return "".join(output["text"] for output in self.outputs if output["type"] == "stream")
+
+    @property
+    def traceback(self) -> str:
+        errors = ["\n".join(output["traceback"]) for output in self.outputs if output["type"] == "error"]
+        return _COLOR.sub("", "\n".join(errors))
+
+
+class Kernel:
+    """A kernel and a front end of it."""
+
+    def __init__(self, manager: KernelManager, client: BlockingKernelClient) -> None:
+        self.manager = manager
+        self.client = client
+
+    def run(self, *lines: str, cell_id: str | None = None, at: Callable[[dict[str, Any]], None] | None = None) -> Sent:
+        """Run a cell; `at` is called with each output as it comes."""
+        content = {"code": "\n".join(lines), "silent": False, "store_history": True, "user_expressions": {}}
+        message = self.client.session.msg("execute_request", content | {"allow_stdin": False, "stop_on_error": True})
+        message["metadata"] = {"cellId": cell_id} if cell_id else {}
+        self.client.shell_channel.send(message)
+        sent = Sent()
+        for output in self._outputs(message["header"]["msg_id"]):
+            sent.outputs.append(output)
+            if at is not None:
+                at(output)
+        reply = self.client.get_shell_msg(timeout=LIMIT)
+        assert reply["parent_header"]["msg_id"] == message["header"]["msg_id"]
+        sent.reply = reply["content"]
+        return sent
+
+    def _outputs(self, id: str) -> Iterator[dict[str, Any]]:
+        while True:
+            message = self.client.get_iopub_msg(timeout=LIMIT)
+            kind, content = message["msg_type"], message["content"]
+            if message["parent_header"].get("msg_id") != id or kind == "execute_input":
+                continue
+            if kind == "status":
+                if content["execution_state"] == "idle":
+                    return
+                continue
+            yield {"type": kind, **content}
+
+    def complete(self, code: str) -> list[str]:
+        matches: list[str] = self.client.complete(code, len(code), reply=True, timeout=LIMIT)["content"]["matches"]
+        return matches
+
+    def interrupt(self) -> None:
+        self.manager.interrupt_kernel()
+
+
+@contextmanager
+def new_kernel(**environment: str) -> Iterator[Kernel]:
+    """Start a kernel in a process of its own, and end it."""
+    manager, client = start_new_kernel(kernel_name="python3", env={**os.environ, **environment})
+    try:
+        yield Kernel(manager, client)
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)

@@ -1,0 +1,91 @@
+"""A real IPython shell for tests, in this process, and what a cell put out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
+from IPython.utils.capture import capture_output
+from traitlets.config import Config
+
+from devtrace import cells
+from devtrace.cells import Traced, Tracing
+from devtrace.display import MIME_TYPE
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A cell that ran: IPython's result, the printed text and the displayed bundles."""
+
+    result: ExecutionResult
+    stdout: str
+    stderr: str
+    displayed: list[dict[str, Any]]
+
+    @property
+    def error(self) -> BaseException | None:
+        return self.result.error_in_exec or self.result.error_before_exec
+
+    @property
+    def value(self) -> Any:
+        """The value of the last expression."""
+        return self.result.result
+
+    @property
+    def reports(self) -> list[dict[str, Any]]:
+        """The bundles that carry a trace."""
+        return [data for data in self.displayed if MIME_TYPE in data]
+
+    @property
+    def text(self) -> str:
+        """All that was put out as text, in the order of its streams."""
+        return "\n".join([self.stdout, self.stderr, *(data["text/plain"] for data in self.displayed)])
+
+
+class Shell:
+    """An InteractiveShell as a test uses it."""
+
+    def __init__(self, ip: InteractiveShell) -> None:
+        self.ip = ip
+
+    def run(self, *lines: str) -> Ran:
+        """Run one cell."""
+        with capture_output() as captured:
+            result = self.ip.run_cell("\n".join(lines), store_history=True)
+        displayed = [output.data for output in captured.outputs]
+        return Ran(result, captured.stdout, captured.stderr, displayed)
+
+    @property
+    def ns(self) -> dict[str, Any]:
+        names: dict[str, Any] = self.ip.user_ns
+        return names
+
+    @property
+    def tracing(self) -> Tracing:
+        assert cells.current is not None
+        return cells.current
+
+    @property
+    def traced(self) -> list[Traced]:
+        return list(self.tracing.history)
+
+
+@contextmanager
+def new_shell() -> Iterator[Shell]:
+    """A shell without history on disk; what IPython does to this process is undone."""
+    main, hooks = sys.modules["__main__"], (sys.displayhook, sys.excepthook)
+    InteractiveShell.clear_instance()
+    config = Config({"HistoryManager": {"enabled": False}, "InteractiveShell": {"colors": "nocolor"}})
+    shell = Shell(InteractiveShell.instance(config=config))
+    try:
+        yield shell
+    finally:
+        manager = shell.ip.extension_manager
+        if manager is not None and "devtrace" in manager.loaded:
+            manager.unload_extension("devtrace")
+        InteractiveShell.clear_instance()
+        sys.modules["__main__"], (sys.displayhook, sys.excepthook) = main, hooks

@@ -1,0 +1,665 @@
+"""The magics in a real IPython shell: a traced cell behaves as without devtrace, and shows its report."""
+
+from __future__ import annotations
+
+import gc
+import os
+import re
+import sys
+import threading
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from IPython.core.completer import provisionalcompleter
+from torch._C import _len_torch_dispatch_stack
+
+import devtrace
+from devtrace import cells, commands, usage
+from devtrace.display import MIME_TYPE
+from shells import Ran, Shell, new_shell
+
+README = Path(__file__).parents[1] / "README.md"
+
+
+@pytest.fixture
+def bare() -> Iterator[Shell]:
+    """A shell without devtrace."""
+    with new_shell() as shell:
+        yield shell
+
+
+@pytest.fixture
+def shell(bare: Shell) -> Shell:
+    """A shell with devtrace loaded and a tensor x of three ones."""
+    assert bare.run("%load_ext devtrace").error is None
+    bare.run("import torch", "x = torch.ones(3)")
+    return bare
+
+
+def lines_of(error: BaseException | None) -> list[tuple[str, int, str]]:
+    """The user's view of a traceback: file, line and function of each frame below IPython's."""
+    assert error is not None
+    frames = traceback.extract_tb(error.__traceback__)
+    return [(frame.filename, frame.lineno or 0, frame.name) for frame in frames if "IPython" not in frame.filename]
+
+
+def sites(shell: Shell) -> list[tuple[int | None, int, str]]:
+    """Cell, line and text of each op's site in the last trace."""
+    places = [op.site for op in shell.traced[-1].trace.ops]
+    return [(site.cell, site.line, site.text) for site in places if site is not None]
+
+
+# Loading and unloading.
+
+
+def left_in(shell: Shell) -> dict[str, Any]:
+    """All that an extension could leave in IPython, Python and torch."""
+    ip = shell.ip
+    return {
+        "transformers": list(ip.input_transformers_cleanup),
+        "ast": list(ip.ast_transformers),
+        "events": {event: list(calls) for event, calls in ip.events.callbacks.items()},
+        "magics": {kind: set(magics) for kind, magics in ip.magics_manager.magics.items()},
+        "matchers": list(ip.Completer.custom_matchers),
+        "showtraceback": vars(ip).get("showtraceback"),
+        "handlers": (ip.custom_exceptions, ip.CustomTB),
+        "finders": list(sys.meta_path),
+        "threads": (threading.Thread, vars(threading.Thread).copy()),
+        "module": vars(torch.nn.Module).copy(),
+        "modes": _len_torch_dispatch_stack(),
+        "cuda": (torch.cuda.is_available, torch.cuda.is_available()),
+        "current": cells.current,
+    }
+
+
+def test_loading_adds_both_magics(shell: Shell) -> None:
+    magics = shell.ip.magics_manager.lsmagic()
+    assert "devtrace" in magics["line"]
+    assert "devtrace" in magics["cell"]
+
+
+def test_unloading_leaves_nothing(bare: Shell) -> None:
+    before = left_in(bare)
+    bare.run("%load_ext devtrace")
+    assert left_in(bare) != before
+    bare.run("import torch", "x = torch.ones(3)")
+    bare.run("%devtrace on")
+    bare.run("%devtrace simulate cuda:2")
+    bare.run("%devtrace simulate off")
+    bare.run("%devtrace simulate cuda:2")
+    bare.run("%%devtrace", "x + 1")
+    bare.run("%%devtrace --bogus", "x + 1")
+    bare.run("%%devtrace", "raise KeyboardInterrupt")
+    bare.run("%unload_ext devtrace")
+    after = left_in(bare)
+    assert [key for key in before if before[key] != after[key]] == []
+
+
+def test_unloading_in_the_midst_of_a_traced_cell_ends_the_trace(shell: Shell) -> None:
+    ran = shell.run("%%devtrace", "y = x + 1", "%unload_ext devtrace", "y")
+    assert ran.error is None
+    assert _len_torch_dispatch_stack() == 0
+    assert ran.reports == []
+
+
+def test_reloading_works_and_traces_once(shell: Shell) -> None:
+    shell.run("%reload_ext devtrace")
+    assert len(shell.run("%%devtrace", "x + 1").reports) == 1
+
+
+def test_loading_twice_changes_nothing(shell: Shell) -> None:
+    before = left_in(shell)
+    shell.run("%load_ext devtrace")
+    assert left_in(shell) == before
+
+
+def test_loading_enters_no_dispatch_mode(shell: Shell) -> None:
+    assert _len_torch_dispatch_stack() == 0
+    shell.run("modes = torch._C._len_torch_dispatch_stack()")
+    assert shell.ns["modes"] == 0
+
+
+def test_the_environment_can_ask_for_simulated_devices(bare: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEVTRACE_SIMULATE", "cuda:2")
+    bare.run("%load_ext devtrace")
+    assert bare.run("import torch", "torch.cuda.device_count()").value == 2
+    bare.run("%unload_ext devtrace")
+    assert not torch.cuda.is_available()
+
+
+def test_a_wrong_environment_is_one_sentence_and_loads_nothing(bare: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = left_in(bare)
+    monkeypatch.setenv("DEVTRACE_SIMULATE", "tpu:9")
+    ran = bare.run("%load_ext devtrace")
+    assert ran.stderr.startswith("UsageError: simulate-devices: got 'tpu:9'; ")
+    assert not ran.result.success
+    after = left_in(bare)
+    assert [key for key in before if before[key] != after[key]] == []
+
+
+# A traced cell.
+
+
+def test_a_traced_cell_shows_its_report_as_our_type_html_and_text(shell: Shell) -> None:
+    (report,) = shell.run("%%devtrace", "y = x + 1").reports
+    assert report[MIME_TYPE]["format"] == "devtrace"
+    assert "text/html" in report
+    assert "1 op" in report["text/plain"]
+
+
+def test_the_last_expression_displays_and_is_kept(shell: Shell) -> None:
+    ran = shell.run("%%devtrace", "x + 1", "x * 2")
+    count = shell.ip.displayhook.prompt_count
+    assert f"Out[{count}]: tensor([2., 2., 2.])" in ran.stdout
+    assert shell.ns["_"] is ran.value is shell.ns["Out"][count]
+
+
+def test_a_semicolon_still_keeps_the_value_from_showing(shell: Shell) -> None:
+    ran = shell.run("%%devtrace", "x * 2;")
+    assert "Out[" not in ran.stdout
+    assert len(ran.reports) == 1
+
+
+def test_each_op_is_on_its_line_of_the_cell(shell: Shell) -> None:
+    shell.run("%%devtrace", "y = x + 1", "", "z = (y *", "     2)")
+    count = shell.ip.displayhook.prompt_count
+    assert [(cell, line) for cell, line, _ in sites(shell)] == [(count, 2), (count, 4)]
+
+
+@pytest.mark.parametrize(
+    ("above", "line"),
+    [
+        ("%%devtrace", 2),
+        ("\n  \n%%devtrace", 4),
+        ("# what this does\n\n%%devtrace", 4),
+        ("%%devtrace\n%%time", 3),
+        ("%%devtrace\n\n%%time\n", 5),
+        ("%%time\n%%devtrace", 3),
+        ("%%devtrace\n%%capture", 3),
+        ("%%devtrace\n%%capture\n%%time", 4),
+        ("%%devtrace\n%%timeit -n1 -r1", 3),
+    ],
+)
+def test_lines_are_counted_as_the_editor_counts_them(shell: Shell, above: str, line: int) -> None:
+    ran = shell.run(above, "y = x + 1", "y")
+    assert ran.error is None
+    assert len(ran.reports) == 1
+    assert sites(shell)[0] == (shell.ip.displayhook.prompt_count, line, "x + 1")
+
+
+def test_a_line_that_times_one_call_is_itself_the_site(shell: Shell) -> None:
+    shell.run("%%devtrace", "1 + 1", "%time y = x + 1")
+    assert [line for _, line, _ in sites(shell)] == [3]
+
+
+def test_a_cell_may_await(shell: Shell) -> None:
+    ran = shell.run("%%devtrace", "import asyncio", "async def f():", "    return x + 1", "await f()")
+    assert torch.equal(ran.value, torch.full((3,), 2.0))
+    assert len(shell.traced[-1].trace.ops) == 1
+
+
+def test_time_below_devtrace_times_and_gives_the_value(shell: Shell) -> None:
+    ran = shell.run("%%devtrace", "%%time", "y = x + 1", "y * 2")
+    assert "Wall time" in ran.stdout
+    assert torch.equal(ran.value, torch.full((3,), 4.0))
+    assert len(ran.reports) == 1
+
+
+def test_time_above_devtrace_times_and_gives_the_value(shell: Shell) -> None:
+    ran = shell.run("%%time", "%%devtrace fit", "y = x + 1", "y * 2")
+    assert "Wall time" in ran.stdout
+    assert torch.equal(ran.value, torch.full((3,), 4.0))
+    assert [traced.name for traced in shell.traced] == ["fit"]
+    assert len(ran.reports) == 1
+
+
+def test_capture_below_devtrace_captures_all_but_the_report(shell: Shell) -> None:
+    ran = shell.run("%%devtrace", "%%capture out", "print('said')", "x + 1")
+    assert len(ran.reports) == 1
+    assert "said" not in ran.stdout
+    assert "said" in shell.ns["out"].stdout
+    assert len(shell.traced[-1].trace.ops) >= 1
+
+
+def test_capture_above_devtrace_captures_the_report(shell: Shell) -> None:
+    ran = shell.run("%%capture out", "%%devtrace", "x + 1")
+    assert ran.reports == []
+    assert [MIME_TYPE in output.data for output in shell.ns["out"].outputs if "text/html" in output.data] == [True]
+
+
+def test_a_cell_that_runs_a_cell_is_one_trace(shell: Shell) -> None:
+    ran = shell.run("%%devtrace", "get_ipython().run_cell('y = x + 1')", "z = y + 1")
+    assert len(ran.reports) == 1
+    assert len(shell.traced[-1].trace.ops) == 2
+
+
+def test_an_empty_cell_run_within_a_traced_cell_does_not_end_it(shell: Shell) -> None:
+    shell.run("%%devtrace", "get_ipython().run_cell('')", "y = x + 1")
+    assert len(shell.traced[-1].trace.ops) == 1
+
+
+def test_a_generator_is_traced_while_a_traced_cell_draws_from_it(shell: Shell) -> None:
+    shell.run("def ones():", "    while True:", "        yield x + 1", "made = ones()")
+    defined = shell.ip.displayhook.prompt_count
+    shell.run("%%devtrace", "next(made); next(made)")
+    shell.run("next(made)")
+    assert [(cell, line) for cell, line, _ in sites(shell)] == [(defined, 3)] * 2
+
+
+def test_the_same_cell_run_again_is_the_new_cell(shell: Shell) -> None:
+    for _ in range(2):
+        shell.run("%%devtrace", "y = x + 1")
+        assert sites(shell)[0][0] == shell.ip.displayhook.prompt_count
+
+
+def test_autoreload_works_in_a_traced_cell(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = tmp_path / "devtrace_reloaded.py"
+    module.write_text("def f(x):\n    return x + 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    shell.run("%load_ext autoreload")
+    shell.run("%autoreload 2")
+    shell.run("import devtrace_reloaded")
+    module.write_text("def f(x):\n    # a remark, to change the line\n    return x + 2\n")
+    os.utime(module, (1e9, 2e9))
+    ran = shell.run("%%devtrace", "devtrace_reloaded.f(x)")
+    assert torch.equal(ran.value, torch.full((3,), 3.0))
+    assert [line for _, line, _ in sites(shell)] == [3]
+    del sys.modules["devtrace_reloaded"]
+
+
+def test_only_a_percent_percent_line_at_the_top_is_the_magic(shell: Shell) -> None:
+    ran = shell.run("text = '''", "%%devtrace", "'''")
+    assert ran.error is None
+    assert ran.reports == []
+    assert shell.ns["text"] == "\n%%devtrace\n"
+
+
+# A cell that fails.
+
+FAILING = {
+    "an op": ["def f(y):", "    return y + torch.ones(4)", "f(x)"],
+    "a module": ["model = torch.nn.Sequential(torch.nn.Linear(4, 4))", "model(x)"],
+    "a backward": ["y = torch.ones(3, requires_grad=True) * 2", "y.backward()"],
+    "a custom function": [
+        "class Odd(torch.autograd.Function):",
+        "    @staticmethod",
+        "    def forward(ctx, y): return y * 2",
+        "    @staticmethod",
+        "    def backward(ctx, grad): return grad + torch.ones(7)",
+        "Odd.apply(torch.ones(3, requires_grad=True)).sum().backward()",
+    ],
+    "a move": ["torch.nn.Linear(4, 4).to('nowhere')"],
+    "an optimizer": [
+        "w = torch.nn.Parameter(torch.ones(3)); w.grad = torch.ones(3)",
+        "o = torch.optim.SGD([w], lr=0.1); o.param_groups[0]['lr'] = 'x'",
+        "o.step()",
+    ],
+    "no op at all": ["1 / 0"],
+    "a chain": [
+        "try:",
+        "    x + torch.ones(4)",
+        "except RuntimeError as error:",
+        "    raise ValueError('no') from error",
+    ],
+}
+
+
+@pytest.mark.parametrize("body", FAILING.values(), ids=FAILING)
+@pytest.mark.parametrize("head", ["%%devtrace", "%%devtrace --simulate cuda:2"])
+def test_a_failing_cell_fails_as_without_devtrace_and_shows_its_report(
+    shell: Shell, head: str, body: list[str]
+) -> None:
+    plain = shell.run("# nothing", *body)
+    traced = shell.run(head, *body)
+    assert plain.error is not None
+    assert traced.error is not None
+    assert (type(traced.error), str(traced.error)) == (type(plain.error), str(plain.error))
+    assert not hasattr(traced.error, "__notes__")
+    for a, b in ((plain.error, traced.error), (plain.error.__cause__, traced.error.__cause__)):
+        assert (a is None) == (b is None)
+        assert a is None or [line[1:] for line in lines_of(a)] == [line[1:] for line in lines_of(b)]
+    assert len(traced.reports) == 1
+    assert _len_torch_dispatch_stack() == 0
+
+
+def test_the_shown_traceback_has_no_line_of_ours(shell: Shell) -> None:
+    ran = shell.run("%%devtrace --simulate cuda:1", "torch.nn.Linear(2, 2).cuda()(torch.ones(1, 2))")
+    assert "Expected all tensors to be on the same device" in ran.stdout
+    assert str(Path(devtrace.__file__).parent) not in ran.stdout
+    assert "hidden" not in ran.stdout
+
+
+def test_an_error_in_a_cell_that_is_not_traced_has_no_line_of_ours_either(shell: Shell) -> None:
+    ran = shell.run("torch.nn.Linear(2, 2).to('cuda')")
+    assert ran.error is not None
+    assert str(Path(devtrace.__file__).parent) not in ran.stdout
+
+
+def test_the_users_own_handler_of_exceptions_is_still_called(shell: Shell) -> None:
+    shell.run(
+        "def handler(self, etype, value, tb, tb_offset=None):",
+        "    print('handled', etype.__name__)",
+        "get_ipython().set_custom_exc((ZeroDivisionError,), handler)",
+    )
+    ran = shell.run("%%devtrace", "1 / 0")
+    assert "handled ZeroDivisionError" in ran.stdout
+    assert len(ran.reports) == 1
+
+
+@pytest.mark.parametrize("body", ["def (", "%%time\ndef (", "x +", "await ="])
+def test_a_syntax_error_shows_no_report(shell: Shell, body: str) -> None:
+    ran = shell.run("%%devtrace", body)
+    assert isinstance(ran.error, SyntaxError)
+    assert ran.reports == []
+    assert _len_torch_dispatch_stack() == 0
+    assert len(shell.run("%%devtrace", "x + 1").reports) == 1
+
+
+def test_a_syntax_error_in_code_that_the_cell_runs_is_an_error_like_others(shell: Shell) -> None:
+    ran = shell.run("%%devtrace", "y = x + 1", "exec('def (')")
+    assert isinstance(ran.error, SyntaxError)
+    assert len(ran.reports) == 1
+
+
+def test_an_interrupt_ends_the_cell_and_its_trace(shell: Shell) -> None:
+    ran = shell.run("%%devtrace", "y = x + 1", "raise KeyboardInterrupt")
+    assert isinstance(ran.error, KeyboardInterrupt)
+    assert len(ran.reports) == 1
+    assert _len_torch_dispatch_stack() == 0
+
+
+def test_exit_in_a_traced_cell_is_as_ever(shell: Shell) -> None:
+    ran = shell.run("%%devtrace", "y = x + 1", "raise SystemExit(3)")
+    assert isinstance(ran.error, SystemExit)
+    assert len(ran.reports) == 1
+
+
+def test_the_error_of_a_traced_cell_is_not_kept_alive(shell: Shell) -> None:
+    shell.run("import weakref", "class Big: pass")
+    shell.run(
+        "%%devtrace", "def f():", "    big = Big(); global ref; ref = weakref.ref(big)", "    x + torch.ones(4)", "f()"
+    )
+    shell.ip.last_execution_result = None
+    sys.last_value = sys.last_traceback = None
+    shell.ip.run_cell("1 / 0")
+    gc.collect()
+    assert shell.ns["ref"]() is None
+
+
+# run_cell_magic.
+
+
+def test_run_cell_magic_traces_and_gives_the_value(shell: Shell) -> None:
+    ran = shell.run("value = get_ipython().run_cell_magic('devtrace', 'fit', 'y = x + 1\\ny * 2')")
+    assert torch.equal(shell.ns["value"], torch.full((3,), 4.0))
+    assert len(ran.reports) == 1
+    assert [traced.name for traced in shell.traced] == ["fit"]
+
+
+def test_an_error_in_run_cell_magic_is_the_cells_and_the_report_is_shown(shell: Shell) -> None:
+    ran = shell.run("get_ipython().run_cell_magic('devtrace', '', 'x + torch.ones(4)')")
+    assert isinstance(ran.error, RuntimeError)
+    assert len(ran.reports) == 1
+    assert str(Path(devtrace.__file__).parent) not in ran.stdout
+
+
+def test_a_bad_flag_in_run_cell_magic_is_a_usage_error(shell: Shell) -> None:
+    ran = shell.run("get_ipython().run_cell_magic('devtrace', '--bogus', 'ran = True')")
+    assert ran.stderr.startswith("UsageError: unknown-flag: got %%devtrace --bogus; ")
+    assert "ran" not in shell.ns
+
+
+def test_a_trace_within_a_trace_is_refused_in_a_sentence(shell: Shell) -> None:
+    ran = shell.run("%%devtrace", "get_ipython().run_cell_magic('devtrace', '', 'x + 1')")
+    assert "UsageError: nested-trace: got %%devtrace within a traced cell; " in ran.stderr
+    assert len(ran.reports) == 1
+
+
+# The flags.
+
+
+def test_a_file_that_cannot_be_written_is_a_line_after_the_report(shell: Shell) -> None:
+    ran = shell.run("%%devtrace --save /nowhere/at/all.devtrace", "y = x + 1")
+    assert ran.error is None
+    assert len(ran.reports) == 1
+    assert ran.stderr == (
+        "devtrace: not-written: got /nowhere/at/all.devtrace: No such file or directory; "
+        "the trace goes to a file; name another.\n"
+    )
+    assert (
+        "UsageError: not-written: got /nowhere/at/all.devtrace"
+        in shell.run("%devtrace save /nowhere/at/all.devtrace").stderr
+    )
+
+
+def test_values_of_flags_may_be_variables(shell: Shell, tmp_path: Path) -> None:
+    shell.ns["folder"] = str(tmp_path)
+    shell.run("%%devtrace --save {folder}/run.devtrace", "y = x + 1")
+    assert (tmp_path / "run.devtrace").exists()
+
+
+def test_simulated_devices_are_there_for_the_cell_alone(shell: Shell) -> None:
+    ran = shell.run("%%devtrace --simulate cuda:2", "torch.cuda.device_count(), str(x.cuda(1).device)")
+    assert ran.value == (2, "cuda:1")
+    assert "cuda:1" in list(shell.traced[-1].trace.devices)
+    assert not torch.cuda.is_available()
+
+
+def test_a_simulation_that_is_already_on_is_used(shell: Shell) -> None:
+    shell.run("%devtrace simulate cuda:2")
+    assert shell.run("%%devtrace --simulate cuda:2", "x.cuda(1)").error is None
+    assert torch.cuda.is_available()
+    shell.run("%devtrace simulate off")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("%%devtrace --bogus", "UsageError: unknown-flag: got %%devtrace --bogus; "),
+        ("%%devtrace --max-ops none", "UsageError: max-ops: got --max-ops none; "),
+        ("%%devtrace --simulate tpu:9", "UsageError: simulate-devices: got 'tpu:9'; "),
+        ("%%devtrace --bogus\n%%time", "UsageError: unknown-flag: got %%devtrace --bogus; "),
+        ("%%time\n%%devtrace --bogus", "UsageError: unknown-flag: got %%devtrace --bogus; "),
+    ],
+)
+def test_a_line_that_cannot_be_followed_is_one_sentence_and_runs_nothing(shell: Shell, line: str, message: str) -> None:
+    ran = shell.run(line, "ran = True")
+    said = [each for each in (ran.stdout + ran.stderr).splitlines() if not each.startswith(("CPU times", "Wall time"))]
+    assert len(said) == 1
+    assert said[0].startswith(message)
+    assert not ran.result.success
+    assert "ran" not in shell.ns
+    assert shell.ip.ast_transformers == []
+    assert len(shell.run("%%devtrace", "x + 1").reports) == 1
+
+
+# The line magic.
+
+
+def test_on_traces_every_following_cell_and_off_ends_it(shell: Shell) -> None:
+    shell.run("%devtrace on")
+    shell.run("y = x + 1")
+    shell.run("y = x + 2")
+    shell.run("%devtrace off")
+    shell.run("y = x + 3")
+    assert len(shell.traced) == 2
+
+
+def test_on_says_a_line_for_a_clean_cell_and_nothing_for_one_without_ops(shell: Shell) -> None:
+    shell.run("%devtrace on")
+    clean = shell.run("y = x + 1")
+    (line,) = clean.displayed
+    assert set(line) == {"text/plain"}
+    assert line["text/plain"].startswith(f"devtrace In[{shell.ip.displayhook.prompt_count}]   ✓ nothing to mend: 1 op")
+    assert shell.run("n = 1").text.strip() == ""
+
+
+def test_a_cell_with_the_magic_is_traced_once_while_on(shell: Shell) -> None:
+    shell.run("%devtrace on")
+    for cell in (["%%devtrace mine", "y = x + 1"], ["%%time", "%%devtrace mine", "y = x + 1"]):
+        ran = shell.run(*cell)
+        assert len(ran.reports) == 1
+        assert shell.traced[-1].name == "mine"
+    assert len(shell.traced) == 2
+
+
+def test_report_shows_a_kept_trace_by_name_by_number_or_the_last(shell: Shell) -> None:
+    shell.run("%%devtrace first", "y = x + 1")
+    first = shell.ip.displayhook.prompt_count
+    shell.run("%%devtrace", "y = x + 1", "y = x + 1")
+    assert "1 op " in shell.run("%devtrace report first").reports[0]["text/plain"]
+    assert "1 op " in shell.run(f"%devtrace report {first}").reports[0]["text/plain"]
+    assert "2 ops " in shell.run("%devtrace report").reports[0]["text/plain"]
+
+
+def test_a_report_that_is_not_there_is_one_sentence(shell: Shell) -> None:
+    assert "UsageError: no-trace: got no traced cell; " in shell.run("%devtrace report").stderr
+    shell.run("%%devtrace fit", "x + 1")
+    ran = shell.run("%devtrace report fti")
+    assert "UsageError: no-trace: got %devtrace report fti; kept are In[" in ran.stderr
+    assert "] fit; " in ran.stderr
+
+
+def test_save_writes_the_last_trace(shell: Shell, tmp_path: Path) -> None:
+    shell.run("%%devtrace fit", "y = x + 1")
+    ran = shell.run(f'%devtrace save "{tmp_path}/kept.devtrace"')
+    assert "fit is in" in ran.stdout
+    assert len(devtrace.load(tmp_path / "kept.devtrace").ops) == 1
+
+
+def test_status_says_what_is_traced_simulated_and_kept(shell: Shell) -> None:
+    shell.run("%devtrace on")
+    shell.run("%devtrace simulate cuda:3")
+    shell.run("%%devtrace fit", "y = x + 1")
+    ran = shell.run("%devtrace status")
+    assert "every cell" in ran.stdout
+    assert "cuda:3" in ran.stdout
+    assert "fit" in ran.stdout
+    shell.run("%devtrace simulate off")
+
+
+def test_simulate_gives_the_session_devices_and_takes_them_away(shell: Shell) -> None:
+    shell.run("%devtrace simulate cuda:2")
+    assert shell.run("torch.cuda.device_count()").value == 2
+    shell.run("%devtrace simulate cuda:4")
+    assert shell.run("torch.cuda.device_count()").value == 4
+    shell.run("%devtrace simulate off")
+    assert shell.run("torch.cuda.is_available()").value is False
+
+
+def test_a_simulation_that_cannot_be_had_is_one_sentence_and_keeps_the_old_one(shell: Shell) -> None:
+    shell.run("%devtrace simulate cuda:2")
+    assert "UsageError: simulate-devices: got 'mps'; " in shell.run("%devtrace simulate mps").stderr
+    assert shell.run("torch.cuda.device_count()").value == 2
+    shell.run("%devtrace simulate off")
+
+
+@pytest.mark.parametrize("line", ["%devtrace simulate cuda:1", "%devtrace simulate off"])
+def test_devices_do_not_come_or_go_within_a_traced_cell(shell: Shell, line: str) -> None:
+    shell.run("%devtrace simulate cuda:2")
+    ran = shell.run("%%devtrace", "y = x + 1", line)
+    assert "UsageError: nested-trace: got %devtrace simulate" in ran.stderr
+    assert shell.run("torch.cuda.device_count()").value == 2
+    shell.run("%devtrace simulate off")
+
+
+def test_help_prints_every_flag_and_subcommand(shell: Shell) -> None:
+    assert shell.run("%devtrace help").stdout.strip() == usage.help_text().strip()
+
+
+def test_question_marks_show_the_same_help(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    for ask in ("%%devtrace?", "%devtrace?"):
+        ran = shell.run(ask)
+        shown = ran.stdout + "".join(data["text/plain"] for data in ran.displayed)
+        assert [row.name for row in (*usage.FLAGS, *usage.COMMANDS) if row.name not in shown] == []
+
+
+def test_the_readme_names_every_flag_and_subcommand() -> None:
+    readme = README.read_text(encoding="utf-8")
+    written = [str(flag) for flag in usage.FLAGS] + [f"%devtrace {command}" for command in usage.COMMANDS]
+    assert [row for row in written if f"`{row}`".replace("|", "\\|") not in readme] == []
+
+
+def test_the_readme_has_every_message_of_the_magics() -> None:
+    readme = README.read_text(encoding="utf-8")
+    sources = [Path(usage.__file__), Path(cells.__file__), Path(commands.__file__)]
+    slugs = {slug for path in sources for slug in re.findall(r'UsageError\(\s*"([a-z-]+)"', path.read_text())}
+    assert len(slugs) >= 8
+    assert [slug for slug in slugs if f"`{slug}`" not in readme] == []
+
+
+def offered(shell: Shell, text: str) -> list[str]:
+    with provisionalcompleter():
+        return [found.text for found in shell.ip.Completer.completions(text, len(text))]
+
+
+def test_the_tab_key_offers_flags_subcommands_and_names(shell: Shell) -> None:
+    shell.run("%%devtrace fit", "y = x + 1")
+    assert offered(shell, "%%devtrace --s") == ["--simulate", "--save"]
+    assert offered(shell, "%%devtrace --simulate cuda:") == ["cuda:1", "cuda:2"]
+    assert offered(shell, "%devtrace si") == ["simulate"]
+    assert offered(shell, "%devtrace simulate o") == ["off"]
+    assert offered(shell, "%devtrace report f") == ["fit"]
+    assert "%%devtrace" in offered(shell, "%%devt")
+    assert "--simulate" not in offered(shell, "x.")
+
+
+# Faults of ours.
+
+
+def test_a_fault_in_the_recorder_is_a_line_and_the_cell_runs_on(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(**_: object) -> None:
+        raise RuntimeError("broken recorder")
+
+    monkeypatch.setattr("devtrace.session.record", broken)
+    ran = shell.run("%%devtrace", "ran = True")
+    assert ran.error is None
+    assert shell.ns["ran"]
+    assert ran.stderr == "devtrace: this cell was not traced to its end: RuntimeError: broken recorder\n"
+
+
+# Who else listens.
+
+
+def test_observers_hear_of_every_change_until_they_stop(shell: Shell) -> None:
+    heard: list[str] = []
+    stop = shell.tracing.observe(lambda what, traced: heard.append(what if traced is None else f"{what} {traced.name}"))
+    shell.run("%devtrace on")
+    shell.run("%%devtrace fit", "y = x + 1")
+    stop()
+    shell.run("%devtrace off")
+    # The cell of `off` is not heard of; that of `on` was not traced.
+    assert heard == ["switched", "began", "finished fit"]
+
+
+def test_an_observer_that_fails_is_told_no_more_and_the_trace_goes_on(shell: Shell) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("broken view")
+
+    shell.tracing.observe(broken)
+    ran = shell.run("%%devtrace", "y = x + 1")
+    assert len(ran.reports) == 1
+    assert ran.stderr == "devtrace: a view of this notebook is told no more: RuntimeError('broken view')\n"
+
+
+def test_the_recording_can_be_looked_at_while_the_cell_runs(shell: Shell) -> None:
+    shell.run("%%devtrace", "from devtrace import cells", "seen = cells.current.recording", "y = x + 1")
+    assert shell.ns["seen"] is not None
+    assert shell.tracing.recording is None
+
+
+def test_a_cell_that_another_thread_runs_meanwhile_is_not_traced(shell: Shell) -> None:
+    seen: list[Ran | None] = [None]
+    shell.ns["elsewhere"] = lambda: seen.__setitem__(0, shell.run("%%devtrace other", "y = x + 1"))
+    ran = shell.run(
+        "%%devtrace mine",
+        "import threading",
+        "thread = threading.Thread(target=elsewhere); thread.start(); thread.join()",
+        "y = x + 1",
+    )
+    assert ran.error is None
+    assert [traced.name for traced in shell.traced] == ["mine"]

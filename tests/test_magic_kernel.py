@@ -1,0 +1,221 @@
+"""The magics in a real Jupyter kernel, through the messages that a front end sees, and in a real terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pexpect
+import pytest
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+
+import devtrace
+from devtrace.display import MIME_TYPE
+from kernels import LIMIT, Kernel, new_kernel
+
+OURS = str(Path(devtrace.__file__).parent)
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Kernel]:
+    with new_kernel() as kernel:
+        kernel.run("import torch", "x = torch.ones(3)")
+        yield kernel
+
+
+@pytest.fixture
+def kernel(shared: Kernel) -> Iterator[Kernel]:
+    """A kernel with devtrace just loaded."""
+    assert shared.run("%load_ext devtrace").status == "ok"
+    yield shared
+    shared.run("%unload_ext devtrace")
+
+
+@pytest.fixture
+def fresh() -> Iterator[Kernel]:
+    """A kernel of the test's own, with devtrace loaded and torch not imported."""
+    with new_kernel() as kernel:
+        kernel.run("%load_ext devtrace")
+        yield kernel
+
+
+def test_the_report_comes_after_the_value_as_one_bundle(kernel: Kernel) -> None:
+    sent = kernel.run("%%devtrace", "print('said')", "x * 2")
+    assert sent.kinds == ["stream", "execute_result", "display_data"]
+    assert sent.result == "tensor([2., 2., 2.])"
+    (report,) = sent.reports
+    assert set(report) == {MIME_TYPE, "text/html", "text/plain"}
+    assert "1 op" in report["text/plain"]
+
+
+def test_a_failing_cell_sends_the_error_that_it_sends_without_devtrace_and_then_its_report(kernel: Kernel) -> None:
+    body = ["model = torch.nn.Sequential(torch.nn.Linear(4, 4))", "model(x)"]
+    plain = kernel.run("#%devtrace", *body)
+    traced = kernel.run("%%devtrace", *body)
+    assert traced.status == plain.status == "error"
+    assert (traced.reply["ename"], traced.reply["evalue"]) == (plain.reply["ename"], plain.reply["evalue"])
+    assert traced.traceback.splitlines()[3:] == plain.traceback.replace("#%devtrace", "# %%devtrace").splitlines()[3:]
+    assert OURS not in traced.traceback
+    assert traced.kinds == ["error", "display_data"]
+    assert len(traced.reports) == 1
+
+
+def test_top_level_await_is_traced(kernel: Kernel) -> None:
+    kernel.run("import asyncio", "async def f():", "    await asyncio.sleep(0)", "    return x + 1")
+    sent = kernel.run("%%devtrace", "await f()")
+    assert sent.result == "tensor([2., 2., 2.])"
+    assert "1 op" in sent.reports[0]["text/plain"]
+
+
+def test_an_awaiting_cell_that_fails_shows_its_report(kernel: Kernel) -> None:
+    sent = kernel.run("%%devtrace", "import asyncio", "await asyncio.sleep(0)", "x + torch.ones(4)")
+    assert sent.status == "error"
+    assert len(sent.reports) == 1
+
+
+@pytest.mark.parametrize(
+    "wait", ["while True: big @ big", "import asyncio\nwhile True: await asyncio.sleep(0); big @ big"]
+)
+def test_an_interrupt_in_the_midst_of_an_op_ends_the_cell_and_leaves_nothing(kernel: Kernel, wait: str) -> None:
+    kernel.run("big = torch.ones(400, 400)")
+
+    def interrupt(output: dict[str, Any]) -> None:
+        if output.get("text") == "go\n":
+            kernel.interrupt()
+
+    sent = kernel.run("%%devtrace", "import sys", "print('go', flush=True)", wait, at=interrupt)
+    assert sent.status == "error"
+    assert sent.reply["ename"] in ("KeyboardInterrupt", "CancelledError")
+    assert kernel.run("torch._C._len_torch_dispatch_stack()").result == "0"
+    assert len(kernel.run("%%devtrace", "x + 1").reports) == 1
+
+
+def test_a_bad_flag_fails_the_cell_in_one_sentence_and_does_not_run_it(kernel: Kernel) -> None:
+    sent = kernel.run("%%devtrace --bogus", "ran = True")
+    assert sent.status == "error"
+    assert sent.reply["ename"] == "UsageError"
+    assert sent.traceback.startswith("UsageError: unknown-flag: got %%devtrace --bogus; ")
+    assert len(sent.traceback.splitlines()) == 1
+    assert kernel.run("'ran' in globals()").result == "False"
+
+
+def test_sites_carry_the_front_ends_id_of_the_cell(kernel: Kernel) -> None:
+    kernel.run("%%devtrace", "y = x + 1", cell_id="the-cell")
+    site = "devtrace.cells.current.history.find().trace.ops[0].site"
+    kernel.run("import devtrace.cells")
+    assert kernel.run(f"{site}.cell_id, {site}.line").result == "('the-cell', 2)"
+
+
+def test_an_unchanged_cell_run_again_is_counted_anew(kernel: Kernel) -> None:
+    kernel.run("import devtrace.cells")
+    for _ in range(2):
+        count = kernel.run("%%devtrace", "y = x + 1").reply["execution_count"]
+        assert kernel.run("devtrace.cells.current.history.find().trace.ops[0].site.cell").result == str(count)
+
+
+def test_time_and_capture_below_work(kernel: Kernel) -> None:
+    timed = kernel.run("%%devtrace", "%%time", "y = x + 1", "y")
+    assert timed.result == "tensor([2., 2., 2.])"
+    assert "Wall time" in timed.streams
+    assert len(timed.reports) == 1
+    captured = kernel.run("%%devtrace", "%%capture", "print('said')", "x + 1")
+    assert captured.streams == ""
+    assert len(captured.reports) == 1
+
+
+def test_completion_offers_flags_and_subcommands(kernel: Kernel) -> None:
+    assert kernel.complete("%%devtrace --no") == ["--no-timeline"]
+    assert kernel.complete("%devtrace simulate o") == ["off"]
+
+
+def test_help_is_shown_for_a_question_mark(kernel: Kernel) -> None:
+    reply = kernel.run("%%devtrace?").reply
+    shown = "".join(page["data"]["text/plain"] for page in reply["payload"])
+    assert "--simulate" in shown
+
+
+def test_loading_imports_no_torch_and_the_first_import_is_traced_from_within(fresh: Kernel) -> None:
+    assert fresh.run("import sys", "'torch' in sys.modules").result == "False"
+    fresh.run("%devtrace on")
+    assert fresh.run("n = 1").outputs == []
+    assert fresh.run("'torch' in sys.modules").result == "False"
+    sent = fresh.run("%%devtrace", "import torch", "x = torch.ones(3)")
+    assert "1 op" in sent.reports[0]["text/plain"]
+    # Now that torch is there, a later cell is traced from its first line.
+    assert "1 op" in fresh.run("%%devtrace", "y = x + 1").reports[0]["text/plain"]
+
+
+def test_a_cell_without_torch_says_that_there_was_nothing_to_trace(fresh: Kernel) -> None:
+    sent = fresh.run("%%devtrace", "1 + 1")
+    assert sent.result == "2"
+    assert sent.streams == "devtrace: torch was not imported, so there was nothing to trace\n"
+
+
+def test_libraries_that_choose_a_device_at_import_see_the_simulated_ones() -> None:
+    with new_kernel(DEVTRACE_SIMULATE="cuda:2") as kernel:
+        kernel.run("%load_ext devtrace")
+        assert kernel.run("import torch", "torch.cuda.device_count()").result == "2"
+
+
+def notebook(*sources: str) -> Any:
+    book = nbformat.v4.new_notebook()
+    book.cells = [nbformat.v4.new_code_cell(source) for source in sources]
+    return book
+
+
+def test_run_all_stops_at_a_failing_cell() -> None:
+    book = notebook("%load_ext devtrace", "import torch", "%%devtrace\ntorch.ones(3) + torch.ones(4)", "later = True")
+    with pytest.raises(CellExecutionError):
+        NotebookClient(book, timeout=LIMIT).execute()
+    assert [output.output_type for output in book.cells[2].outputs] == ["error", "display_data"]
+    assert MIME_TYPE in book.cells[2].outputs[1].data
+    assert book.cells[3].execution_count is None
+
+
+# A terminal.
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Iterator[pexpect.spawn[str]]:
+    """IPython as a person starts it, on a terminal of its own."""
+    arguments = ["-m", "IPython", "--simple-prompt", "--no-banner", "--no-confirm-exit", "--colors=nocolor"]
+    environment = {"IPYTHONDIR": str(tmp_path), "TERM": "dumb"}
+    terminal = pexpect.spawn(
+        sys.executable,
+        arguments,
+        env={**os.environ, **environment},
+        encoding="utf-8",
+        timeout=LIMIT,
+        dimensions=(50, 200),
+    )
+    terminal.expect_exact("In [1]: ")
+    yield terminal
+    terminal.sendline("exit")
+    terminal.expect(pexpect.EOF)
+    terminal.close()
+
+
+def said(terminal: pexpect.spawn[str], *lines: str, prompt: int) -> str:
+    """Type a cell, and read up to the next prompt."""
+    for line in lines:
+        terminal.sendline(line)
+    terminal.expect_exact(f"In [{prompt}]: ")
+    return terminal.before or ""
+
+
+def test_a_terminal_waits_for_the_body_and_prints_the_report_as_text(terminal: pexpect.spawn[str]) -> None:
+    said(terminal, "%load_ext devtrace", prompt=2)
+    said(terminal, "import torch", prompt=3)
+    shown = said(terminal, "%%devtrace", "y = torch.ones(3)", "y * 2", "", "", prompt=4)
+    assert "Out[3]: tensor([2., 2., 2.])" in shown
+    assert "2 ops" in shown
+    failed = said(terminal, "%%devtrace", "y + torch.ones(4)", "", "", prompt=5)
+    assert "RuntimeError" in failed
+    assert OURS not in failed
+    assert failed.index("RuntimeError") < failed.rindex("op")
+    assert "UsageError: unknown-flag" in said(terminal, "%%devtrace --bogus", "1 / 0", "", "", prompt=6)
