@@ -18,7 +18,7 @@ from devtrace.record.merge import Merged, merge
 from devtrace.record.modules import Modules
 from devtrace.record.names import Named
 from devtrace.record.places import add_sites
-from devtrace.record.plans import SYNC, by_id
+from devtrace.record.plans import COPY, SYNC, VIEW, by_id
 from devtrace.record.recorder import Recorder
 from devtrace.trace import Lists, Trace
 
@@ -88,7 +88,7 @@ class _Assembly:
 
     def _devices(self) -> Array:
         """For each layout its device's row."""
-        return np.array([self._device(device) for _, _, device in self.recorder.layouts], dtype=np.int32)
+        return np.array([self._device(device) for _, _, device in self.recorder.rows.layouts], dtype=np.int32)
 
     def _device(self, device: Any) -> int:
         name = str(device)
@@ -99,14 +99,19 @@ class _Assembly:
 
     def _tensor_rows(self) -> dict[str, Array]:
         """Layout, producer, source and birth site of every tensor, before its texts are known."""
-        count = next(self.recorder.rows)
+        count = next(self.recorder.rows.next)
         layout, producer, source, site = (np.full(count, -1, dtype=np.int64) for _ in range(4))
         merged = self.merged
         fresh = merged.new_row >= 0
         layout[merged.new_row[fresh]] = merged.new_layout[fresh]
         producer[merged.new_row[fresh]] = np.flatnonzero(fresh)
-        if self.recorder.met:
-            row, *columns = np.array(self.recorder.met, dtype=np.int64).T
+        # A view's or a clone's source is the op's first input.
+        kinds = np.array([plan.kind in (VIEW, COPY) for plan in by_id] or [False])
+        begins, rows = merged.inputs
+        derived = fresh & kinds[merged.plan] & (begins[1:] > begins[:-1])
+        source[merged.new_row[derived]] = rows[begins[:-1][derived]]
+        if self.recorder.rows.told:
+            row, *columns = np.array(self.recorder.rows.told, dtype=np.int64).T
             layout[row], source[row], site[row] = columns[0], columns[2], columns[3]
             producer[row] = merged.place.of(columns[1])
         devices = self._devices()
@@ -195,7 +200,7 @@ class _Assembly:
         )
 
     def _tensor_columns(self, rows: dict[str, Array]) -> dict[str, Any]:
-        text, layouts = self.builder.text, self.recorder.layouts
+        text, layouts = self.builder.text, self.recorder.rows.layouts
         layout = rows["layout"]
         dtypes = _table([text(str(dtype).removeprefix("torch.")) for _, dtype, _ in layouts])
         shapes = _table([self.builder.shape(_dims(shape)) for shape, _, _ in layouts])
@@ -214,7 +219,7 @@ class _Assembly:
         }
 
     def _copies_and_errors(self) -> None:
-        layouts = self.recorder.layouts
+        layouts = self.recorder.rows.layouts
         for copied, op in zip(self.recorder.copies, self._ids([c.op for c in self.recorder.copies]), strict=True):
             shape, dtype, device = layouts[copied.source]
             self.builder.append(

@@ -23,10 +23,10 @@ def wrapped(original: Callable[..., Any], states: dict[int, ThreadState], module
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
         if is_compiling() or (state := states.get(get_ident())) is None:
             return original(self, *args, **kwargs)
-        parent = state.open(modules.row(self, state), training=self.training)
+        before = modules.open(self, state)
         try:
             return original(self, *args, **kwargs)
         finally:
-            state.close(parent)
+            state.close(before)
 
     return __call__

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from devtrace.record import stamps
-from devtrace.record.recorder import Copied, Recorder
+
+if TYPE_CHECKING:
+    from devtrace.record.recorder import Recorder
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """Data that crossed devices: from a tensor of one layout to one of another."""
+
+    op: int
+    source: int
+    target: int
+    pinned: bool
+    non_blocking: bool
 
 
 def copied(recorder: Recorder, op: int, args: Any, kwargs: Any, out: Any) -> tuple[int, stamps.Past | None]:
@@ -21,16 +35,16 @@ def copied(recorder: Recorder, op: int, args: Any, kwargs: Any, out: Any) -> tup
         _carried(recorder, op, second, first, args, kwargs)
         return -1, None
     _carried(recorder, op, first, out, args, kwargs)
-    stamp = stamps.get(first)
-    return recorder.meet(first), stamps.shorten((stamp[4], first.device, stamp[5]))
+    _, _, birth, past = stamps.get(first)
+    return recorder.rows.meet(first), stamps.shorten((birth, first.device, past))
 
 
 def _carried(recorder: Recorder, op: int, source: Any, target: Any, args: Any, kwargs: Any) -> None:
     if source.device == target.device:
         return
     non_blocking = bool((kwargs or {}).get("non_blocking") or (len(args) > 2 and args[2]))
-    row = Copied(op, recorder.layout(source), recorder.layout(target), _pinned(source), non_blocking)
-    recorder.copies.append(row)
+    layouts = recorder.rows.layout(source)[2], recorder.rows.layout(target)[2]
+    recorder.copies.append(Copied(op, *layouts, _pinned(source), non_blocking))
 
 
 def _pinned(tensor: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import weakref
 from dataclasses import dataclass
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING
 
 import torch
@@ -29,6 +30,7 @@ class Known:
     parent: int
     root: int
     site: int  # of the root's first call: its line says what the user calls it
+    plain: bool  # its forward is torch's own and runs nobody else's code but its children's and hooks
     ran: bool = False
 
 
@@ -44,19 +46,17 @@ class Modules:
         original = torch.nn.Module.__call__
         patches.set(torch.nn.Module, "__call__", calls.wrapped(original, self.recorder.states, self))
 
-    def row(self, module: torch.nn.Module, state: ThreadState) -> int:
-        """The row of a module that is being called."""
+    def open(self, module: torch.nn.Module, state: ThreadState) -> tuple[int, int, int]:
+        """A call begins, in the frame below this one."""
+        caller = sys._getframe(1).f_back
         row = self._rows.get(id(module), -1)
         if row < 0 or self.known[row].module() is not module:
-            row = self._add(module, state)
-        self.known[row].ran = True
-        return row
-
-    def _add(self, module: torch.nn.Module, state: ThreadState) -> int:
-        """Take in the tree of a module met at its first call: a root, or one that came to its parent later."""
-        wrapper = sys._getframe(2)
-        with self.recorder.lock:
-            return self._take(module, sites.find(wrapper.f_back, state.outside, state.base))
+            with self.recorder.lock:
+                row = self._take(module, state.find(caller))
+        known = self.known[row]
+        known.ran = True
+        plain = known.plain and not (module._forward_hooks or module._forward_pre_hooks or _global_hooks())
+        return state.open(row, caller, training=module.training, plain=plain)
 
     def _take(self, module: torch.nn.Module, site: int) -> int:
         root = len(self.known)
@@ -65,6 +65,21 @@ class Modules:
             row = len(self.known)
             parent = by_path.get(path.rpartition(".")[0], -1) if path else -1
             by_path[path] = row
-            self.known.append(Known(weakref.ref(inner), path, type(inner).__name__, parent, root, site))
+            kind = type(inner).__name__
+            self.known.append(Known(weakref.ref(inner), path, kind, parent, root, site, _plain(inner)))
             self._rows[id(inner)] = row
         return root
+
+
+def _plain(module: torch.nn.Module) -> bool:
+    """Whether all that a module's forward runs itself is torch's code, so that no line of its own need be looked for."""
+    code = getattr(type(module).forward, "__code__", None)
+    functions = [value for value in vars(module).values() if isinstance(value, FunctionType)]
+    codes = [code, *(function.__code__ for function in functions)]
+    return type(module).__module__.startswith("torch.nn.modules.") and all(
+        isinstance(code, CodeType) and sites.files[code.co_filename] == sites.SKIP for code in codes
+    )
+
+
+def _global_hooks() -> bool:
+    return bool(torch.nn.modules.module._global_forward_hooks or torch.nn.modules.module._global_forward_pre_hooks)

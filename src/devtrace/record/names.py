@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from devtrace.record import sites, stamps
+from devtrace.record import sites
 from devtrace.record.modules import Known
 from devtrace.record.optimizers import Optimizers
+from devtrace.record.rows import Rows
 from devtrace.record.sites import USER, files
 from devtrace.source import read, span_at
 
@@ -22,22 +23,10 @@ Array = npt.NDArray[Any]
 class Named:
     """Names and roles of the tensors of one recording."""
 
-    def __init__(self, epochs: set[int], namespace: Mapping[str, Any] | None) -> None:
-        self._epochs = epochs
+    def __init__(self, rows: Rows, namespace: Mapping[str, Any] | None) -> None:
+        self._rows = rows
         self._namespace = namespace
         self._found: dict[int, tuple[str, str]] = {}
-
-    def row_of(self, tensor: Any) -> int | None:
-        """The row of a live tensor that the recording saw."""
-        if not isinstance(tensor, torch.Tensor):
-            return None
-        try:
-            stamp = stamps.get(tensor)
-            if stamp[0] not in self._epochs:
-                return None
-            return stamp[1] if stamp[2] == tensor.shape else (stamp[3] or {}).get(tensor.shape, stamp[1])
-        except Exception:  # noqa: BLE001 (a subclass that does not answer)
-            return None
 
     def paths(self, known: list[Known]) -> list[str]:
         """The modules' paths as the user would write them."""
@@ -85,14 +74,14 @@ class Named:
 
     def _optimizer(self, optimizer: Any) -> None:
         for parameter, state in optimizer.state.items():
-            row = self.row_of(parameter)
+            row = self._rows.row_of(parameter)
             name = self._found.get(-1 if row is None else row, ("", ""))[1]
             for key, value in state.items() if isinstance(state, dict) else ():
                 if isinstance(value, torch.Tensor):
                     self._name(value, "optimizer-state", f"{name}.{key}" if name else str(key))
 
     def _name(self, tensor: Any, role: str, name: str) -> None:
-        row = self.row_of(tensor)
+        row = self._rows.row_of(tensor)
         if row is not None:
             self._found.setdefault(row, (role, name))
 

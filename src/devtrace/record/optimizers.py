@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from torch.compiler import is_compiling
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-from devtrace.record import sites
 from devtrace.record.state import OPTIMIZER
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ class Optimizers:
         state.phase = OPTIMIZER
         # torch's own optimizers run none of the user's code but a closure: all their ops are at the line of `step`.
         if type(optimizer).__module__.startswith("torch.optim") and len(args) < 2 and not kwargs:
-            state.fixed = sites.find(sys._getframe(1), state.outside, state.base)
+            state.fixed = state.find(sys._getframe(1))
 
     def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         state = self.recorder.states.get(get_ident())

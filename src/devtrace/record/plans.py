@@ -33,6 +33,8 @@ _COPIES: Final = frozenset(
         "_copy_from_and_resize",
     )
 )
+# Of these, those that may carry data to another device.
+_CARRIERS: Final = _COPIES - {"clone", "contiguous", "lift_fresh_copy"}
 _SYNCS: Final = frozenset(
     (
         "_local_scalar_dense",
@@ -98,6 +100,14 @@ _SILENT: Final = frozenset(
     )
 )
 
+OTHER, ONE, IN_PLACE = range(3)
+"""What an op gives back: several tensors, none or a copy; one tensor; its first argument."""
+
+_NO_TENSOR: Final = frozenset(
+    (int, float, bool, complex, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format)
+)
+_NO_TENSOR_LIST: Final = _NO_TENSOR | {list, tuple}
+
 HEAD_SHIFT: Final = 37
 """An op's head: plan id above bit 37, 12 bits of autograd node class, 20 bits of input count, 5 bits of flags."""
 
@@ -112,12 +122,14 @@ class Plan:
         "func",
         "head",
         "id",
-        "in_place",
         "keywords",
         "kind",
         "masks",
         "name",
+        "plain",
         "silent",
+        "special",
+        "way",
     )
 
     def __init__(self, func: Any, id: int) -> None:
@@ -128,10 +140,13 @@ class Plan:
         self.call = func._op if type(func) is OpOverload else func
         self.name = str(func)
         self.kind = COMPUTE
-        self.silent = self.copies = self.masks = self.in_place = self.births = False
+        self.silent = self.copies = self.masks = self.births = False
         self.keywords = True
+        self.way = OTHER
+        self.plain = _NO_TENSOR
         if isinstance(func, OpOverload):
             self._read(func)
+        self.special = self.keywords or self.masks or self.births
 
     def _read(self, func: OpOverload[..., Any]) -> None:
         schema = func._schema
@@ -141,18 +156,22 @@ class Plan:
         returns = [result for result in schema.returns if "Tensor" in str(result.type)]
         self.silent = base in _SILENT or (base not in _SYNCS and not returns and not tensors)
         self.kind = _kind(func, base, takes=bool(tensors), gives=bool(returns))
-        self.copies = self.kind == COPY
+        self.copies = base in _CARRIERS
         # The tensor handed in is only being made: torch.tensor, from_numpy, torch.load.
         self.births = base in ("lift_fresh", "set_")
         self.masks = base in ("index", "index_put_", "index_put", "_index_put_impl_", "_unsafe_index")
         self.keywords = any(argument.kwarg_only for argument in tensors)
+        if not any("[]" in str(argument.type) for argument in tensors):
+            self.plain = _NO_TENSOR_LIST
         single = len(schema.returns) == 1 and str(schema.returns[0].type) == "Tensor"
         first = schema.arguments[0].alias_info if schema.arguments else None
         result = schema.returns[0].alias_info if single else None
-        # t(a!) -> t(a!): what comes back is the first argument itself.
-        self.in_place = bool(
-            first and result and first.is_write and first.before_set == result.before_set and base != "set_"
-        )
+        if first and result and first.is_write and first.before_set == result.before_set and not self.births:
+            self.way = IN_PLACE
+        elif single:
+            self.way = ONE
+        if self.copies:
+            self.way = OTHER
 
 
 def _name(func: OpOverload[..., Any]) -> str:

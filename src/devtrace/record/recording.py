@@ -52,12 +52,13 @@ class Recording:
                 stack.callback(handle.remove)
             state = self.recorder.follow(current_thread().name)
             stack.callback(self.recorder.leave, state)
-            stack.callback(setattr, self.recorder, "active", False)
             stack.enter_context(RecordMode(self.recorder, state))
+            stack.callback(setattr, self.recorder, "active", False)
+            self.recorder.active = True
             yield
 
     def finish(self, title: str, error: BaseException | None, simulated: Callable[[str], bool]) -> Recorded:
-        named = Named(self.recorder.epochs, self.namespace)
+        named = Named(self.recorder.rows, self.namespace)
         named.collect(self.modules.known, self.optimizers)
         frames = _frames(error)
         done = assemble(
@@ -70,7 +71,7 @@ class Recording:
             producer=f"devtrace {version('devtrace')}",
         )
         rows = done.site_rows
-        return Recorded(done.trace, tuple((rows[site], frame) for site, frame in frames), named.row_of)
+        return Recorded(done.trace, tuple((rows[site], frame) for site, frame in frames), self.recorder.rows.row_of)
 
 
 def _frames(error: BaseException | None) -> list[tuple[int, FrameType]]:

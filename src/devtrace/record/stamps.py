@@ -1,27 +1,26 @@
 """Which tensor is which: a stamp on the storage's Python object, which all views of a storage share.
 
-    storage._devtrace_stamp = (epoch, row, shape, others, birth, past)
+    storage._devtrace_stamp = (epoch, {shape: row}, birth, past)
 
-`epoch` tells whose `row` it is: a recording's, or of a recording since its last folding. `shape` is the shape that
-`row` has and `others` maps the shapes of other views to their rows. `birth` is the site where the storage's content
-was born, `past` the chain of what it was copied from: (site, device, earlier past), nearest first. A stamp holds no
-tensor, is not pickled, copied or saved with one, and dies with its storage.
+`epoch` tells whose rows these are: a recording's, or of a recording since its last folding. Two in five ops of a
+model's step are views, so the views of a storage are told apart by shape: more costs more than it tells. `birth` is
+the site where the storage's content was born, `past` the chain of what it was copied from: (site, device, earlier
+past), nearest first. A stamp holds no tensor, is not pickled, copied or saved with one, and dies with its storage.
 """
 
 from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Hashable
 from typing import Any, Final
 
 import torch
 
 Past = tuple[int, torch.device, Any]
-Stamp = tuple[int, int, Hashable, dict[Any, int] | None, int, Past | None]
+Stamp = tuple[int, dict[Any, int], int, Past | None]
 
 NAME: Final = "_devtrace_stamp"
-UNSTAMPED: Final[Stamp] = (-1, -1, (), None, -1, None)
+UNSTAMPED: Final[Stamp] = (-1, {}, -1, None)
 LONGEST_PAST: Final = 8
 
 _epochs = itertools.count()

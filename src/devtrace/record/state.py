@@ -7,14 +7,20 @@ integer and leaves 52 bytes an op.
 
 from __future__ import annotations
 
+import sys
 from array import array
-from collections.abc import Callable
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from torch._C import _current_graph_task_id as current_task
+from torch._C._autograd import _get_sequence_nr as sequence_number
+from torch.autograd.function import BackwardCFunction
+
+from devtrace.record import sites
+from devtrace.record.sites import USER, files, known
 
 WIDTH: Final = 7
 FULL: Final = 4096 * WIDTH
@@ -23,6 +29,7 @@ FULL: Final = 4096 * WIDTH
 BACKWARD: Final = 1
 OPTIMIZER: Final = 2
 GRAD: Final = 4
+GRAD_SHIFT: Final = 2
 SEVERAL: Final = 8
 MASK: Final = 16
 COUNT_SHIFT: Final = 5
@@ -30,6 +37,8 @@ NODE_SHIFT: Final = 25
 NODES: Final = 1 << 12
 COUNTS: Final = 1 << 20
 
+NO_NUMBER: Final = 1 << 31
+"""Autograd's numbers are below; AccumulateGrad, which has none, answers the highest of 64 bits."""
 UNKNOWN: Final = -2
 THREAD_SHIFT: Final = 40
 """An op is known as (thread << 40 | its number in the thread) until the threads are merged."""
@@ -83,16 +92,15 @@ class ThreadState:
         "ident",
         "index",
         "name",
+        "number",
         "op",
         "outers",
-        "outside",
         "phase",
-        "sequence",
         "task",
         "task_site",
     )
 
-    def __init__(self, index: int, ident: int, name: str, base: int, sequence: int) -> None:
+    def __init__(self, index: int, ident: int, name: str, base: int) -> None:
         self.index = index
         self.ident = ident
         self.name = name
@@ -104,38 +112,72 @@ class ThreadState:
         self.call = -1
         self.calls = array("q")  # module row, parent, begin, end, training
         self.outers: list[int] = []  # for each open call the site of whoever called, UNKNOWN until asked for
-        self.outside: Callable[[FrameType], int] = self.outer
         self.fixed = -1  # the site of all ops for now: inside an optimizer's own code
         self.phase = 0
-        self.sequence = sequence
+        self.number = sequence_number()  # autograd's counter in this thread after the last op
         self.task = -1
         self.task_site = -1
+
+    def where(self, frame: Any) -> int:
+        """The site of an op below whose frame no site is fixed."""
+        try:
+            while not (kind := files[frame.f_code.co_filename]):
+                frame = frame.f_back
+            if kind == USER:
+                return known[id(frame.f_code)][frame.f_lasti]
+        except (AttributeError, KeyError):  # no frame, or not yet known
+            pass
+        return self.find(frame)
+
+    def find(self, frame: FrameType | None) -> int:
+        """The site of a frame or of the nearest one around it."""
+        return sites.find(frame, self.outer, self.base)
+
+    def backward(self, node: Any, head: int, nodes: dict[type, int]) -> tuple[int, int, int]:
+        """Head, site and number of an op of the backward pass. Until its forward op is found it is where backward was
+        called; in a Python function's own `backward` it has a line of its own.
+        """
+        kind = type(node)
+        head |= BACKWARD | nodes.setdefault(kind, min(len(nodes), NODES - 1)) << NODE_SHIFT
+        number = node._sequence_nr()
+        if isinstance(node, BackwardCFunction):
+            return head, self.find(sys._getframe(2)), -1
+        task = current_task()
+        if task != self.task:
+            self.task = task
+            self.task_site = self.find(_frame_or_none(3))
+            self.fixed = -1
+            self.phase = 0
+        return head, self.task_site, number if number < NO_NUMBER else -1
 
     def outer(self, frame: FrameType) -> int:
         """The site of the innermost open call, whose wrapper `frame` is: it stands still while the call is open."""
         return self._outer(frame, len(self.outers) - 1)
 
     def _outer(self, frame: FrameType, depth: int) -> int:
-        from devtrace.record.sites import find
-
         if depth < 0:
             return self.base
         site = self.outers[depth]
         if site == UNKNOWN:
-            site = self.outers[depth] = find(frame.f_back, lambda inner: self._outer(inner, depth - 1), self.base)
+            site = self.outers[depth] = sites.find(frame.f_back, lambda inner: self._outer(inner, depth - 1), self.base)
         return site
 
-    def open(self, module_row: int, *, training: bool) -> int:
-        """A module's call begins."""
-        parent = self.call
+    def open(self, module_row: int, caller: FrameType | None, *, training: bool, plain: bool) -> tuple[int, int, int]:
+        """A module's call begins. All ops of a plain one are at the line that called it; returns what `close` needs."""
+        before = self.call, self.fixed, self.phase
+        if not plain:
+            self.fixed = -1
+        elif self.fixed < 0:
+            self.fixed = self.where(caller)
         self.call = len(self.calls) // 5
-        self.calls.extend((module_row, parent, self.op, -1, training))
-        self.outers.append(UNKNOWN)
-        return parent
+        self.calls.extend((module_row, before[0], self.op, -1, training))
+        self.outers.append(self.fixed if self.fixed >= 0 else UNKNOWN)
+        self.phase = 0
+        return before
 
-    def close(self, parent: int) -> None:
+    def close(self, before: tuple[int, int, int]) -> None:
         self.calls[self.call * 5 + 3] = self.op
-        self.call = parent
+        self.call, self.fixed, self.phase = before
         self.outers.pop()
 
     def pack(self) -> None:
@@ -144,3 +186,11 @@ class ThreadState:
         self.heads, self.flat = [], []
         if heads:
             self.chunks.append(Chunk.of(heads, flat))
+
+
+def _frame_or_none(depth: int) -> FrameType | None:
+    """The frame so many below, if there is one: an autograd thread has no Python frame below the op."""
+    try:
+        return sys._getframe(depth)
+    except ValueError:
+        return None
