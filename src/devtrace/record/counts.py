@@ -67,7 +67,7 @@ class Counter:
         )
 
     def _know_layouts(self) -> None:
-        layouts = self._recorder.layouts
+        layouts = self._recorder.rows.layouts
         for shape, dtype, _ in layouts[len(self._bytes) :]:
             self._bytes.append(_bytes(shape, dtype))
         missing = len(self._bytes) - len(self._ops)
@@ -76,7 +76,7 @@ class Counter:
             self._made = np.append(self._made, np.zeros(missing, dtype=np.int64))
 
     def _know_met(self) -> None:
-        met = self._recorder.met[self._met :]
+        met = self._recorder.rows.told[self._met :]
         self._met += len(met)
         if met:
             table = np.array(met, dtype=np.int64)
@@ -109,7 +109,7 @@ class Counter:
     def _by_device(self, ops: Array, made: Array) -> dict[str, tuple[int, int]]:
         found: dict[str, tuple[int, int]] = {}
         for layout in np.flatnonzero((ops > 0) | (made > 0)).tolist():
-            device = str(self._recorder.layouts[layout][2])
+            device = str(self._recorder.rows.layouts[layout][2])
             before = found.get(device, (0, 0))
             found[device] = before[0] + int(ops[layout]), before[1] + int(made[layout]) * self._bytes[layout]
         return found
