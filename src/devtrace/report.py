@@ -25,6 +25,8 @@ Certainty = Literal["seen", "inferred"]
 SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "note")
 SIGNS: Final = {"error": "✗", "warning": "!", "note": "·"}
 WIDTH: Final = 100
+REMARK: Final = 68
+"""The column where the remarks beside births and moves begin, if the source leaves room."""
 MOST_OPS: Final = 50
 
 
@@ -235,10 +237,10 @@ def _site(id: int, trace: Trace) -> Site | None:
 _REMARKS: Final[dict[str, tuple[str, str]]] = {
     # cause -> what to say beside the birth and beside the move
     "attached-after-move": ("after", "which could not see it"),
-    "not-registered": ("not a parameter or buffer", "which moves parameters and buffers only"),
-    "created-without-device": ("no device given", "which came too late or not by here"),
-    "never-moved": ("never moved", "which did not take it along"),
-    "stale-copy": ("a copy of before the move", "which left this copy behind"),
+    "not-registered": ("not registered", "which passes it by"),
+    "created-without-device": ("no device given", "which came by before"),
+    "never-moved": ("never moved", "which left it behind"),
+    "stale-copy": ("before the move", "which left it behind"),
     "wrong-device": ("put on this device", ""),
     "host-boundary": ("on the device", ""),
     "generator-device": ("on this device", ""),
@@ -297,8 +299,8 @@ def _place(label: str, site: Site | None, remark: str) -> list[str]:
     left = f"  {label:<7}{site}  "
     room = WIDTH - len(left) - len(remark) - 3
     text = _short(_one_line(site.text), max(room, 12))
-    line = f"{left}{text}"
-    return [f"{line:<66} {remark}".rstrip()[:WIDTH] if len(line) <= 66 else f"{line}   {remark}".rstrip()[:WIDTH]]
+    gap = max(REMARK - len(left) - len(text), 3) if remark else 0
+    return [f"{left}{text}{' ' * gap}{remark}"]
 
 
 def _summary_line(report: Report) -> str:
@@ -314,13 +316,11 @@ def _summary_line(report: Report) -> str:
 
 def _rest_lines(report: Report) -> list[str]:
     """What the notes hold, in a line: the ledger has it line by line."""
-    sums = {
-        "copies to a device": sum(row.h2d for row in report.ledger),
-        "copies to the host": sum(row.d2h for row in report.ledger),
-        "copies between devices": sum(row.d2d for row in report.ledger),
-        "syncs": sum(row.syncs for row in report.ledger),
-    }
-    said = [f"{number:,} {what}" for what, number in sums.items() if number]
+    kinds = (("h2d", " to a device"), ("d2h", " to the host"), ("d2d", " between devices"))
+    copies = [(sum(getattr(row, name) for row in report.ledger), where) for name, where in kinds]
+    said = [f"{count(number, 'copy', 'copies')}{where}" for number, where in copies if number]
+    waits = sum(row.syncs for row in report.ledger)
+    said += [count(waits, "sync")] if waits else []
     moved = sum(row.bytes for row in report.ledger)
     line = ", ".join(said) + (f"; {size(moved)} copied" if moved else "")
     return _wrapped(line, "") if said else []

@@ -126,6 +126,23 @@ class Facts:
             tensor = source
         return tensor
 
+    @cached_property
+    def bases(self) -> Ints:
+        """`base` of every tensor."""
+        tensors = self.trace.tensors
+        rows = np.arange(len(tensors))
+        sources, devices, producers = tensors.ints("source"), tensors.ints("device"), tensors.ints("producer")
+        copied = self.is_kind("copy")
+        copies = (producers >= 0) & (copied[producers] if len(copied) else False)
+        view = (sources >= 0) & (devices[sources] == devices) & ~copies
+        bases = np.where(view, sources, rows)
+        for _ in range(32):  # each round doubles the length of chain that is followed
+            further = bases[bases]
+            if np.array_equal(further, bases):
+                break
+            bases = further
+        return bases
+
     def made_from(self, tensor: int) -> list[int]:
         """The tensors that this one was made of: what it was copied or viewed from, else its producer's inputs."""
         source, op = self.source(tensor), self.producer(tensor)

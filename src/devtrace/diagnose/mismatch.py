@@ -1,8 +1,116 @@
-from collections.abc import Iterator
+"""device-mismatch: an op was given tensors of several devices and raised."""
 
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from devtrace.diagnose import boundary, generators, origins
+from devtrace.diagnose.causes import Case, Verdict, verdict
 from devtrace.diagnose.facts import Facts
-from devtrace.report import Finding
+from devtrace.diagnose.fixes import fix
+from devtrace.diagnose.scene import Scene
+from devtrace.diagnose.scopes import Stand
+from devtrace.diagnose.suspects import suspect
+from devtrace.diagnose.words import message
+from devtrace.report import Culprit, Finding, Site
+
+_SAYS_DEVICE: Final = re.compile(r"device|cuda|Input type \(|on cpu", re.IGNORECASE)
+LONGEST_CHAIN: Final = 8
 
 
 def device_errors(facts: Facts) -> Iterator[Finding]:
-    yield from ()
+    """A finding for each error of the trace that is about devices."""
+    scene = Scene(facts)
+    for error in facts.trace.errors:
+        if not _SAYS_DEVICE.search(error.message):
+            continue
+        for explain in (boundary.host_conversion, generators.generator_mismatch, device_mismatch):
+            found = explain(facts, scene, error.op.id, error.message)
+            if found is not None:
+                yield found
+                break
+
+
+def device_mismatch(facts: Facts, scene: Scene, op: int, text: str) -> Finding | None:
+    odd = suspect(facts, op)
+    if odd is None:
+        return None
+    case = Case.of(facts, scene, odd)
+    found = verdict(case)
+    spoken = spoken_names(case, found)
+    mend = fix(case, found)
+    return Finding(
+        rule="device-mismatch",
+        severity="error",
+        cause=found.cause,
+        devices=(odd.home, odd.device),
+        site=facts.site(facts.trace.ops.number("site", op)),
+        op=op,
+        culprit=_culprit(case, found, spoken),
+        bytes=facts.trace.tensors.number("bytes", odd.tensor),
+        message=message(case, found, spoken[0] if spoken else "", _along(case)),
+        help=mend.help,
+        edits=mend.edits,
+        ops=(op,),
+    )
+
+
+def _along(case: Case) -> list[str]:
+    return [names[0].text for row in case.suspect.along if (names := case.scene.names(row))]
+
+
+def spoken_names(case: Case, found: Verdict) -> list[str]:
+    """All names that fit, best first: of what the cause is about, the odd one, its expression, what it was made of."""
+    first = [found.name.text] if found.name is not None else []
+    named = [name.text for name in case.names]
+    roots = [name.text for name in case.roots]
+    said = [*first, *named, *_written(case), *roots, *_recorded(case)]
+    return list(dict.fromkeys(name for name in said if name))
+
+
+def _written(case: Case) -> list[str]:
+    """What the source calls it: the variable that was given it, or its expression on the failing line."""
+    facts = case.facts
+    stand = Stand.of(case.scene, 0, case.suspect.home)
+    node = stand.node_of(case.suspect.tensor) if stand is not None else None
+    here = [stand.code.text(node)] if stand is not None and node is not None else []
+    op = facts.producer(case.suspect.tensor)
+    place = facts.place(facts.trace.ops.number("site", op)) if op >= 0 else None
+    if place is None:
+        return here
+    outputs = facts.outputs(op)
+    index = outputs.index(case.suspect.tensor) if case.suspect.tensor in outputs else 0
+    return [*here, *origins.targets(place, index)]
+
+
+def _recorded(case: Case) -> list[str]:
+    tensors = case.facts.trace.tensors
+    rows = (case.suspect.tensor, case.facts.base(case.suspect.tensor))
+    return [str(tensors.raw("name", row)) for row in rows]
+
+
+def _culprit(case: Case, found: Verdict, spoken: list[str]) -> Culprit:
+    facts, row = case.facts, case.suspect.tensor
+    tensor = facts.trace.tensors[row]
+    return Culprit(
+        name=spoken[0] if spoken else "a tensor",
+        names=tuple(spoken),
+        device=case.suspect.device,
+        shape=tuple(tensor.shape),
+        dtype=tensor.dtype,
+        born=origins.shown(facts, found.born),
+        moved=origins.shown(facts, found.moved),
+        chain=chain(facts, case),
+        certainty=found.certainty,
+    )
+
+
+def chain(facts: Facts, case: Case) -> tuple[Site, ...]:
+    """From birth to use: the lines that the tensor came by."""
+    rows = reversed(case.origin.path if case.origin is not None else (case.suspect.tensor,))
+    sites = [facts.born(row) for row in rows]
+    sites.append(facts.trace.ops.number("site", case.suspect.op))
+    places = {(site.file, site.line): site for id in sites if (site := origins.shown(facts, id)) is not None}
+    return tuple(places.values())[-LONGEST_CHAIN:]

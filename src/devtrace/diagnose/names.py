@@ -70,7 +70,7 @@ class Name:
 
     @property
     def rank(self) -> tuple[int, int, int, int]:
-        """Lowest for the best name: a part of a model or a variable, then items, then an optimizer's; outer frames first."""
+        """Lowest for the best name: a part of a model or a variable, then items, then an optimizer's. Outer first."""
         steps = [hold.step for hold in self.holds]
         worst = max((_WORST.get(step, 0) for step in steps), default=0)
         optimizer = any(is_optimizer(value) for value in self.objects[:-1])
@@ -159,9 +159,22 @@ class Walk:
         for hold in self.holders.get(id(value), ()):
             path = (hold, *holds)
             if hold.owner is None:
-                yield Name(path, objects, "".join(self._text(step) for step in path))
+                yield Name(path, objects, self.text(path))
             else:
                 yield from self._up(hold.owner, path, (hold.owner, *objects), over | {id(value)})
+
+    def text(self, holds: tuple[Hold, ...]) -> str:
+        return "".join(self._text(hold) for hold in holds)
+
+    def holds_of(self, owner: Any) -> Iterator[tuple[Any, Hold]]:
+        """What an object holds, and how."""
+        if owner is not None:
+            yield from ((value, Hold(owner, text, step, key=key)) for value, text, step, key in _held(owner))
+
+    def held_by(self, owner: Any) -> Iterator[Any]:
+        """The tensors that an object holds itself."""
+        if not is_module(owner) and not is_optimizer(owner):
+            yield from (value for value, *_ in _held(owner) if is_tensor(value))
 
     def _text(self, hold: Hold) -> str:
         if hold.key is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -64,7 +64,7 @@ class _Sites:
         added = builder.build()
         for name in values["sites"]:
             columns = (self.trace.sites.ints(name), added.sites.ints(name))
-            joined: Ints = np.concatenate(columns, dtype=columns[0].dtype)
+            joined = cast(Ints, np.concatenate(columns))
             joined.flags.writeable = False
             values["sites"][name] = joined
         return added.strings, values

@@ -1,0 +1,65 @@
+"""The sentences of a mismatch: what is where, and why it did not come along."""
+
+from __future__ import annotations
+
+from devtrace.diagnose.causes import Case, Verdict
+from devtrace.report import Site
+
+
+def message(case: Case, verdict: Verdict, said: str, fellows: list[str]) -> str:
+    """One or two sentences: the odd one and its device, the others and theirs, then the reason."""
+    subject, verb = _subject(said, fellows)
+    first = f"{subject} {verb} on {case.suspect.device}{_others(case, verdict)}."
+    return " ".join(part for part in (first, _reason(case, verdict), _library(case), _phase(case)) if part)
+
+
+def _subject(said: str, fellows: list[str]) -> tuple[str, str]:
+    owner = said.rpartition(".")[0]
+    beside = [name.rpartition(".")[2] for name in fellows if name.rpartition(".")[0] == owner and name != said]
+    if owner and beside:
+        return f"{said} and .{beside[0]}", "are"
+    return said or "a tensor", "is"
+
+
+def _others(case: Case, verdict: Verdict) -> str:
+    if verdict.module is not None and verdict.others and verdict.cause != "not-registered":
+        whole = verdict.module.text
+        return f"; the other {verdict.others} tensors of {whole} are on {case.suspect.home}"
+    return f", what it meets is on {case.suspect.home}"
+
+
+def _reason(case: Case, verdict: Verdict) -> str:
+    module = verdict.module.text if verdict.module is not None else "the module"
+    probably = "probably " if verdict.certainty == "inferred" else ""
+    if verdict.dropped >= 0:
+        return "`.to()` returns a moved copy and leaves the tensor itself; here nobody kept the copy."
+    sentences = {
+        "attached-after-move": f"It was {probably}attached to {module} after the move, which could not see it.",
+        "not-registered": f"{module}.to() moves only parameters and buffers of registered modules; it is none.",
+        "created-without-device": "It is created in the computation without a device=, so on the default device.",
+        "never-moved": f"{'Its module' if verdict.module is not None else 'It'} was {probably}never moved.",
+        "stale-copy": "It was taken before the move and stayed where it was.",
+        "wrong-device": "The code asks for this device by itself instead of taking that of its input.",
+        "default-device": "A default device is set, and this was created without a device.",
+    }
+    return sentences.get(verdict.cause, "")
+
+
+def _library(case: Case) -> str:
+    """Whose line it is that failed, when not the user's."""
+    site = case.facts.trace.ops[case.suspect.op].site
+    if site is None or not site.package:
+        return ""
+    entered = f", entered from {Site.of(site.caller)}: {' '.join(site.caller.text.split())}" if site.caller else ""
+    return f"This is code of the package {site.package}{entered}."
+
+
+def _phase(case: Case) -> str:
+    """A failure that only evaluation reaches."""
+    facts, op = case.facts, case.suspect.op
+    ops = facts.trace.ops
+    grad = ops.ints("grad")[:op]
+    trained = (facts.trace.ops.ints("phase")[:op] == facts.strings.get("backward", -1)).any()
+    if trained and len(grad) and not ops.number("grad", op):
+        return "Training did not reach this line; it ran first without gradients, in evaluation."
+    return ""
