@@ -5,6 +5,8 @@ import { counted, formatTime } from '../layout/units';
 import type { ITrace } from '../model/trace';
 import { h } from './dom';
 import { mountFindings } from './findings';
+import { mountLines } from './lines';
+import { mountModules } from './modules';
 import { deviceChip } from './parts';
 import { Scope } from './scope';
 import type { Selection } from './selection';
@@ -28,7 +30,11 @@ export function mountReport(el: HTMLElement, trace: ITrace, selection: Selection
   });
   root.append(summary(root, trace));
   scope.add(mountFindings(root, trace, selection));
-  scope.add(mountTabs(root, [{ name: 'Timeline', mount: panel => mountTimeline(panel, trace, selection) }]));
+  scope.add(mountTabs(root, [
+      { name: 'Timeline', mount: panel => mountTimeline(panel, trace, selection) },
+      { name: 'Modules', mount: panel => mountModules(panel, trace, selection) },
+      { name: 'Lines', mount: panel => mountLines(panel, trace, selection) }
+    ]));
   root.dataset['ready'] = 'true';
   scope.add(() => {
     root.remove();

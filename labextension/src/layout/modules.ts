@@ -1,0 +1,209 @@
+/**
+ * The tree of modules in the order in which they ran, and what each did where: ops, time, devices of its parameters and of its work.
+ */
+import { moduleOf, type ITrace } from '../model/trace';
+
+export interface IModuleNode {
+  readonly id: number;
+  /** The last name of the path. */
+  readonly name: string;
+  readonly children: IModuleNode[];
+  /** Ids, of its own parameters and buffers and of those below it. */
+  readonly held: ReadonlySet<number>;
+  /** Ids, of the ops of its calls and of those below it. */
+  readonly worked: ReadonlySet<number>;
+  readonly calls: number;
+  readonly ops: number;
+  /** Summed time of its ops, ns. */
+  readonly time: number;
+  /** It, something in it or its parameters were used. */
+  readonly ran: boolean;
+  /** The worst that a finding says of an op in it or below it: 0 nothing, 1 a note or a warning, 2 an error. */
+  readonly alarm: number;
+  /** The same of its own ops alone. */
+  readonly ownAlarm: number;
+}
+
+type Draft = { -readonly [K in keyof IModuleNode]: IModuleNode[K] } & {
+  held: Set<number>;
+  worked: Set<number>;
+  first: number;
+};
+
+/** The roots, each with its modules below it. */
+export function moduleTree(trace: ITrace): IModuleNode[] {
+  const drafts = Array.from({ length: trace.modules.length }, (_, id) => newDraft(trace, id));
+  countCalls(trace, drafts);
+  countOps(trace, drafts);
+  addHeld(trace, drafts);
+  addAlarms(trace, drafts);
+  return gather(trace, drafts);
+}
+
+function newDraft(trace: ITrace, id: number): Draft {
+  const path = trace.strings[trace.modules.path[id]];
+  return {
+    id,
+    name: path.slice(path.lastIndexOf('.') + 1),
+    children: [],
+    held: new Set(),
+    worked: new Set(),
+    calls: 0,
+    ops: 0,
+    time: 0,
+    ran: trace.modules.ran[id] === 1,
+    alarm: 0,
+    ownAlarm: 0,
+    first: Infinity
+  };
+}
+
+function countCalls(trace: ITrace, drafts: readonly Draft[]): void {
+  const { module, length } = trace.calls;
+  for (let call = 0; call < length; call++) {
+    if (module[call] >= 0) {
+      const draft = drafts[module[call]];
+      draft.calls++;
+      draft.first = Math.min(draft.first, call);
+    }
+  }
+}
+
+function countOps(trace: ITrace, drafts: readonly Draft[]): void {
+  const { duration, device, length } = trace.ops;
+  for (let op = 0; op < length; op++) {
+    const module = moduleOf(trace, op);
+    if (module >= 0) {
+      const draft = drafts[module];
+      draft.ops++;
+      draft.time += Math.max(duration[op], 0);
+      if (device[op] >= 0) {
+        draft.worked.add(device[op]);
+      }
+    }
+  }
+}
+
+/** A parameter or buffer belongs to the module whose path its name continues by one name, first sought below the module that used it. */
+function addHeld(trace: ITrace, drafts: readonly Draft[]): void {
+  const { strings, tensors, modules, ops } = trace;
+  const isHeld = new Set(['parameter', 'buffer'].map(role => strings.indexOf(role)));
+  const byPath = new Map(Array.from({ length: modules.length }, (_, id) => [strings[modules.path[id]], id]));
+  const below = childrenByPath(trace);
+  const seen = new Uint8Array(tensors.length);
+  const { offsets, flat } = ops.inputs;
+  for (let op = 0; op < ops.length; op++) {
+    for (let at = offsets[op]; at < offsets[op + 1]; at++) {
+      const tensor = flat[at];
+      if (seen[tensor] === 0 && isHeld.has(tensors.role[tensor])) {
+        seen[tensor] = 1;
+        const name = strings[tensors.name[tensor]];
+        const path = name.slice(0, name.lastIndexOf('.'));
+        const owner = descend(trace, below, moduleOf(trace, op), path) ?? byPath.get(path);
+        if (owner !== undefined) {
+          drafts[owner].held.add(tensors.device[tensor]);
+        }
+      }
+    }
+  }
+}
+
+/** Two models may have one name: what a module uses is sought in its own tree. */
+function descend(
+  trace: ITrace,
+  below: ReadonlyMap<string, number>,
+  module: number,
+  path: string
+): number | undefined {
+  let at: number | undefined = module < 0 ? undefined : module;
+  let here = module < 0 ? '' : trace.strings[trace.modules.path[module]];
+  while (at !== undefined && here !== path && path.startsWith(`${here}.`)) {
+    const end = path.indexOf('.', here.length + 1);
+    here = end < 0 ? path : path.slice(0, end);
+    at = below.get(`${at} ${here}`);
+  }
+  return here === path ? at : undefined;
+}
+
+function childrenByPath({ modules, strings }: ITrace): Map<string, number> {
+  return new Map(Array.from({ length: modules.length }, (_, id) => [`${modules.parent[id]} ${strings[modules.path[id]]}`, id]));
+}
+
+function addAlarms(trace: ITrace, drafts: readonly Draft[]): void {
+  for (const { ops, severity } of trace.findings ?? []) {
+    for (const op of ops) {
+      const module = op < 0 ? -1 : moduleOf(trace, op);
+      if (module >= 0) {
+        drafts[module].ownAlarm = Math.max(drafts[module].ownAlarm, severity === 'error' ? 2 : 1);
+      }
+    }
+  }
+  for (const op of trace.errors.op) {
+    const module = op < 0 ? -1 : moduleOf(trace, op);
+    if (module >= 0) {
+      drafts[module].ownAlarm = 2;
+    }
+  }
+}
+
+/** Hangs each module below its parent, adds what it did to it, and puts children in the order of their first calls. */
+function gather(trace: ITrace, drafts: readonly Draft[]): IModuleNode[] {
+  const roots: Draft[] = [];
+  const { above, order } = shapeOf(trace);
+  for (const draft of drafts) {
+    (above[draft.id] >= 0 ? drafts[above[draft.id]].children : roots).push(draft);
+  }
+  for (const id of order) {
+    const draft = drafts[id];
+    draft.children.sort((a, b) => byFirst(a as Draft, b as Draft));
+    draft.ran ||= draft.held.size > 0;
+    draft.alarm = Math.max(draft.alarm, draft.ownAlarm);
+    if (above[id] >= 0) {
+      addTo(drafts[above[id]], draft);
+    }
+  }
+  return roots.sort(byFirst);
+}
+
+function byFirst(a: Draft, b: Draft): number {
+  return a.first === b.first ? a.id - b.id : a.first - b.first;
+}
+
+function addTo(parent: Draft, draft: Draft): void {
+  draft.held.forEach(device => parent.held.add(device));
+  draft.worked.forEach(device => parent.worked.add(device));
+  parent.ops += draft.ops;
+  parent.time += draft.time;
+  parent.first = Math.min(parent.first, draft.first);
+  parent.ran ||= draft.ran;
+  parent.alarm = Math.max(parent.alarm, draft.alarm);
+}
+
+/** Deeper trees are drawn as if they were this deep, so that walking them needs no deep stack. */
+const DEEPEST = 50;
+
+/** By module what it hangs below (-1: nothing, or a circle), and all modules with the deepest first. */
+function shapeOf(trace: ITrace): { above: Int32Array; order: number[] } {
+  const { parent, length } = trace.modules;
+  const above = new Int32Array(length).fill(-1);
+  const depth = new Int32Array(length).fill(-1);
+  const settle = (id: number, low: number): void => {
+    const below = low >= 0 && depth[low] >= DEEPEST ? above[low] : low;
+    above[id] = below;
+    depth[id] = below < 0 ? 0 : depth[below] + 1;
+  };
+  for (let id = 0; id < length; id++) {
+    const path: number[] = [];
+    let at = id;
+    for (; at >= 0 && depth[at] < 0 && path.length <= length; at = parent[at]) {
+      path.push(at);
+    }
+    let low = at;
+    for (const next of path.length > length ? [id] : path.reverse()) {
+      settle(next, path.length > length ? -1 : low);
+      low = next;
+    }
+  }
+  const order = Array.from({ length }, (_, id) => id).sort((a, b) => depth[b] - depth[a]);
+  return { above, order };
+}

@@ -1,0 +1,75 @@
+/**
+ * The way of an arrow between two boxes: across when they stand side by side, down when one stands below the other.
+ */
+import type { IBox } from './boxes';
+import { HEAD_HEIGHT, LEAD, type IFlow, type IPlaced } from './flow';
+import type { ILink } from './links';
+
+export interface IPoint {
+  readonly x: number;
+  readonly y: number;
+}
+
+export interface IRoute {
+  readonly link: ILink;
+  /** An SVG path, ending at the tip. */
+  readonly path: string;
+  readonly tip: IPoint;
+  readonly heading: 'right' | 'down' | 'up';
+  /** Where the label begins ('down', 'up') or has its middle ('right'). */
+  readonly label: IPoint;
+}
+
+/** Arrows into one box stand this far apart. */
+const APART = 18;
+const MOST_INTO_ONE = 4;
+
+export function routesOf(flow: IFlow, links: readonly ILink[]): IRoute[] {
+  const places = new Map<IBox, IPlaced>(flow.placed.map(place => [place.box, place]));
+  const taken = new Map<IPlaced, number>();
+  const routes: IRoute[] = [];
+  for (const link of links) {
+    const target = places.get(link.target);
+    const source = link.source ? places.get(link.source) : undefined;
+    const rank = target ? (taken.get(target) ?? 0) : MOST_INTO_ONE;
+    if (target && rank < MOST_INTO_ONE && (source ?? link.source === null)) {
+      taken.set(target, rank + 1);
+      routes.push(source ? between(link, source, target, rank) : fromOutside(link, target, rank));
+    }
+  }
+  return routes;
+}
+
+function fromOutside(link: ILink, target: IPlaced, rank: number): IRoute {
+  return across(link, target.x - LEAD + 8, target, target.y + HEAD_HEIGHT / 2 + rank * APART);
+}
+
+function across(link: ILink, from: number, target: IPlaced, y: number): IRoute {
+  const label = { x: (Math.max(from, target.x - LEAD) + target.x) / 2 - 4, y: y - 5 };
+  return { link, path: `M${from},${y}L${target.x},${y}`, tip: { x: target.x, y }, heading: 'right', label };
+}
+
+function between(link: ILink, source: IPlaced, target: IPlaced, rank: number): IRoute {
+  const y = target.y + HEAD_HEIGHT / 2 + rank * APART;
+  const right = source.x + source.width;
+  if (right <= target.x && y >= source.y && y <= source.y + source.height) {
+    return across(link, right, target, y);
+  }
+  const isBelow = target.y >= source.y;
+  const begin = isBelow ? source.y + source.height : source.y;
+  const end = isBelow ? target.y : target.y + target.height;
+  const x = downAt(source, target) + rank * APART * 4;
+  const startX = Math.min(Math.max(x, source.x + 8), right - 8);
+  const bend = (end - begin) / 2;
+  const path =
+    startX === x ? `M${x},${begin}L${x},${end}` : `M${startX},${begin}C${startX},${begin + bend} ${x},${end - bend} ${x},${end}`;
+  const label = { x: x + 8, y: isBelow ? end - 9 : end + 15 };
+  return { link, path, tip: { x, y: end }, heading: isBelow ? 'down' : 'up', label };
+}
+
+/** A place over the target and, where there is one, below the source too. */
+function downAt(source: IPlaced, target: IPlaced): number {
+  const left = Math.max(source.x, target.x);
+  const right = Math.min(source.x + source.width, target.x + target.width);
+  return right - left > 24 ? left + Math.min((right - left) / 2, 48) : target.x + Math.min(target.width / 2, 48);
+}

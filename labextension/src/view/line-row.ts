@@ -1,0 +1,106 @@
+/**
+ * One line of source with its ledger.
+ */
+import type { IToken } from '../layout/python';
+import { opsOf, type ILine, type ILineCost, type IMark } from '../layout/source';
+import { formatBytes, formatCount } from '../layout/units';
+import { deviceName, type ITrace } from '../model/trace';
+import { severityLook } from '../paint/palette';
+import { h } from './dom';
+
+export const COLUMNS = [
+  { name: 'Line', title: 'Number of the line' },
+  { name: 'Ops', title: 'Ops that the line ran, by device' },
+  { name: 'Copies', title: 'Copies between devices: to a device, from one, between two' },
+  { name: 'Waits', title: 'How often the host waited for a device' },
+  { name: 'Moved', title: 'Bytes copied between devices' },
+  { name: 'Source', title: 'The line' }
+] as const;
+
+/** No more of a line is shown. */
+const LONGEST = 500;
+
+export function lineRow(owner: Node, trace: ITrace, line: ILine, tokens: readonly IToken[], most: number): HTMLElement {
+  const { cost } = line;
+  const cell = (name: string, text: string): HTMLElement =>
+    h(owner, 'span', { class: `dt-${name}`, role: 'gridcell', text });
+  const worst = line.marks.find(({ kind }) => kind !== 'born' && kind !== 'moved') ?? line.marks.at(0);
+  return h(
+    owner,
+    'div',
+    {
+      class: `dt-line ${worst ? `dt-marked dt-marked-${worst.kind}` : ''}`.trim(),
+      role: 'row',
+      data: { line: String(line.number) },
+      aria: { selected: 'false' },
+      attributes: { tabindex: '-1' }
+    },
+    cell('number', String(line.number)),
+    heat(owner, trace, cost, most),
+    cell('copies', cost ? copiesText(cost) : ''),
+    cell('waits', cost && cost.syncs > 0 ? formatCount(cost.syncs) : ''),
+    cell('bytes', cost && cost.bytes > 0 ? formatBytes(cost.bytes) : ''),
+    h(owner, 'code', { class: 'dt-text', role: 'gridcell' }, ...pieces(owner, line, tokens), ...tags(owner, line))
+  );
+}
+
+/** The number of ops beside a bar as long as their share of the busiest line's, in the devices' colours. */
+function heat(owner: Node, trace: ITrace, cost: ILineCost | null, most: number): HTMLElement {
+  const result = h(owner, 'span', { class: 'dt-heat', role: 'gridcell' });
+  const total = opsOf(cost);
+  if (cost && total > 0) {
+    const bar = h(owner, 'span', { class: 'dt-bar', style: { width: `${Math.max(4, Math.sqrt(total / most) * 52)}px` } });
+    const told: string[] = [];
+    cost.ops.forEach((count, device) => {
+      if (count > 0) {
+        told.push(`${formatCount(count)} on ${deviceName(trace, device)}`);
+        bar.append(h(owner, 'i', { style: { 'flex-grow': String(count), background: `var(--dt-device-${device})` } }));
+      }
+    });
+    result.append(h(owner, 'span', { class: 'dt-ops-count', text: formatCount(total) }), bar);
+    result.title = told.slice(0, 20).join(', ');
+  }
+  return result;
+}
+
+/** `→2 ←1 ⇄3`: to a device, from one, between two. */
+function copiesText({ h2d, d2h, d2d }: ILineCost): string {
+  const parts = [
+    ['→', h2d],
+    ['←', d2h],
+    ['⇄', d2d]
+  ] as const;
+  return parts
+    .filter(([, count]) => count > 0)
+    .map(([sign, count]) => sign + formatCount(count))
+    .join(' ');
+}
+
+/** The text in pieces: each has a token's colour, and what a finding means is underlined. */
+function pieces(owner: Node, line: ILine, tokens: readonly IToken[]): Array<HTMLElement | string> {
+  const text = line.text.slice(0, LONGEST);
+  const cuts = new Set([0, text.length]);
+  [...tokens, ...line.marks].forEach(({ begin, end }) => {
+    cuts.add(Math.min(begin, text.length)).add(Math.min(end, text.length));
+  });
+  const places = [...cuts].sort((a, b) => a - b);
+  const result = places.slice(0, -1).map((from, i) => {
+    const token = tokens.find(({ begin, end }) => begin <= from && from < end);
+    const mark = line.marks.find(({ begin, end }) => begin <= from && from < end);
+    const names = [token ? `dt-${token.kind}` : '', mark ? `dt-mark dt-mark-${mark.kind}` : ''];
+    const piece = text.slice(from, places[i + 1]);
+    return token || mark ? h(owner, 'span', { class: names.join(' ').trim(), text: piece }) : piece;
+  });
+  return line.text.length > LONGEST ? [...result, `… (${formatCount(line.text.length)} characters)`] : result;
+}
+
+/** What was found, born or moved here, said at the end of the line. */
+function tags(owner: Node, line: ILine): HTMLElement[] {
+  const told = new Map<IMark['kind'], number>();
+  line.marks.forEach(({ kind }) => told.set(kind, (told.get(kind) ?? 0) + 1));
+  return [...told].map(([kind, count]) => {
+    const sign = kind === 'born' || kind === 'moved' ? kind : severityLook(kind, false).sign;
+    const text = count > 1 ? `${sign} ×${count}` : sign;
+    return h(owner, 'span', { class: `dt-tag dt-tag-${kind}`, text });
+  });
+}

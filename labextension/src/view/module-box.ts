@@ -1,0 +1,117 @@
+/**
+ * One box of the module view.
+ */
+import type { IBox } from '../layout/boxes';
+import type { IPlaced } from '../layout/flow';
+import type { ILink } from '../layout/links';
+import { counted, formatBytes, formatTime } from '../layout/units';
+import { deviceName, modulePath, type ITrace } from '../model/trace';
+import { h } from './dom';
+import { deviceSwatch } from './parts';
+
+/** A box is filled by at most this many devices. */
+const MOST_FILLS = 4;
+
+/** What a box says: its name, and its type with what it did. */
+export function boxText(trace: ITrace, box: IBox): { title: string; detail: string } {
+  const [{ id, name }] = box.nodes;
+  const last = box.nodes[box.repeats - 1].name;
+  const title = box.repeats > 1 ? `${spanned(name, last)} ×${box.repeats}` : name;
+  return { title, detail: [trace.strings[trace.modules.type[id]], ...workOf(box)].join(' · ') };
+}
+
+function spanned(first: string, last: string): string {
+  return first === last ? first : `${first}…${last}`;
+}
+
+function workOf(box: IBox): string[] {
+  const sum = (of: 'ops' | 'time'): number => box.nodes.reduce((total, node) => total + node[of], 0);
+  if (!box.nodes.some(node => node.ran)) {
+    return ['never ran'];
+  }
+  return sum('ops') === 0 ? [] : [counted(sum('ops'), 'op'), formatTime(sum('time'))];
+}
+
+/** Where its parameters live, else where it worked. */
+function devicesOf(box: IBox): number[] {
+  const all = (of: 'held' | 'worked'): number[] => [...new Set(box.nodes.flatMap(node => [...node[of]]))].sort();
+  const held = all('held');
+  return held.length > 0 ? held : all('worked');
+}
+
+export function boxElement(owner: Node, trace: ITrace, place: IPlaced, links: readonly ILink[]): HTMLElement {
+  const { box } = place;
+  const [{ id, children, ownAlarm }] = box.nodes;
+  const devices = devicesOf(box);
+  const { detail } = boxText(trace, box);
+  const names = devices.map(device => deviceName(trace, device));
+  const classes = ['dt-box', box.open ? 'dt-box-open' : '', box.nodes.some(node => node.ran) ? '' : 'dt-idle'];
+  return h(
+    owner,
+    'div',
+    {
+      class: [...classes, ['', 'dt-warned', 'dt-failed'][ownAlarm]].filter(name => name !== '').join(' '),
+      role: 'treeitem',
+      title: modulePath(trace, id),
+      data: { module: modulePath(trace, id).slice(0, 500), device: names.join(' ') },
+      aria: {
+        level: String(box.depth + 1),
+        selected: 'false',
+        label: spoken(trace, box, names, links),
+        ...(children.length > 0 ? { expanded: String(box.open) } : {})
+      },
+      style: {
+        left: `${place.x}px`,
+        top: `${place.y}px`,
+        width: `${place.width}px`,
+        height: `${place.height}px`,
+        '--dt-fills': fills(devices)
+      }
+    },
+    head(owner, trace, box, devices),
+    h(owner, 'span', { class: 'dt-box-detail', text: detail })
+  );
+}
+
+function head(owner: Node, trace: ITrace, box: IBox, devices: readonly number[]): HTMLElement {
+  const [{ name, children, alarm }] = box.nodes;
+  const last = box.nodes[box.repeats - 1].name;
+  const result = h(
+    owner,
+    'span',
+    { class: 'dt-box-head' },
+    ...devices.slice(0, MOST_FILLS).map(device => deviceSwatch(owner, trace, device)),
+    h(owner, 'span', { class: 'dt-box-name', text: spanned(name, last).slice(0, 200) })
+  );
+  if (box.repeats > 1) {
+    const title = 'Show each of them (*)';
+    result.append(h(owner, 'span', { class: 'dt-repeats', text: `×${box.repeats}`, title }));
+  }
+  if (alarm === 2) {
+    result.append(h(owner, 'span', { class: 'dt-box-sign', text: '✗' }));
+  }
+  if (children.length > 0) {
+    result.append(h(owner, 'span', { class: 'dt-grow' }), h(owner, 'span', { class: 'dt-toggle', text: box.open ? '▾' : '▸' }));
+  }
+  return result;
+}
+
+/** The box in words, as a screen reader says it. */
+function spoken(trace: ITrace, box: IBox, devices: readonly string[], links: readonly ILink[]): string {
+  const { title, detail } = boxText(trace, box);
+  const state = ['', ', has a finding', ', failed'][box.nodes[0].alarm];
+  const received = links.map(
+    ({ from, to, bytes }) => `, receives ${formatBytes(bytes)} from ${deviceName(trace, from)} to ${deviceName(trace, to)}`
+  );
+  return `${title.slice(0, 200)}, ${detail.slice(0, 200)}, on ${devices.join(' and ') || 'no device'}${state}${received.join('')}`;
+}
+
+/** Equal stripes of the devices' colours, side by side. */
+function fills(devices: readonly number[]): string {
+  const shown = devices.slice(0, MOST_FILLS);
+  const stops = shown.map((device, i) => {
+    const at = (share: number): string => `${Math.round((share / shown.length) * 100)}%`;
+    return `var(--dt-device-${device}) ${at(i)} ${at(i + 1)}`;
+  });
+  return stops.length > 0 ? `linear-gradient(90deg, ${stops.join(', ')})` : 'none';
+}

@@ -1,0 +1,248 @@
+/**
+ * The modules as nested boxes: where parameters live and work is done, what repeats, where data crosses, what failed, what never ran.
+ */
+import { boxesByModule, linksOf, type ILink } from '../layout/links';
+import { buildBoxes, type IBox } from '../layout/boxes';
+import { crossings, type ICrossing } from '../layout/crossings';
+import { placeBoxes, type IFlow, type Lead } from '../layout/flow';
+import { moduleTree, type IModuleNode } from '../layout/modules';
+import { routesOf } from '../layout/routes';
+import { counted } from '../layout/units';
+import type { ITrace } from '../model/trace';
+import { button, h } from './dom';
+import { boxElement, boxText } from './module-box';
+import { arrowsElement } from './module-arrows';
+import { Scope } from './scope';
+import type { Selection } from './selection';
+
+/** More boxes than this are not drawn: they are told. */
+const MOST_BOXES = 1500;
+
+export function mountModules(el: HTMLElement, trace: ITrace, selection: Selection): () => void {
+  return new ModulesView(el, trace, selection).dispose;
+}
+
+class ModulesView {
+  constructor(
+    el: HTMLElement,
+    private readonly _trace: ITrace,
+    private readonly _selection: Selection
+  ) {
+    this._roots = moduleTree(_trace);
+    this._crossings = crossings(_trace);
+    this._root = h(el, 'div', { class: 'dt-modules', data: { devtrace: 'modules' } });
+    this._tree = h(el, 'div', { class: 'dt-tree', role: 'tree', aria: { label: 'Modules' } });
+    this._scroller = h(el, 'div', { class: 'dt-tree-frame' }, this._tree);
+    this._root.append(this._tools(), this._scroller);
+    el.append(this._root);
+    this._listen();
+  }
+
+  get dispose(): () => void {
+    return this._scope.dispose;
+  }
+
+  private _tools(): HTMLElement {
+    const act = (label: string, title: string, run: () => void): HTMLElement => {
+      const result = button(this._root, label, { title });
+      this._scope.listen(result, 'click', run);
+      return result;
+    };
+    return h(
+      this._root,
+      'div',
+      { class: 'dt-tools' },
+      h(this._root, 'span', { class: 'dt-faint', text: this._caption() }),
+      h(this._root, 'span', { class: 'dt-grow' }),
+      act('Open all', 'Open every module', () => {
+        this._openAll(true);
+      }),
+      act('Close all', 'Close every module', () => {
+        this._openAll(false);
+      }),
+      act('Fold', 'Fold repeats again and open what opens by itself', () => {
+        this._opened.clear();
+        this._unfolded.clear();
+        this._draw();
+      })
+    );
+  }
+
+  private _caption(): string {
+    const { length, ran } = this._trace.modules;
+    const idle = ran.reduce((sum, value) => sum + (value === 1 ? 0 : 1), 0);
+    return `${counted(length, 'module')}${idle > 0 ? `, ${idle} not called` : ''}`;
+  }
+
+  private _openAll(open: boolean): void {
+    const visit = (nodes: readonly IModuleNode[]): void => {
+      for (const node of nodes) {
+        this._opened.set(node.id, open);
+        visit(node.children);
+      }
+    };
+    visit(this._roots);
+    this._draw();
+  }
+
+  private _listen(): void {
+    const resized = new ResizeObserver(() => {
+      const width = this._scroller.clientWidth;
+      if (width > 0 && width !== this._width) {
+        this._width = width;
+        this._draw();
+      }
+    });
+    resized.observe(this._scroller);
+    this._scope.add(() => {
+      resized.disconnect();
+      this._root.remove();
+    });
+    this._scope.listen(this._tree, 'click', event => {
+      this._click(event);
+    });
+    this._scope.listen(this._tree, 'keydown', event => {
+      this._key(event);
+    });
+    this._scope.add(
+      this._selection.subscribe(() => {
+        this._mark();
+      })
+    );
+  }
+
+  private _draw(): void {
+    const boxes = buildBoxes(this._trace, this._roots, { opened: this._opened, unfolded: this._unfolded });
+    this._byModule = boxesByModule(boxes);
+    const links = linksOf(this._crossings, boxes, this._byModule);
+    const leads = new Map<IBox, Lead>();
+    for (const { source, target } of links) {
+      leads.set(target, source === null || leads.get(target) === 'outside' ? 'outside' : 'neighbour');
+    }
+    this._flow = placeBoxes(
+      boxes,
+      this._width,
+      box => boxText(this._trace, box),
+      box => leads.get(box) ?? 'none'
+    );
+    this._show(this._flow, links);
+  }
+
+  private _show(flow: IFlow, links: readonly ILink[]): void {
+    const placed = flow.placed.slice(0, MOST_BOXES);
+    this._elements = placed.map(place => boxElement(this._tree, this._trace, place, intoBox(links, place.box)));
+    this._tree.style.height = `${flow.height}px`;
+    this._tree.style.width = `${flow.width}px`;
+    this._tree.replaceChildren(...this._elements);
+    this._scroller.replaceChildren(this._tree, arrowsElement(this._tree, flow, routesOf(flow, links)));
+    if (flow.placed.length > MOST_BOXES) {
+      const more = flow.placed.length - MOST_BOXES;
+      this._scroller.append(h(this._root, 'p', { class: 'dt-none', text: `${more} more boxes: close some to see them.` }));
+    }
+    this._mark();
+    this._root.dataset['ready'] = 'true';
+  }
+
+  /** Shows what is picked, and keeps one box in the tab order. */
+  private _mark(): void {
+    const { module } = this._selection.picked;
+    const picked = module < 0 ? undefined : this._byModule.get(module);
+    const at = this._flow.placed.findIndex(({ box }) => box === picked);
+    this._elements.forEach((element, i) => {
+      element.setAttribute('aria-selected', String(i === at));
+      element.tabIndex = i === Math.max(at, 0) ? 0 : -1;
+    });
+    const place = this._flow.placed[at];
+    const { scrollTop, clientHeight } = this._scroller;
+    if (at >= 0 && (place.y < scrollTop || place.y + 40 > scrollTop + clientHeight)) {
+      this._scroller.scrollTop = place.y - 40;
+    }
+  }
+
+  private _click(event: MouseEvent): void {
+    const target = event.target as HTMLElement;
+    const at = this._elements.indexOf(target.closest('.dt-box') as HTMLElement);
+    if (at < 0) {
+      return;
+    }
+    const { box } = this._flow.placed[at];
+    const { id } = box.nodes[0];
+    if (target.closest('.dt-repeats')) {
+      this._unfolded.add(id);
+      this._draw();
+    } else if (target.closest('.dt-toggle') || (event.detail > 1 && box.nodes[0].children.length > 0)) {
+      this._toggle(box, !box.open);
+    } else {
+      this._selection.pickModule(id);
+    }
+  }
+
+  private _toggle(box: IBox, open: boolean): void {
+    const { id, children } = box.nodes[0];
+    if (children.length > 0) {
+      this._opened.set(id, open);
+      this._draw();
+      this._focus(id);
+    }
+  }
+
+  private _focus(module: number): void {
+    const box = this._byModule.get(module);
+    this._elements[this._flow.placed.findIndex(place => place.box === box)]?.focus();
+  }
+
+  private _key(event: KeyboardEvent): void {
+    const at = this._elements.indexOf(event.target as HTMLElement);
+    const act = at < 0 ? undefined : this._actions(at)[event.key];
+    if (act) {
+      event.preventDefault();
+      event.stopPropagation();
+      act();
+    }
+  }
+
+  private _actions(at: number): Record<string, (() => void) | undefined> {
+    const { box, parent } = this._flow.placed[at];
+    const go = (to: number) => () => {
+      this._elements[Math.min(Math.max(to, 0), this._elements.length - 1)].focus();
+    };
+    const pick = (): void => {
+      this._selection.pickModule(box.nodes[0].id);
+    };
+    return {
+      ArrowDown: go(at + 1),
+      ArrowUp: go(at - 1),
+      ArrowRight: () => {
+        box.open ? go(at + 1)() : this._toggle(box, true);
+      },
+      ArrowLeft: () => {
+        box.open ? this._toggle(box, false) : go(parent)();
+      },
+      Home: go(0),
+      End: go(this._elements.length - 1),
+      Enter: pick,
+      ' ': pick,
+      '*': () => {
+        this._unfolded.add(box.nodes[0].id);
+        this._draw();
+      }
+    };
+  }
+
+  private readonly _roots: readonly IModuleNode[];
+  private readonly _crossings: readonly ICrossing[];
+  private readonly _opened = new Map<number, boolean>();
+  private readonly _unfolded = new Set<number>();
+  private readonly _scope = new Scope();
+  private readonly _root: HTMLElement;
+  private readonly _tree: HTMLElement;
+  private readonly _scroller: HTMLElement;
+  private _elements: HTMLElement[] = [];
+  private _flow: IFlow = { placed: [], width: 0, height: 0 };
+  private _byModule = new Map<number, IBox>();
+  private _width = 0;
+}
+
+function intoBox(links: readonly ILink[], box: IBox): readonly ILink[] {
+  return links.filter(link => link.target === box);
+}
