@@ -96,11 +96,7 @@ function stem(name: string): string {
 }
 
 /** How many levels can be open before there are too many boxes. */
-function openDepth(
-  roots: readonly IModuleNode[],
-  signatures: ReadonlyMap<number, number>,
-  opening: IOpening
-): number {
+function openDepth(roots: readonly IModuleNode[], signatures: ReadonlyMap<number, number>, opening: IOpening): number {
   let level: IModuleNode[] = runs(roots, signatures, opening).map(([from]) => roots[from]);
   let boxes = level.length;
   let depth = 0;

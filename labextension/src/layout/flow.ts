@@ -49,7 +49,12 @@ interface ISized {
   readonly inside: ReadonlyArray<readonly [ISized, x: number, y: number]>;
 }
 
-export function placeBoxes(boxes: readonly IBox[], width: number, measure: Measure, leadTo: (box: IBox) => Lead): IFlow {
+export function placeBoxes(
+  boxes: readonly IBox[],
+  width: number,
+  measure: Measure,
+  leadTo: (box: IBox) => Lead
+): IFlow {
   const sized = boxes.map(box => size(box, width, measure, leadTo));
   const [inside, used, height] = wrap(sized, width);
   const placed: IPlaced[] = [];

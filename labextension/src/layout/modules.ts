@@ -109,12 +109,7 @@ function addHeld(trace: ITrace, drafts: readonly Draft[]): void {
 }
 
 /** Two models may have one name: what a module uses is sought in its own tree. */
-function descend(
-  trace: ITrace,
-  below: ReadonlyMap<string, number>,
-  module: number,
-  path: string
-): number | undefined {
+function descend(trace: ITrace, below: ReadonlyMap<string, number>, module: number, path: string): number | undefined {
   let at: number | undefined = module < 0 ? undefined : module;
   let here = module < 0 ? '' : trace.strings[trace.modules.path[module]];
   while (at !== undefined && here !== path && path.startsWith(`${here}.`)) {
@@ -126,7 +121,9 @@ function descend(
 }
 
 function childrenByPath({ modules, strings }: ITrace): Map<string, number> {
-  return new Map(Array.from({ length: modules.length }, (_, id) => [`${modules.parent[id]} ${strings[modules.path[id]]}`, id]));
+  return new Map(
+    Array.from({ length: modules.length }, (_, id) => [`${modules.parent[id]} ${strings[modules.path[id]]}`, id])
+  );
 }
 
 function addAlarms(trace: ITrace, drafts: readonly Draft[]): void {

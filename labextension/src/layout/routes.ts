@@ -62,7 +62,9 @@ function between(link: ILink, source: IPlaced, target: IPlaced, rank: number): I
   const startX = Math.min(Math.max(x, source.x + 8), right - 8);
   const bend = (end - begin) / 2;
   const path =
-    startX === x ? `M${x},${begin}L${x},${end}` : `M${startX},${begin}C${startX},${begin + bend} ${x},${end - bend} ${x},${end}`;
+    startX === x
+      ? `M${x},${begin}L${x},${end}`
+      : `M${startX},${begin}C${startX},${begin + bend} ${x},${end - bend} ${x},${end}`;
   const label = { x: x + 8, y: isBelow ? end - 9 : end + 15 };
   return { link, path, tip: { x, y: end }, heading: isBelow ? 'down' : 'up', label };
 }

@@ -165,7 +165,7 @@ function firstLetter(text: string): number {
 
 function fromBytes(text: string, bytes: number): number {
   let at = 0;
-  for (let left = bytes; left > 0 && at < text.length; ) {
+  for (let left = bytes; left > 0 && at < text.length;) {
     const code = text.codePointAt(at) ?? 0;
     left -= code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
     at += code > 0xffff ? 2 : 1;

@@ -49,7 +49,10 @@ function heat(owner: Node, trace: ITrace, cost: ILineCost | null, most: number):
   const result = h(owner, 'span', { class: 'dt-heat', role: 'gridcell' });
   const total = opsOf(cost);
   if (cost && total > 0) {
-    const bar = h(owner, 'span', { class: 'dt-bar', style: { width: `${Math.max(4, Math.sqrt(total / most) * 52)}px` } });
+    const bar = h(owner, 'span', {
+      class: 'dt-bar',
+      style: { width: `${Math.max(4, Math.sqrt(total / most) * 52)}px` }
+    });
     const told: string[] = [];
     cost.ops.forEach((count, device) => {
       if (count > 0) {

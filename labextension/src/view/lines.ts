@@ -52,7 +52,11 @@ class LinesView {
 
   private _block(block: ISourceBlock): HTMLElement {
     const label = sourceLabel(block.cell, block.file);
-    const grid = h(this._root, 'div', { class: 'dt-source', role: 'grid', aria: { label: `Lines of ${label}`.slice(0, 200) } });
+    const grid = h(this._root, 'div', {
+      class: 'dt-source',
+      role: 'grid',
+      aria: { label: `Lines of ${label}`.slice(0, 200) }
+    });
     const names = COLUMNS.map(({ name, title }) => h(grid, 'span', { role: 'columnheader', text: name, title }));
     grid.append(h(grid, 'div', { class: 'dt-line dt-line-names', role: 'row' }, ...names));
     const tokens = tokenize(block.lines.map(line => line.text.slice(0, 2000)));
@@ -79,7 +83,12 @@ class LinesView {
     }
     const count = region.to - region.from;
     const more = button(this._root, `⋯ ${counted(count, 'line')}`, { class: 'dt-gap' });
-    const row = h(this._root, 'div', { class: 'dt-gap-row', role: 'row' }, h(this._root, 'span', { role: 'gridcell' }, more));
+    const row = h(
+      this._root,
+      'div',
+      { class: 'dt-gap-row', role: 'row' },
+      h(this._root, 'span', { role: 'gridcell' }, more)
+    );
     this._scope.listen(more, 'click', () => {
       const to = Math.min(region.from + MORE, region.to);
       const rest = { from: to, to: region.to, shown: false };
@@ -102,7 +111,7 @@ class LinesView {
   }
 
   private _pick(line: ILine): void {
-    const [mark] = line.marks;
+    const mark = line.marks.at(0);
     if (mark) {
       this._selection.pickFinding(mark.finding);
     } else if (line.sites.length > 0) {

@@ -13,7 +13,7 @@ const SVG = 'http://www.w3.org/2000/svg';
 export function arrowsElement(owner: Node, flow: IFlow, routes: readonly IRoute[]): SVGElement {
   const doc = owner.ownerDocument ?? document;
   const make = (tag: string, attributes: Record<string, string>): SVGElement => {
-    const element = doc.createElementNS(SVG, tag) as SVGElement;
+    const element: SVGElement = doc.createElementNS(SVG, tag);
     for (const [name, value] of Object.entries(attributes)) {
       element.setAttribute(name, value);
     }

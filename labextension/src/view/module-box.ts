@@ -91,7 +91,10 @@ function head(owner: Node, trace: ITrace, box: IBox, devices: readonly number[])
     result.append(h(owner, 'span', { class: 'dt-box-sign', text: '✗' }));
   }
   if (children.length > 0) {
-    result.append(h(owner, 'span', { class: 'dt-grow' }), h(owner, 'span', { class: 'dt-toggle', text: box.open ? '▾' : '▸' }));
+    result.append(
+      h(owner, 'span', { class: 'dt-grow' }),
+      h(owner, 'span', { class: 'dt-toggle', text: box.open ? '▾' : '▸' })
+    );
   }
   return result;
 }
@@ -101,7 +104,8 @@ function spoken(trace: ITrace, box: IBox, devices: readonly string[], links: rea
   const { title, detail } = boxText(trace, box);
   const state = ['', ', has a finding', ', failed'][box.nodes[0].alarm];
   const received = links.map(
-    ({ from, to, bytes }) => `, receives ${formatBytes(bytes)} from ${deviceName(trace, from)} to ${deviceName(trace, to)}`
+    ({ from, to, bytes }) =>
+      `, receives ${formatBytes(bytes)} from ${deviceName(trace, from)} to ${deviceName(trace, to)}`
   );
   return `${title.slice(0, 200)}, ${detail.slice(0, 200)}, on ${devices.join(' and ') || 'no device'}${state}${received.join('')}`;
 }

@@ -137,7 +137,9 @@ class ModulesView {
     this._scroller.replaceChildren(this._tree, arrowsElement(this._tree, flow, routesOf(flow, links)));
     if (flow.placed.length > MOST_BOXES) {
       const more = flow.placed.length - MOST_BOXES;
-      this._scroller.append(h(this._root, 'p', { class: 'dt-none', text: `${more} more boxes: close some to see them.` }));
+      this._scroller.append(
+        h(this._root, 'p', { class: 'dt-none', text: `${more} more boxes: close some to see them.` })
+      );
     }
     this._mark();
     this._root.dataset['ready'] = 'true';
@@ -161,7 +163,7 @@ class ModulesView {
 
   private _click(event: MouseEvent): void {
     const target = event.target as HTMLElement;
-    const at = this._elements.indexOf(target.closest('.dt-box') as HTMLElement);
+    const at = this._elements.findIndex(element => element.contains(target));
     if (at < 0) {
       return;
     }
@@ -213,10 +215,18 @@ class ModulesView {
       ArrowDown: go(at + 1),
       ArrowUp: go(at - 1),
       ArrowRight: () => {
-        box.open ? go(at + 1)() : this._toggle(box, true);
+        if (box.open) {
+          go(at + 1)();
+        } else {
+          this._toggle(box, true);
+        }
       },
       ArrowLeft: () => {
-        box.open ? this._toggle(box, false) : go(parent)();
+        if (box.open) {
+          this._toggle(box, false);
+        } else {
+          go(parent)();
+        }
       },
       Home: go(0),
       End: go(this._elements.length - 1),

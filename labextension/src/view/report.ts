@@ -7,6 +7,7 @@ import { h } from './dom';
 import { mountFindings } from './findings';
 import { mountLines } from './lines';
 import { mountModules } from './modules';
+import { mountOps } from './ops';
 import { deviceChip } from './parts';
 import { Scope } from './scope';
 import type { Selection } from './selection';
@@ -30,11 +31,14 @@ export function mountReport(el: HTMLElement, trace: ITrace, selection: Selection
   });
   root.append(summary(root, trace));
   scope.add(mountFindings(root, trace, selection));
-  scope.add(mountTabs(root, [
+  scope.add(
+    mountTabs(root, [
       { name: 'Timeline', mount: panel => mountTimeline(panel, trace, selection) },
       { name: 'Modules', mount: panel => mountModules(panel, trace, selection) },
-      { name: 'Lines', mount: panel => mountLines(panel, trace, selection) }
-    ]));
+      { name: 'Lines', mount: panel => mountLines(panel, trace, selection) },
+      { name: 'Ops', mount: panel => mountOps(panel, trace, selection) }
+    ])
+  );
   root.dataset['ready'] = 'true';
   scope.add(() => {
     root.remove();

@@ -1,0 +1,91 @@
+/**
+ * What the ops table may be narrowed to: words, a device, a module, a line.
+ */
+import { EVERYTHING, type IFilter } from '../layout/filter';
+import { deviceName, modulePath, siteLabel, type ITrace } from '../model/trace';
+import { h } from './dom';
+import type { Scope } from './scope';
+
+/** Lists longer than this are no help; words find the rest. */
+const MOST_CHOICES = 400;
+
+interface IChoice {
+  readonly label: string;
+  readonly value: Partial<IFilter>;
+}
+
+export function opFilters(owner: Node, trace: ITrace, scope: Scope, changed: (filter: IFilter) => void): HTMLElement[] {
+  let filter = EVERYTHING;
+  const apply = (part: Partial<IFilter>): void => {
+    filter = { ...filter, ...part };
+    changed(filter);
+  };
+  const words = h(owner, 'input', {
+    class: 'dt-input dt-search',
+    aria: { label: 'Filter ops by words' },
+    attributes: { type: 'search', placeholder: 'Filter', spellcheck: 'false' }
+  });
+  scope.listen(words, 'input', () => {
+    apply({ text: words.value });
+  });
+  scope.listen(words, 'keydown', event => {
+    event.stopPropagation();
+  });
+  return [
+    words,
+    choice(owner, 'Any device', devices(trace), { device: null }, scope, apply),
+    choice(owner, 'Any module', modules(trace), { module: null }, scope, apply),
+    choice(owner, 'Any line', lines(trace), { source: null }, scope, apply)
+  ];
+}
+
+function choice(
+  owner: Node,
+  any: string,
+  choices: readonly IChoice[],
+  none: Partial<IFilter>,
+  scope: Scope,
+  apply: (part: Partial<IFilter>) => void
+): HTMLElement {
+  const select = h(owner, 'select', {
+    class: 'dt-input dt-choice',
+    aria: { label: any.replace('Any', 'Filter ops by') }
+  });
+  [any, ...choices.map(({ label }) => label)].forEach((label, i) => {
+    select.append(h(owner, 'option', { text: label.slice(0, 80), attributes: { value: String(i) } }));
+  });
+  scope.listen(select, 'change', () => {
+    apply(select.selectedIndex > 0 ? choices[select.selectedIndex - 1].value : none);
+  });
+  return select;
+}
+
+function devices(trace: ITrace): IChoice[] {
+  const choices = Array.from({ length: trace.devices.length }, (_, device) => ({
+    label: deviceName(trace, device),
+    value: { device }
+  }));
+  return choices.slice(0, MOST_CHOICES);
+}
+
+function modules(trace: ITrace): IChoice[] {
+  const choices = Array.from({ length: Math.min(trace.modules.length, MOST_CHOICES) }, (_, module) => ({
+    label: modulePath(trace, module),
+    value: { module }
+  }));
+  return choices;
+}
+
+/** One choice for each line that ran an op. */
+function lines(trace: ITrace): IChoice[] {
+  const found = new Map<string, IChoice>();
+  for (let site = 0; site < trace.sites.length && found.size < MOST_CHOICES; site++) {
+    const label = siteLabel(trace, site);
+    const file = trace.strings[trace.sites.file[site]];
+    const line = trace.sites.line[site];
+    if (!found.has(`${file} ${line}`)) {
+      found.set(`${file} ${line}`, { label, value: { source: { file, line } } });
+    }
+  }
+  return [...found.values()];
+}

@@ -1,0 +1,80 @@
+/**
+ * A row of the ops table: made once, filled again for each op that scrolls into it.
+ */
+import { opDuration } from '../layout/describe';
+import type { SortKey } from '../layout/table';
+import { formatCount } from '../layout/units';
+import { deviceName, listed, modulePath, moduleOf, opName, siteLabel, tensorLabel, type ITrace } from '../model/trace';
+import { deviceLook } from '../paint/palette';
+import { h } from './dom';
+
+export const OP_COLUMNS: ReadonlyArray<{ readonly key: SortKey; readonly name: string }> = [
+  { key: 'id', name: '#' },
+  { key: 'name', name: 'Op' },
+  { key: 'device', name: 'Device' },
+  { key: 'took', name: 'Took' },
+  { key: 'phase', name: 'Phase' },
+  { key: 'module', name: 'Module' },
+  { key: 'line', name: 'Line' }
+];
+
+export interface IOpRow {
+  readonly node: HTMLElement;
+  readonly cells: readonly HTMLElement[];
+  readonly swatch: HTMLElement;
+  op: number;
+}
+
+/** No cell shows more letters: the rest would be laid out for nothing. */
+const LONGEST = 160;
+
+export function newRow(owner: Node, id: string): IOpRow {
+  const swatch = h(owner, 'i', { class: 'dt-swatch', aria: { hidden: 'true' } });
+  const cells = OP_COLUMNS.map(() => h(owner, 'span'));
+  const places = OP_COLUMNS.map(({ key }, i) => {
+    const place = h(owner, 'span', { class: `dt-op-${key}`, role: 'gridcell' });
+    place.append(...(key === 'device' ? [swatch, cells[i]] : [cells[i]]));
+    return place;
+  });
+  const node = h(owner, 'div', { class: 'dt-op-row', role: 'row', attributes: { id } }, ...places);
+  return { node, cells, swatch, op: -1 };
+}
+
+export function fillRow(row: IOpRow, trace: ITrace, op: number, index: number): void {
+  row.node.setAttribute('aria-rowindex', String(index + 2));
+  if (row.op === op) {
+    return;
+  }
+  row.op = op;
+  const device = trace.ops.device[op];
+  const name = deviceName(trace, device);
+  const texts = [
+    formatCount(op),
+    `${opName(trace, op)}${shapesOf(trace, op)}`,
+    name,
+    opDuration(trace, op),
+    trace.strings[trace.ops.phase[op]],
+    modulePath(trace, moduleOf(trace, op)),
+    lineOf(trace, op)
+  ];
+  texts.forEach((text, i) => {
+    row.cells[i].textContent = text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text;
+  });
+  row.node.dataset['device'] = name;
+  row.node.classList.toggle('dt-op-raised', trace.ops.duration[op] < 0);
+  row.swatch.hidden = device < 0;
+  row.swatch.textContent = deviceLook(name, false).letter;
+  row.swatch.style.setProperty('--dt-fill', `var(--dt-device-${device})`);
+  row.swatch.style.setProperty('--dt-ink', `var(--dt-ink-${device})`);
+  row.swatch.style.setProperty('--dt-hatch', `var(--dt-hatch-${device})`);
+}
+
+function shapesOf(trace: ITrace, op: number): string {
+  const [first = -1] = listed(trace.ops.outputs, op);
+  return first < 0 ? '' : `  → ${tensorLabel(trace, first)}`;
+}
+
+function lineOf(trace: ITrace, op: number): string {
+  const site = trace.ops.site[op];
+  return site < 0 ? '' : `${siteLabel(trace, site)}  ${trace.strings[trace.sites.text[site]]}`;
+}
