@@ -453,6 +453,7 @@ def test_simulated_devices_are_there_for_the_cell_alone(shell: Shell) -> None:
 def test_a_simulation_that_is_already_on_is_used(shell: Shell) -> None:
     shell.run("%devtrace simulate cuda:2")
     assert shell.run("%%devtrace --simulate cuda:2", "x.cuda(1)").error is None
+    assert [device.simulated for device in shell.traced[-1].trace.devices] == [False, True]
     assert torch.cuda.is_available()
     shell.run("%devtrace simulate off")
 

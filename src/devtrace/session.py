@@ -85,9 +85,9 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        simulated = _simulated()
         self._stack.close()
         assert self._recording is not None
-        simulated = _simulated(self._simulate)
         recorded = self._recording.finish(self.name, error, simulated)
         self._recording = None
         self._trace = recorded.trace
@@ -121,10 +121,11 @@ def _not_ended(what: str) -> UsageError:
     )
 
 
-def _simulated(spec: str | None) -> Callable[[str], bool]:
-    """Which device names are pretended."""
-    kind = spec.split(":")[0] if spec else None
-    return lambda name: kind is not None and name.split(":")[0] == kind
+def _simulated() -> Callable[[str], bool]:
+    """Which device names are pretended now, by this recording or by the whole process."""
+    simulate = sys.modules.get("devtrace.simulate")
+    active = simulate is not None and simulate.active() is not None
+    return lambda name: active and name.partition(":")[0] == "cuda"
 
 
 def forget_locals(frame: FrameType) -> None:
