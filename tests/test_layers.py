@@ -39,6 +39,13 @@ ALLOWED = {
     "simulate": {"errors"},
     "report": {"builder", "trace", "columns", "errors"},
     "diagnose": {"live_objects", "report", "source", "builder", "trace", "columns", "errors"},
+    "cut": {"trace", "columns"},
+    "html": {"report", "svg", "palette", "plain"},
+    "page": {"html", "plain", "format", "report"},
+    "progress": {"plain"},
+    "running": {"errors"},
+    "ranks": {"trace", "columns", "errors"},
+    "environment": {"gates", "simulate", "errors"},
     "export": {"lanes", "plain", "report", "format", "trace", "columns", "errors"},
     "session": {
         "live_objects",
@@ -53,7 +60,8 @@ ALLOWED = {
         "errors",
     },
     "figures": {"lanes", "palette", "plain", "trace", "columns", "errors"},
-    "display": {"svg", "palette", "plain", "diagnose", "report", "format", "builder", "trace", "columns", "errors"},
+    "display": {"cut", "html", "page", "plain", "report", "format", "trace"},
+    "launch": {"session", "progress", "running", "ranks", "page", "errors"},
 }
 ALLOWED |= {
     "arrival": set[str](),
@@ -72,11 +80,11 @@ ALLOWED |= {
 }
 
 # Methods that the API puts on a lower object and that only forward (trace.save), imported in the method.
-FORWARDED = {"trace": {"format", "export"}, "report": {"display", "figures"}}
+FORWARDED = {"trace": {"format", "export"}, "report": {"page", "figures"}}
 
 # A package that costs or binds -> the modules that may import it at run time (a type-checker's import is free).
 CONFINED = {
-    "torch": {"record", "simulate", "diagnose"},
+    "torch": {"record", "simulate", "diagnose", "environment"},
     "IPython": {"magic"},
     "ipywidgets": {"live"},
     "comm": {"live"},

@@ -14,10 +14,14 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from .trace import Site as SiteRow
 from .trace import Trace
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
 
 Severity = Literal["error", "warning", "note"]
 Certainty = Literal["seen", "inferred"]
@@ -139,6 +143,18 @@ class Report:
         if not self._text:
             self._text.append(_text(self))
         return self._text[0]
+
+    def to_html(self, path: str | Path) -> Path:
+        """Write one file with all views, which opens offline."""
+        from .page import to_html
+
+        return to_html(self, path)
+
+    def figure(self, kind: str, theme: Literal["light", "dark"] = "light") -> Figure:
+        """A plotly Figure: "devices", "copies", "modules" or "memory"."""
+        from .figures import figure
+
+        return figure(self.trace, kind, theme)
 
     def __str__(self) -> str:
         return self.text
@@ -266,17 +282,18 @@ def count(number: int, noun: str, plural: str = "") -> str:
 def _text(report: Report) -> str:
     shown = [finding for finding in report.findings if finding.severity != "note"]
     blocks = ["\n".join(_finding_lines(finding, report.trace)) for finding in shown]
-    tail = [_summary_line(report), *_rest_lines(report)]
-    notes = [line for note in report.notes for line in _wrapped(f"devtrace: {note}", "")]
-    return "\n\n".join([*blocks, "\n".join([*tail, *notes])])
+    return "\n\n".join([*blocks, "\n".join(line for told in summary(report) for line in _wrapped(told, ""))])
+
+
+def summary(report: Report) -> list[str]:
+    """What was counted and what could not be told, a sentence each."""
+    return [_summary_line(report), *_rest_lines(report), *(f"devtrace: {note}" for note in report.notes)]
 
 
 def _finding_lines(finding: Finding, trace: Trace) -> list[str]:
     lines = [_headline(finding, trace), *_wrapped(finding.message, "  ")]
-    if finding.culprit:
-        born, moved = _REMARKS.get(finding.cause, ("", ""))
-        lines += _place("Born", finding.culprit.born, born if finding.severity == "error" else "")
-        lines += _place("Moved", finding.culprit.moved, moved if finding.severity == "error" else "")
+    for label, site, remark in places(finding):
+        lines += _place(label, site, remark)
     if finding.help:
         lines += _wrapped("Fix    " + finding.help, "  ", "         ")
     return lines
@@ -293,9 +310,16 @@ def _headline(finding: Finding, trace: Trace) -> str:
     return f"{left:<{max(WIDTH - len(right), 0)}}{right}".rstrip()[:WIDTH]
 
 
-def _place(label: str, site: Site | None, remark: str) -> list[str]:
-    if site is None:
+def places(finding: Finding) -> list[tuple[str, Site, str]]:
+    """Where the culprit was born and moved, each with what there is to say of it."""
+    if finding.culprit is None:
         return []
+    born, moved = _REMARKS.get(finding.cause, ("", "")) if finding.severity == "error" else ("", "")
+    told = (("Born", finding.culprit.born, born), ("Moved", finding.culprit.moved, moved))
+    return [(label, site, remark) for label, site, remark in told if site]
+
+
+def _place(label: str, site: Site, remark: str) -> list[str]:
     left = f"  {label:<7}{site}  "
     room = WIDTH - len(left) - len(remark) - 3
     text = _short(_one_line(site.text), max(room, 12))

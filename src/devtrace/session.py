@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from devtrace.errors import UsageError
 from devtrace.live_objects import Live
+from devtrace.report import Report
 
 if TYPE_CHECKING:
     from devtrace.record.counts import Counter
@@ -67,6 +68,11 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         recording = self._recording
         return Counter(recording.recorder) if recording is not None else None
 
+    def abandon(self) -> None:
+        """Record nothing more: a forked child leaves the trace to its parent."""
+        if self._recording is not None:
+            self._recording.recorder.active = False
+
     def __enter__(self) -> record:
         from devtrace.record.recording import Recording
 
@@ -85,9 +91,13 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        simulated = _simulated()
         self._stack.close()
+        self.conclude(error)
+
+    def conclude(self, error: BaseException | None = None) -> None:
+        """Make the trace and report of what there is, from any thread: a process about to be ended leaves no block."""
         assert self._recording is not None
+        simulated = _simulated(self._simulate)
         recorded = self._recording.finish(self.name, error, simulated)
         self._recording = None
         self._trace = recorded.trace
@@ -108,6 +118,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         except Exception as fault:  # noqa: BLE001 (a failing diagnosis is never the user's exception)
             note = f"the diagnosis failed ({type(fault).__name__}: {fault}); the trace is complete"
             self._trace = replace(recorded.trace, notes=(*recorded.trace.notes, note))
+            self._report = Report(self._trace, notes=self._trace.notes)
             return
         self._trace = self._report.trace
 
@@ -121,11 +132,10 @@ def _not_ended(what: str) -> UsageError:
     )
 
 
-def _simulated() -> Callable[[str], bool]:
-    """Which device names are pretended now, by this recording or by the whole process."""
-    simulate = sys.modules.get("devtrace.simulate")
-    active = simulate is not None and simulate.active() is not None
-    return lambda name: active and name.partition(":")[0] == "cuda"
+def _simulated(spec: str | None) -> Callable[[str], bool]:
+    """Which device names are pretended."""
+    kind = spec.split(":")[0] if spec else None
+    return lambda name: kind is not None and name.split(":")[0] == kind
 
 
 def forget_locals(frame: FrameType) -> None:

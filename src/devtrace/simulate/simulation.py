@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from types import TracebackType
 
 import torch
 
 from devtrace.errors import SimulateError
-from devtrace.simulate import (
-    checks,
-    compiling,
-    driver,
-    factories,
-    generators,
-    legacy,
-    parallel,
-    storages,
-    streams,
-    tensors,
-    threads,
-)
+from devtrace.simulate import driver, factories, generators, parallel, storages, streams, tensors, threads
 from devtrace.simulate.devices import Devices, count_of
-from devtrace.simulate.homes import HOST_TAG, SIMULATED, TAG
+from devtrace.simulate.homes import HOST_TAG, TAG
 from devtrace.simulate.mode import SimulationMode
 from devtrace.simulate.patches import Patches
 from devtrace.simulate.stack import push_below, take_out
@@ -43,7 +30,6 @@ class Simulation:
         self.force = force
         self.devices = Devices(self.count)
         self._patches = Patches()
-        self._undo = ExitStack()
         self._mode: SimulationMode | None = None
 
     def start(self) -> Simulation:
@@ -67,11 +53,9 @@ class Simulation:
         if self._mode is not None:
             take_out(self._mode)
             self._mode = None
-        SIMULATED.clear()
-        self._undo.close()
-        self._patches.undo()
         torch._C._set_only_lift_cpu_tensors(False)
         driver.forget_initialisation()
+        self._patches.undo()
 
     def __enter__(self) -> Simulation:
         return self.start()
@@ -102,7 +86,6 @@ class Simulation:
 
     def _install(self) -> None:
         self._patches.set(torch.UntypedStorage, TAG, HOST_TAG)
-        SIMULATED.update((home.device, home) for home in self.devices.homes if home.device is not None)
         tensors.install(self._patches, self.devices.resolve)
         storages.install(self._patches, self.devices)
         factories.install(self._patches, self.devices.resolve)
@@ -111,9 +94,6 @@ class Simulation:
         generators.install(self._patches, self.devices)
         parallel.install(self._patches)
         threads.install(self._patches, self._new_mode)
-        checks.install(self._patches)
-        legacy.install(self._patches, self.devices)
-        compiling.install(self._patches, self._undo)
         torch._C._set_only_lift_cpu_tensors(True)  # torch.tensor(..., device=) copies where the mode sees it
         self._mode = self._new_mode()
         push_below(self._mode)

@@ -1,0 +1,381 @@
+"""`devtrace run` in processes of its own: the program does what it does under Python, and the report comes after."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+
+from devtrace.format import load
+
+pytestmark = pytest.mark.slow
+
+DEVTRACE = [sys.executable, "-m", "devtrace", "run"]
+TIMEOUT = 120
+TRAIN = """
+import torch
+model = torch.nn.Linear(8, 2).to("cuda")
+for step in range(3):
+    model(torch.randn(4, 8).to("cuda")).sum().backward()
+print("done")
+"""
+
+
+@pytest.fixture(autouse=True)
+def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test in a folder of its own, and outside of any job."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def write(name: str, text: str) -> str:
+    Path(name).write_text(text, encoding="utf-8")
+    return name
+
+
+def run(*arguments: str, python: bool = False, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, *arguments] if python else [*DEVTRACE, *arguments]
+    return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+
+
+def both(name: str, text: str, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    """Run a script by Python and by devtrace: same output and code, stderr begins alike. The second is given back."""
+    script = write(name, text)
+    expected = run(script, *arguments, python=True, stdin=stdin)
+    got = run(script, *arguments, stdin=stdin)
+    assert (got.stdout, got.returncode) == (expected.stdout, expected.returncode)
+    assert got.stderr.startswith(expected.stderr)
+    return got
+
+
+def test_a_script_sees_its_own_argv_main_path_and_stdin() -> None:
+    both(
+        "look.py",
+        """
+import os, sys, __main__
+print(sys.argv, __name__, __file__, sys.path[0] == os.path.dirname(os.path.realpath(__file__)))
+print(__main__.__dict__ is globals(), sys.modules["__main__"] is __main__, __spec__, __package__)
+print(sorted(name for name in globals()))
+print(type(__loader__).__name__, __doc__, __builtins__.__name__)
+print(sys.stdin.read())
+""",
+        "--simulate", "a b", "-m", "--", "-x",
+        stdin="some words",
+    )  # fmt: skip
+
+
+def test_a_module_runs_as_python_runs_it() -> None:
+    Path("package").mkdir()
+    write("package/__init__.py", "")
+    write("package/__main__.py", "import sys; print(sys.argv, __name__, __package__, __spec__.name, sys.path[0])")
+    write(
+        "package/part.py",
+        "import sys\nfrom . import __name__ as parent\nprint(sys.argv, parent)\nraise ValueError('x')",
+    )
+    for name in ("package", "package.part", "package.missing"):
+        expected, got = run("-m", name, "a", python=True), run("-m", name, "a")
+        assert (got.stdout, got.returncode) == (expected.stdout, expected.returncode)
+    assert "ValueError: x" in run("-m", "package.part").stderr
+
+
+def test_a_folder_with_a_main_runs() -> None:
+    Path("app").mkdir()
+    write("app/__main__.py", "import helper, sys; print(helper.x, sys.argv)")
+    write("app/helper.py", "x = 3")
+    assert run("app", "b").stdout == run("app", "b", python=True).stdout == "3 ['app', 'b']\n"
+
+
+def test_a_class_of_the_script_can_be_pickled_and_read_by_python_itself() -> None:
+    text = """
+import pickle, sys
+class Point:
+    def __init__(self): self.x = 4
+if len(sys.argv) > 1:
+    pickle.dump(Point(), open("p.pkl", "wb"))
+else:
+    print(pickle.load(open("p.pkl", "rb")).x, Point.__module__)
+"""
+    script = write("points.py", text)
+    assert run(script, "w").returncode == 0
+    assert run(script, python=True).stdout == run(script).stdout == "4 __main__\n"
+
+
+def test_a_spawned_process_finds_the_script() -> None:
+    both(
+        "spawn.py",
+        """
+import multiprocessing as mp
+def double(x): return 2 * x
+if __name__ == "__main__":
+    with mp.get_context("spawn").Pool(1) as pool:
+        print(pool.map(double, [1, 2]))
+""",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("exit-code", "import sys; sys.exit(7)"),
+        ("exit-text", "import sys; sys.exit('no')"),
+        ("exit-none", "raise SystemExit"),
+        ("raises", "def f(): raise KeyError\ntry:\n    f()\nexcept KeyError as e:\n    raise ValueError('b') from e"),
+        ("interrupted", "raise KeyboardInterrupt"),
+        ("syntax", "x = = 3"),
+        ("own-hook", "import sys\nsys.excepthook = lambda *a: print('mine', a[0], file=sys.stderr)\n1 / 0"),
+        ("os-exit", "import os; os._exit(5)"),
+        ("abort", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"),
+        ("warns", "import warnings; warnings.warn('careful')"),
+        ("at-exit", "import atexit; atexit.register(print, 'last'); print('first')"),
+    ],
+)  # fmt: skip
+def test_however_a_script_ends_its_exit_code_and_its_words_are_the_same(name: str, text: str) -> None:
+    both(f"{name}.py", text)
+
+
+def test_the_traceback_of_a_failing_op_is_the_scripts_own() -> None:
+    got = both("fails.py", "import torch\nx = torch.ones(2, 3)\nx @ x\n")
+    assert "devtrace/" not in got.stderr.split("RuntimeError")[0]
+
+
+def test_the_report_comes_last_on_stderr_and_nothing_on_stdout() -> None:
+    got = run("--simulate", "cuda:1", write("train.py", TRAIN))
+    assert got.stdout == "done\n"
+    assert got.returncode == 0
+    assert "on cuda:0" in got.stderr
+
+
+def test_the_report_comes_after_an_exception_too() -> None:
+    got = run("--simulate", "cuda:1", write("train.py", TRAIN + "\nmodel(torch.randn(4, 8))\n"))
+    assert got.returncode == 1
+    before, _, after = got.stderr.partition("RuntimeError: Expected all tensors")
+    assert before.startswith("Traceback (most recent call last):\n")
+    assert "on cuda:0" in after
+
+
+def test_the_trace_and_the_page_are_written(tmp_path: Path) -> None:
+    got = run("--simulate", "cuda:2", "--save", "a.devtrace", "--html", "a.html", write("train.py", TRAIN))
+    assert "devtrace: the trace is in a.devtrace" in got.stderr
+    trace = load(tmp_path / "a.devtrace")
+    assert trace.title == "train.py"
+    assert {site.file.rsplit("/", 1)[-1] for site in trace.sites if site.caller is None} == {"train.py"}
+    assert (tmp_path / "a.html").read_text().startswith("<!doctype html>")
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_what_the_script_sets_before_it_imports_torch_still_counts() -> None:
+    both("threads.py", "import os\nos.environ['OMP_NUM_THREADS'] = '1'\nimport torch\nprint(torch.get_num_threads())")
+
+
+def test_a_program_without_torch_is_told_so() -> None:
+    got = both("plain.py", "print('hi')")
+    assert got.stderr == "devtrace: the program did not import torch, so there is nothing to report\n"
+
+
+def test_ops_at_exit_and_in_threads_that_outlive_the_script_are_in_the_trace(tmp_path: Path) -> None:
+    text = """
+import atexit, threading, torch
+go = threading.Event()
+def late():
+    go.wait()
+    torch.full((3,), 1.5)
+threading.Thread(target=late).start()
+atexit.register(lambda: torch.eye(2))
+torch.ones(1)
+go.set()
+"""
+    run("--save", "a.devtrace", write("late.py", text))
+    assert {"ones", "full", "eye"} <= {op.name.split(".")[1] for op in load(tmp_path / "a.devtrace").ops}
+
+
+def test_daemon_threads_that_never_end_do_not_hold_up_the_report() -> None:
+    text = """
+import threading, torch
+begun = threading.Event()
+def forever():
+    while True:
+        torch.ones(1)
+        begun.set()
+        threading.Event().wait(0.001)
+threading.Thread(target=forever, daemon=True).start()
+begun.wait()
+print("over")
+"""
+    assert "on cpu" in both("daemon.py", text).stderr
+
+
+def test_a_script_that_forks_is_reported_once_and_its_child_exits_as_it_would(tmp_path: Path) -> None:
+    text = """
+import os, sys, torch
+torch.ones(1)
+if os.fork() == 0:
+    torch.zeros(1)
+    sys.exit(3)
+print(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+    got = run("--save", "a.devtrace", write("forks.py", text))
+    assert got.stdout == "3\n"
+    assert got.stderr.count("devtrace: the trace is in") == 1
+    assert [op.name for op in load(tmp_path / "a.devtrace").ops] == ["aten.ones"]
+
+
+WAITS = """
+import sys, torch
+torch.ones(3)
+print("ready", flush=True)
+{wait}
+"""
+
+
+def started(text: str, *arguments: str) -> subprocess.Popen[str]:
+    """A run that has printed "ready"."""
+    command = [*DEVTRACE, *arguments, write("waits.py", text)]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_ends_the_process_as_it_would_and_the_trace_so_far_is_saved(number: int, tmp_path: Path) -> None:
+    process = started(WAITS.format(wait="sys.stdin.read()"), "--save", "a.devtrace")
+    process.send_signal(number)
+    _, stderr = process.communicate(timeout=TIMEOUT)
+    assert process.returncode == -number
+    assert "devtrace: the trace is in a.devtrace" in stderr
+    assert [op.name for op in load(tmp_path / "a.devtrace").ops] == ["aten.ones"]
+
+
+def test_the_trace_is_saved_although_the_main_thread_hangs_where_no_handler_runs(tmp_path: Path) -> None:
+    hang = "import ctypes, threading\nlock = ctypes.create_string_buffer(64)\nlibc = ctypes.CDLL(None)\n"
+    hang += "libc.pthread_mutex_init(lock, None)\nlibc.pthread_mutex_lock(lock)\nlibc.pthread_mutex_lock(lock)"
+    process = started(WAITS.format(wait=hang), "--save", "a.devtrace")
+    process.send_signal(signal.SIGTERM)
+    assert process.stderr is not None
+    while "the trace is in" not in process.stderr.readline():
+        pass
+    process.kill()
+    process.communicate(timeout=TIMEOUT)
+    assert [op.name for op in load(tmp_path / "a.devtrace").ops] == ["aten.ones"]
+
+
+def test_a_script_with_its_own_handler_keeps_it(tmp_path: Path) -> None:
+    text = WAITS.format(wait="sys.stdin.read()").replace(
+        "import sys, torch", "import signal, sys, torch\nsignal.signal(signal.SIGTERM, lambda *a: sys.exit(9))"
+    )
+    process = started(text, "--save", "a.devtrace")
+    process.terminate()
+    process.communicate(timeout=TIMEOUT)
+    assert process.returncode == 9
+    assert (tmp_path / "a.devtrace").exists()
+
+
+def test_a_missing_script_is_one_sentence_and_pythons_own_exit_code() -> None:
+    got = run("nowhere.py")
+    assert got.returncode == run("nowhere.py", python=True).returncode == 2
+    assert re.fullmatch(r"devtrace: script-missing: got 'nowhere\.py', which is not there; .*\n", got.stderr)
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["--max-ops", "0", "x.py"], ["--max-ops", "many", "x.py"], ["--sideways", "x.py"], ["-m"]]
+)
+def test_a_command_that_cannot_be_followed_is_refused(arguments: list[str]) -> None:
+    got = run(*arguments)
+    assert got.returncode == 2
+    assert "Traceback" not in got.stderr
+    assert got.stderr.strip()
+
+
+def test_a_simulation_that_cannot_be_is_one_sentence() -> None:
+    got = run("--simulate", "tpu:9", write("train.py", TRAIN))
+    assert got.returncode == 2
+    assert "Traceback" not in got.stderr
+
+
+@pytest.mark.parametrize("path", ["no/such/folder/a.devtrace", "/dev/full", "/proc/a.devtrace"])
+def test_a_trace_that_cannot_be_written_is_put_elsewhere_and_the_exit_code_is_the_scripts(path: str) -> None:
+    got = run("--save", path, write("four.py", "import sys, torch\ntorch.ones(1)\nsys.exit(4)"))
+    assert got.returncode == 4
+    told = re.search(r"devtrace: the trace could not be written to (.*) \((.*)\); it is in (.*) instead", got.stderr)
+    assert told is not None
+    assert told[1] == path
+    spare = Path(told[3])
+    assert len(load(spare).ops) == 1
+    spare.unlink()
+    assert Path("/dev/full").is_char_device()
+
+
+def test_a_closed_stderr_changes_nothing() -> None:
+    script = write("quiet.py", "import torch\ntorch.ones(1)\nprint('out')")
+    command = " ".join([*DEVTRACE, script, "2>&-"])
+    got = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    assert (got.stdout, got.returncode) == ("out\n", 0)
+
+
+def test_on_a_terminal_a_line_at_its_foot_tells_how_far_it_is() -> None:
+    text = "import sys, torch\ntorch.ones(1)\nprint('ready', flush=True)\nsys.stdin.readline()\nprint('bye')"
+    parent, child = pty.openpty()
+    fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    environment = {**os.environ, "TERM": "xterm"}
+    process = subprocess.Popen(
+        [*DEVTRACE, write("slow.py", text)], stdin=subprocess.PIPE, stdout=child, stderr=child, env=environment
+    )
+    os.close(child)
+    seen = _read_until(parent, b"devtrace: 1 op, cpu 1")
+    assert b"ready" in seen
+    process.communicate(b"\n", timeout=TIMEOUT)
+    rest = _read_until(parent, b"nothing to mend")
+    assert b"\x1b[r" in rest  # the whole terminal scrolls again
+    assert process.returncode == 0
+
+
+def _read_until(file: int, words: bytes) -> bytes:
+    seen = b""
+    while words not in seen:
+        assert select.select([file], [], [], TIMEOUT)[0], seen
+        try:
+            seen += os.read(file, 4096)
+        except OSError:  # the other end is closed
+            break
+    assert words in seen, seen
+    return seen
+
+
+def test_view_writes_a_page_of_a_saved_trace(tmp_path: Path) -> None:
+    run("--simulate", "cuda:1", "--save", "a.devtrace", write("train.py", TRAIN))
+    command = [sys.executable, "-m", "devtrace", "view", "a.devtrace", "--html", "a.html"]
+    got = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=True)
+    assert "devtrace: the report is in a.html" in got.stdout
+    assert (tmp_path / "a.html").read_text().startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize(("name", "text"), [("x.devtrace", "{"), ("y.devtrace", json.dumps({"a": 1})), ("z", None)])
+def test_view_refuses_what_is_no_trace_with_one_sentence(name: str, text: str | None) -> None:
+    if text is not None:
+        write(name, text)
+    command = [sys.executable, "-m", "devtrace", "view", name, "--html", "a.html"]
+    got = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    assert got.returncode == 2
+    assert re.match("devtrace: (trace|file)-", got.stderr)
+    assert got.stderr.count("\n") == 1
+
+
+def test_check_tells_torch_its_devices_and_what_would_be_chosen() -> None:
+    command = [sys.executable, "-m", "devtrace", "check"]
+    text = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=True).stdout
+    labels = [line.split()[0] for line in text.splitlines()]
+    assert labels == ["devtrace", "torch", "real", "simulated", "default", "chosen", "jupyter"]

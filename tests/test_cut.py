@@ -1,0 +1,73 @@
+"""A trace with fewer ops keeps the format's rules and what the ops that stay say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from devtrace.cut import LONGEST_TEXT, around, cut
+from devtrace.dump import dump
+from devtrace.format import check
+from devtrace.trace import Op, Tensor, Trace
+from samples import training
+from traces import head_trace, odd_trace
+
+TRACES = [training(4), head_trace(), odd_trace()]
+
+
+def told(op: Op) -> list[Any]:
+    """What an op says, without row ids."""
+    return [
+        op.name, op.start, op.duration, op.device, op.kind, op.phase, op.module and op.module.path, op.site,
+        [_tensor(tensor) for tensor in op.inputs], [_tensor(tensor) for tensor in op.outputs],
+    ]  # fmt: skip
+
+
+def _tensor(tensor: Tensor) -> list[Any]:
+    source = tensor.source and _tensor(tensor.source)
+    return [tensor.device, tensor.shape, tensor.dtype, tensor.bytes, tensor.name, str(tensor.site), source]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data(), st.sampled_from(TRACES))
+def test_whatever_is_cut_the_rest_keeps_the_rules_and_says_the_same(data: st.DataObject, trace: Trace) -> None:
+    keep = np.array(data.draw(st.lists(st.booleans(), min_size=len(trace.ops), max_size=len(trace.ops))), dtype=bool)
+    less = cut(trace, keep)
+    check(less)
+    assert [_without_site_row(told(op)) for op in less.ops] == [
+        _without_site_row(told(trace.ops[id])) for id in np.flatnonzero(keep)
+    ]
+    assert less.truncated == trace.truncated + int((~keep).sum())
+    assert {copy.op.name for copy in less.copies} <= {copy.op.name for copy in trace.copies}
+
+
+def _without_site_row(said: list[Any]) -> list[Any]:
+    return [str(part) for part in said]
+
+
+@pytest.mark.parametrize("trace", TRACES)
+def test_nothing_cut_is_the_same_trace(trace: Trace) -> None:
+    less = cut(trace, np.ones(len(trace.ops), dtype=bool))
+    for name in ("ops", "calls", "copies", "modules", "ledger", "errors"):
+        assert len(less.table(name)) == len(trace.table(name))
+    assert dump(less).count("\n") <= dump(trace).count("\n")
+
+
+def test_what_is_kept_is_about_as_many_ops_as_asked_for_and_holds_every_finding() -> None:
+    trace = training(200)
+    keep = around(trace, 300)
+    assert 250 <= keep.sum() <= 350
+    less = cut(trace, keep)
+    assert less.findings is not None
+    assert less.ops[less.findings[0]["op"]].duration == -1
+    assert [error.op.duration for error in less.errors] == [-1]
+
+
+def test_a_very_long_text_is_shortened() -> None:
+    trace = training(1)
+    long = Trace(**{**vars(trace), "strings": (*trace.strings, "x" * 10**6), "_tables": {}})
+    assert max(map(len, cut(long, np.ones(len(trace.ops), dtype=bool)).strings)) < LONGEST_TEXT + 100

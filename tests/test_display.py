@@ -1,0 +1,179 @@
+"""What a traced cell shows, and the page: one report for a renderer, a sanitiser, a script, a terminal."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from built import SCRIPT
+from devtrace import display, page
+from devtrace.diagnose import diagnose
+from devtrace.display import MIME_TYPE, mime_bundle
+from devtrace.format import decode
+from devtrace.html import MOST_FINDINGS, fragment
+from devtrace.report import Culprit, Finding, Report, Site
+from devtrace.trace import Trace
+from goldens import assert_golden
+from samples import training
+from traces import empty_trace, head_trace, odd_trace
+
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u202e\x00\ud800'\"&" + "y" * 1_000_000
+
+
+class Seen(HTMLParser):
+    """The tags, attributes and text of a fragment."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.text = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.fixture(autouse=True)
+def jupyter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("VSCODE_PID", raising=False)
+
+
+def hostile_report() -> Report:
+    site = Site(HOSTILE, 1, 0, 1, 4, HOSTILE, HOSTILE, 7, HOSTILE)
+    culprit = Culprit(HOSTILE, (HOSTILE,), HOSTILE, (2, 3), HOSTILE, born=site, moved=site, chain=(site,))
+    finding = Finding(HOSTILE, "error", HOSTILE, (HOSTILE, "cpu"), site, 0, culprit, 1, 0, HOSTILE, HOSTILE)
+    trace = odd_trace()
+    return Report(trace, (finding,), notes=(HOSTILE,))
+
+
+def test_the_fragment_of_the_head_that_was_left_behind() -> None:
+    assert_golden("report-head.html", fragment(diagnose(head_trace())).replace("><", ">\n<") + "\n")
+
+
+@pytest.mark.parametrize("trace", [training(), head_trace(), odd_trace(), empty_trace()])
+def test_the_html_holds_no_script_no_style_and_no_handler(trace: Trace) -> None:
+    data, _ = mime_bundle(trace, diagnose(trace))
+    seen = Seen(data["text/html"])
+    assert not seen.tags & {"script", "style", "link", "iframe", "img", "object"}
+    assert not {name for name in seen.attributes if name.startswith("on") or name in ("style", "class", "href", "src")}
+
+
+def test_what_a_trace_says_is_text_in_every_form() -> None:
+    report = hostile_report()
+    for html in (fragment(report), page.page(report)):
+        assert "onerror=alert" not in Seen(html).attributes
+        assert "<img" not in html
+        assert "\u202e" not in html
+        assert html.encode("utf-8")
+        assert html.count("<script") == html.count("</script>") == (html != fragment(report) and SCRIPT.exists())
+        assert len(fragment(report)) < 50_000
+    assert len(display.plain_text(report)) < 2 * display.LONGEST_TEXT
+
+
+def test_the_html_says_the_tensor_the_line_that_made_it_the_move_and_the_fix() -> None:
+    text = " ".join(Seen(fragment(diagnose(head_trace()))).text.split())
+    for said in (
+        "In[7] line 6 self.out_head(x) addmm · cuda:0 + cpu",
+        "model.out_head.weight and .bias are on cpu.",
+        "Born In[5] line 1 model.out_head = nn.Linear(768, 2) after",
+        "Moved In[4] line 1 model.to(device) which could not see it",
+        "Fix In[5]: add model.out_head.to(device) after line 1",
+    ):
+        assert said in text
+
+
+def test_notes_are_not_shown_and_many_findings_are_counted() -> None:
+    site = Site("a.py", 3)
+    findings = [Finding("host-sync", "warning", "", ("cpu",), site, message=f"m{number}") for number in range(50)]
+    note = Finding("host-sync", "note", "", ("cpu",), site, message="a note")
+    html = fragment(Report(empty_trace(), (*findings, note)))
+    assert html.count('data-devtrace="finding"') == MOST_FINDINGS
+    assert "30 more findings" in html
+    assert "a note" not in html
+
+
+def test_the_bundle_holds_the_trace_itself_the_html_and_the_text() -> None:
+    trace = diagnose(training()).trace
+    data, metadata = mime_bundle(trace, diagnose(trace))
+    assert list(data) == [MIME_TYPE, "text/html", "text/plain"]
+    assert metadata == {}
+    assert len(decode(json.loads(json.dumps(data[MIME_TYPE]))).ops) == len(trace.ops)
+    assert data["text/plain"] == diagnose(trace).text
+
+
+def test_without_a_timeline_the_html_is_words() -> None:
+    trace = training()
+    data, _ = mime_bundle(trace, diagnose(trace), timeline=False)
+    assert "Timeline" not in data["text/html"]
+    assert "model.out_head.weight" in data["text/html"]
+
+
+def test_a_training_loop_of_20_000_ops_takes_at_most_300_kb_of_a_notebook() -> None:
+    trace = training(2000)
+    data, _ = mime_bundle(trace, diagnose(trace))
+    assert len(trace.ops) > 20_000
+    assert len(json.dumps(data)) < 300_000
+
+
+def test_above_its_budget_a_bundle_holds_fewer_ops_and_says_so() -> None:
+    trace = training(300)
+    data, _ = mime_bundle(trace, diagnose(trace), budget=6_000)
+    assert len(json.dumps(data[MIME_TYPE])) <= 6_000
+    less = decode(data[MIME_TYPE])
+    assert less.truncated == len(trace.ops) - len(less.ops)
+    assert less.notes[-1].startswith(f"this notebook holds {len(less.ops):,} ops of the trace")
+    assert less.findings
+    assert less.ops[less.findings[0]["op"]].duration == -1
+
+
+def test_a_page_is_one_file_that_asks_nothing_of_a_network(tmp_path: Path) -> None:
+    report = diagnose(head_trace())
+    text = report.to_html(tmp_path / "run.html").read_text(encoding="utf-8")
+    assert text.startswith("<!doctype html>")
+    assert "default-src 'none'" in text
+    assert not re.search(r"""(?:src|href)=["'](?!data:)""", fragment(report))
+    assert not {"link", "img", "iframe"} & Seen(text).tags
+
+
+@pytest.mark.skipif(not SCRIPT.exists(), reason="the views are not built: run `make build`")
+def test_in_vs_code_and_colab_the_html_carries_the_views_as_one_script(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VSCODE_PID", "1")
+    trace = odd_trace()
+    data, _ = mime_bundle(trace, diagnose(trace))
+    html = data["text/html"]
+    assert html.count("<script") == html.count("</script>") == 1
+    assert "devtraceMount" in html
+    assert fragment(diagnose(trace)) in html
+
+
+def test_without_built_views_a_page_still_tells_everything_in_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page, "STATIC", tmp_path)
+    html = page.page(diagnose(head_trace()))
+    assert "installed without its interactive views" in html
+    assert "model.out_head.weight" in html
+    assert "<script" not in html
+
+
+def test_json_in_a_script_can_end_neither_it_nor_the_page() -> None:
+    text = page.as_script({"a": "</script><!--\u2028\ud800&amp;"})
+    assert not set("<>&\u2028") & set(text)
+    assert json.loads(text) == {"a": "</script><!--\u2028\ud800&amp;"}
+
+
+def test_a_report_whose_diagnosis_failed_still_shows_its_trace() -> None:
+    trace = replace(training(), findings=None, notes=("the diagnosis failed (X: y); the trace is complete",))
+    html = fragment(Report(trace, notes=trace.notes))
+    assert "devtrace: the diagnosis failed (X: y); the trace is complete" in html
+    assert "Timeline of" in html
