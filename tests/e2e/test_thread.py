@@ -1,4 +1,4 @@
-"""The whole chain: recorder, format, renderer, in a real JupyterLab and a real Notebook 7."""
+"""The whole chain: magic, recorder, format, renderer, in a real JupyterLab and a real Notebook 7."""
 
 from __future__ import annotations
 
@@ -10,11 +10,7 @@ from e2e.server import Server
 
 pytestmark = pytest.mark.e2e
 
-CELLS = (
-    "import torch, devtrace\nfrom devtrace.format import encode",
-    "with devtrace.record() as recording:\n    x = torch.ones(3) + 1\n"
-    'data = {"application/vnd.devtrace.v1+json": encode(recording.trace)}\ndisplay(data, raw=True)',
-)
+CELLS = ("%load_ext devtrace", "%%devtrace\nimport torch\nx = torch.ones(3) + 1")
 
 
 @pytest.mark.parametrize("app", ["lab", "notebook"])
