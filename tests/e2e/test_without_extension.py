@@ -18,5 +18,5 @@ def test_without_the_extension_the_html_shows(page: Page, tmp_path_factory: pyte
         notebook.run_all()
         html = notebook.panel.locator('.jp-RenderedHTML [data-devtrace="report"]')
         expect(html).to_contain_text("cpu")
-        expect(html.locator("svg")).to_be_visible()
+        expect(html.locator("svg").first).to_be_visible()
         expect(notebook.page.locator('[data-devtrace="report"]')).to_have_count(1)
