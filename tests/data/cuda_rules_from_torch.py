@@ -11,6 +11,8 @@ same C++ for every device and is judged by what it calls.
 
 from __future__ import annotations
 
+import functools
+import re
 from pathlib import Path
 
 import torchgen
@@ -38,9 +40,21 @@ def rows() -> list[tuple[str, str, str]]:
 def _row(function: NativeFunction, structured: bool, group: NativeFunctionsGroup | None) -> tuple[str, str, str]:
     name = str(function.func.name)
     if function.device_check is DeviceCheckType.NoCheck:
-        iterator = structured and group is not None and group.out.structured_inherits == "TensorIteratorBase"
-        return name, "iterator" if iterator else "none", ""
+        inherits = structured and group is not None and group.out.structured_inherits == "TensorIteratorBase"
+        return name, "iterator" if inherits or "TensorIterator" in _comments().get(name, "") else "none", ""
     return name, "exact", _wrapper(function, structured)
+
+
+@functools.cache
+def _comments() -> dict[str, str]:
+    """What the file says after `device_check: NoCheck`, which the parser drops."""
+    entries = re.split(r"\n(?=- func: )", (NATIVE / "native_functions.yaml").read_text())
+    found = {}
+    for entry in entries:
+        name, check = re.match(r"- func: ([\w.]+)", entry), re.search(r"device_check: NoCheck(.*)", entry)
+        if name and check:
+            found[name[1]] = check[1]
+    return found
 
 
 def _wrapper(function: NativeFunction, structured: bool) -> str:

@@ -28,15 +28,22 @@ def count_of(spec: object) -> int:
     )
 
 
+_Device = torch.device  # the class itself: while a simulation runs, `torch.device` is ours
+
+
 def _device(device: Any) -> torch.device:
-    return torch.device("cuda", device) if isinstance(device, int) else torch.device(device)
+    return _Device("cuda", device) if isinstance(device, int) else _Device(device)
+
+
+# The same in every simulation: a tensor that outlives one is on its device again in the next.
+HOMES = [Home(_Device("cuda", index), index) for index in range(MOST)]
 
 
 class Devices:
     """What `cuda`, `cuda:1`, `1` and a Home have to do with each other."""
 
     def __init__(self, count: int) -> None:
-        self.homes = [Home(torch.device("cuda", index), index) for index in range(count)]
+        self.homes = HOMES[:count]
         self._local = threading.local()
 
     @property
@@ -64,7 +71,7 @@ class Devices:
 
     def resolve(self, device: Any) -> torch.device:
         """A torch.device with its index, as torch's C++ makes it before it looks for the device."""
-        found = device if isinstance(device, torch.device) else _device(device)
+        found = device if isinstance(device, _Device) else _device(device)
         return (self.home(found).device or found) if found.type == "cuda" else found
 
     def _check(self, index: int) -> None:

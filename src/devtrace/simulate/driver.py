@@ -39,19 +39,15 @@ class Driver:
     def memory_stats(self, device: int) -> dict[str, Any]:
         """The part of the allocator's statistics that can be known: bytes and blocks held."""
         home = self.devices.home(device)
-        allocated = {"current": home.allocated, "peak": home.peak, "allocated": home.allocated, "freed": 0}
-        reserved = _reserved(home)
+        held, reserved = _stat(home.allocated, home.peak), _stat(_reserved(home), _reserved(home))
         return {
-            "allocated_bytes": {"all": allocated},
-            "active_bytes": {"all": allocated},
-            "requested_bytes": {"all": allocated},
-            "reserved_bytes": {"all": {"current": reserved, "peak": reserved, "allocated": reserved, "freed": 0}},
-            "num_alloc_retries": 0,
-            "num_ooms": 0,
+            **dict.fromkeys(("allocated_bytes", "active_bytes", "requested_bytes"), held),
+            **dict.fromkeys(("reserved_bytes",), reserved),
+            **dict.fromkeys(("allocation", "segment", "active", "inactive_split", "inactive_split_bytes"), _stat(0, 0)),
+            "oversize_allocations": _stat(0, 0)["all"],
+            "oversize_segments": _stat(0, 0)["all"],
+            **dict.fromkeys(("num_alloc_retries", "num_ooms", "num_sync_all_streams"), 0),
         }
-
-    def flat_memory_stats(self, device: int) -> dict[str, Any]:
-        return self.memory_stats(device)
 
     def reset_peak(self, device: int) -> None:
         home = self.devices.home(device)
@@ -87,6 +83,12 @@ class Driver:
 
     def accelerator(self) -> torch.device:
         return torch.device("cuda")
+
+
+def _stat(current: int, peak: int) -> dict[str, dict[str, int]]:
+    """One entry of the allocator's statistics, all of it in the large pool."""
+    all_ = {"current": current, "peak": peak, "allocated": current, "freed": 0}
+    return {"all": all_, "large_pool": all_, "small_pool": dict.fromkeys(all_, 0)}
 
 
 def _reserved(home: Home) -> int:

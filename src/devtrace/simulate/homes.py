@@ -53,7 +53,7 @@ class Tag:
     def move(self, home: Home) -> None:
         """The storage turns out to live somewhere else than first thought."""
         self.home.allocated -= self.nbytes
-        self.home = home
+        self.home, self.hint = home, None
         home.allocated += self.nbytes
         home.peak = max(home.peak, home.allocated)
 
@@ -62,6 +62,8 @@ HOST = Home(None, -1)
 # C++ made it for the device of a tensor that C++ takes for a CPU tensor; the first tensor it meets gives it a home.
 FLOATING = Home(None, -2)
 HOST_TAG = Tag(HOST, 0)
+# The devices of the simulation that runs.
+SIMULATED: dict[torch.device, Home] = {}
 
 
 def parts(tensor: torch.Tensor) -> Iterator[torch.Tensor]:

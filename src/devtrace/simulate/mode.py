@@ -48,11 +48,21 @@ class SimulationMode(TorchDispatchMode):
     def _should_skip_dynamo(cls) -> bool:
         return False
 
+    def retire(self) -> None:
+        self.__class__ = RetiredMode
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if types and any(_dispatches(kind) for kind in types):
             return NotImplemented
         handler = _handlers.get(id(func)) or make_handler(func)
         return handler(self, func, args, kwargs or _NO_KWARGS)
+
+
+class RetiredMode(SimulationMode):
+    """What a mode is after its simulation."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or _NO_KWARGS))
 
 
 def _dispatches(kind: Any) -> bool:
@@ -75,6 +85,8 @@ def _choose(func: Func) -> Handler:
     name = func._schema.name
     if name in SPECIAL:
         return SPECIAL[name]
+    if func.namespace not in ("aten", "prim", "prims"):
+        return foreign
     if torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"):
         return composite
     arguments, returns = func._schema.arguments, func._schema.returns
@@ -87,6 +99,28 @@ def _choose(func: Func) -> Handler:
     if [str(r.type) for r in returns] == ["Tensor"] and not any(a.kwarg_only for a in tensors):
         return one_result
     return any_results
+
+
+def pack_padded_sequence(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The batch sizes stay on the host, and the lengths must be there."""
+    data, sizes = func(*args, **kwargs)
+    claim(data, tag_of(args[0]).home)
+    return data, sizes
+
+
+def foreign(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """An operator that is not torch's own: what its kernel calls, Python or C++, is seen one by one."""
+    home = _common_home((*args, *kwargs.values()))
+    with mode:
+        out = func.redispatch(_CPU_KERNEL, *args, **kwargs)
+    if home is not None and home is not HOST and home is not MIXED:
+        for tensor in tensors_in((out,)):
+            anchor_floating(tensor, home)
+    return out
+
+
+def nothing(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """`record_stream`: memory is not handed out by stream here."""
 
 
 def plain(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -108,7 +142,7 @@ def one_result(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: 
         else:
             continue
         if its is not home and its is not None:
-            if home is not None:
+            if home is not None or its is MIXED:
                 return mixed(mode, func, args, kwargs)
             home = its
     out = func(*args, **kwargs)
@@ -307,6 +341,8 @@ SPECIAL: dict[str, Handler] = {
     "aten::copy_": copy_,
     "aten::is_pinned": is_pinned,
     "aten::_pin_memory": pin_memory,
+    "aten::_pack_padded_sequence": pack_padded_sequence,
+    "aten::record_stream": nothing,
     "aten::lift_fresh": plain,
     "aten::detach": plain,
     "aten::set_": plain,

@@ -102,15 +102,21 @@ def exact(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
 
 
 def iterator(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
-    """TensorIterator's comparison; one 0-dimensional host tensor is a number, unless the row says `no-scalars`."""
+    """TensorIterator's comparison. One 0-dimensional host tensor counts as a number: in any place, or as the row says.
+
+    `any`: in any number; `weight: words`: only there, `words` for elsewhere; `:` nowhere.
+    """
     common = first_device(found)
+    only, said, words = rule.detail.partition(":")
     scalars = 0
     for arg in found:
-        if arg.host_scalar and not arg.written and rule.detail != "no-scalars":
+        if arg.host_scalar and not arg.written and (not said or arg.name == only):
             scalars += 1
-            if scalars > 1:
+            if scalars > 1 and rule.detail != "any":
                 raise RuntimeError("Trying to pass too many CPU scalars to non-CPU kernel!")
         elif arg.home is not common:
+            if arg.host_scalar and words:
+                raise RuntimeError(words.strip().format(name=arg.name))
             raise two_devices(common.device or _CPU, arg.device)
 
 
@@ -156,6 +162,18 @@ def same(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
         raise RuntimeError(rule.detail.format_map(devices))
 
 
+def masked_fill(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
+    """The value may be on the host; the mask must be with the tensor."""
+    target, mask = found[0], found[1]
+    if target.home is HOST:
+        raise RuntimeError("masked_fill_: Expected inputs to be on same device")
+    if mask.home is not target.home:
+        raise RuntimeError(
+            "expected self and mask to be on the same device, "
+            f"but got mask on {mask.device} and self on {target.device}"
+        )
+
+
 def convolution(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
     """Host and device are told apart by tensor type; two devices by the wrapper of cuDNN's kernel."""
     inputs = found[0]
@@ -182,6 +200,7 @@ CHECKS: dict[str, Callable[[torch._ops.OpOverload, Rule, list[Arg]], None]] = {
     "pairs": pairs,
     "same": same,
     "convolution": convolution,
+    "masked_fill": masked_fill,
     "none": anything,
     "inner": anything,
 }

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from types import TracebackType
+from weakref import WeakSet
 
 import torch
 
 from devtrace.errors import SimulateError
-from devtrace.simulate import driver, factories, generators, parallel, storages, streams, tensors, threads
+from devtrace.simulate import (
+    autocast,
+    checks,
+    compiling,
+    driver,
+    ended,
+    factories,
+    generators,
+    legacy,
+    parallel,
+    storages,
+    streams,
+    tensors,
+    threads,
+)
 from devtrace.simulate.devices import Devices, count_of
-from devtrace.simulate.homes import HOST_TAG, TAG
+from devtrace.simulate.homes import HOST_TAG, SIMULATED, TAG
 from devtrace.simulate.mode import SimulationMode
 from devtrace.simulate.patches import Patches
 from devtrace.simulate.stack import push_below, take_out
@@ -29,33 +45,24 @@ class Simulation:
         self.count = count_of(spec)
         self.force = force
         self.devices = Devices(self.count)
-        self._patches = Patches()
-        self._mode: SimulationMode | None = None
+        self._modes: WeakSet[SimulationMode] = WeakSet()
+        self._undo = ExitStack()
 
     def start(self) -> Simulation:
         """From here on this process has CUDA devices."""
         global _active
         self._refuse()
-        _active = self
-        try:
-            self._install()
-        except BaseException:
-            self.stop()
-            raise
+        with ExitStack() as undo:
+            _active = self
+            undo.callback(_forget)
+            self._install(undo)
+            self._undo = undo.pop_all()
         return self
 
     def stop(self) -> None:
         """Put everything back; nothing happens if it has been."""
-        global _active
-        if _active is not self:
-            return
-        _active = None
-        if self._mode is not None:
-            take_out(self._mode)
-            self._mode = None
-        torch._C._set_only_lift_cpu_tensors(False)
-        driver.forget_initialisation()
-        self._patches.undo()
+        if _active is self:
+            self._undo.close()
 
     def __enter__(self) -> Simulation:
         return self.start()
@@ -71,10 +78,7 @@ class Simulation:
     def _refuse(self) -> None:
         if _active is not None:
             raise SimulateError(
-                "simulate-nested",
-                "a second simulation",
-                "only one can run at a time",
-                "stop the first one before",
+                "simulate-nested", "a second simulation", "only one can run at a time", "stop the first one before"
             )
         if torch.cuda.is_available() and not self.force:
             raise SimulateError(
@@ -84,19 +88,49 @@ class Simulation:
                 "run without simulate, or pass force=True",
             )
 
-    def _install(self) -> None:
-        self._patches.set(torch.UntypedStorage, TAG, HOST_TAG)
-        tensors.install(self._patches, self.devices.resolve)
-        storages.install(self._patches, self.devices)
-        factories.install(self._patches, self.devices.resolve)
-        driver.install(self._patches, self.devices)
-        streams.install(self._patches, self.devices)
-        generators.install(self._patches, self.devices)
-        parallel.install(self._patches)
-        threads.install(self._patches, self._new_mode)
+    def _install(self, undo: ExitStack) -> None:
+        """What comes last is undone first: the mode, then the tensors, then the names."""
+        devices = self.devices
+        undo.callback(driver.forget_initialisation)
+        patches = Patches()
+        undo.callback(patches.undo)
+        undo.callback(ended.end_all)
+        patches.set(torch.UntypedStorage, TAG, HOST_TAG)
+        for home in devices.homes:
+            home.generator, home.peak = None, home.allocated
+        SIMULATED.update((home.device, home) for home in devices.homes if home.device is not None)
+        undo.callback(SIMULATED.clear)
+        ended.revive(devices.homes)
+        tensors.install(patches, devices.resolve)
+        storages.install(patches, devices)
+        factories.install(patches, devices.resolve)
+        driver.install(patches, devices)
+        streams.install(patches, devices)
+        generators.install(patches, devices)
+        parallel.install(patches)
+        checks.install(patches)
+        legacy.install(patches, devices)
+        autocast.install(patches, undo)
+        compiling.install(patches, undo)
+        threads.install(patches, self._new_mode)
         torch._C._set_only_lift_cpu_tensors(True)  # torch.tensor(..., device=) copies where the mode sees it
-        self._mode = self._new_mode()
-        push_below(self._mode)
+        undo.callback(torch._C._set_only_lift_cpu_tensors, False)
+        undo.callback(self._retire_modes)
+        mode = self._new_mode()
+        push_below(mode)
+        undo.callback(take_out, mode)
 
     def _new_mode(self) -> SimulationMode:
-        return SimulationMode(self.devices.home)
+        mode = SimulationMode(self.devices.home)
+        self._modes.add(mode)
+        return mode
+
+    def _retire_modes(self) -> None:
+        """A thread that outlives the simulation keeps its mode, which no longer does anything."""
+        for mode in self._modes:
+            mode.retire()
+
+
+def _forget() -> None:
+    global _active
+    _active = None

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from devtrace.simulate.homes import Tag, tag_of
+from devtrace.simulate.homes import SIMULATED, Tag, claim, tag_of
 from devtrace.simulate.mode import TO_HOST
 from devtrace.simulate.patches import Patches
 
@@ -145,9 +145,19 @@ def move(tensor: torch.Tensor, target: torch.device, rest: dict[str, Any]) -> to
         return _base_to(tensor, target, **rest)
     if here.type == target.type and here.index == target.index:
         return _base_to(tensor, rest.pop("dtype", tensor.dtype), **rest)
-    out = _base_to(tensor, target if target.type == "cuda" else TO_HOST, **(rest | {"copy": True}))
+    out = _copied(tensor, target, rest | {"copy": True})
     if out.grad_fn is not None:
         out.grad_fn.register_hook(_Return(here))
+    return out
+
+
+def _copied(tensor: torch.Tensor, target: torch.device, rest: dict[str, Any]) -> torch.Tensor:
+    if torch._C._len_torch_dispatch_stack():
+        return _base_to(tensor, target if target.type == "cuda" else TO_HOST, **rest)
+    # No mode sees it: one that was switched off (printing does so), or a thread older than the simulation.
+    out = _base_to(tensor, rest.pop("dtype", tensor.dtype), **rest)
+    if target in SIMULATED:
+        claim(out, SIMULATED[target])
     return out
 
 

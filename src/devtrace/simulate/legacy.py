@@ -1,0 +1,79 @@
+"""Older ways to name a device: `x.type("torch.cuda.FloatTensor")`, `x.new(...)`, and the assignment of a gradient."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from devtrace.simulate.devices import Devices
+from devtrace.simulate.homes import HOST, claim, tag_of
+from devtrace.simulate.patches import Patches
+from devtrace.simulate.tensors import device, move, read_to
+
+_Base = torch._C.TensorBase
+_grad: Any = _Base.grad
+_CPU = torch.device("cpu")
+
+
+def install(patches: Patches, devices: Devices) -> None:
+    """The methods below, on `torch.Tensor`."""
+
+    def type_(self: torch.Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
+        if dtype is None:
+            return type_name(self)
+        if isinstance(dtype, torch.dtype):
+            return self.to(dtype, non_blocking=non_blocking)
+        name = dtype if isinstance(dtype, str) else f"{dtype.__module__}.{dtype.__name__}"
+        target = devices.resolve("cuda") if name.startswith("torch.cuda.") else _CPU
+        target = device(self) if device(self).type == target.type else target
+        plain = _Base.type(torch.empty(0, device=_CPU), name.replace("torch.cuda.", "torch."))
+        return move(self, target, {"dtype": plain.dtype, "non_blocking": non_blocking})
+
+    patches.set(torch.Tensor, "type", type_)
+    patches.set(torch.Tensor, "new", new)
+    patches.set(torch.Tensor, "new_tensor", new_tensor)
+    patches.set(torch.Tensor, "grad", property(_grad.__get__, set_grad, _grad.__delete__))
+    patches.set(torch.Tensor, "record_stream", record_stream)
+
+    def parse_to(*args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """`nn.Module.to`'s reading of its arguments."""
+        target, rest = read_to(args, kwargs)
+        target = None if target is None else devices.resolve(target)
+        options = (rest.get(name) for name in ("dtype", "non_blocking", "memory_format"))
+        dtype, non_blocking, memory_format = options
+        return target, dtype, bool(non_blocking), memory_format
+
+    patches.set(torch._C._nn, "_parse_to", parse_to)
+
+
+def type_name(tensor: torch.Tensor) -> str:
+    """`torch.cuda.FloatTensor`: the legacy name of a tensor's type."""
+    plain: str = _Base.type(tensor)
+    return plain.replace("torch.", "torch.cuda.", 1) if device(tensor).type == "cuda" else plain
+
+
+def new(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+    """The legacy constructor, for the device of a tensor."""
+    made: torch.Tensor = _Base.new(self, *args, **kwargs)
+    home = tag_of(self).home
+    if home is not HOST:
+        claim(made, home)
+    return made
+
+
+def new_tensor(self: torch.Tensor, data: Any, **kwargs: Any) -> torch.Tensor:
+    """A tensor of the same dtype, on the same device unless told otherwise."""
+    options: dict[str, Any] = {"dtype": self.dtype, "device": device(self)}
+    return torch.tensor(data, **options | {name: value for name, value in kwargs.items() if value is not None})
+
+
+def record_stream(self: torch.Tensor, stream: Any) -> None:
+    """Memory is not handed out by stream here."""
+
+
+def set_grad(self: torch.Tensor, grad: torch.Tensor | None) -> None:
+    """`x.grad = g`, which torch takes from the tensor's own device only."""
+    if isinstance(grad, torch.Tensor) and device(grad) != device(self):
+        raise RuntimeError("assigned grad has data located on a different device")
+    _grad.__set__(self, grad)
