@@ -51,11 +51,13 @@ class Shell:
 
     def __init__(self, ip: InteractiveShell) -> None:
         self.ip = ip
+        self.count: int | None = None  # of the cell that ran last
 
     def run(self, *lines: str) -> Ran:
         """Run one cell."""
         with capture_output() as captured:
             result = self.ip.run_cell("\n".join(lines), store_history=True)
+        self.count = result.execution_count
         displayed = [output.data for output in captured.outputs]
         return Ran(result, captured.stdout, captured.stderr, displayed)
 

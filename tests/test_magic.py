@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import IPython
 import pytest
 import torch
 from IPython.core.completer import provisionalcompleter
@@ -153,7 +154,7 @@ def test_a_traced_cell_shows_its_report_as_our_type_html_and_text(shell: Shell) 
 
 def test_the_last_expression_displays_and_is_kept(shell: Shell) -> None:
     ran = shell.run("%%devtrace", "x + 1", "x * 2")
-    count = shell.ip.displayhook.prompt_count
+    count = shell.count
     assert f"Out[{count}]: tensor([2., 2., 2.])" in ran.stdout
     assert shell.ns["_"] is ran.value is shell.ns["Out"][count]
 
@@ -166,7 +167,7 @@ def test_a_semicolon_still_keeps_the_value_from_showing(shell: Shell) -> None:
 
 def test_each_op_is_on_its_line_of_the_cell(shell: Shell) -> None:
     shell.run("%%devtrace", "y = x + 1", "", "z = (y *", "     2)")
-    count = shell.ip.displayhook.prompt_count
+    count = shell.count
     assert [(cell, line) for cell, line, _ in sites(shell)] == [(count, 2), (count, 4)]
 
 
@@ -188,7 +189,7 @@ def test_lines_are_counted_as_the_editor_counts_them(shell: Shell, above: str, l
     ran = shell.run(above, "y = x + 1", "y")
     assert ran.error is None
     assert len(ran.reports) == 1
-    assert sites(shell)[0] == (shell.ip.displayhook.prompt_count, line, "x + 1")
+    assert sites(shell)[0] == (shell.count, line, "x + 1")
 
 
 def test_a_line_that_times_one_call_is_itself_the_site(shell: Shell) -> None:
@@ -244,7 +245,7 @@ def test_an_empty_cell_run_within_a_traced_cell_does_not_end_it(shell: Shell) ->
 
 def test_a_generator_is_traced_while_a_traced_cell_draws_from_it(shell: Shell) -> None:
     shell.run("def ones():", "    while True:", "        yield x + 1", "made = ones()")
-    defined = shell.ip.displayhook.prompt_count
+    defined = shell.count
     shell.run("%%devtrace", "next(made); next(made)")
     shell.run("next(made)")
     assert [(cell, line) for cell, line, _ in sites(shell)] == [(defined, 3)] * 2
@@ -253,7 +254,7 @@ def test_a_generator_is_traced_while_a_traced_cell_draws_from_it(shell: Shell) -
 def test_the_same_cell_run_again_is_the_new_cell(shell: Shell) -> None:
     for _ in range(2):
         shell.run("%%devtrace", "y = x + 1")
-        assert sites(shell)[0][0] == shell.ip.displayhook.prompt_count
+        assert sites(shell)[0][0] == shell.count
 
 
 def test_autoreload_works_in_a_traced_cell(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -452,6 +453,7 @@ def test_simulated_devices_are_there_for_the_cell_alone(shell: Shell) -> None:
 def test_a_simulation_that_is_already_on_is_used(shell: Shell) -> None:
     shell.run("%devtrace simulate cuda:2")
     assert shell.run("%%devtrace --simulate cuda:2", "x.cuda(1)").error is None
+    assert [device.simulated for device in shell.traced[-1].trace.devices] == [False, True]
     assert torch.cuda.is_available()
     shell.run("%devtrace simulate off")
 
@@ -471,7 +473,8 @@ def test_a_line_that_cannot_be_followed_is_one_sentence_and_runs_nothing(shell: 
     said = [each for each in (ran.stdout + ran.stderr).splitlines() if not each.startswith(("CPU times", "Wall time"))]
     assert len(said) == 1
     assert said[0].startswith(message)
-    assert not ran.result.success
+    # The %%time of IPython 8 shows an error and goes on.
+    assert not ran.result.success or (line.startswith("%%time") and IPython.version_info[0] == 8)
     assert "ran" not in shell.ns
     assert shell.ip.ast_transformers == []
     assert len(shell.run("%%devtrace", "x + 1").reports) == 1
@@ -494,7 +497,7 @@ def test_on_says_a_line_for_a_clean_cell_and_nothing_for_one_without_ops(shell: 
     clean = shell.run("y = x + 1")
     (line,) = clean.displayed
     assert set(line) == {"text/plain"}
-    assert line["text/plain"].startswith(f"devtrace In[{shell.ip.displayhook.prompt_count}]   ✓ nothing to mend: 1 op")
+    assert line["text/plain"].startswith(f"devtrace In[{shell.count}]   ✓ nothing to mend: 1 op")
     assert shell.run("n = 1").text.strip() == ""
 
 
@@ -509,7 +512,7 @@ def test_a_cell_with_the_magic_is_traced_once_while_on(shell: Shell) -> None:
 
 def test_report_shows_a_kept_trace_by_name_by_number_or_the_last(shell: Shell) -> None:
     shell.run("%%devtrace first", "y = x + 1")
-    first = shell.ip.displayhook.prompt_count
+    first = shell.count
     shell.run("%%devtrace", "y = x + 1", "y = x + 1")
     assert "1 op " in shell.run("%devtrace report first").reports[0]["text/plain"]
     assert "1 op " in shell.run(f"%devtrace report {first}").reports[0]["text/plain"]

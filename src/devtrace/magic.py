@@ -185,10 +185,10 @@ class Extension:
     def _before(self, info: ExecutionInfo) -> None:
         stack = self._stack()
         outer = stack[0] if stack else None
-        running = _Running(info.raw_cell or "", Cell("", ""))
+        running = _Running(info.raw_cell or "", Cell("", self._code(info)))
         stack.append(running)
         with self._guarded():
-            running.cell = self._cell(info, outer)
+            running.cell = self._cell(info, running.cell.code, outer)
             if outer is not None:
                 self.tracing.know(running.cell)
                 return
@@ -256,9 +256,16 @@ class Extension:
 
     # Which cell it is.
 
-    def _cell(self, info: ExecutionInfo, outer: _Running | None) -> Cell:
+    def _code(self, info: ExecutionInfo) -> str:
+        """What IPython made of the cell; before version 9 it does not tell."""
         raw = info.raw_cell or ""
-        code = getattr(info, "transformed_cell", None) or self.shell.transform_cell(raw)
+        try:
+            return str(getattr(info, "transformed_cell", None) or self.shell.transform_cell(raw))
+        except Exception:  # noqa: BLE001 (anybody's transformer; IPython shows what it raises)
+            return raw
+
+    def _cell(self, info: ExecutionInfo, code: str, outer: _Running | None) -> Cell:
+        raw = info.raw_cell or ""
         # IPython raises execution_count when it begins a cell of the history (9) or ends it (8); prompt_count knows.
         number = self.shell.displayhook.prompt_count if info.store_history else self.shell.execution_count
         file = self.shell.compile.get_code_name(raw, code, number)

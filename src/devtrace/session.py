@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from importlib import import_module
@@ -47,6 +47,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         self._expect = expect
         self._namespace = namespace
         self._stack = ExitStack()
+        self._simulated = False
         self._recording: Recording | None = None
 
     @property
@@ -83,6 +84,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
                 from devtrace.simulate import simulate
 
                 stack.enter_context(simulate(self._simulate))
+            self._simulated = _simulating()
             self._recording = Recording(self._max_ops, self._namespace)
             stack.enter_context(self._recording.running())
             self._stack = stack.pop_all()
@@ -97,8 +99,8 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
     def conclude(self, error: BaseException | None = None) -> None:
         """Make the trace and report of what there is, from any thread: a process about to be ended leaves no block."""
         assert self._recording is not None
-        simulated = _simulated(self._simulate)
-        recorded = self._recording.finish(self.name, error, simulated)
+        simulated = self._simulated or _simulating() or _without_cuda()
+        recorded = self._recording.finish(self.name, error, lambda name: simulated and name.partition(":")[0] == "cuda")
         self._recording = None
         self._trace = recorded.trace
         try:
@@ -132,10 +134,15 @@ def _not_ended(what: str) -> UsageError:
     )
 
 
-def _simulated(spec: str | None) -> Callable[[str], bool]:
-    """Which device names are pretended."""
-    kind = spec.split(":")[0] if spec else None
-    return lambda name: kind is not None and name.split(":")[0] == kind
+def _simulating() -> bool:
+    """Whether devices are pretended now, for this recording or for the whole process."""
+    simulate = sys.modules.get("devtrace.simulate")
+    return simulate is not None and simulate.active() is not None
+
+
+def _without_cuda() -> bool:
+    """Whether this torch can have no real CUDA device, so that one in a trace was a pretended one."""
+    return sys.modules["torch"].version.cuda is None
 
 
 def forget_locals(frame: FrameType) -> None:

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.error import URLError
 
 import nbformat
 
@@ -125,16 +126,22 @@ def _free_port() -> int:
 
 
 def _wait_for(process: subprocess.Popen[bytes], runtime: Path, log: Path) -> str:
-    """The url that the server writes into its runtime file once it listens."""
+    """The url that the server writes into its runtime file, once it answers there (it writes a little before)."""
     end = time.monotonic() + START_LIMIT
     file = runtime / f"jpserver-{process.pid}.json"
     while time.monotonic() < end and process.poll() is None:
-        if file.exists() and (text := file.read_text()):
-            url = str(json.loads(text)["url"])
-            urllib.request.urlopen(f"{url}api", timeout=START_LIMIT).close()
+        if file.exists() and (text := file.read_text()) and _answers(url := str(json.loads(text)["url"])):
             return url
         time.sleep(0.05)
     raise AssertionError(f"no Jupyter server after {START_LIMIT} s or it ended:\n{log.read_text()[-3000:]}")
+
+
+def _answers(url: str) -> bool:
+    try:
+        urllib.request.urlopen(f"{url}api", timeout=START_LIMIT).close()
+    except URLError:
+        return False
+    return True
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

@@ -161,7 +161,7 @@ class Plan:
         self.births = base in ("lift_fresh", "set_")
         self.masks = base in ("index", "index_put_", "index_put", "_index_put_impl_", "_unsafe_index")
         self.keywords = any(argument.kwarg_only for argument in tensors)
-        if not any("[]" in str(argument.type) for argument in tensors):
+        if not any("List[" in str(argument.type) for argument in tensors):
             self.plain = _NO_TENSOR_LIST
         single = len(schema.returns) == 1 and str(schema.returns[0].type) == "Tensor"
         first = schema.arguments[0].alias_info if schema.arguments else None
