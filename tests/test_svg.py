@@ -135,3 +135,12 @@ def test_places_keep_the_order_of_moments_and_fill_the_width(times: list[tuple[i
     assert places[0] == 0
     assert 0 <= places[-1] <= 1
     ElementTree.fromstring(timeline(trace))
+
+
+def test_notes_have_no_flag_and_flags_keep_the_numbers_of_the_report() -> None:
+    sample = Sample()
+    ops = [sample.op("aten.mm", "cpu") for _ in range(3)]
+    severities = ("error", "note", "warning")
+    sample.builder.findings = tuple({"severity": name, "op": op} for name, op in zip(severities, ops, strict=True))
+    said = texts(timeline(sample.builder.build()))
+    assert [number in said for number in "123"] == [True, False, True]

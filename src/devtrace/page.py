@@ -23,7 +23,7 @@ _NOTHING_FROM_OUTSIDE: Final = (
 )
 _PAGE_STYLE: Final = (
     ":root{color-scheme:light dark}body{margin:16px 24px;font:14px/1.5 system-ui,sans-serif;max-width:1600px}"
-    "code{font-family:ui-monospace,monospace;font-size:.92em}"
+    "@media(prefers-color-scheme:dark){body{background:#111417}}code{font-family:ui-monospace,monospace;font-size:.92em}"
 )
 
 

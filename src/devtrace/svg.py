@@ -48,12 +48,13 @@ class _Picture:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.scale = Scale(trace)
-        self.findings = [finding for finding in trace.findings or () if int(finding.get("op", -1)) >= 0][:MOST_FLAGS]
+        numbered = enumerate(trace.findings or (), 1)
+        self.flagged = [(number, finding) for number, finding in numbered if _is_flagged(finding)][:MOST_FLAGS]
         every = lanes(trace)
         self.hidden = len(every)
         self.rows = [
             _Row(lane, TOP + number * LANE)
-            for number, lane in enumerate(_choose(every, [int(finding["op"]) for finding in self.findings]))
+            for number, lane in enumerate(_choose(every, [int(finding["op"]) for _, finding in self.flagged]))
         ]
         self.hidden -= len(self.rows)
         self.bottom = TOP + len(self.rows) * LANE - (LANE - BAR)
@@ -67,6 +68,11 @@ class _Picture:
 
     def of_op(self, op: int) -> _Row | None:
         return next((row for row in self.rows if op in row.lane.ops), None)
+
+
+def _is_flagged(finding: Mapping[str, Any]) -> bool:
+    """Errors and warnings have a flag with their number in the report; notes do not."""
+    return int(finding.get("op", -1)) >= 0 and finding.get("severity") != "note"
 
 
 def timeline(trace: Trace) -> str:
@@ -193,7 +199,7 @@ def _arrows(picture: _Picture) -> str:
     found = _gathered(picture, 80)
     if len(found) > MOST_ARROWS:
         found = _gathered(picture, MOST_ARROWS // 2)[:MOST_ARROWS]
-    worded = [_place(picture, finding) for finding in picture.findings[:1]]
+    worded = [_place(picture, finding) for _, finding in picture.flagged[:1]]
     return "".join(_arrow(arrow, _amount(arrow) if _has_room(arrow, found, worded) else "") for arrow in found)
 
 
@@ -243,8 +249,7 @@ def _standing(place: float, content: str, attributes: str = "") -> str:
 
 
 def _flags(picture: _Picture) -> str:
-    numbered = list(enumerate(picture.findings, 1))
-    return "".join(_flag(picture, number, finding) for number, finding in reversed(numbered))
+    return "".join(_flag(picture, number, finding) for number, finding in reversed(picture.flagged))
 
 
 def _place(picture: _Picture, finding: Mapping[str, Any]) -> float:
