@@ -47,6 +47,8 @@ ALLOWED = {
     "ranks": {"trace", "columns", "errors"},
     "environment": {"gates", "simulate", "errors"},
     "export": {"lanes", "plain", "report", "format", "trace", "columns", "errors"},
+    "unmet": {"diagnose", "plain", "report", "trace", "errors"},
+    "expect": {"session", "unmet", "diagnose", "record", "report", "builder", "source", "plain", "errors"},
     "session": {
         "live_objects",
         "diagnose",
@@ -58,6 +60,7 @@ ALLOWED = {
         "trace",
         "columns",
         "errors",
+        "unmet",
     },
     "figures": {"lanes", "palette", "plain", "trace", "columns", "errors"},
     "display": {"cut", "html", "page", "plain", "report", "format", "trace"},
@@ -76,6 +79,7 @@ ALLOWED |= {
     "live": _BELOW_THE_DOORS,
     "cli": _BELOW_THE_DOORS,
     "__main__": {"cli"},
+    "pytest_plugin": _BELOW_THE_DOORS,
     "__init__": _BELOW_THE_DOORS | {"magic", "live"},  # the names, for type checkers; test_package holds what it loads
 }
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from devtrace.errors import SetupError as SetupError
     from devtrace.errors import SimulateError as SimulateError
     from devtrace.errors import UsageError as UsageError
+    from devtrace.expect import expect as expect
     from devtrace.format import load as load
     from devtrace.report import Culprit as Culprit
     from devtrace.report import Edit as Edit
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 # Each public name and the module that it is taken from on first use; type checkers read the imports above.
 _HOME = {
     "record": "session",
-    "expect": "session",
+    "expect": "expect",
     "simulate": "simulate",
     "diagnose": "diagnose",
     "load": "format",

@@ -9,6 +9,11 @@ The slug is what tests, the README and a search engine hold on to; the words may
 
 from __future__ import annotations
 
+from typing import Any, Final
+
+MOST_TENSORS: Final = 20
+"""Lines of a message; the error holds the rest."""
+
 
 class DevtraceError(Exception):
     """What went wrong in devtrace's own terms; never raised into a traced program."""
@@ -25,7 +30,16 @@ class DevtraceError(Exception):
 
 
 class DeviceError(DevtraceError):
-    """`devtrace.expect` found tensors on another device than the one expected."""
+    """`devtrace.expect` found tensors on another device than the one expected; `tensors` are all of them."""
+
+    def __init__(self, slug: str, got: str, expected: str, do: str, tensors: tuple[Any, ...] = ()) -> None:
+        super().__init__(slug, got, expected, do)
+        self.tensors = tensors
+
+    def __str__(self) -> str:
+        shown = [f"\n  {tensor}" for tensor in self.tensors[:MOST_TENSORS]]
+        more = len(self.tensors) - len(shown)
+        return super().__str__() + "".join(shown) + (f"\n  and {more:,} more" if more else "")
 
 
 class FormatError(DevtraceError):

@@ -117,6 +117,10 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         live = Live(recorded.frames, self._namespace, recorded.row_of)
         try:
             self._report = diagnose(recorded.trace, live=live)
+            if self._expect:
+                from devtrace.unmet import with_expectation
+
+                self._report = with_expectation(self._report, self._expect)
         except Exception as fault:  # noqa: BLE001 (a failing diagnosis is never the user's exception)
             note = f"the diagnosis failed ({type(fault).__name__}: {fault}); the trace is complete"
             self._trace = replace(recorded.trace, notes=(*recorded.trace.notes, note))

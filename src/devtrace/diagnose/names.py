@@ -11,6 +11,7 @@ import functools
 import types
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
@@ -96,6 +97,23 @@ def is_optimizer(value: object) -> bool:
     return issubclass(type(value), torch.optim.Optimizer)
 
 
+def torch_answers() -> AbstractContextManager[object]:
+    """Inside, a tensor's questions are answered by torch, not by what a subclass makes of them."""
+    return torch._C.DisableTorchFunctionSubclass()
+
+
+def seen(tensor: Any) -> tuple[str, tuple[int, ...], str]:
+    """A tensor's device, shape and dtype."""
+    device, shape, dtype = (getattr(torch.Tensor, name).__get__(tensor) for name in ("device", "shape", "dtype"))
+    return str(device), tuple(map(int, shape)), str(dtype).removeprefix("torch.")
+
+
+def stays_on_host(value: object) -> bool:
+    """Whether what it holds belongs to the CPU: data sets and their loaders."""
+    data = torch.utils.data
+    return issubclass(type(value), (data.Dataset, data.DataLoader, data.Sampler))
+
+
 def is_generator(value: object) -> bool:
     return issubclass(type(value), torch.Generator)
 
@@ -128,7 +146,7 @@ class Walk:
                 self._hold(value, Hold(None, name, step, number), 0, queue)
         while queue and len(self.objects) < MOST_OBJECTS:
             owner, depth = queue.popleft()
-            for value, text, step, key in _held(owner):
+            for value, text, step, key in held(owner):
                 self._hold(value, Hold(owner, text, step, key=key), depth + 1, queue)
 
     def _hold(self, value: Any, hold: Hold, depth: int, queue: deque[tuple[Any, int]]) -> None:
@@ -169,12 +187,12 @@ class Walk:
     def holds_of(self, owner: Any) -> Iterator[tuple[Any, Hold]]:
         """What an object holds, and how."""
         if owner is not None:
-            yield from ((value, Hold(owner, text, step, key=key)) for value, text, step, key in _held(owner))
+            yield from ((value, Hold(owner, text, step, key=key)) for value, text, step, key in held(owner))
 
     def held_by(self, owner: Any) -> Iterator[Any]:
         """The tensors that an object holds itself."""
         if not is_module(owner) and not is_optimizer(owner):
-            yield from (value for value, *_ in _held(owner) if is_tensor(value))
+            yield from (value for value, *_ in held(owner) if is_tensor(value))
 
     def _text(self, hold: Hold) -> str:
         if hold.key is None:
@@ -186,7 +204,7 @@ class Walk:
 _Held = Iterator[tuple[Any, str, Step, Any]]
 
 
-def _held(owner: Any) -> _Held:
+def held(owner: Any) -> _Held:
     """What an object holds: value, the text that leads to it, the kind of step, the key if that is a tensor."""
     kind = type(owner)
     if kind in _DICTS:

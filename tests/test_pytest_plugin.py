@@ -1,0 +1,95 @@
+"""The plugin, in a pytest of its own, as a project has it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+PROJECT = """
+import pytest, torch
+from torch import nn
+
+@pytest.fixture
+def model():
+    return nn.Linear(4, 2).to("cuda:0")
+
+@pytest.mark.devices(simulate="cuda:2", syncs=0)
+def test_clean(model, devtrace):
+    x = torch.zeros(3, 4, device="cuda:0")
+    model(x)
+    devtrace.expect(model, x, device="cuda:0")
+    assert torch.cuda.device_count() == 2
+    assert devtrace.recording is not None
+
+@pytest.mark.devices(simulate="cuda:2")
+def test_mixed(model):
+    model(torch.zeros(3, 4))
+
+@pytest.mark.devices(simulate="cuda:1", syncs=0)
+def test_syncs(model):
+    model(torch.zeros(3, 4, device="cuda:0")).sum().item()
+
+@pytest.mark.devices(simulate="cuda:1", expect="cuda:0")
+def test_elsewhere():
+    torch.ones(3) * 2
+
+@pytest.mark.devices(simulate="cuda:1", copies=1)
+class TestCopies:
+    def test_one(self): torch.ones(3).to("cuda")
+    def test_two(self): torch.ones(3).to("cuda").cpu()
+
+def test_after(devtrace):
+    assert not torch.cuda.is_available()
+    assert devtrace.recording is None
+    with devtrace.record() as recording:
+        torch.ones(2)
+    assert len(recording.trace.ops) == 1
+"""
+
+
+def pytest_in(folder: Path, text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    (folder / "test_project.py").write_text(text)
+    command = [sys.executable, "-m", "pytest", "-p", "devtrace.pytest_plugin", "--strict-markers", *arguments]
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=180, check=False
+    )
+
+
+def test_marked_tests_fail_on_what_their_marker_forbids_and_others_are_left_alone(tmp_path: Path) -> None:
+    got = pytest_in(tmp_path, PROJECT, "-q", "-rA")
+    outcomes = dict(
+        line.split(" - ")[0].split(" test_project.py::")[::-1]
+        for line in got.stdout.splitlines()
+        if " test_project.py::" in line
+    )
+    assert outcomes == {
+        "test_clean": "PASSED", "test_mixed": "FAILED", "test_syncs": "FAILED", "test_elsewhere": "FAILED",
+        "TestCopies::test_one": "PASSED", "TestCopies::test_two": "FAILED", "test_after": "PASSED",
+    }, got.stdout  # fmt: skip
+    assert "devtrace: 1 syncs, at most 0 allowed" in got.stdout
+    assert "devtrace: 2 copies, at most 1 allowed" in got.stdout
+    assert "torch.ones(3) is on cpu; all computation was expected on cuda:0." in got.stdout
+    assert "Expected all tensors to be on the same device" in got.stdout
+    assert "model(torch.zeros(3, 4))" in got.stdout
+
+
+def test_a_marker_that_is_not_understood_is_said_so(tmp_path: Path) -> None:
+    got = pytest_in(tmp_path, "import pytest\n@pytest.mark.devices(sinks=0)\ndef test_a(): pass\n")
+    assert "pytest.mark.devices: got sinks; it takes devices(simulate=None" in got.stdout
+    assert got.returncode == 1
+
+
+def test_a_project_that_does_not_use_it_does_not_import_torch(tmp_path: Path) -> None:
+    text = "import sys\ndef test_a(): assert not {'torch', 'numpy', 'devtrace.session'} & set(sys.modules)\n"
+    assert pytest_in(tmp_path, text, "-q").returncode == 0
+
+
+def test_the_marker_is_listed(tmp_path: Path) -> None:
+    assert "@pytest.mark.devices(simulate=None, expect=None, errors=0" in pytest_in(tmp_path, "", "--markers").stdout
