@@ -35,7 +35,7 @@ ALLOWED = {
     "dump": {"trace", "columns"},
     "schema": {"columns"},
     "format": {"rules", "builder", "trace", "columns", "errors"},
-    "record": {"source", "builder", "trace", "columns", "errors"},
+    "record": {"live_objects", "source", "builder", "trace", "columns", "errors"},
     "simulate": {"errors"},
     "report": {"builder", "trace", "columns", "errors"},
     "diagnose": {"live_objects", "report", "source", "builder", "trace", "columns", "errors"},
@@ -51,6 +51,7 @@ ALLOWED = {
     "expect": {"session", "unmet", "diagnose", "record", "report", "builder", "source", "plain", "errors"},
     "session": {
         "live_objects",
+        "tracebacks",
         "diagnose",
         "report",
         "record",

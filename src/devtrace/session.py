@@ -4,18 +4,19 @@ diagnose.
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from importlib import import_module
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from devtrace.builder import TraceBuilder
+from devtrace.diagnose import diagnose
 from devtrace.errors import UsageError
-from devtrace.live_objects import Live
+from devtrace.live_objects import Live, forget_locals
 from devtrace.report import Report
+from devtrace.tracebacks import hide_our_frames
 
 if TYPE_CHECKING:
     from devtrace.record.counts import Counter
@@ -41,14 +42,15 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
     ) -> None:
         self.name = name
         self._trace: Trace | None = None
-        self._report: Any = None
+        self._report: Report | None = None
         self._simulate = simulate
         self._max_ops = max_ops
         self._expect = expect
         self._namespace = namespace
         self._stack = ExitStack()
         self._simulated = False
-        self._recording: Recording | None = None
+        self._recording: Recording | None = None  # until its trace is made
+        self._running: Recording | None = None  # until it is taken out
 
     @property
     def trace(self) -> Trace:
@@ -57,7 +59,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         return self._trace
 
     @property
-    def report(self) -> Any:
+    def report(self) -> Report:
         if self._report is None:
             raise _not_ended("report")
         return self._report
@@ -85,23 +87,36 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
 
                 stack.enter_context(simulate(self._simulate))
             self._simulated = _simulating()
-            self._recording = Recording(self._max_ops, self._namespace)
-            stack.enter_context(self._recording.running())
+            recording = Recording(self._max_ops, self._namespace)
+            recording.start()
+            self._recording = self._running = recording
             self._stack = stack.pop_all()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._stack.close()
-        self.conclude(error)
+        if self._running is None:
+            return
+        self._running.stop()
+        self._running = None
+        with self._stack:  # simulated tensors answer for their device as long as the simulation runs
+            if self._recording is not None:
+                self.conclude(error)
+        if error is not None:
+            hide_our_frames(error)
 
     def conclude(self, error: BaseException | None = None) -> None:
         """Make the trace and report of what there is, from any thread: a process about to be ended leaves no block."""
         assert self._recording is not None
+        recording, self._recording = self._recording, None
         simulated = self._simulated or _simulating() or _without_cuda()
-        recorded = self._recording.finish(self.name, error, lambda name: simulated and name.partition(":")[0] == "cuda")
-        self._recording = None
+        try:
+            recorded = recording.finish(self.name, error, lambda name: simulated and name.partition(":")[0] == "cuda")
+        except Exception as fault:  # noqa: BLE001 (nor is a failing recorder)
+            self._trace = _empty(self.name, f"the recording was lost ({type(fault).__name__}: {fault})")
+            self._report = diagnose(self._trace)
+            return
         self._trace = recorded.trace
         try:
             self._diagnose(recorded)
@@ -110,10 +125,6 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
                 forget_locals(frame)
 
     def _diagnose(self, recorded: Recorded) -> None:
-        try:
-            diagnose = import_module("devtrace.diagnose").diagnose
-        except ImportError:
-            return
         live = Live(recorded.frames, self._namespace, recorded.row_of)
         try:
             self._report = diagnose(recorded.trace, live=live)
@@ -123,10 +134,16 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
                 self._report = with_expectation(self._report, self._expect)
         except Exception as fault:  # noqa: BLE001 (a failing diagnosis is never the user's exception)
             note = f"the diagnosis failed ({type(fault).__name__}: {fault}); the trace is complete"
-            self._trace = replace(recorded.trace, notes=(*recorded.trace.notes, note))
+            self._trace = replace(recorded.trace, notes=(*recorded.trace.notes, note), _tables={})
             self._report = Report(self._trace, notes=self._trace.notes)
             return
         self._trace = self._report.trace
+
+
+def _empty(title: str, note: str) -> Trace:
+    builder = TraceBuilder(title)
+    builder.notes.append(note)
+    return builder.build()
 
 
 def _not_ended(what: str) -> UsageError:
@@ -147,11 +164,3 @@ def _simulating() -> bool:
 def _without_cuda() -> bool:
     """Whether this torch can have no real CUDA device, so that one in a trace was a pretended one."""
     return sys.modules["torch"].version.cuda is None
-
-
-def forget_locals(frame: FrameType) -> None:
-    """Reading `frame.f_locals` of a function leaves a copy in the frame (before Python 3.13): tensors stay alive."""
-    if frame.f_code.co_flags & inspect.CO_OPTIMIZED:
-        copy = frame.f_locals
-        if type(copy) is dict:
-            copy.clear()

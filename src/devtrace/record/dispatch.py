@@ -50,6 +50,7 @@ class RecordMode(TorchDispatchMode):
         self.recorder = recorder
         self.known = recorder.rows
         self.state = state
+        state.mode = self
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         plan = plans.get(id(func)) or plan_for(func)

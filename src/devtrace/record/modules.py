@@ -49,14 +49,18 @@ class Modules:
     def open(self, module: torch.nn.Module, state: ThreadState) -> tuple[int, int, int]:
         """A call begins, in the frame below this one."""
         caller = sys._getframe(1).f_back
-        row = self._rows.get(id(module), -1)
-        if row < 0 or self.known[row].module() is not module:
+        row = self.row_of(module)
+        if row < 0:
             with self.recorder.lock:
                 row = self._take(module, state.find(caller))
         known = self.known[row]
         known.ran = True
         plain = known.plain and not (module._forward_hooks or module._forward_pre_hooks or _global_hooks())
         return state.open(row, caller, training=module.training, plain=plain)
+
+    def row_of(self, module: object) -> int:
+        row = self._rows.get(id(module), -1)
+        return row if row >= 0 and self.known[row].module() is module else -1
 
     def _take(self, module: torch.nn.Module, site: int) -> int:
         root = len(self.known)
@@ -72,7 +76,7 @@ class Modules:
 
 
 def _plain(module: torch.nn.Module) -> bool:
-    """Whether all that a module's forward runs itself is torch's code, so that no line of its own need be looked for."""
+    """Whether all that a module's own forward runs is torch's code: its ops are at the line that called it."""
     code = getattr(type(module).forward, "__code__", None)
     functions = [value for value in vars(module).values() if isinstance(value, FunctionType)]
     codes = [code, *(function.__code__ for function in functions)]

@@ -204,6 +204,17 @@ def plan_for(func: Any) -> Plan:
     return plan
 
 
+_named: dict[str, Plan] = {}
+
+
+def named_plan(name: str) -> Plan:
+    """The plan of what is no operator, for a row all the same."""
+    if name not in _named:
+        plan = _named[name] = Plan(name, len(by_id))
+        by_id.append(plan)
+    return _named[name]
+
+
 def mask_among(args: tuple[Any, ...]) -> bool:
     """Whether an indexing op is given a mask, whose True elements the device must count before the host can go on."""
     indices = args[1] if len(args) > 1 else ()

@@ -10,10 +10,10 @@ from typing import Any, Final
 import torch
 
 from devtrace.record import copies, sites
-from devtrace.record.plans import Plan, mask_among
+from devtrace.record.plans import Plan, mask_among, named_plan
 from devtrace.record.rows import Rows
 from devtrace.record.stamps import Past
-from devtrace.record.state import COUNT_SHIFT, MASK, SEVERAL, ThreadState
+from devtrace.record.state import COUNT_SHIFT, GRAD_SHIFT, MASK, SEVERAL, ThreadState
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +108,18 @@ class Recorder:
         state.flat += rows
         state.op += 1
 
+    def refused(self, state: ThreadState, name: str, site: int, rows: list[int], error: BaseException) -> None:
+        """Record what torch refused before there was an op."""
+        head = named_plan(name).head | (torch.is_grad_enabled() << GRAD_SHIFT)
+        self.raised(state, (head, site, perf_counter_ns(), -1), rows, error)
+
     def fault(self, error: Exception) -> None:
         """A fault of our own, or a tensor that does not answer: one note, and the program goes on."""
-        note = f"{type(error).__name__}: {text_of(error)}"
-        if note not in self.notes:
-            self.notes.append(note)
+        self.note(f"an op was not recorded in full: {type(error).__name__}: {text_of(error)}")
+
+    def note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
 
 
 def text_of(error: BaseException) -> str:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.metadata import version
 from threading import current_thread
 from types import FrameType
 from typing import Any
 
-from devtrace.record import sites, stamps, threads
+from devtrace.record import above, sites, stamps, threads, tracing
 from devtrace.record.assemble import assemble
 from devtrace.record.dispatch import RecordMode
 from devtrace.record.modules import Modules
@@ -18,6 +18,7 @@ from devtrace.record.names import Named
 from devtrace.record.optimizers import Optimizers
 from devtrace.record.patches import Patches
 from devtrace.record.recorder import Recorder
+from devtrace.record.stack import pushed
 from devtrace.trace import Trace
 
 
@@ -31,16 +32,16 @@ class Recorded:
 
 
 class Recording:
-    """Puts the recorder in place around a block, and makes the trace after it."""
+    """Puts the recorder in place, takes it out again, and makes the trace of what it saw."""
 
     def __init__(self, max_ops: int, namespace: Mapping[str, Any] | None) -> None:
         self.recorder = Recorder(max_ops)
         self.modules = Modules(self.recorder)
         self.optimizers = Optimizers(self.recorder)
         self.namespace = namespace
+        self._stack = ExitStack()
 
-    @contextmanager
-    def running(self) -> Iterator[None]:
+    def start(self) -> None:
         with ExitStack() as stack:
             stamps.begin()
             stack.callback(stamps.end)
@@ -48,19 +49,26 @@ class Recording:
             stack.callback(patches.undo)
             self.modules.install(patches)
             threads.install(self.recorder, patches)
+            tracing.install(self.recorder, patches)
             for handle in self.optimizers.install():
                 stack.callback(handle.remove)
             state = self.recorder.follow(current_thread().name)
             stack.callback(self.recorder.leave, state)
-            stack.enter_context(RecordMode(self.recorder, state))
+            stack.enter_context(pushed(RecordMode(self.recorder, state)))
             stack.callback(setattr, self.recorder, "active", False)
             self.recorder.active = True
-            yield
+            self._stack = stack.pop_all()
+
+    def stop(self) -> None:
+        self._stack.close()
 
     def finish(self, title: str, error: BaseException | None, simulated: Callable[[str], bool]) -> Recorded:
+        """The trace, after `stop` and where the recorded objects still answer as they did."""
+        frames = _frames(error)
+        if error is not None and not above.was_recorded(error, self.recorder):
+            self._add_refused(error, frames[0][0] if frames else sites.NOWHERE)
         named = Named(self.recorder.rows, self.namespace)
         named.collect(self.modules.known, self.optimizers)
-        frames = _frames(error)
         done = assemble(
             self.recorder,
             self.modules,
@@ -71,7 +79,19 @@ class Recording:
             producer=f"devtrace {version('devtrace')}",
         )
         rows = done.site_rows
-        return Recorded(done.trace, tuple((rows[site], frame) for site, frame in frames), self.recorder.rows.row_of)
+        found = tuple((rows[site], frame) for site, frame in frames)
+        return Recorded(done.trace, found, self.recorder.rows.row_of)
+
+    def _add_refused(self, error: BaseException, site: int) -> None:
+        """A row for what torch refused before there was an op."""
+        found = above.failing(error)
+        if found is None:
+            return
+        state = self.recorder.threads[0]
+        rows: list[int] = []
+        self.recorder.gather(found.tensors, rows)
+        above.reopen(error, state, self.modules)
+        self.recorder.refused(state, found.name, site, rows, error)
 
 
 def _frames(error: BaseException | None) -> list[tuple[int, FrameType]]:

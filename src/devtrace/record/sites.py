@@ -20,9 +20,11 @@ import torch
 SKIP, USER, LIBRARY, BOUNDARY = range(4)
 NOWHERE: Final = -1
 
-_ROOTS: Final = tuple(
-    f"{path}/" for path in (*torch.__path__, Path(__file__).parents[1], Path(__file__).resolve().parents[1])
-)
+_TORCH: Final = tuple(f"{path}/" for path in torch.__path__)
+_OURS: Final = {  # both names, where the package is a link
+    f"{path}/" for path in (Path(__file__).parents[1], Path(__file__).resolve().parents[1])
+}
+_ROOTS: Final = (*_TORCH, *_OURS)
 _STANDARD: Final = tuple({sysconfig.get_path("stdlib") + "/", sysconfig.get_path("platstdlib") + "/"})
 _INSTALLED: Final = ("/site-packages/", "/dist-packages/")
 # Packages that stand around a cell or a test and never are where somebody works.
@@ -153,6 +155,11 @@ def spot(site: int) -> Spot:
 def own(site: int) -> int:
     """The site itself if it is in the user's own code, else its caller's."""
     return _spots[site].caller if site >= 0 and _spots[site].caller >= 0 else site
+
+
+def is_torch(filename: str) -> bool:
+    """Whether a file is torch's, or stands in for it (a simulated device)."""
+    return filename.startswith(_ROOTS)
 
 
 def is_own(site: int) -> bool:

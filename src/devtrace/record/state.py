@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from torch._C import _current_graph_task_id as current_task
 from torch._C._autograd import _get_sequence_nr as sequence_number
-from torch.autograd.function import BackwardCFunction
+from torch.autograd.graph import _engine_run_backward
 
 from devtrace.record import sites
 from devtrace.record.sites import USER, files, known
@@ -42,6 +42,8 @@ NO_NUMBER: Final = 1 << 31
 UNKNOWN: Final = -2
 THREAD_SHIFT: Final = 40
 """An op is known as (thread << 40 | its number in the thread) until the threads are merged."""
+
+_ENGINE: Final = _engine_run_backward.__code__
 
 Array = npt.NDArray[Any]
 
@@ -91,6 +93,7 @@ class ThreadState:
         "heads",
         "ident",
         "index",
+        "mode",
         "name",
         "number",
         "op",
@@ -117,6 +120,7 @@ class ThreadState:
         self.number = sequence_number()  # autograd's counter in this thread after the last op
         self.task = -1
         self.task_site = -1
+        self.mode: Any = None  # the dispatch mode that records into this
 
     def where(self, frame: Any) -> int:
         """The site of an op below whose frame no site is fixed."""
@@ -134,20 +138,22 @@ class ThreadState:
         return sites.find(frame, self.outer, self.base)
 
     def backward(self, node: Any, head: int, nodes: dict[type, int]) -> tuple[int, int, int]:
-        """Head, site and number of an op of the backward pass. Until its forward op is found it is where backward was
-        called; in a Python function's own `backward` it has a line of its own.
+        """Head, site and number of an op of the backward pass.
+
+        Until its forward op is found it is where backward was called. Python code that runs in the pass (a hook, a
+        Function's `backward`, what checkpoint computes again) has lines of its own.
         """
         kind = type(node)
         head |= BACKWARD | nodes.setdefault(kind, min(len(nodes), NODES - 1)) << NODE_SHIFT
-        number = node._sequence_nr()
-        if isinstance(node, BackwardCFunction):
-            return head, self.find(sys._getframe(2)), -1
+        caller = sys._getframe(1).f_back
+        if caller is not None and caller.f_code is not _ENGINE:
+            return head, self.where(caller), -1
         task = current_task()
         if task != self.task:
             self.task = task
-            self.task_site = self.find(_frame_or_none(3))
-            self.fixed = -1
-            self.phase = 0
+            self.task_site = self.find(caller)
+            self.phase, self.fixed = 0, -1
+        number = node._sequence_nr()
         return head, self.task_site, number if number < NO_NUMBER else -1
 
     def outer(self, frame: FrameType) -> int:
@@ -180,17 +186,18 @@ class ThreadState:
         self.call, self.fixed, self.phase = before
         self.outers.pop()
 
+    def reopen(self, module_row: int, parent: int) -> int:
+        """Let a call that has ended, the last one of a module in `parent`, hold the op that comes next."""
+        for call in reversed(range(len(self.calls) // 5)):
+            row, above, _, end, _ = self.calls[call * 5 : call * 5 + 5]
+            if (row, above, end) == (module_row, parent, self.op):
+                self.calls[call * 5 + 3] = self.op + 1
+                return call
+        return parent
+
     def pack(self) -> None:
         """Turn the full lists into arrays."""
         heads, flat = self.heads, self.flat
         self.heads, self.flat = [], []
         if heads:
             self.chunks.append(Chunk.of(heads, flat))
-
-
-def _frame_or_none(depth: int) -> FrameType | None:
-    """The frame so many below, if there is one: an autograd thread has no Python frame below the op."""
-    try:
-        return sys._getframe(depth)
-    except ValueError:
-        return None

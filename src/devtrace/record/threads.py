@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from devtrace.record import sites
 from devtrace.record.dispatch import RecordMode
 from devtrace.record.patches import Patches
+from devtrace.record.stack import pushed
 
 if TYPE_CHECKING:
     from devtrace.record.recorder import Recorder
@@ -38,7 +39,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
             return
         state = recorder.follow(_label(self), site)
         try:
-            with RecordMode(recorder, state):
+            with pushed(RecordMode(recorder, state)):
                 bootstrap(self)
         finally:
             recorder.leave(state)

@@ -1,0 +1,214 @@
+"""The failing op is the last row, also where no dispatch mode sees it."""
+
+from __future__ import annotations
+
+import contextlib
+import traceback
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import nn
+
+import devtrace
+from devtrace.trace import Op, Trace
+
+
+def recorded(program: Callable[[], object], **options: object) -> tuple[Trace, BaseException | None]:
+    error: BaseException | None = None
+    try:
+        with devtrace.record(**options) as recording:  # type: ignore[arg-type]
+            program()
+    except BaseException as caught:  # noqa: BLE001
+        error = caught
+    return recording.trace, error
+
+
+def refused(program: Callable[[], object]) -> Op:
+    trace, error = recorded(program, simulate="cuda:2")
+    assert error is not None
+    op: Op = trace.ops[-1]
+    (failure,) = trace.errors
+    assert failure.op == op
+    assert (failure.type, failure.message) == (type(error).__name__, str(error))
+    assert op.duration == -1
+    return op
+
+
+def test_numpy_of_a_device_tensor() -> None:
+    def program() -> None:
+        x = torch.ones(3, device="cuda:0")
+        x.numpy()
+
+    op = refused(program)
+    assert op.name == "Tensor.numpy"
+    assert [tensor.device for tensor in op.inputs] == ["cuda:0"]
+    assert op.inputs[0].producer is not None
+    assert op.site is not None
+    assert op.site.text == "x.numpy()"
+
+
+def test_numpy_of_a_device_tensor_by_way_of_numpy() -> None:
+    def program() -> None:
+        x = torch.ones(3, device="cuda:0")
+        np.asarray(x)
+
+    op = refused(program)
+    assert op.site is not None
+    assert op.site.text == "np.asarray(x)"
+    assert len(op.inputs) == 1
+
+
+def test_numpy_in_a_comprehension_names_the_variable_of_the_comprehension() -> None:
+    def program() -> None:
+        chunks = [torch.ones(3), torch.ones(3, device="cuda:1")]
+        [c.numpy() for c in chunks]
+
+    op = refused(program)
+    assert [tensor.device for tensor in op.inputs] == ["cuda:1"]
+
+
+def test_attention_is_refused_before_there_is_an_op() -> None:
+    def program() -> None:
+        q = torch.rand(1, 2, 4, 8)
+        v = torch.rand(1, 2, 4, 8, dtype=torch.float64)
+        F.scaled_dot_product_attention(q, q, v)
+
+    op = refused(program)
+    assert op.name == "scaled_dot_product_attention"
+    assert [tensor.dtype for tensor in op.inputs] == ["float32", "float64"]
+
+
+def test_a_wrong_argument_in_a_module_stays_within_its_call() -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.LSTM(4, 4)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            out: torch.Tensor = self.inner(x)[0]
+            return out
+
+    net = Net()
+    trace, error = recorded(lambda: net(torch.rand(2, 3, 5)))
+    assert isinstance(error, RuntimeError)
+    op = trace.ops[-1]
+    assert op.duration == -1
+    assert op.module is not None
+    assert op.module.path == "net.inner"
+    assert len(trace.errors) == 1
+
+
+def test_assigning_data_of_another_device() -> None:
+    def program() -> None:
+        p = nn.Parameter(torch.ones(3))
+        p.data = "no tensor"  # type: ignore[assignment]
+
+    trace, error = recorded(program)
+    assert isinstance(error, TypeError)
+    assert trace.ops[-1].name == "Tensor.data"
+
+
+def test_cuda_where_there_is_none() -> None:
+    def program() -> None:
+        x = torch.ones(3)
+        x.cuda()
+
+    trace, error = recorded(program)
+    assert isinstance(error, (AssertionError, RuntimeError))
+    assert trace.ops[-1].name == "Tensor.cuda"
+    assert trace.ops[-1].inputs[0].shape == (3,)
+
+
+def test_an_error_of_the_users_own_is_no_op() -> None:
+    def program() -> None:
+        x = torch.ones(3)
+        raise ValueError(x.shape)
+
+    trace, error = recorded(program)
+    assert isinstance(error, ValueError)
+    assert [op.name for op in trace.ops] == ["aten.ones"]
+    assert len(trace.errors) == 0
+
+
+def test_an_error_of_plain_python_beside_a_tensor_is_no_op() -> None:
+    def program() -> None:
+        x = torch.ones(3)
+        int("x" * len(x))
+
+    trace, _ = recorded(program)
+    assert len(trace.errors) == 0
+
+
+def test_an_error_that_was_caught_stays_with_its_op_and_the_next_one_has_its_own() -> None:
+    def program() -> None:
+        a, b = torch.ones(2, 3), torch.ones(2, 3)
+        with contextlib.suppress(RuntimeError):
+            a @ b
+        torch.ones(3).view(7)
+
+    trace, error = recorded(program)
+    assert [failure.op.name for failure in trace.errors] == ["aten.mm", "aten.view"]
+    assert trace.errors[1].op == trace.ops[-1]
+    assert str(error) == trace.errors[1].message
+
+
+def test_an_error_wrapped_in_another_is_told_once() -> None:
+    def program() -> None:
+        try:
+            torch.ones(3).view(7)
+        except RuntimeError as error:
+            raise RuntimeError("training failed") from error
+
+    trace, _ = recorded(program)
+    assert [failure.op.name for failure in trace.errors] == ["aten.view"]
+
+
+@pytest.mark.parametrize("trace_it", [False, True])
+def test_the_users_traceback_is_the_same(trace_it: bool) -> None:
+    def program() -> None:
+        nn.Linear(3, 3)(torch.ones(2, 5))
+
+    error: BaseException | None = None
+    if trace_it:
+        _, error = recorded(program)
+    else:
+        try:
+            program()
+        except RuntimeError as caught:
+            error = caught
+    assert error is not None
+    frames = [frame.name for frame in traceback.extract_tb(error.__traceback__)]
+    assert frames[frames.index("program") :] == ["program", "_wrapped_call_impl", "_call_impl", "forward"]
+
+
+def test_an_interrupt_in_the_middle_of_an_op_is_told_and_passes_through() -> None:
+    class Interrupting(torch.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def, override]
+            raise KeyboardInterrupt
+
+    def program() -> None:
+        x = torch.Tensor._make_wrapper_subclass(Interrupting, (3,))
+        x.sin()
+
+    trace, error = recorded(program)
+    assert isinstance(error, KeyboardInterrupt)
+    assert trace.ops[-1].name == "aten.sin"
+    assert trace.errors[-1].type == "KeyboardInterrupt"
+    assert torch._C._len_torch_dispatch_stack() == 0
+
+
+def test_a_failing_exception_text_is_no_fault_of_ours() -> None:
+    class MuteError(Exception):
+        def __str__(self) -> str:
+            raise ValueError("no text")
+
+    def program() -> None:
+        raise MuteError
+
+    trace, error = recorded(program)
+    assert type(error) is MuteError
+    assert len(trace.ops) == 0
