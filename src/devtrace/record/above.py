@@ -141,11 +141,11 @@ def _is_tensor(value: Any) -> bool:
 
 def _tensors(node: ast.AST, source: Source, scope: Scope) -> list[torch.Tensor]:
     """The tensors that the expression reads, in its order, those in lists among them."""
-    found: list[torch.Tensor] = []
+    found: dict[int, torch.Tensor] = {}
     for value in sources.values(node, source, scope):
         inner = value.value if type(value.value) in (list, tuple) else [value.value]
-        found += [each for each in inner if _is_tensor(each) and not any(each is known for known in found)]
-    return found
+        found.update((id(each), each) for each in inner if _is_tensor(each))
+    return list(found.values())
 
 
 def reopen(error: BaseException, state: ThreadState, modules: Modules) -> None:
