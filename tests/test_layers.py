@@ -85,7 +85,7 @@ ALLOWED |= {
 }
 
 # Methods that the API puts on a lower object and that only forward (trace.save), imported in the method.
-FORWARDED = {"trace": {"format", "export"}, "report": {"page", "figures"}}
+FORWARDED = {"trace": {"format", "export"}, "report": {"page", "figures", "display"}}
 
 # A package that costs or binds -> the modules that may import it at run time (a type-checker's import is free).
 CONFINED = {

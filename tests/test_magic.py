@@ -514,9 +514,17 @@ def test_report_shows_a_kept_trace_by_name_by_number_or_the_last(shell: Shell) -
     shell.run("%%devtrace first", "y = x + 1")
     first = shell.count
     shell.run("%%devtrace", "y = x + 1", "y = x + 1")
-    assert "1 op " in shell.run("%devtrace report first").reports[0]["text/plain"]
-    assert "1 op " in shell.run(f"%devtrace report {first}").reports[0]["text/plain"]
-    assert "2 ops " in shell.run("%devtrace report").reports[0]["text/plain"]
+    assert "1 op " in str(shell.run("%devtrace report first").value)
+    assert "1 op " in str(shell.run(f"%devtrace report {first}").value)
+    assert "2 ops " in str(shell.run("%devtrace report").value)
+
+
+def test_a_report_is_a_value_that_shows_itself_where_a_cell_ends_with_it(shell: Shell) -> None:
+    shell.run("%%devtrace first", "x = torch.ones(2)")
+    assert shell.run("report = %devtrace report first", "report.findings").value == ()
+    data, _ = shell.run("%devtrace report first").value._repr_mimebundle_()
+    assert data[MIME_TYPE]["format"] == "devtrace"
+    assert data["text/plain"] == shell.ip.user_ns["report"].text
 
 
 def test_a_report_that_is_not_there_is_one_sentence(shell: Shell) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from devtrace import usage
 from devtrace.cells import Traced, Tracing
 from devtrace.errors import UsageError
 from devtrace.usage import Options
+
+if TYPE_CHECKING:
+    from devtrace.report import Report
 
 
 class Screen(Protocol):
@@ -28,10 +31,10 @@ class Commands:
         self.tracing = tracing
         self.screen = screen
 
-    def run(self, line: str) -> None:
-        """Do what follows `%devtrace`."""
+    def run(self, line: str) -> Report | None:
+        """Do what follows `%devtrace`; what it returns is the magic's value, which IPython shows."""
         name, argument = usage.command(line)
-        does: dict[str, Callable[[str], None]] = {
+        does: dict[str, Callable[[str], Report | None]] = {
             "on": self._on,
             "off": self._off,
             "status": self._status,
@@ -41,7 +44,7 @@ class Commands:
             "simulate": self._simulate,
             "help": lambda _: _say(usage.help_text()),
         }
-        does[name](argument)
+        return does[name](argument)
 
     # What a traced cell shows.
 
@@ -107,8 +110,8 @@ class Commands:
 
         _say(describe())
 
-    def _report(self, key: str) -> None:
-        self._show(self._kept(key))
+    def _report(self, key: str) -> Report:
+        return self._kept(key).report
 
     def _save(self, file: str) -> None:
         traced = self._kept("")

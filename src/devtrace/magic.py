@@ -301,9 +301,9 @@ class Extension:
 
     # The magics.
 
-    def _line_magic(self, line: str) -> None:
+    def _line_magic(self, line: str) -> Any:
         with _in_ipythons_words():
-            self.commands.run(line)
+            return self.commands.run(line)
 
     @output_can_be_silenced
     def _cell_magic(self, line: str, cell: str) -> Any:

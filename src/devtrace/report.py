@@ -156,6 +156,14 @@ class Report:
 
         return figure(self.trace, kind, theme)
 
+    def _repr_mimebundle_(
+        self, include: object = None, exclude: object = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """A report that a cell ends with shows as it does below a traced cell."""
+        from .display import mime_bundle
+
+        return mime_bundle(self.trace, self)
+
     def __str__(self) -> str:
         return self.text
 
