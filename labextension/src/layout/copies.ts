@@ -53,8 +53,11 @@ function fromLane(trace: ITrace, lanes: ILanes, op: number, device: number): num
   return op < 0 ? -1 : lanes.find(trace.ops.thread[op], device);
 }
 
-/** Copies of one pair of lanes within a stretch this wide (px) are one arrow; stretches lie still while the view pans. */
-const GAP = 26;
+/**
+ * Copies of one pair of lanes within a stretch this wide (px) are one arrow, so that each has room for its label; stretches lie still while
+ * the view pans.
+ */
+const GAP = 76;
 
 /** The arrows in view. */
 export function arrowsIn(copies: ICopies, range: IRange, width: number): IArrow[] {

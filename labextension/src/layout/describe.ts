@@ -54,8 +54,9 @@ function tensorFacts(trace: ITrace, label: string, tensors: ArrayLike<number>): 
   const told = Array.from({ length: Math.min(tensors.length, MOST_TENSORS) }, (_, i) => tensors[i]);
   const facts = told.map(tensor => {
     const name = trace.strings[trace.tensors.name[tensor]];
-    const text = `${name && `${name} `}${tensorLabel(trace, tensor)}`;
-    return fact(label, text, trace.tensors.device[tensor]);
+    const device = trace.tensors.device[tensor];
+    const text = `${name && `${name} `}${tensorLabel(trace, tensor)} on ${deviceName(trace, device) || 'no device'}`;
+    return fact(label, text, device);
   });
   const more = tensors.length - told.length;
   return more > 0 ? [...facts, fact(label, `and ${more} more`)] : facts;

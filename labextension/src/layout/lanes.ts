@@ -2,7 +2,7 @@
  * A lane for each device of each thread, so that no two ops of a lane overlap. Ops that do (a damaged clock, two native threads that
  * report as one) spill into a few more lanes of the same device; what overlaps even there is cut short.
  */
-import type { ITrace } from '../model/trace';
+import { deviceByName, type ITrace } from '../model/trace';
 import { buildTracks, type ITracks } from './tracks';
 
 export interface ILane {
@@ -22,6 +22,8 @@ export interface ILanes {
 }
 
 const MOST_SPILLS = 3;
+/** Findings whose culprit gets a lane, though nothing may have run there. */
+export const MOST_INTRUDERS = 50;
 
 interface IDraft extends ILane {
   free: number;
@@ -40,6 +42,11 @@ export function buildLanes(trace: ITrace, start: Float64Array, end: Float64Array
   }
   for (let copy = 0; copy < trace.copies.length; copy++) {
     drafts.at(thread[trace.copies.op[copy]] ?? -1, trace.copies.from[copy]);
+  }
+  for (const { op, culprit } of (trace.findings ?? []).slice(0, MOST_INTRUDERS)) {
+    if (op >= 0 && culprit) {
+      drafts.at(thread[op], deviceByName(trace, culprit.device));
+    }
   }
   const lanes = drafts.sorted();
   const place = new Int32Array(lanes.length);

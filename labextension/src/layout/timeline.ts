@@ -4,6 +4,8 @@
 import type { ITrace } from '../model/trace';
 import { buildCalls, type ICallRows } from './calls';
 import { buildCopies, type ICopies } from './copies';
+import { makeHeader, type IHeader } from './header';
+import { intruders, type IIntruder } from './intruders';
 import { buildLanes, type ILanes } from './lanes';
 import type { IRange } from './scale';
 import { buildTracks, type ITracks } from './tracks';
@@ -23,6 +25,8 @@ export interface ITimeline {
   readonly lanes: ILanes;
   readonly calls: ICallRows;
   readonly copies: ICopies;
+  readonly intruders: readonly IIntruder[];
+  readonly header: IHeader;
   /** Where the host waits, a row for each lane; without length. */
   readonly syncs: ITracks;
   /** A row for each of PHASES; a span is a run of ops of that phase. */
@@ -32,6 +36,7 @@ export interface ITimeline {
 export function buildTimeline(trace: ITrace, clock: Clock): ITimeline {
   const [start, end] = clock === 'time' ? times(trace) : positions(trace.ops.length);
   const lanes = buildLanes(trace, start, end);
+  const phases = buildPhases(trace, start, end);
   return {
     trace,
     clock,
@@ -42,7 +47,12 @@ export function buildTimeline(trace: ITrace, clock: Clock): ITimeline {
     calls: buildCalls(trace, start, end),
     copies: buildCopies(trace, lanes, start),
     syncs: buildSyncs(trace, lanes, start),
-    phases: buildPhases(trace, start, end)
+    phases,
+    intruders: intruders(trace, lanes),
+    header: makeHeader(
+      (trace.findings ?? []).some(({ op }) => op >= 0),
+      phases.order.length > 0
+    )
   };
 }
 
@@ -60,7 +70,7 @@ function positions(length: number): [Float64Array, Float64Array] {
   return [Float64Array.from({ length }, (_, op) => op), Float64Array.from({ length }, (_, op) => op + 1)];
 }
 
-/** From the first op to the last end, with a little air on both sides. */
+/** From the first op to the last end, with a little air on both sides: what raised at the very end has room there. */
 function wholeOf(start: Float64Array, end: Float64Array): IRange {
   let last = 0;
   for (const time of end) {
@@ -68,7 +78,7 @@ function wholeOf(start: Float64Array, end: Float64Array): IRange {
   }
   const first = start.length > 0 ? start[0] : 0;
   const air = Math.max((last - first) * 0.015, 4);
-  return { begin: first - air, end: last + air };
+  return { begin: first - air, end: last + 2 * air };
 }
 
 function buildSyncs(trace: ITrace, lanes: ILanes, start: Float64Array): ITracks {

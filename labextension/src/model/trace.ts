@@ -29,6 +29,16 @@ export function deviceName(trace: ITrace, device: number): string {
   return device < 0 ? '' : trace.strings[trace.devices.name[device]];
 }
 
+/** The id of a device by name, -1 when the trace has none of it. */
+export function deviceByName(trace: ITrace, name: string): number {
+  for (let device = 0; device < trace.devices.length; device++) {
+    if (deviceName(trace, device) === name) {
+      return device;
+    }
+  }
+  return -1;
+}
+
 export function opName(trace: ITrace, op: number): string {
   return trace.strings[trace.ops.name[op]];
 }

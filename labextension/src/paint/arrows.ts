@@ -2,14 +2,16 @@
  * Copies between lanes, and the ticks where the host waits for a device.
  */
 import { arrowsIn, type IArrow } from '../layout/copies';
+import { xOf } from '../layout/scale';
 import { hasRoomForLabels } from '../layout/stack';
 import { formatBytes } from '../layout/units';
 import { snap, type Context, type IFrame } from './context';
-import { textWidth } from './text';
+import { fitted, textWidth } from './text';
 
 export function paintArrows(ctx: Context, frame: IFrame): void {
   const free = new Map<string, number>();
-  for (const arrow of arrowsIn(frame.timeline.copies, frame.range, frame.width)) {
+  const arrows = arrowsIn(frame.timeline.copies, frame.range, frame.width);
+  for (const [i, arrow] of arrows.entries()) {
     const from = frame.stack.lanes[arrow.from];
     const to = frame.stack.lanes[arrow.to];
     const down = to.y > from.y;
@@ -19,16 +21,18 @@ export function paintArrows(ctx: Context, frame: IFrame): void {
     paintArrow(ctx, frame, x, begin - frame.scrolled, end - frame.scrolled);
     if (hasRoomForLabels(frame.stack)) {
       const gapY = down ? from.y + from.height + 8 : from.y - 8;
-      paintLabel(ctx, frame, arrow, x, gapY - frame.scrolled, free);
+      const next = arrows.at(i + 1);
+      const room = next?.from === arrow.from && next.to === arrow.to ? next.x - arrow.x : Infinity;
+      paintLabel(ctx, frame, arrow, x, gapY - frame.scrolled, room, free);
     }
   }
 }
 
-function paintArrow(ctx: Context, frame: IFrame, x: number, begin: number, end: number): void {
+function paintArrow(ctx: Context, frame: IFrame, x: number, begin: number, end: number, ink = frame.theme.text): void {
   const head = end > begin ? -6 : 6;
   for (const [colour, width] of [
     [frame.theme.ground, 4],
-    [frame.theme.text, 1.5]
+    [ink, 1.5]
   ] as const) {
     ctx.strokeStyle = colour;
     ctx.lineWidth = width;
@@ -37,7 +41,7 @@ function paintArrow(ctx: Context, frame: IFrame, x: number, begin: number, end: 
     ctx.lineTo(x, end + head / 2);
     ctx.stroke();
   }
-  ctx.fillStyle = frame.theme.text;
+  ctx.fillStyle = ink;
   ctx.beginPath();
   ctx.moveTo(x - 4, end + head);
   ctx.lineTo(x + 4, end + head);
@@ -50,11 +54,19 @@ function paintArrow(ctx: Context, frame: IFrame, x: number, begin: number, end: 
 }
 
 /** `×12 768 KiB` to the right of the arrow, unless another label is there. */
-function paintLabel(ctx: Context, frame: IFrame, arrow: IArrow, x: number, y: number, free: Map<string, number>): void {
+function paintLabel(
+  ctx: Context,
+  frame: IFrame,
+  arrow: IArrow,
+  x: number,
+  y: number,
+  room: number,
+  free: Map<string, number>
+): void {
   const label = `${arrow.count > 1 ? `×${arrow.count} ` : ''}${formatBytes(arrow.bytes)}`;
   const width = textWidth(ctx, label);
   const band = String(Math.round(y));
-  if (x < (free.get(band) ?? -Infinity) || x + width + 8 > frame.width) {
+  if (width + 12 > room || x < (free.get(band) ?? -Infinity) || x + width + 8 > frame.width) {
     return;
   }
   free.set(band, x + width + 14);
@@ -63,4 +75,35 @@ function paintLabel(ctx: Context, frame: IFrame, arrow: IArrow, x: number, y: nu
   ctx.fillStyle = frame.theme.text;
   ctx.textAlign = 'left';
   ctx.fillText(label, x + 6, y + 0.5);
+}
+
+/** A finding's tensor on its way from its own lane into an op of another: what errors, and the finding that is picked, are about. */
+export function paintIntruders(ctx: Context, frame: IFrame): void {
+  const { timeline, stack, marks } = frame;
+  for (const { finding, op, from, to, name } of timeline.intruders) {
+    const flag = marks.flags.find(found => found.op === op);
+    const x = snap(frame, xOf(frame.range, frame.width, timeline.start[op])) + 4;
+    if (!flag || x < -20 || x > frame.width + 20 || (flag.severity !== 'error' && marks.finding !== finding)) {
+      continue;
+    }
+    const [own, other] = [stack.lanes[from], stack.lanes[to]];
+    const down = other.y > own.y;
+    const begin = (down ? own.y + own.height - 5 : own.y + 5) - frame.scrolled;
+    paintArrow(ctx, frame, x, begin, (down ? other.y : other.y + other.height) - frame.scrolled, flag.colour);
+    paintName(ctx, frame, name, x, own.y + own.height / 2 - frame.scrolled, flag.colour);
+  }
+}
+
+/** The tensor's name in its own lane, on the side of the arrow that has room. */
+function paintName(ctx: Context, frame: IFrame, name: string, x: number, y: number, colour: string): void {
+  const label = fitted(ctx, name, 240);
+  const width = textWidth(ctx, label) + 12;
+  const left = x + 8 + width < frame.width ? x + 8 : x - 8 - width;
+  ctx.fillStyle = colour;
+  ctx.beginPath();
+  ctx.roundRect(left, y - 9, width, 18, 4);
+  ctx.fill();
+  ctx.fillStyle = frame.theme.ground;
+  ctx.textAlign = 'left';
+  ctx.fillText(label, left + 6, y + 0.5);
 }

@@ -2,10 +2,11 @@
  * Calls of modules above the lanes: named bands, one row for each depth.
  */
 import type { IStackRow } from '../layout/stack';
-import { coverage, visible } from '../layout/tracks';
+import { visible } from '../layout/tracks';
 import { modulePath } from '../model/trace';
 import type { Context, IFrame } from './context';
 import { edges } from './lanes';
+import { busyColumns } from './scratch';
 import { drawFitted } from './text';
 
 export function paintCalls(ctx: Context, frame: IFrame, row: IStackRow, y: number): void {
@@ -33,10 +34,7 @@ export function paintCalls(ctx: Context, frame: IFrame, row: IStackRow, y: numbe
 
 function paintDense(ctx: Context, frame: IFrame, row: IStackRow, y: number): void {
   const { ratio } = frame;
-  const share = new Float32Array(Math.ceil(frame.width * ratio));
-  const count = new Uint32Array(share.length);
-  const perPixel = (frame.range.end - frame.range.begin) / (frame.width * ratio);
-  coverage(frame.timeline.calls.tracks, row.index, frame.range.begin, perPixel, share, count);
+  const { share, count } = busyColumns(frame, frame.timeline.calls.tracks, row.index);
   ctx.fillStyle = frame.theme.raised;
   let from = -1;
   for (let x = 0; x <= share.length; x++) {

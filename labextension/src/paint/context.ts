@@ -69,6 +69,7 @@ export interface IFlag {
 /** What stands out in a frame. */
 export interface IMarks {
   readonly selected: number;
+  readonly finding: number;
   readonly hovered: number;
   readonly module: number;
   readonly flags: readonly IFlag[];

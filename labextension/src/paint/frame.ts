@@ -5,10 +5,10 @@ import { xOf } from '../layout/scale';
 import { rowsIn, type IStackRow } from '../layout/stack';
 import { search } from '../layout/tracks';
 import { deviceName } from '../model/trace';
-import { paintArrows } from './arrows';
+import { paintArrows, paintIntruders } from './arrows';
 import { paintCalls } from './calls';
 import { paintOf, snap, type Context, type IFrame } from './context';
-import { HEADER_HEIGHT, paintAxis, paintFlags, paintPhases, paintWindow } from './header';
+import { paintAxis, paintFlags, paintPhases, paintWindow } from './header';
 import { edges, paintLane } from './lanes';
 import { drawFitted } from './text';
 
@@ -25,12 +25,13 @@ export function paintFrame(ctx: Context, frame: IFrame, drawMinimap: () => void)
     paintAxis(ctx, frame);
     paintPhases(ctx, frame);
   });
-  inPlot(ctx, frame, HEADER_HEIGHT, () => {
+  inPlot(ctx, frame, frame.timeline.header.height, () => {
     paintRows(ctx, frame);
-    ctx.translate(0, HEADER_HEIGHT);
+    ctx.translate(0, frame.timeline.header.height);
     paintArrows(ctx, frame);
     paintSyncs(ctx, frame);
     paintOutlines(ctx, frame);
+    paintIntruders(ctx, frame);
   });
   inPlot(ctx, frame, 0, () => {
     paintFlags(ctx, frame);
@@ -49,12 +50,12 @@ function inPlot(ctx: Context, frame: IFrame, top: number, paint: () => void): vo
 }
 
 function visibleRows(frame: IFrame): readonly IStackRow[] {
-  return rowsIn(frame.stack, frame.scrolled, frame.scrolled + frame.height - HEADER_HEIGHT);
+  return rowsIn(frame.stack, frame.scrolled, frame.scrolled + frame.height - frame.timeline.header.height);
 }
 
 function paintRows(ctx: Context, frame: IFrame): void {
   for (const row of visibleRows(frame)) {
-    const y = HEADER_HEIGHT + row.y - frame.scrolled;
+    const y = frame.timeline.header.height + row.y - frame.scrolled;
     if (row.kind === 'calls') {
       paintCalls(ctx, frame, row, y);
     } else if (row.kind === 'lane') {
@@ -68,11 +69,11 @@ function paintRows(ctx: Context, frame: IFrame): void {
 function paintLabels(ctx: Context, frame: IFrame): void {
   ctx.save();
   ctx.beginPath();
-  ctx.rect(0, HEADER_HEIGHT, frame.gutter, frame.height - HEADER_HEIGHT);
+  ctx.rect(0, frame.timeline.header.height, frame.gutter, frame.height - frame.timeline.header.height);
   ctx.clip();
   ctx.textAlign = 'left';
   for (const row of visibleRows(frame)) {
-    const y = HEADER_HEIGHT + row.y - frame.scrolled;
+    const y = frame.timeline.header.height + row.y - frame.scrolled;
     const middle = y + row.height / 2 + 0.5;
     if (row.kind === 'thread') {
       const { threads, strings } = frame.timeline.trace;
@@ -105,30 +106,29 @@ function paintLaneLabel(ctx: Context, frame: IFrame, row: IStackRow, y: number, 
   }
 }
 
-/** A tick above a lane wherever the host waits, at least a few pixels apart. */
+/** A tick above a lane wherever the host waits; closer ones are one. */
 function paintSyncs(ctx: Context, frame: IFrame): void {
   const { syncs } = frame.timeline;
   const { range, width } = frame;
-  const perGap = ((range.end - range.begin) / width) * 7;
-  ctx.fillStyle = frame.theme.text;
+  const perGap = ((range.end - range.begin) / width) * 9;
+  ctx.fillStyle = frame.theme.faintText;
   for (const row of visibleRows(frame).filter(({ kind }) => kind === 'lane')) {
     const last = syncs.rows[row.index + 1];
     let at = search(syncs.start, range.begin, syncs.rows[row.index], last);
     while (at < last && syncs.start[at] <= range.end) {
-      paintTick(ctx, snap(frame, xOf(range, width, syncs.start[at])), row.y - frame.scrolled, row.height);
-      at = search(syncs.start, syncs.start[at] + perGap, at + 1, last);
+      paintTick(ctx, snap(frame, xOf(range, width, syncs.start[at])), row.y - frame.scrolled);
+      at = search(syncs.start, (Math.floor(syncs.start[at] / perGap) + 1) * perGap, at + 1, last);
     }
   }
 }
 
-function paintTick(ctx: Context, x: number, y: number, height: number): void {
+function paintTick(ctx: Context, x: number, y: number): void {
   ctx.beginPath();
   ctx.moveTo(x - 3.5, y - 5);
   ctx.lineTo(x + 3.5, y - 5);
   ctx.lineTo(x, y + 1);
   ctx.closePath();
   ctx.fill();
-  ctx.fillRect(x - 0.5, y - 2, 1, height + 2);
 }
 
 function paintOutlines(ctx: Context, frame: IFrame): void {

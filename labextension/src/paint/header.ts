@@ -2,32 +2,24 @@
  * Above the lanes: the whole trace in small with the view's window on it, the axis, the flags of findings, the phases.
  */
 import { xOf } from '../layout/scale';
-import { PHASES, type ITimeline } from '../layout/timeline';
-import { coverage, visible } from '../layout/tracks';
+import { PHASES } from '../layout/timeline';
+import { visible } from '../layout/tracks';
 import { countTicks, timeTicks } from '../layout/units';
 import { paintOf, snap, type Context, type IFrame } from './context';
 import { edges } from './lanes';
+import { busyColumns } from './scratch';
 import { drawFitted, textWidth } from './text';
-
-export const MINIMAP = { y: 0, height: 26 } as const;
-const AXIS = { y: 30, height: 18 } as const;
-export const FLAGS = { y: 48, height: 18 } as const;
-const PHASE_ROW = { y: 68, height: 13 } as const;
-export const HEADER_HEIGHT = 84;
 
 /** The lanes of the whole trace, a few pixels each; drawn once into a picture of its own. */
 export function paintMinimap(ctx: Context, frame: IFrame): void {
   const { lanes, tracks } = frame.timeline.lanes;
   const { whole } = frame.timeline;
-  const columns = Math.ceil(frame.width * frame.ratio);
-  const height = (MINIMAP.height - 4) / Math.max(lanes.length, 1);
-  const share = new Float32Array(columns);
-  const count = new Uint32Array(columns);
-  for (let lane = 0; lane < Math.min(lanes.length, MINIMAP.height * 2); lane++) {
-    coverage(tracks, lane, whole.begin, (whole.end - whole.begin) / columns, share, count);
+  const height = (frame.timeline.header.minimap.height - 4) / Math.max(lanes.length, 1);
+  for (let lane = 0; lane < Math.min(lanes.length, frame.timeline.header.minimap.height * 2); lane++) {
+    const { share, count } = busyColumns(frame, tracks, lane, whole);
     ctx.fillStyle = paintOf(frame, lanes[lane].device).colour;
-    const y = MINIMAP.y + 2 + lane * height;
-    for (let x = 0; x < columns; x++) {
+    const y = frame.timeline.header.minimap.y + 2 + lane * height;
+    for (let x = 0; x < count.length; x++) {
       if (count[x] > 0 || share[x] > 0) {
         ctx.globalAlpha = 0.3 + 0.7 * Math.min(share[x], 1);
         ctx.fillRect(x / frame.ratio, y, 1 / frame.ratio, Math.max(height - 1, 0.5));
@@ -40,30 +32,32 @@ export function paintMinimap(ctx: Context, frame: IFrame): void {
 /** What of the minimap is in view. */
 export function paintWindow(ctx: Context, frame: IFrame): void {
   const { width, theme, range, timeline } = frame;
+  const { y, height } = timeline.header.minimap;
   const left = snap(frame, xOf(timeline.whole, width, range.begin));
   const right = Math.max(snap(frame, xOf(timeline.whole, width, range.end)), left + 3);
   ctx.fillStyle = theme.ground;
   ctx.globalAlpha = 0.65;
-  ctx.fillRect(0, MINIMAP.y, left, MINIMAP.height);
-  ctx.fillRect(right, MINIMAP.y, width - right, MINIMAP.height);
+  ctx.fillRect(0, y, left, height);
+  ctx.fillRect(right, y, width - right, height);
   ctx.globalAlpha = 1;
   ctx.strokeStyle = theme.accent;
   ctx.lineWidth = 1;
-  ctx.strokeRect(left + 0.5, MINIMAP.y + 0.5, right - left - 1, MINIMAP.height - 1);
+  ctx.strokeRect(left + 0.5, y + 0.5, right - left - 1, height - 1);
 }
 
 /** Times (or counts of ops) with a line down through the lanes. */
 export function paintAxis(ctx: Context, frame: IFrame): void {
   const { range, width, height, theme } = frame;
+  const { axis } = frame.timeline.header;
   const make = frame.timeline.clock === 'time' ? timeTicks : countTicks;
   ctx.textAlign = 'left';
   for (const { time, label } of make(range.begin, range.end, width / 110)) {
     const x = snap(frame, xOf(range, width, time));
     ctx.fillStyle = theme.faintLine;
-    ctx.fillRect(x, AXIS.y + 3, 1 / frame.ratio, height);
+    ctx.fillRect(x, axis.y + 3, 1 / frame.ratio, height);
     if (time >= 0 && x + 4 + textWidth(ctx, label) < width) {
       ctx.fillStyle = theme.faintText;
-      ctx.fillText(label, x + 4, AXIS.y + AXIS.height / 2);
+      ctx.fillText(label, x + 4, axis.y + axis.height / 2);
     }
   }
 }
@@ -72,6 +66,7 @@ export function paintAxis(ctx: Context, frame: IFrame): void {
 export function paintPhases(ctx: Context, frame: IFrame): void {
   PHASES.forEach((phase, row) => {
     const { range, width, theme, timeline } = frame;
+    const band = timeline.header.phases;
     const [from, to] = visible(timeline.phases, row, range.begin, range.end);
     ctx.fillStyle = theme.text;
     if (to - from > width / 4) {
@@ -81,9 +76,9 @@ export function paintPhases(ctx: Context, frame: IFrame): void {
     for (let at = from; at < to; at++) {
       const [left, right] = edges(frame, timeline.phases.start[at], timeline.phases.end[at]);
       ctx.globalAlpha = PHASE_SHADES[row];
-      ctx.fillRect(left, PHASE_ROW.y, right - left, PHASE_ROW.height);
+      ctx.fillRect(left, band.y, right - left, band.height);
       ctx.globalAlpha = 1;
-      drawFitted(ctx, phase, left + 5, PHASE_ROW.y + PHASE_ROW.height / 2 + 0.5, right - left - 8);
+      drawFitted(ctx, phase, left + 5, band.y + band.height / 2 + 0.5, right - left - 8);
     }
   });
 }
@@ -91,14 +86,11 @@ export function paintPhases(ctx: Context, frame: IFrame): void {
 const PHASE_SHADES = [0.07, 0.16, 0.3] as const;
 
 function paintDensePhase(ctx: Context, frame: IFrame, row: number): void {
-  const columns = Math.ceil(frame.width);
-  const share = new Float32Array(columns);
-  const count = new Uint32Array(columns);
-  const { range } = frame;
-  coverage(frame.timeline.phases, row, range.begin, (range.end - range.begin) / frame.width, share, count);
-  for (let x = 0; x < columns; x++) {
+  const band = frame.timeline.header.phases;
+  const { share } = busyColumns(frame, frame.timeline.phases, row);
+  for (let x = 0; x < share.length; x++) {
     ctx.globalAlpha = PHASE_SHADES[row] * Math.min(share[x], 1);
-    ctx.fillRect(x, PHASE_ROW.y, 1, PHASE_ROW.height);
+    ctx.fillRect(x / frame.ratio, band.y, 1 / frame.ratio, band.height);
   }
   ctx.globalAlpha = 1;
 }
@@ -115,23 +107,19 @@ export function paintFlags(ctx: Context, frame: IFrame): void {
     free = x + 6;
     ctx.fillStyle = flag.colour;
     ctx.globalAlpha = flag.severity === 'error' ? 0.9 : 0.5;
-    ctx.fillRect(x, FLAGS.y + 12, 1 / frame.ratio, frame.height);
+    ctx.fillRect(x, timeline.header.flags.y + 12, 1 / frame.ratio, frame.height);
     ctx.globalAlpha = 1;
     paintPin(ctx, frame, flag.sign, x);
   }
 }
 
 function paintPin(ctx: Context, frame: IFrame, sign: string, x: number): void {
+  const y = frame.timeline.header.flags.y + 8;
   ctx.beginPath();
-  ctx.arc(x, FLAGS.y + 7, 7, 0, 2 * Math.PI);
+  ctx.arc(x, y, 7, 0, 2 * Math.PI);
   ctx.fill();
   ctx.fillStyle = frame.theme.ground;
   ctx.textAlign = 'center';
-  ctx.fillText(sign, x, FLAGS.y + 7.5);
+  ctx.fillText(sign, x, y + 0.5);
   ctx.textAlign = 'left';
-}
-
-/** Flags in the order of time, so that pins are thinned from left to right. */
-export function sortedFlags<T extends { readonly op: number }>(timeline: ITimeline, flags: readonly T[]): T[] {
-  return [...flags].sort((a, b) => timeline.start[a.op] - timeline.start[b.op]);
 }

@@ -3,9 +3,10 @@
  */
 import { xOf } from '../layout/scale';
 import type { IStackRow } from '../layout/stack';
-import { coverage, visible, type ITracks } from '../layout/tracks';
+import { visible, type ITracks } from '../layout/tracks';
 import { opName } from '../model/trace';
 import { paintOf, snap, type Context, type IDevicePaint, type IFrame } from './context';
+import { busyColumns, emptyColumns, type IColumns } from './scratch';
 import { drawFitted } from './text';
 
 /** With more spans in view than this many to a pixel, none is wide enough for a box of its own. */
@@ -38,33 +39,21 @@ function paintSpans(
 ): void {
   const { range, width, ratio } = frame;
   const [from, to] = visible(tracks, row.index, range.begin, range.end);
-  if (from === to) {
-    return;
-  }
-  const share = new Float32Array(Math.ceil(width * ratio));
-  const count = new Uint32Array(share.length);
   ctx.fillStyle = paint.fill;
-  if (to - from > DENSE * share.length) {
-    coverage(tracks, row.index, range.begin, (range.end - range.begin) / (width * ratio), share, count);
-    paintShares(ctx, frame, share, count, y, row.height);
+  if (to - from > DENSE * width * ratio) {
+    paintShares(ctx, frame, busyColumns(frame, tracks, row.index), y, row.height);
     return;
   }
-  const wide = gatherNarrow(frame, tracks, from, to, share, count);
-  paintShares(ctx, frame, share, count, y, row.height);
+  const columns = emptyColumns(Math.ceil(width * ratio));
+  const wide = gatherNarrow(frame, tracks, from, to, columns);
+  paintShares(ctx, frame, columns, y, row.height);
   for (const at of wide) {
     paintBox(ctx, frame, tracks, at, y, row.height, paint);
   }
 }
 
 /** Adds spans too narrow for a box to the pixel where they start; the result is the positions of the others. */
-function gatherNarrow(
-  frame: IFrame,
-  tracks: ITracks,
-  from: number,
-  to: number,
-  share: Float32Array,
-  count: Uint32Array
-): number[] {
+function gatherNarrow(frame: IFrame, tracks: ITracks, from: number, to: number, { share, count }: IColumns): number[] {
   const { range } = frame;
   const wide: number[] = [];
   const scale = (frame.width * frame.ratio) / (range.end - range.begin);
@@ -82,14 +71,7 @@ function gatherNarrow(
 }
 
 /** Neighbouring pixels of one shade become one rectangle. */
-function paintShares(
-  ctx: Context,
-  frame: IFrame,
-  share: Float32Array,
-  count: Uint32Array,
-  y: number,
-  height: number
-): void {
+function paintShares(ctx: Context, frame: IFrame, { share, count }: IColumns, y: number, height: number): void {
   const base = ctx.globalAlpha;
   let from = 0;
   let shade = shadeOf(share[0], count[0]);

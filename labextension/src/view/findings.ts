@@ -2,10 +2,10 @@
  * The findings, worst first as Python ordered them: what happened, where it was born, the move that missed it, and the fix.
  */
 import type { IEdit, IFinding } from '../model/findings';
-import { opName, siteLabel, sourceLabel, type ITrace } from '../model/trace';
+import { deviceByName, opName, siteLabel, sourceLabel, type ITrace } from '../model/trace';
 import { severityLook } from '../paint/palette';
 import { button, clipped, h } from './dom';
-import { deviceChip, deviceId, siteLink, withCode } from './parts';
+import { deviceChip, siteLink, withCode } from './parts';
 import { Scope } from './scope';
 import type { Selection } from './selection';
 
@@ -137,7 +137,7 @@ function head(owner: Node, trace: ITrace, finding: IFinding, selection: Selectio
 }
 
 function namedChip(owner: Node, trace: ITrace, name: string): HTMLElement {
-  const device = deviceId(trace, name);
+  const device = deviceByName(trace, name);
   return device < 0
     ? h(owner, 'span', { class: 'dt-chip', text: name, data: { device: name } })
     : deviceChip(owner, trace, device);

@@ -40,16 +40,6 @@ export function deviceStyle(device: number): Record<string, string> {
   };
 }
 
-/** The id of a device by name, -1 when the trace has none of it. */
-export function deviceId(trace: ITrace, name: string): number {
-  for (let device = 0; device < trace.devices.length; device++) {
-    if (deviceName(trace, device) === name) {
-      return device;
-    }
-  }
-  return -1;
-}
-
 /** `In[5] line 1`, which takes the user there where the surroundings can. */
 export function siteLink(owner: Node, trace: ITrace, selection: Selection, site: number, scope: Scope): HTMLElement {
   const label = siteLabel(trace, site);

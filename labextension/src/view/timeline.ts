@@ -3,6 +3,7 @@
  */
 import { opSentence } from '../layout/describe';
 import { EVERYTHING, filterOps } from '../layout/filter';
+import { isWithin } from '../layout/header';
 import { pickAt, type Picked } from '../layout/pick';
 import { around, xOf, type IRange } from '../layout/scale';
 import { buildStack, type IStack } from '../layout/stack';
@@ -12,7 +13,7 @@ import { counted, formatTime } from '../layout/units';
 import type { ITrace } from '../model/trace';
 import type { IDevicePaint, IFlag, IFrame, ITheme } from '../paint/context';
 import { paintFrame } from '../paint/frame';
-import { FLAGS, HEADER_HEIGHT, MINIMAP, paintMinimap } from '../paint/header';
+import { paintMinimap } from '../paint/header';
 import { severityLook } from '../paint/palette';
 import { Card } from './card';
 import { h } from './dom';
@@ -27,6 +28,8 @@ import { timelineTools } from './timeline-tools';
 const MOST_HEIGHT = 460;
 /** Flags beyond this many would hide each other. */
 const MOST_FLAGS = 1000;
+/** Zooming to an op shows this many before and after it. */
+const NEIGHBOURS = 6;
 /** How long (ms) a jump to another stretch takes, so that the eye can follow. */
 const GLIDE = 160;
 
@@ -130,7 +133,7 @@ class TimelineView implements IPlot {
   showPicked(): void {
     const span = this._pickedSpan();
     if (span) {
-      this.show(around(span[0], span[1], this.whole, 1.5), true);
+      this.show(around(span[0], span[1], this.whole, 0.1), true);
     }
   }
 
@@ -140,23 +143,24 @@ class TimelineView implements IPlot {
 
   /** What is under a point of the plot (px from the canvas's corner). */
   under(x: number, y: number): Picked {
-    if (x < this.gutter || y < HEADER_HEIGHT) {
+    if (x < this.gutter || y < this._timeline.header.height) {
       return null;
     }
     const view = { timeline: this._timeline, stack: this._stack, range: this._range, width: this.width };
-    return pickAt(view, x - this.gutter, y - HEADER_HEIGHT + this.node.scrollTop);
+    return pickAt(view, x - this.gutter, y - this._timeline.header.height + this.node.scrollTop);
   }
 
   /** The finding whose pin is under a point, -1 for none. */
   flagUnder(x: number, y: number): number {
     const near = (op: number): boolean =>
       Math.abs(xOf(this._range, this.width, this._timeline.start[op]) + this.gutter - x) <= 8;
-    const inside = y >= FLAGS.y && y <= FLAGS.y + FLAGS.height;
-    return inside ? (this.trace.findings ?? []).findIndex(({ ops }) => ops.some(near)) : -1;
+    return isWithin(this._timeline.header.flags, y)
+      ? (this.trace.findings ?? []).findIndex(({ ops }) => ops.some(near))
+      : -1;
   }
 
   isOnMinimap(y: number): boolean {
-    return y >= MINIMAP.y && y < MINIMAP.y + MINIMAP.height;
+    return isWithin(this._timeline.header.minimap, y);
   }
 
   hover(picked: Picked, x: number, y: number): void {
@@ -227,7 +231,7 @@ class TimelineView implements IPlot {
       this.show(around(begin - half, begin + half, this.whole, 0), true);
     }
     const row = this._stack.lanes[this._timeline.lanes.laneOf[op]];
-    const room = this.node.clientHeight - HEADER_HEIGHT;
+    const room = this.node.clientHeight - this._timeline.header.height;
     if (row.y < this.node.scrollTop || row.y + row.height > this.node.scrollTop + room) {
       this.node.scrollTop = row.y - room / 2;
     }
@@ -237,7 +241,7 @@ class TimelineView implements IPlot {
     const { op, module } = this.selection.picked;
     const { start, end, calls } = this._timeline;
     if (op >= 0) {
-      return [start[op], end[op]];
+      return [start[Math.max(op - NEIGHBOURS, 0)], end[Math.min(op + NEIGHBOURS, end.length - 1)]];
     }
     const at = calls.tracks.order.findIndex(call => this.trace.calls.module[call] === module);
     return module >= 0 && at >= 0 ? [calls.tracks.start[at], calls.tracks.end[at]] : null;
@@ -254,9 +258,9 @@ class TimelineView implements IPlot {
 
   private _resize(): void {
     const { clientWidth } = this.node;
-    const height = Math.min(HEADER_HEIGHT + this._stack.height, MOST_HEIGHT);
+    const height = Math.min(this._timeline.header.height + this._stack.height, MOST_HEIGHT);
     this.node.style.height = `${height}px`;
-    this._spacer.style.height = `${HEADER_HEIGHT + this._stack.height - height}px`;
+    this._spacer.style.height = `${this._timeline.header.height + this._stack.height - height}px`;
     if (clientWidth > 0 && (clientWidth !== this._width || height !== this._height)) {
       this._width = clientWidth;
       this._height = height;
@@ -282,7 +286,7 @@ class TimelineView implements IPlot {
     const minimap = this._minimap;
     ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
     paintFrame(ctx, frame, () => {
-      ctx.drawImage(minimap, 0, 0, frame.width, MINIMAP.height);
+      ctx.drawImage(minimap, 0, 0, frame.width, this._timeline.header.minimap.height);
     });
     this._root.dataset['ready'] = 'true';
   };
@@ -319,7 +323,7 @@ class TimelineView implements IPlot {
       this._flags = flagsOf(this.trace, this._theme.dark);
       this._minimap = null;
     }
-    const { op, module } = this.selection.picked;
+    const { op, module, finding } = this.selection.picked;
     return {
       timeline: this._timeline,
       stack: this._stack,
@@ -331,19 +335,19 @@ class TimelineView implements IPlot {
       ratio,
       theme: this._theme,
       devices: this._devices,
-      marks: { selected: op, hovered: this._hovered, module, flags: this._flags, found: this._found }
+      marks: { selected: op, finding, hovered: this._hovered, module, flags: this._flags, found: this._found }
     };
   }
 
   private _drawMinimap(frame: IFrame): HTMLCanvasElement {
     const picture = this._canvas.ownerDocument.createElement('canvas');
     picture.width = Math.max(1, Math.round(frame.width * frame.ratio));
-    picture.height = Math.round(MINIMAP.height * frame.ratio);
+    picture.height = Math.round(this._timeline.header.minimap.height * frame.ratio);
     const ctx = picture.getContext('2d');
     if (ctx) {
       ctx.scale(frame.ratio, frame.ratio);
       ctx.fillStyle = frame.theme.ground;
-      ctx.fillRect(0, 0, frame.width, MINIMAP.height);
+      ctx.fillRect(0, 0, frame.width, this._timeline.header.minimap.height);
       paintMinimap(ctx, frame);
     }
     return picture;
