@@ -22,12 +22,12 @@ export function buildCalls(trace: ITrace, start: Float64Array, end: Float64Array
   const { length, thread } = trace.calls;
   const depth = callDepths(trace);
   const [begins, ends] = callSpans(trace, start, end);
-  const ids = new Map<string, number>();
+  const ids = new Map<number, number>();
   const rows: ICallRow[] = [];
   const drafted = new Int32Array(length).fill(-1);
   for (let call = 0; call < length; call++) {
     if (depth[call] < MOST_DEPTH && begins[call] >= 0) {
-      const key = `${thread[call]} ${depth[call]}`;
+      const key = thread[call] * MOST_DEPTH + depth[call];
       const id = ids.get(key) ?? rows.push({ thread: thread[call], depth: depth[call] }) - 1;
       ids.set(key, id);
       drafted[call] = id;
@@ -56,21 +56,41 @@ function callDepths(trace: ITrace): Int32Array {
 /** Each call's begin and end; begin -1: it ran no op. */
 function callSpans(trace: ITrace, start: Float64Array, end: Float64Array): [Float64Array, Float64Array] {
   const { begin, end: stop, thread, length } = trace.calls;
-  const opsOf = buildTracks(trace.ops.thread, trace.threads.length, start, start);
+  const opsOf = opsByThread(trace);
   const begins = new Float64Array(length).fill(-1);
   const ends = new Float64Array(length);
   for (let call = 0; call < length; call++) {
-    const low = opsOf.rows[thread[call]] ?? 0;
-    const high = opsOf.rows[thread[call] + 1] ?? 0;
-    const first = firstAtLeast(opsOf.order, begin[call], low, high);
-    const last = firstAtLeast(opsOf.order, stop[call], first, high) - 1;
-    if (last >= first) {
-      begins[call] = start[opsOf.order[first]];
-      ends[call] = end[opsOf.order[last]];
+    const ops = opsOf(thread[call]);
+    const first = ops ? firstAtLeast(ops, begin[call], 0, ops.length) : begin[call];
+    const next = ops ? firstAtLeast(ops, stop[call], first, ops.length) : stop[call];
+    if (next > first) {
+      begins[call] = start[ops ? ops[first] : first];
+      ends[call] = end[ops ? ops[next - 1] : next - 1];
     }
   }
   return [begins, ends];
 }
+
+/** The ids of a thread's ops; null where all ops are of one thread. */
+function opsByThread(trace: ITrace): (thread: number) => Uint32Array | null {
+  const { thread } = trace.ops;
+  if (thread.every(id => id === thread[0])) {
+    return id => (id === thread[0] ? null : NO_OPS);
+  }
+  const byThread = new Map<number, number[]>();
+  thread.forEach((id, op) => {
+    const ops = byThread.get(id);
+    if (ops) {
+      ops.push(op);
+    } else {
+      byThread.set(id, [op]);
+    }
+  });
+  const packed = new Map([...byThread].map(([id, ops]) => [id, Uint32Array.from(ops)]));
+  return id => packed.get(id) ?? NO_OPS;
+}
+
+const NO_OPS = new Uint32Array();
 
 function firstAtLeast(order: Uint32Array, id: number, low: number, high: number): number {
   while (low < high) {

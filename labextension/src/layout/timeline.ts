@@ -83,7 +83,10 @@ function wholeOf(start: Float64Array, end: Float64Array): IRange {
 
 function buildSyncs(trace: ITrace, lanes: ILanes, start: Float64Array): ITracks {
   const sync = trace.strings.indexOf('sync');
-  const row = lanes.laneOf.map((lane, op) => (trace.ops.kind[op] === sync ? lane : -1));
+  const row = new Int32Array(start.length).fill(-1);
+  for (let op = trace.ops.kind.indexOf(sync); op >= 0; op = trace.ops.kind.indexOf(sync, op + 1)) {
+    row[op] = lanes.laneOf[op];
+  }
   return buildTracks(row, lanes.lanes.length, start, start);
 }
 

@@ -27,7 +27,7 @@ export async function readTrace(data: unknown): Promise<ITrace> {
     findings: raw?.map(readFinding) ?? null,
     rawFindings: raw
   };
-  check(trace);
+  check(trace, reader.extents);
   return trace;
 }
 

@@ -4,31 +4,33 @@
 import { columnsOf, isLists, TABLE_NAMES, type IColumn, type Ints, type TableName, type Values } from './columns';
 import { damaged } from './errors';
 import type { IFinding } from './findings';
+import type { IExtent } from './packed';
 import type { ITrace } from './trace';
 
-/** Throws unless the trace keeps the format's rules. */
-export function check(trace: ITrace): void {
+/** Throws unless the trace keeps the format's rules. `extents` are those of its columns. */
+export function check(trace: ITrace, extents: ReadonlyMap<Ints, IExtent>): void {
+  const extent = (values: Ints): IExtent => extents.get(values) ?? NOTHING;
   for (const table of TABLE_NAMES) {
     for (const [name, column] of columnsOf(table)) {
-      checkShape(trace, table, name);
-      checkReference(trace, table, name, column);
+      const values = (trace[table] as unknown as Record<string, Values>)[name];
+      checkShape(trace, table, name, values, extent);
+      checkReference(trace, `${table}.${name}`, column, extent(isLists(values) ? values.flat : values));
     }
   }
-  checkOrder(trace);
+  checkOrder(trace, extent);
   checkCalls(trace);
   for (const [at, finding] of (trace.findings ?? []).entries()) {
     checkFinding(trace, finding, `finding ${at}`);
   }
 }
 
-function valuesOf(trace: ITrace, table: TableName, name: string): Values {
-  return (trace[table] as unknown as Record<string, Values>)[name];
-}
+type Extents = (values: Ints) => IExtent;
 
-function checkShape(trace: ITrace, table: TableName, name: string): void {
-  const values = valuesOf(trace, table, name);
+const NOTHING: IExtent = { low: Infinity, high: -Infinity, falls: false };
+
+function checkShape(trace: ITrace, table: TableName, name: string, values: Values, extent: Extents): void {
   const where = `${table}.${name}`;
-  if (isLists(values) && !isRun(values.offsets, values.flat.length)) {
+  if (isLists(values) && !isRun(values.offsets, values.flat.length, extent)) {
     throw damaged(`the offsets of ${where} do not run from 0 to the ${values.flat.length} values of its flat column`);
   }
   const rows = isLists(values) ? values.offsets.length - 1 : values.length;
@@ -38,57 +40,30 @@ function checkShape(trace: ITrace, table: TableName, name: string): void {
   }
 }
 
-function isRun(offsets: Ints, end: number): boolean {
-  return offsets.length > 0 && offsets[0] === 0 && offsets[offsets.length - 1] === end && !falls(offsets);
+function isRun(offsets: Ints, end: number, extent: Extents): boolean {
+  return offsets.length > 0 && offsets[0] === 0 && offsets[offsets.length - 1] === end && !extent(offsets).falls;
 }
 
-function falls(values: Ints): boolean {
-  for (let i = 1; i < values.length; i++) {
-    if (values[i] < values[i - 1]) {
-      return true;
-    }
-  }
-  return false;
-}
-
-function lowest(values: Ints): number {
-  let low = Infinity;
-  for (const value of values) {
-    low = value < low ? value : low;
-  }
-  return low;
-}
-
-function isOutside(values: Ints, low: number, count: number): boolean {
-  for (const value of values) {
-    if (value < low || value >= count) {
-      return true;
-    }
-  }
-  return false;
-}
-
-function checkReference(trace: ITrace, table: TableName, name: string, column: IColumn): void {
+function checkReference(trace: ITrace, where: string, column: IColumn, { low, high }: IExtent): void {
   if (column.kind === 'int' || column.kind === 'ints') {
     return;
   }
-  const values = valuesOf(trace, table, name);
   const count = column.kind === 'text' ? trace.strings.length : trace[column.table as TableName].length;
-  if (isOutside(isLists(values) ? values.flat : values, column.kind === 'row' ? -1 : 0, count)) {
-    throw damaged(`${table}.${name} points outside the ${count} rows of ${column.table || 'strings'}`);
+  if (low < (column.kind === 'row' ? -1 : 0) || high >= count) {
+    throw damaged(`${where} points outside the ${count} rows of ${column.table || 'strings'}`);
   }
 }
 
-function checkOrder(trace: ITrace): void {
-  const { start, duration } = trace.ops;
-  if (start[0] < 0 || falls(start)) {
+function checkOrder(trace: ITrace, extent: Extents): void {
+  const start = extent(trace.ops.start);
+  if (start.low < 0 || start.falls) {
     throw damaged('ops.start is negative or falls');
   }
-  if (lowest(duration) < -1) {
+  if (extent(trace.ops.duration).low < -1) {
     throw damaged('ops.duration is below -1');
   }
   for (const table of ['tensors', 'copies'] as const) {
-    if (lowest(trace[table].bytes) < 0) {
+    if (extent(trace[table].bytes).low < 0) {
       throw damaged(`${table}.bytes is negative`);
     }
   }
@@ -110,12 +85,15 @@ function checkCalls(trace: ITrace): void {
 }
 
 function checkFinding(trace: ITrace, finding: IFinding, where: string): void {
-  const sites = [finding.site, ...(finding.culprit?.chain ?? [])];
-  sites.push(finding.culprit?.born ?? -1, finding.culprit?.moved ?? -1);
-  if (isOutside(Float64Array.from(sites), -1, trace.sites.length)) {
+  const sites = [finding.site, finding.culprit?.born ?? -1, finding.culprit?.moved ?? -1];
+  if (isOutside([...sites, ...(finding.culprit?.chain ?? [])], trace.sites.length)) {
     throw damaged(`${where} points to a site that is not there`);
   }
-  if (isOutside(Float64Array.from([finding.op, ...finding.ops]), -1, trace.ops.length)) {
+  if (isOutside([finding.op, ...finding.ops], trace.ops.length)) {
     throw damaged(`${where} points to an op that is not there`);
   }
+}
+
+function isOutside(ids: readonly number[], count: number): boolean {
+  return ids.some(id => !Number.isInteger(id) || id < -1 || id >= count);
 }
