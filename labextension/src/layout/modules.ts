@@ -86,10 +86,9 @@ function countOps(trace: ITrace, drafts: readonly Draft[]): void {
 
 /** A parameter or buffer belongs to the module whose path its name continues by one name, first sought below the module that used it. */
 function addHeld(trace: ITrace, drafts: readonly Draft[]): void {
-  const { strings, tensors, modules, ops } = trace;
+  const { strings, tensors, ops } = trace;
   const isHeld = new Set(['parameter', 'buffer'].map(role => strings.indexOf(role)));
-  const byPath = new Map(Array.from({ length: modules.length }, (_, id) => [strings[modules.path[id]], id]));
-  const below = childrenByPath(trace);
+  const paths = new Paths(trace);
   const seen = new Uint8Array(tensors.length);
   const { offsets, flat } = ops.inputs;
   for (let op = 0; op < ops.length; op++) {
@@ -97,9 +96,7 @@ function addHeld(trace: ITrace, drafts: readonly Draft[]): void {
       const tensor = flat[at];
       if (seen[tensor] === 0 && isHeld.has(tensors.role[tensor])) {
         seen[tensor] = 1;
-        const name = strings[tensors.name[tensor]];
-        const path = name.slice(0, name.lastIndexOf('.'));
-        const owner = descend(trace, below, moduleOf(trace, op), path) ?? byPath.get(path);
+        const owner = paths.ownerOf(strings[tensors.name[tensor]], moduleOf(trace, op));
         if (owner !== undefined) {
           drafts[owner].held.add(tensors.device[tensor]);
         }
@@ -108,22 +105,37 @@ function addHeld(trace: ITrace, drafts: readonly Draft[]): void {
   }
 }
 
-/** Two models may have one name: what a module uses is sought in its own tree. */
-function descend(trace: ITrace, below: ReadonlyMap<string, number>, module: number, path: string): number | undefined {
-  let at: number | undefined = module < 0 ? undefined : module;
-  let here = module < 0 ? '' : trace.strings[trace.modules.path[module]];
-  while (at !== undefined && here !== path && path.startsWith(`${here}.`)) {
-    const end = path.indexOf('.', here.length + 1);
-    here = end < 0 ? path : path.slice(0, end);
-    at = below.get(`${at} ${here}`);
+/** Modules by their paths; strings are compared by id, as a path may be long and stand in many rows. */
+class Paths {
+  constructor(private readonly _trace: ITrace) {
+    const { path, parent, length } = _trace.modules;
+    for (let id = 0; id < length; id++) {
+      this._ids.set(_trace.strings[path[id]], path[id]);
+      this._byPath.set(path[id], id);
+      this._below.set(`${parent[id]} ${path[id]}`, id);
+    }
   }
-  return here === path ? at : undefined;
-}
 
-function childrenByPath({ modules, strings }: ITrace): Map<string, number> {
-  return new Map(
-    Array.from({ length: modules.length }, (_, id) => [`${modules.parent[id]} ${strings[modules.path[id]]}`, id])
-  );
+  /** Two models may have one name: what a module uses is sought in its own tree, then among all. */
+  ownerOf(tensor: string, user: number): number | undefined {
+    const path = tensor.slice(0, tensor.lastIndexOf('.'));
+    return this._descend(path, user) ?? this._byPath.get(this._ids.get(path) ?? -1);
+  }
+
+  private _descend(path: string, module: number): number | undefined {
+    let at: number | undefined = module < 0 ? undefined : module;
+    let here = module < 0 ? '' : this._trace.strings[this._trace.modules.path[module]];
+    while (at !== undefined && here !== path && path.startsWith(`${here}.`)) {
+      const end = path.indexOf('.', here.length + 1);
+      here = end < 0 ? path : path.slice(0, end);
+      at = this._below.get(`${at} ${this._ids.get(here) ?? -1}`);
+    }
+    return here === path ? at : undefined;
+  }
+
+  private readonly _ids = new Map<string, number>();
+  private readonly _byPath = new Map<number, number>();
+  private readonly _below = new Map<string, number>();
 }
 
 function addAlarms(trace: ITrace, drafts: readonly Draft[]): void {

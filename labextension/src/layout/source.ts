@@ -41,30 +41,42 @@ export interface ISourceBlock {
   readonly alarm: number;
 }
 
+/** More sources, or more lines of one, are not shown. */
+const MOST_BLOCKS = 200;
+const MOST_LINES = 20_000;
+/** A site is marked for at most this many findings. */
+const MOST_MARKS = 20;
+
 /** Blocks with errors first, then those whose lines did the most. */
 export function sourceBlocks(trace: ITrace): ISourceBlock[] {
   const costs = costsBySite(trace);
   const bySource = sitesBySource(trace);
   const marks = marksBySite(trace);
-  const blocks = Array.from({ length: trace.sources.length }, (_, source) => {
-    const key = sourceKey(trace, trace.sources.file[source], trace.sources.cell[source]);
+  const blocks = Array.from({ length: Math.min(trace.sources.length, MOST_BLOCKS) }, (_, source) => {
+    const key = sourceKey(trace.sources.file[source], trace.sources.cell[source]);
     return block(trace, source, bySource.get(key) ?? new Map<number, number[]>(), costs, marks);
   });
   return blocks.sort((a, b) => b.alarm - a.alarm || b.ops - a.ops);
 }
 
-function sourceKey(trace: ITrace, file: number, cell: number): string {
-  return `${cell} ${trace.strings[file]}`;
+/** `file` is the id of its string. */
+function sourceKey(file: number, cell: number): string {
+  return `${cell} ${file}`;
 }
 
 function sitesBySource(trace: ITrace): Map<string, Map<number, number[]>> {
   const { sites } = trace;
   const sources = new Map<string, Map<number, number[]>>();
   for (let site = 0; site < sites.length; site++) {
-    const key = sourceKey(trace, sites.file[site], sites.cell[site]);
+    const key = sourceKey(sites.file[site], sites.cell[site]);
     const lines = sources.get(key) ?? new Map<number, number[]>();
     sources.set(key, lines);
-    lines.set(sites.line[site], [...(lines.get(sites.line[site]) ?? []), site]);
+    const known = lines.get(sites.line[site]);
+    if (known) {
+      known.push(site);
+    } else {
+      lines.set(sites.line[site], [site]);
+    }
   }
   return sources;
 }
@@ -112,8 +124,10 @@ type SiteMark = Pick<IMark, 'kind' | 'finding'>;
 function marksBySite(trace: ITrace): Map<number, SiteMark[]> {
   const marks = new Map<number, SiteMark[]>();
   const mark = (site: number, kind: IMark['kind'], finding: number): void => {
-    if (site >= 0) {
-      marks.set(site, [...(marks.get(site) ?? []), { kind, finding }]);
+    const known = marks.get(site) ?? [];
+    if (site >= 0 && known.length < MOST_MARKS) {
+      known.push({ kind, finding });
+      marks.set(site, known);
     }
   };
   (trace.findings ?? []).forEach(({ site, severity, culprit }, finding) => {
@@ -132,7 +146,7 @@ function block(
   marks: ReadonlyMap<number, readonly SiteMark[]>
 ): ISourceBlock {
   const { sources, strings, devices } = trace;
-  const lines = strings[sources.text[source]].split(/\r\n|\r|\n/).map((text, i): ILine => {
+  const lines = strings[sources.text[source]].split(/\r\n|\r|\n/, MOST_LINES).map((text, i): ILine => {
     const number = sources.line[source] + i;
     const sites = [...(byLine.get(number) ?? [])];
     const known = sites.map(site => costs.get(site)).filter(cost => cost !== undefined);

@@ -73,8 +73,7 @@ function extentOf(values: Float64Array): IExtent {
   let high = -Infinity;
   let falls = false;
   let before = -Infinity;
-  for (let i = 0; i < values.length; i++) {
-    const value = values[i];
+  for (const value of values) {
     low = value < low ? value : low;
     high = value > high ? value : high;
     falls ||= value < before;

@@ -18,8 +18,8 @@ type Kind = keyof typeof palette.kinds;
 export function deviceLook(name: string, dark: boolean): IDeviceLook {
   const [kind, index = ''] = name.split(':');
   const { letter, steps } = palette.kinds[isKind(kind) ? kind : 'other'];
-  const at = Number.parseInt(index, 10) || 0;
-  const step = steps[Math.abs(at) % steps.length];
+  const at = /^\d{1,6}$/.test(index) ? Number(index) : 0;
+  const step = steps[at % steps.length];
   return {
     fill: dark ? step.dark : step.light,
     ink: dark ? step.dark_ink : step.light_ink,

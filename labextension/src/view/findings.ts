@@ -11,6 +11,8 @@ import type { Selection } from './selection';
 
 /** More are shown when asked for. */
 const FIRST = 30;
+/** Steps of one story, edits of one fix, devices of one finding, lines of one edit. */
+const MOST_STEPS = 24;
 
 export function mountFindings(el: HTMLElement, trace: ITrace, selection: Selection): () => void {
   const scope = new Scope();
@@ -101,7 +103,7 @@ function findingRow(
     {
       class: 'dt-finding',
       role: 'row',
-      data: { devtrace: 'finding', rule: finding.rule, severity: finding.severity, ready: 'true' },
+      data: { devtrace: 'finding', rule: finding.rule.slice(0, 200), severity: finding.severity, ready: 'true' },
       style: { '--dt-severity': `var(--dt-${finding.severity})` }
     },
     cell
@@ -132,7 +134,14 @@ function head(owner: Node, trace: ITrace, finding: IFinding, selection: Selectio
   if (op >= 0) {
     parts.push(h(owner, 'span', { class: 'dt-op', text: opName(trace, op) }));
   }
-  parts.push(h(owner, 'span', { class: 'dt-devices' }, ...devices.map(name => namedChip(owner, trace, name))));
+  parts.push(
+    h(
+      owner,
+      'span',
+      { class: 'dt-devices' },
+      ...devices.slice(0, MOST_STEPS).map(name => namedChip(owner, trace, name))
+    )
+  );
   return h(owner, 'div', { class: 'dt-head' }, ...parts);
 }
 
@@ -161,13 +170,13 @@ function details(owner: Node, trace: ITrace, finding: IFinding, selection: Selec
   };
   place('Born', finding.culprit?.born ?? -1);
   place('Moved', finding.culprit?.moved ?? -1);
-  for (const site of (finding.culprit?.chain ?? []).slice(1, -1)) {
+  for (const site of (finding.culprit?.chain ?? []).slice(1, -1).slice(0, MOST_STEPS)) {
     place('Then', site);
   }
   if (finding.help !== '') {
     tell('Fix', ...withCode(owner, finding.help), ...fixButtons(owner, trace, finding, selection, scope));
   }
-  for (const edit of finding.edits) {
+  for (const edit of finding.edits.slice(0, MOST_STEPS)) {
     tell('Edit', editPreview(owner, edit));
   }
   return list;
@@ -210,7 +219,9 @@ function editPreview(owner: Node, edit: IEdit): HTMLElement {
   const lines = (sign: string, text: string, kind: string): HTMLElement[] =>
     text === ''
       ? []
-      : text.split('\n').map(line => h(owner, 'span', { class: `dt-edit-line ${kind}`, text: `${sign} ${line}` }));
+      : text
+          .split('\n', MOST_STEPS)
+          .map(line => h(owner, 'span', { class: `dt-edit-line ${kind}`, text: `${sign} ${line}` }));
   return h(
     owner,
     'span',

@@ -25,7 +25,7 @@ class LinesView {
     private readonly _selection: Selection
   ) {
     const blocks = sourceBlocks(_trace);
-    this._most = Math.max(1, ...blocks.map(block => Math.max(0, mostOps(block))));
+    this._most = blocks.reduce((most, block) => Math.max(most, mostOps(block)), 1);
     this._root = h(el, 'div', { class: 'dt-lines', data: { devtrace: 'lines' } });
     this._frame = h(el, 'div', { class: 'dt-lines-frame' });
     this._root.append(this._frame);

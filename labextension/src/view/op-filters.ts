@@ -61,19 +61,17 @@ function choice(
 }
 
 function devices(trace: ITrace): IChoice[] {
-  const choices = Array.from({ length: trace.devices.length }, (_, device) => ({
+  return Array.from({ length: Math.min(trace.devices.length, MOST_CHOICES) }, (_, device) => ({
     label: deviceName(trace, device),
     value: { device }
   }));
-  return choices.slice(0, MOST_CHOICES);
 }
 
 function modules(trace: ITrace): IChoice[] {
-  const choices = Array.from({ length: Math.min(trace.modules.length, MOST_CHOICES) }, (_, module) => ({
+  return Array.from({ length: Math.min(trace.modules.length, MOST_CHOICES) }, (_, module) => ({
     label: modulePath(trace, module),
     value: { module }
   }));
-  return choices;
 }
 
 /** One choice for each line that ran an op. */
@@ -81,10 +79,10 @@ function lines(trace: ITrace): IChoice[] {
   const found = new Map<string, IChoice>();
   for (let site = 0; site < trace.sites.length && found.size < MOST_CHOICES; site++) {
     const label = siteLabel(trace, site);
-    const file = trace.strings[trace.sites.file[site]];
+    const file = trace.sites.file[site];
     const line = trace.sites.line[site];
     if (!found.has(`${file} ${line}`)) {
-      found.set(`${file} ${line}`, { label, value: { source: { file, line } } });
+      found.set(`${file} ${line}`, { label, value: { source: { file: trace.strings[file], line } } });
     }
   }
   return [...found.values()];

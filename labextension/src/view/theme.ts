@@ -48,10 +48,13 @@ export function followTheme(root: HTMLElement, trace: ITrace, scope: Scope, chan
   dress(root, trace);
 }
 
+/** Devices beyond this many go without a colour of their own in the page. */
+const MOST_COLOURS = 512;
+
 function dress(root: HTMLElement, trace: ITrace): void {
   const dark = isDark(root);
   root.classList.toggle('dt-dark', dark);
-  for (let device = 0; device < trace.devices.length; device++) {
+  for (let device = 0; device < Math.min(trace.devices.length, MOST_COLOURS); device++) {
     const look = deviceLook(deviceName(trace, device), dark);
     root.style.setProperty(`--dt-device-${device}`, look.fill);
     root.style.setProperty(`--dt-ink-${device}`, look.ink);
@@ -89,7 +92,7 @@ export function devicePaints(el: HTMLElement, trace: ITrace, dark: boolean, rati
       simulated: trace.devices.simulated[device] === 1,
       colour: look.fill,
       ink: look.ink,
-      fill: hatched(el, look, ratio)
+      fill: device < MOST_COLOURS ? hatched(el, look, ratio) : look.fill
     };
   });
 }

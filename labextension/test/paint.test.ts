@@ -1,0 +1,202 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { buildStack } from '../src/layout/stack';
+import { buildTimeline } from '../src/layout/timeline';
+import type { ITrace } from '../src/model/trace';
+import type { Context, IFrame, IMarks } from '../src/paint/context';
+import { paintFrame } from '../src/paint/frame';
+import { paintMinimap } from '../src/paint/header';
+import { opsInTurn, traceOf } from './traces';
+
+interface IRect {
+  readonly x: number;
+  readonly y: number;
+  readonly width: number;
+  readonly height: number;
+  readonly fill: string;
+  readonly alpha: number;
+}
+
+interface IRecord {
+  readonly rects: IRect[];
+  readonly outlines: IRect[];
+  readonly texts: Array<{ readonly text: string; readonly x: number; readonly y: number }>;
+}
+
+/** A context that writes down what is painted, in the canvas's own pixels. Letters are 6 px wide. */
+function recordingContext(): [Context, IRecord] {
+  const record: IRecord = { rects: [], outlines: [], texts: [] };
+  let offset = { x: 0, y: 0 };
+  const saved: Array<typeof offset> = [];
+  const nothing = (): void => undefined;
+  const rect = (x: number, y: number, width: number, height: number, fill: unknown): IRect => ({
+    x: x + offset.x,
+    y: y + offset.y,
+    width,
+    height,
+    fill: String(fill),
+    alpha: ctx.globalAlpha
+  });
+  const ctx: Context = {
+    ...{ arc: nothing, beginPath: nothing, clip: nothing, closePath: nothing, fill: nothing, lineTo: nothing },
+    ...{
+      moveTo: nothing,
+      rect: nothing,
+      roundRect: nothing,
+      setLineDash: nothing,
+      stroke: nothing,
+      strokeText: nothing
+    },
+    ...{ fillStyle: '', strokeStyle: '', font: '', globalAlpha: 1, lineWidth: 1 },
+    ...{ textAlign: 'left' as const, textBaseline: 'middle' as const },
+    fillRect: (x, y, width, height) => record.rects.push(rect(x, y, width, height, ctx.fillStyle)),
+    strokeRect: (x, y, width, height) => record.outlines.push(rect(x, y, width, height, ctx.strokeStyle)),
+    fillText: (text, x, y) => record.texts.push({ text, x: x + offset.x, y: y + offset.y }),
+    measureText: text => ({ width: text.length * 6 }) as TextMetrics,
+    translate: (x, y) => {
+      offset = { x: offset.x + x, y: offset.y + y };
+    },
+    save: () => saved.push(offset),
+    restore: () => {
+      offset = saved.pop() ?? offset;
+    }
+  };
+  return [ctx, record];
+}
+
+const COLOURS = ['#cpu', '#gpu0', '#gpu1'];
+const NO_MARKS: IMarks = { selected: -1, finding: -1, hovered: -1, module: -1, flags: [], found: null };
+
+function frameOf(trace: ITrace, change: Partial<IFrame> = {}): IFrame {
+  const timeline = buildTimeline(trace, 'time');
+  return {
+    timeline,
+    stack: buildStack(timeline),
+    range: timeline.whole,
+    scrolled: 0,
+    width: 800,
+    height: 300,
+    gutter: 100,
+    ratio: 1,
+    theme: {
+      ...{ dark: false, text: '#text', faintText: '#faint', line: '#line', faintLine: '#faintline' },
+      ...{ ground: '#ground', raised: '#raised', accent: '#accent', font: '11px test' }
+    },
+    devices: COLOURS.map((fill, i) => ({ name: `d${i}`, simulated: false, fill, colour: fill, ink: '#ink' })),
+    marks: NO_MARKS,
+    ...change
+  };
+}
+
+function paint(frame: IFrame): IRecord {
+  const [ctx, record] = recordingContext();
+  paintFrame(ctx, frame, () => undefined);
+  return record;
+}
+
+function boxes(record: IRecord, frame: IFrame): IRect[] {
+  return record.rects.filter(({ fill, x }) => COLOURS.includes(fill) && x >= frame.gutter);
+}
+
+test('each op has a box in its device’s colour, with edges on device pixels at any ratio', async () => {
+  const trace = await traceOf({ ops: opsInTurn(10, op => ({ device: op % 3 })) });
+  for (const ratio of [1, 1.25, 1.5, 2, 3]) {
+    const frame = frameOf(trace, { ratio });
+    const drawn = boxes(paint(frame), frame);
+    assert.equal(drawn.length, 10);
+    for (const { x, width } of drawn) {
+      for (const edge of [x, x + width]) {
+        assert(Math.abs(edge * ratio - Math.round(edge * ratio)) < 1e-6, `${edge} at ${ratio}`);
+      }
+    }
+  }
+});
+
+test('where boxes are too narrow, columns cover as much as the ops do', async () => {
+  const trace = await traceOf({ ops: opsInTurn(50_000, op => ({ duration: op % 2 === 0 ? 12 : 3 })) });
+  const frame = frameOf(trace);
+  const drawn = boxes(paint(frame), frame);
+  assert(drawn.length < 2 * frame.width);
+  assert(drawn.every(({ alpha }) => alpha >= 0.25 && alpha <= 1));
+  const covered = drawn.reduce((sum, { width }) => sum + width, 0);
+  assert(covered > frame.width * 0.94 && covered <= frame.width, String(covered));
+});
+
+test('a single short op in an empty hour is seen', async () => {
+  const trace = await traceOf({
+    ops: [
+      { start: 0, device: 0 },
+      { start: 1.8e12, device: 1, duration: 1 },
+      { start: 3.6e12, device: 0 }
+    ]
+  });
+  const frame = frameOf(trace);
+  const [alone] = boxes(paint(frame), frame).filter(({ fill }) => fill === '#gpu0');
+  assert(alone.width >= 1 && alone.alpha >= 0.25);
+});
+
+test('names stand in the boxes that have room, and never stick out', async () => {
+  const name = 'aten.scaled_dot_product_attention';
+  const trace = await traceOf({ ops: opsInTurn(12, op => ({ name, duration: 2 + op * 40, start: op * 600 })) });
+  const frame = frameOf(trace);
+  const record = paint(frame);
+  const drawn = boxes(record, frame);
+  const names = record.texts.filter(({ text, x }) => x > frame.gutter && text.startsWith('scal'));
+  assert(names.length > 0 && names.length < 12);
+  for (const { text, x, y } of names) {
+    const box = drawn.find(rect => x >= rect.x && x <= rect.x + rect.width && y >= rect.y && y <= rect.y + rect.height);
+    assert(box && x + text.length * 6 <= box.x + box.width, text);
+  }
+});
+
+test('what a search did not find fades', async () => {
+  const trace = await traceOf({ ops: opsInTurn(4) });
+  const plain = frameOf(trace);
+  const { tracks } = plain.timeline.lanes;
+  const found = { ...tracks, order: tracks.order.slice(0, 1), rows: Uint32Array.of(0, 1) };
+  const frame = frameOf(trace, { marks: { ...NO_MARKS, found } });
+  const alphas = boxes(paint(frame), frame).map(({ alpha }) => alpha);
+  assert.equal(alphas.filter(alpha => alpha === 1).length, 1);
+  assert.equal(alphas.filter(alpha => alpha < 0.3).length, 4);
+});
+
+test('a finding has its pin, its outline, and its tensor’s name in the lane that it comes from', async () => {
+  const finding = {
+    ...{ rule: 'r', severity: 'error', cause: '', message: '', help: '', op: 2 },
+    culprit: { name: 'model.out_head.weight', device: 'cpu' }
+  };
+  const trace = await traceOf({ ops: opsInTurn(3, op => ({ duration: op === 2 ? -1 : 10 })), findings: [finding] });
+  const flags = [{ op: 2, severity: 'error' as const, colour: '#red', sign: '✗' }];
+  const frame = frameOf(trace, { marks: { ...NO_MARKS, flags } });
+  const { texts, outlines } = paint(frame);
+  assert(texts.some(({ text }) => text === '✗'));
+  assert.equal(outlines.filter(({ fill }) => fill === '#red').length, 1);
+  const name = texts.find(({ text }) => text === 'model.out_head.weight');
+  const [lane] = frame.stack.lanes;
+  const top = frame.timeline.header.height + lane.y;
+  assert(name && name.y >= top && name.y <= top + lane.height);
+});
+
+test('copies say how many bytes crossed', async () => {
+  const trace = await traceOf({ ops: opsInTurn(1), copies: [{ op: 0, from: 0, to: 1, bytes: 2048 }] });
+  assert(paint(frameOf(trace)).texts.some(({ text }) => text === '2 KiB'));
+});
+
+test('only the rows in view are painted, of ten thousand', async () => {
+  const threads = Array.from({ length: 10_000 }, (_, id) => ({ name: `thread ${id}` }));
+  const trace = await traceOf({ ops: opsInTurn(10_000, op => ({ thread: op })), threads });
+  const { texts } = paint(frameOf(trace, { scrolled: 200_000 }));
+  assert(texts.length > 2 && texts.length < 60, String(texts.length));
+});
+
+test('a name of a million letters costs no more than a short one', async () => {
+  const trace = await traceOf({ ops: opsInTurn(1, () => ({ name: 'x'.repeat(1_000_000) })) });
+  assert(paint(frameOf(trace)).texts.every(({ text }) => text.length < 200));
+});
+
+test('the minimap shows every lane over the whole time', async () => {
+  const trace = await traceOf({ ops: opsInTurn(30, op => ({ device: op % 3 })) });
+  const [ctx, record] = recordingContext();
+  paintMinimap(ctx, frameOf(trace, { range: { begin: 0, end: 1 } }));
+  assert.deepEqual(new Set(record.rects.map(({ fill }) => fill)), new Set(COLOURS));
+});

@@ -1,0 +1,183 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { arrowsIn } from '../src/layout/copies';
+import { pickAt } from '../src/layout/pick';
+import { around, panned, timeOf, xOf, zoomed } from '../src/layout/scale';
+import { buildStack, rowsIn } from '../src/layout/stack';
+import { buildTimeline } from '../src/layout/timeline';
+import { opsInTurn, seeded, traceOf } from './traces';
+
+test('each device of each thread has a lane of its own, in the order of threads and devices', async () => {
+  const ops = opsInTurn(6, op => ({ device: op % 2, thread: op < 3 ? 1 : 0 }));
+  const trace = await traceOf({ ops, threads: [{ name: 'a' }, { name: 'b' }] });
+  const { lanes } = buildTimeline(trace, 'time');
+  assert.deepEqual(
+    lanes.lanes.map(({ thread, device }) => [thread, device]),
+    [
+      [0, 0],
+      [0, 1],
+      [1, 0],
+      [1, 1]
+    ]
+  );
+  assert.deepEqual([...lanes.laneOf], [2, 3, 2, 1, 0, 1]);
+});
+
+test('ops that overlap in one thread and device spill into further lanes, and none vanishes', async () => {
+  const ops = opsInTurn(9, op => ({ start: op, duration: 100 }));
+  const { lanes } = buildTimeline(await traceOf({ ops }), 'time');
+  assert.deepEqual(
+    lanes.lanes.map(({ spill }) => spill),
+    [0, 1, 2, 3]
+  );
+  assert.equal(lanes.tracks.order.length, 9);
+});
+
+test('a device that only gave data has a lane for its arrows to start in', async () => {
+  const trace = await traceOf({ ops: opsInTurn(1), copies: [{ op: 0, from: 0, to: 1, bytes: 8 }] });
+  const { lanes, copies } = buildTimeline(trace, 'time');
+  assert.equal(lanes.lanes.length, 2);
+  assert.deepEqual(copies.pairs, [[0, 1]]);
+});
+
+test('the tensor of a finding comes from its own lane, though nothing ran there', async () => {
+  const culprit = { name: 'model.head.weight', device: 'cpu' };
+  const finding = { rule: 'r', severity: 'error', cause: '', message: '', help: '', op: 1, culprit };
+  const { intruders, lanes } = buildTimeline(await traceOf({ ops: opsInTurn(2), findings: [finding] }), 'time');
+  assert.deepEqual(intruders, [{ finding: 0, op: 1, from: 0, to: 1, name: 'model.head.weight' }]);
+  assert.equal(lanes.lanes[0].device, 0);
+});
+
+test('calls span their own ops, also where threads take turns', async () => {
+  const ops = opsInTurn(6, op => ({ thread: op % 2, call: op % 2 }));
+  const trace = await traceOf({
+    ops,
+    threads: [{ name: 'a' }, { name: 'b' }],
+    modules: [{ path: 'm' }, { path: 'n' }],
+    calls: [
+      { module: 0, begin: 0, end: 5, thread: 0 },
+      { module: 1, begin: 1, end: 6, thread: 1 }
+    ]
+  });
+  const { tracks, rows } = buildTimeline(trace, 'time').calls;
+  assert.deepEqual(rows, [
+    { thread: 0, depth: 0 },
+    { thread: 1, depth: 0 }
+  ]);
+  assert.deepEqual([...tracks.start], [0, 15]);
+  assert.deepEqual([...tracks.end], [70, 85]);
+});
+
+test('a call without ops has no band', async () => {
+  const trace = await traceOf({
+    ops: opsInTurn(2),
+    modules: [{ path: 'm' }],
+    calls: [{ module: 0, begin: 1, end: 1 }]
+  });
+  assert.equal(buildTimeline(trace, 'time').calls.rows.length, 0);
+});
+
+test('phases are runs of ops', async () => {
+  const phase = ['forward', 'forward', 'backward', 'optimizer', 'other', 'forward'];
+  const trace = await traceOf({ ops: opsInTurn(6, op => ({ phase: phase[op] })) });
+  const { phases } = buildTimeline(trace, 'time');
+  assert.deepEqual([...phases.rows], [0, 2, 3, 4]);
+  assert.deepEqual([...phases.start], [0, 75, 30, 45]);
+});
+
+test('a trace without ops, with one op, and with absurd times has a timeline', async () => {
+  for (const ops of [[], opsInTurn(1), opsInTurn(3, op => ({ start: op * 2 ** 51, duration: 2 ** 52 }))]) {
+    const { whole } = buildTimeline(await traceOf({ ops }), 'time');
+    assert(Number.isFinite(whole.begin) && whole.end > whole.begin);
+  }
+});
+
+test('in order, each op is as wide as the next', async () => {
+  const { start, end } = buildTimeline(
+    await traceOf({ ops: opsInTurn(3, op => ({ duration: op * 900 }), 10, 2000) }),
+    'order'
+  );
+  assert.deepEqual([...start], [0, 1, 2]);
+  assert.deepEqual([...end], [1, 2, 3]);
+});
+
+test('arrows gather copies without losing one or a byte of them', async () => {
+  const random = seeded(3);
+  const ops = opsInTurn(300, () => ({ device: random() < 0.5 ? 1 : 2 }));
+  const copies = ops.map((op, i) => ({
+    op: i,
+    from: 0,
+    to: op['device'] as number,
+    bytes: Math.floor(random() * 1000)
+  }));
+  const timeline = buildTimeline(await traceOf({ ops, copies }), 'time');
+  for (const width of [100, 900, 5000]) {
+    const arrows = arrowsIn(timeline.copies, timeline.whole, width);
+    assert.equal(
+      arrows.reduce((sum, { count }) => sum + count, 0),
+      300
+    );
+    assert.equal(
+      arrows.reduce((sum, { bytes }) => sum + bytes, 0),
+      copies.reduce((sum, { bytes }) => sum + bytes, 0)
+    );
+  }
+});
+
+test('arrows stand still while the view pans', async () => {
+  const ops = opsInTurn(200);
+  const timeline = buildTimeline(await traceOf({ ops, copies: ops.map((_, op) => ({ op, from: 0, to: 1 })) }), 'time');
+  const at = (begin: number): number[] =>
+    arrowsIn(timeline.copies, { begin, end: begin + 1000 }, 800).map(({ copy }) => copy);
+  assert.deepEqual(at(500).slice(1, 5), at(510).slice(1, 5));
+});
+
+test('time and pixels are each other’s inverse, and zooming keeps the time under the pointer', () => {
+  const whole = { begin: 0, end: 1e9 };
+  const random = seeded(5);
+  for (let i = 0; i < 50; i++) {
+    const begin = random() * 9e8;
+    const range = { begin, end: begin + 1 + random() * 9e7 };
+    const time = range.begin + random() * (range.end - range.begin);
+    assert(Math.abs(timeOf(range, 777, xOf(range, 777, time)) - time) < 1e-3);
+    const closer = zoomed(range, whole, 0.5, time);
+    assert(Math.abs(xOf(closer, 777, time) - xOf(range, 777, time)) < 1);
+  }
+});
+
+test('the view never leaves the trace and never becomes empty', () => {
+  const whole = { begin: -10, end: 1000 };
+  assert.deepEqual(panned({ begin: 0, end: 100 }, whole, -500), { begin: -10, end: 90 });
+  assert.deepEqual(panned({ begin: 0, end: 100 }, whole, 5000), { begin: 900, end: 1000 });
+  assert.deepEqual(zoomed({ begin: 0, end: 100 }, whole, 1e9, 50), whole);
+  const closest = zoomed({ begin: 0, end: 100 }, whole, 1e-9, 50);
+  assert(closest.end - closest.begin >= 1);
+  const shown = around(50, 50, whole);
+  assert(shown.begin < 50 && shown.end > 50);
+});
+
+test('a point picks the op that is drawn there', async () => {
+  const random = seeded(11);
+  const ops = opsInTurn(80, () => ({ device: Math.floor(random() * 3), duration: Math.floor(random() * 10) }));
+  const timeline = buildTimeline(await traceOf({ ops }), 'time');
+  const stack = buildStack(timeline);
+  const view = { timeline, stack, range: timeline.whole, width: 4000 };
+  for (let op = 0; op < 80; op++) {
+    const { y, height } = stack.lanes[timeline.lanes.laneOf[op]];
+    const middle = (timeline.start[op] + timeline.end[op]) / 2;
+    assert.deepEqual(pickAt(view, xOf(view.range, 4000, middle), y + height / 2), { kind: 'op', op });
+  }
+  assert.equal(pickAt(view, 2000, 10_000), null);
+});
+
+test('rows lie below each other, and those in view are found among ten thousand', async () => {
+  const threads = Array.from({ length: 5000 }, (_, id) => ({ name: `t${id}` }));
+  const trace = await traceOf({ ops: opsInTurn(5000, op => ({ thread: op })), threads });
+  const stack = buildStack(buildTimeline(trace, 'time'));
+  assert(stack.rows.every((row, i) => i === 0 || row.y >= stack.rows[i - 1].y + stack.rows[i - 1].height));
+  const seen = rowsIn(stack, 50_000, 50_400);
+  assert.deepEqual(
+    seen,
+    stack.rows.filter(row => row.y + row.height >= 50_000 && row.y <= 50_400)
+  );
+});
