@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from devtrace.builder import TraceBuilder
-from devtrace.trace import Trace
+from devtrace.trace import Op, Tensor, Trace
 
 FORWARD = ("aten.addmm.default", "aten.relu.default", "aten.addmm.default", "aten.mse_loss.default")
 BACKWARD = ("aten.mse_loss_backward.default", "aten.mm.default", "aten.threshold_backward.default", "aten.mm.default")
@@ -183,3 +185,16 @@ def _fail(sample: Sample, head: int) -> None:
             "edits": [],
         },
     )
+
+
+def told(op: Op) -> list[Any]:
+    """What an op says, without row ids."""
+    return [
+        op.name, op.start, op.duration, op.device, op.kind, op.phase, op.module and op.module.path, str(op.site),
+        [_tensor(tensor) for tensor in op.inputs], [_tensor(tensor) for tensor in op.outputs],
+    ]  # fmt: skip
+
+
+def _tensor(tensor: Tensor) -> list[Any]:
+    source = tensor.source and _tensor(tensor.source)
+    return [tensor.device, tensor.shape, tensor.dtype, tensor.bytes, tensor.name, str(tensor.site), source]

@@ -44,7 +44,7 @@ ALLOWED = {
     "page": {"html", "plain", "format", "report"},
     "progress": {"plain"},
     "running": {"errors"},
-    "ranks": {"trace", "columns", "errors"},
+    "ranks": {"format", "builder", "trace", "columns", "errors"},
     "environment": {"gates", "simulate", "errors"},
     "export": {"lanes", "plain", "report", "format", "trace", "columns", "errors"},
     "unmet": {"diagnose", "plain", "report", "trace", "errors"},

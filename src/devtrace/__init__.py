@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from devtrace.errors import SimulateError as SimulateError
     from devtrace.errors import UsageError as UsageError
     from devtrace.expect import expect as expect
-    from devtrace.format import load as load
+    from devtrace.ranks import load as load
     from devtrace.report import Culprit as Culprit
     from devtrace.report import Edit as Edit
     from devtrace.report import Finding as Finding
@@ -46,7 +46,7 @@ _HOME = {
     "expect": "expect",
     "simulate": "simulate",
     "diagnose": "diagnose",
-    "load": "format",
+    "load": "ranks",
     "diff": "diff",
     "from_profiler": "profiler",
     "Trace": "trace",

@@ -107,7 +107,7 @@ def _view(options: argparse.Namespace) -> int:
 
 
 def _loaded(files: Sequence[str]) -> Trace:
-    from .format import load
+    from .ranks import load
 
     try:
         return load(*files)

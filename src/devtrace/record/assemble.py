@@ -42,7 +42,7 @@ def assemble(
     producer: str,
 ) -> Assembled:
     builder = TraceBuilder(
-        title, datetime.fromtimestamp(recorder.recorded, UTC).isoformat(timespec="seconds"), producer
+        title, datetime.fromtimestamp(recorder.recorded, UTC).isoformat(timespec="microseconds"), producer
     )
     return _Assembly(builder, recorder, modules, named, simulated).run(extra_sites)
 

@@ -1,0 +1,129 @@
+"""The ranks of one job: merged without loss, and told apart."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import devtrace
+from devtrace.diagnose import diagnose
+from devtrace.errors import UsageError
+from devtrace.format import check
+from devtrace.ranks import merge, ranked_path, with_rank
+from devtrace.trace import Call, Trace
+from samples import told, training
+from traces import empty_trace, head_trace, odd_trace
+
+
+def ops_of(trace: Trace, rank: int) -> list[list[object]]:
+    """What the ops of a rank say, their times aside."""
+    return [_timeless(told(op)) for op in trace.ops if op.thread.rank == rank]
+
+
+def _timeless(said: list[object]) -> list[object]:
+    return [said[0], *said[2:]]
+
+
+def ops_in(call: Call, trace: Trace) -> list[str]:
+    return [op.name for op in trace.ops[call.begin : call.end] if op.thread == call.thread]
+
+
+def unranked(trace: Trace) -> Trace:
+    return with_rank(trace, -1)
+
+
+def later(trace: Trace, seconds: float) -> Trace:
+    return replace(trace, recorded=f"2026-11-21T12:00:{seconds:09.6f}+00:00", _tables={})
+
+
+@pytest.mark.parametrize("traces", [[training(), training(3)], [unranked(head_trace()), empty_trace(), training(2)]])
+def test_each_rank_keeps_its_ops_in_their_order_with_all_that_they_say(traces: list[Trace]) -> None:
+    merged = merge(traces)
+    check(merged)
+    for rank, trace in enumerate(traces):
+        assert ops_of(merged, rank) == [_timeless(told(op)) for op in trace.ops]
+    assert len(merged.copies) == sum(len(trace.copies) for trace in traces)
+    assert [error.op.duration for error in merged.errors] == [-1 for trace in traces for _ in trace.errors]
+
+
+def test_each_call_keeps_its_ops() -> None:
+    traces = [training(4), later(training(4), 0.0001)]
+    merged = merge(traces)
+    assert [ops_in(call, merged) for call in merged.calls] == [
+        ops_in(call, one) for one in traces for call in one.calls
+    ]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.sampled_from([0.0, 0.0001, 0.0005, 1.0, 30.0]), min_size=2, max_size=4))
+def test_however_late_a_rank_began_the_merged_trace_keeps_the_rules(begun: list[float]) -> None:
+    merged = merge([later(training(2), seconds) for seconds in begun])
+    check(merged)
+    assert bool(np.all(np.diff(merged.ops.ints("start")) >= 0))
+
+
+def test_ranks_are_interleaved_by_the_clock() -> None:
+    first, second = later(training(2, failing=False), 0), later(training(2, failing=False), 0.0001)
+    merged = merge([first, second])
+    starts = {rank: [op.start for op in merged.ops if op.thread.rank == rank] for rank in (0, 1)}
+    assert starts[1][0] - starts[0][0] == 100_000
+    assert [op.thread.rank for op in merged.ops] != sorted(op.thread.rank for op in merged.ops)
+
+
+def test_equal_lines_and_devices_of_the_ranks_are_one_and_their_counts_are_summed() -> None:
+    traces = [training(4), training(4)]
+    merged = merge(traces)
+    assert list(merged.devices) == list(traces[0].devices)
+    assert len(merged.sites) == len(traces[0].sites)
+    assert [(str(row.site), row.h2d, row.ops[1]) for row in merged.ledger] == [
+        (str(row.site), 2 * row.h2d, 2 * row.ops[1]) for row in traces[0].ledger
+    ]
+
+
+def test_the_finding_names_the_rank_that_failed() -> None:
+    merged = merge([training(3, failing=False), training(3), training(3, failing=False)])
+    assert merged.findings is None  # two of the three were never diagnosed
+    merged = merge([diagnose(training(3, failing=False)).trace, diagnose(training(3)).trace])
+    [finding] = diagnose(merged).findings[:1]
+    assert finding.message.startswith("On rank 1: model.out_head.weight and .bias are on cpu.")
+    assert merged.ops[finding.op].duration == -1
+    assert merged.ops[finding.op].thread.rank == 1
+    assert "On rank 1:" in diagnose(merged).text
+
+
+def test_notes_and_truncation_are_kept_with_their_rank() -> None:
+    merged = merge([unranked(odd_trace()), unranked(odd_trace())])
+    assert merged.truncated == 2 * odd_trace().truncated
+    assert merged.notes[0] == "rank 0: " + odd_trace().notes[0]
+
+
+def test_load_reads_one_file_or_the_ranks_of_a_job(tmp_path: Path) -> None:
+    files = [with_rank(training(2), rank).save(tmp_path / f"a.rank{rank}.devtrace") for rank in (2, 0, 1)]
+    assert len(devtrace.load(files[0]).ops) == len(training(2).ops)
+    merged = devtrace.load(*files)
+    assert merged.title == "In[7] (ranks 0, 1, 2)"
+    assert [thread.rank for thread in merged.threads] == [0, 1, 2]
+
+
+def test_two_traces_of_one_rank_are_not_one_job() -> None:
+    with pytest.raises(UsageError) as caught:
+        merge([with_rank(training(1), 3), with_rank(training(1), 3)])
+    assert str(caught.value) == (
+        "rank-twice: got 2 traces, two of them of rank 3; each is to be of another rank of the same job; "
+        "leave one out, or compare two runs with devtrace.diff."
+    )
+
+
+def test_load_without_a_file_is_refused() -> None:
+    with pytest.raises(UsageError, match="load-nothing"):
+        devtrace.load()
+
+
+def test_a_ranks_file_has_its_number() -> None:
+    assert str(ranked_path("out/run.devtrace", 3)) == "out/run.rank3.devtrace"
+    assert str(ranked_path("out/run.devtrace", None)) == "out/run.devtrace"

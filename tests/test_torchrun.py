@@ -1,0 +1,83 @@
+"""Jobs of several processes on loopback: DDP on gloo, simulated devices, a trace for each rank, one report of all."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import devtrace
+from devtrace.diagnose import diagnose
+
+pytestmark = pytest.mark.slow
+
+TRAIN = """
+import sys, torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+device = torch.device("cuda", rank)
+model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2)).to(device)
+ddp = DistributedDataParallel(model, device_ids=[rank])
+for step in range(3):
+    x = torch.randn(4, 8, device=device)
+    out = ddp(x)
+    if step == 2 and rank == int(sys.argv[1]):
+        mask = torch.ones(2)
+        out = out * mask
+    out.sum().backward()
+dist.barrier()
+print("done")
+dist.destroy_process_group()
+"""
+
+
+def torchrun(folder: Path, ranks: int, failing: int) -> subprocess.CompletedProcess[str]:
+    (folder / "train.py").write_text(TRAIN)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    launcher = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={ranks}"]
+    address = ["--master-addr=127.0.0.1", f"--master-port={port}"]
+    program = ["-m", "devtrace", "run", "--simulate", f"cuda:{ranks}", "train.py", str(failing)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        [*launcher, *address, *program],
+        cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+
+
+def test_two_ranks_that_work_are_saved_by_themselves_and_load_as_one_trace(tmp_path: Path) -> None:
+    got = torchrun(tmp_path, 2, failing=-1)
+    assert (got.returncode, got.stdout.count("done")) == (0, 2)
+    files = sorted(tmp_path.glob("train.rank*.devtrace"))
+    assert [file.name for file in files] == ["train.rank0.devtrace", "train.rank1.devtrace"]
+    trace = devtrace.load(*files)
+    assert {op.thread.rank for op in trace.ops if op.device == "cuda:0"} == {0}
+    assert {op.thread.rank for op in trace.ops if op.device == "cuda:1"} == {1}
+    assert not [finding for finding in diagnose(trace).findings if finding.severity != "note"]
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_of_a_job_in_which_one_rank_fails_every_rank_is_saved_and_the_report_names_that_rank(
+    ranks: int, tmp_path: Path
+) -> None:
+    got = torchrun(tmp_path, ranks, failing=1)
+    assert got.returncode == 1
+    files = sorted(tmp_path.glob("train.rank*.devtrace"))
+    assert len(files) == ranks, got.stderr
+    report = diagnose(devtrace.load(*files))
+    [finding] = [finding for finding in report.findings if finding.severity == "error"]
+    assert finding.message.startswith("On rank 1: mask is on cpu")
+    assert finding.rule == "device-mismatch"
+    assert finding.culprit is not None
+    assert finding.culprit.name == "mask"
+    assert report.trace.ops[finding.op].thread.rank == 1
+    assert {thread.rank for thread in report.trace.threads} == set(range(ranks))
