@@ -9,6 +9,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -620,6 +621,21 @@ def test_the_tab_key_offers_flags_subcommands_and_names(shell: Shell) -> None:
 
 
 # Faults of ours.
+
+
+def test_an_interrupt_while_the_report_is_made_is_a_line_and_leaves_nothing(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    run = vars(torch.nn.Module)["__call__"]
+    monkeypatch.setattr(import_module("devtrace.record.recording"), "assemble", interrupted)
+    ran = shell.run("%%devtrace", "y = x + 1")
+    assert ran.result.success
+    assert ran.stderr == "devtrace: this cell was not traced to its end: KeyboardInterrupt: \n"
+    assert _len_torch_dispatch_stack() == 0
+    assert vars(torch.nn.Module)["__call__"] is run
 
 
 def test_a_fault_in_the_recorder_is_a_line_and_the_cell_runs_on(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,6 +108,23 @@ class _Run:
     recording: Recording | None = None
     fault: Exception | None = None
 
+    def finish(self, error: BaseException | None) -> Traced | None:
+        """End the recording: the trace, but none of a cell without ops that nobody asked for (0.15 ms in place of 1)."""
+        recording = self.recording
+        if recording is None or (recording.empty and error is None and not self.asked):
+            self.abandon()
+            return None
+        try:
+            recording.__exit__(type(error) if error else None, error, error.__traceback__ if error else None)
+        except BaseException:
+            self.abandon()
+            raise
+        return Traced(self.options.name, self.cell, recording.trace, recording.report)
+
+    def abandon(self) -> None:
+        if self.recording is not None:
+            self.recording.discard()
+
 
 class Tracing:
     """The state of one notebook session. At most one cell is traced at a time."""
@@ -225,21 +242,20 @@ class Tracing:
 
     def finish(self, error: BaseException | None = None) -> Traced | None:
         """End the recording; None where torch was not imported."""
-        run = self._end(error)
-        if run is not None and run.fault is not None:
-            raise run.fault
-        if run is None or run.recording is None:
-            self._tell("finished")
-            return None
-        traced = Traced(run.options.name, run.cell, run.recording.trace, run.recording.report)
-        if len(traced.trace.ops):
+        run = self._end()
+        traced = run.finish(error) if run is not None else None
+        if traced is not None and len(traced.trace.ops):
             self.history.add(traced)
         self._tell("finished", traced)
+        if run is not None and run.fault is not None:
+            raise run.fault
         return traced
 
     def abandon(self) -> None:
         """End the recording, if there is one, and forget it."""
-        if self._end(None) is not None:
+        run = self._end()
+        if run is not None:
+            run.abandon()
             self._tell("finished")
 
     def _step_aside(self, what: str) -> None:
@@ -267,8 +283,9 @@ class Tracing:
             expect=options.expect,
             namespace=self._namespace,
         )
-        recording.__enter__()
+        # Before it begins, so that whatever stops it there can take it back.
         self._run.recording = recording
+        recording.__enter__()
 
     def _record_on_arrival(self) -> None:
         """Begin inside of the cell's `import torch`, into which no exception of ours may come."""
@@ -279,11 +296,9 @@ class Tracing:
         except Exception as fault:  # noqa: BLE001 (told in the report: finish raises it)
             self._run.fault = fault
 
-    def _end(self, error: BaseException | None) -> _Run | None:
+    def _end(self) -> _Run | None:
         run, self._run = self._run, None
         self._torch.forget(self._record_on_arrival)
-        if run is not None and run.recording is not None:
-            run.recording.__exit__(type(error) if error else None, error, error.__traceback__ if error else None)
         return run
 
 

@@ -215,7 +215,7 @@ class Extension:
         """A fault of ours is a line, never the user's exception."""
         try:
             yield
-        except Exception as fault:  # noqa: BLE001 (the cell runs on, whatever it was)
+        except (Exception, KeyboardInterrupt) as fault:  # noqa: BLE001 (the cell runs on, whatever it was)
             sys.stderr.write(f"devtrace: this cell was not traced to its end: {type(fault).__name__}: {fault}\n")
 
     def _begin(self, running: _Running) -> None:

@@ -71,10 +71,20 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         recording = self._recording
         return Counter(recording.recorder) if recording is not None else None
 
+    @property
+    def empty(self) -> bool:
+        """Whether no op has been recorded so far."""
+        return self._recording is None or self._recording.empty
+
     def abandon(self) -> None:
         """Record nothing more: a forked child leaves the trace to its parent."""
         if self._recording is not None:
             self._recording.recorder.active = False
+
+    def discard(self) -> None:
+        """End without a trace."""
+        self._recording = None
+        self.__exit__(None, None, None)
 
     def __enter__(self) -> record:
         from devtrace.record.recording import Recording

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
 from threading import current_thread
 from types import FrameType
@@ -41,6 +42,11 @@ class Recording:
         self.namespace = namespace
         self._stack = ExitStack()
 
+    @property
+    def empty(self) -> bool:
+        """Whether no op has been recorded."""
+        return not any(state.heads or state.chunks for state in self.recorder.threads)
+
     def start(self) -> None:
         with ExitStack() as stack:
             stamps.begin()
@@ -76,7 +82,7 @@ class Recording:
             title=title,
             simulated=simulated,
             extra_sites=[site for site, _ in frames],
-            producer=f"devtrace {version('devtrace')}",
+            producer=_producer(),
         )
         rows = done.site_rows
         found = tuple((rows[site], frame) for site, frame in frames)
@@ -92,6 +98,11 @@ class Recording:
         self.recorder.gather(found.tensors, rows)
         above.reopen(error, state, self.modules)
         self.recorder.refused(state, found.name, site, rows, error)
+
+
+@cache
+def _producer() -> str:
+    return f"devtrace {version('devtrace')}"
 
 
 def _frames(error: BaseException | None) -> list[tuple[int, FrameType]]:
