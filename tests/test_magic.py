@@ -690,3 +690,58 @@ def test_a_cell_that_another_thread_runs_meanwhile_is_not_traced(shell: Shell) -
     )
     assert ran.error is None
     assert [traced.name for traced in shell.traced] == ["mine"]
+
+
+def test_save_and_html_write_their_files(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    ran = shell.run("%%devtrace fit --save 'a run.devtrace' --html run.html", "y = x + 1")
+    assert "the trace is in a run.devtrace" in ran.stdout
+    assert "the report is in run.html" in ran.stdout
+    trace = devtrace.load(tmp_path / "a run.devtrace")
+    assert len(trace.ops) == 1
+    assert trace.title == "fit"
+    assert "<html" in (tmp_path / "run.html").read_text(encoding="utf-8")
+
+
+def test_without_a_timeline_the_html_has_no_drawing(shell: Shell) -> None:
+    (with_it,) = shell.run("%%devtrace", "y = x + 1").reports
+    (without,) = shell.run("%%devtrace --no-timeline", "y = x + 1").reports
+    assert "<svg" in with_it["text/html"]
+    assert "<svg" not in without["text/html"]
+
+
+def test_more_ops_than_max_ops_are_folded(shell: Shell) -> None:
+    shell.run("%%devtrace --max-ops 50", "for i in range(200):", "    y = x + 1")
+    assert len(shell.traced[-1].trace.ops) <= 50
+    assert sum(sum(row.ops) for row in shell.traced[-1].trace.ledger) == 200
+
+
+def test_an_expected_device_is_held_against_every_op(shell: Shell) -> None:
+    ran = shell.run("%%devtrace --simulate cuda:1 --expect cuda:0", "y = x + 1")
+    assert ran.error is None
+    assert "cuda:0" in ran.reports[0]["text/plain"]
+
+
+def test_on_shows_the_whole_report_where_something_is_wrong(shell: Shell) -> None:
+    shell.run("%devtrace simulate cuda:1")
+    shell.run("%devtrace on")
+    ran = shell.run("x.cuda() + x")
+    assert isinstance(ran.error, RuntimeError)
+    (report,) = ran.reports
+    assert report["text/plain"].startswith("✗ ")
+    shell.run("%devtrace simulate off")
+
+
+def test_check_describes_the_environment(shell: Shell) -> None:
+    assert torch.__version__ in shell.run("%devtrace check").stdout
+
+
+def test_a_fault_in_the_display_is_a_line_and_the_cell_succeeds(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("broken display")
+
+    monkeypatch.setattr("devtrace.display.mime_bundle", broken)
+    ran = shell.run("%%devtrace", "y = x + 1")
+    assert ran.result.success
+    assert ran.stderr.count("\n") == 1
+    assert _len_torch_dispatch_stack() == 0

@@ -74,15 +74,9 @@ class Commands:
         if self.screen.text_only:
             self.screen.publish({"text/plain": str(traced.report)}, {})
             return
-        from devtrace import display
+        from devtrace.display import mime_bundle
 
-        if hasattr(display, "mime_bundle"):
-            self.screen.publish(*display.mime_bundle(traced.trace, traced.report, timeline=timeline))
-        else:
-            counts = {
-                str(device): sum(op.device == device for op in traced.trace.ops) for device in traced.trace.devices
-            }
-            self.screen.publish(display.bundle(traced.label, counts) | {"text/plain": str(traced.report)}, {})
+        self.screen.publish(*mime_bundle(traced.trace, traced.report, timeline=timeline))
 
     # The subcommands.
 
