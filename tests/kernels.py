@@ -73,10 +73,15 @@ class Kernel:
             sent.outputs.append(output)
             if at is not None:
                 at(output)
-        reply = self.client.get_shell_msg(timeout=LIMIT)
-        assert reply["parent_header"]["msg_id"] == message["header"]["msg_id"]
-        sent.reply = reply["content"]
+        sent.reply = self._reply(message["header"]["msg_id"])
         return sent
+
+    def _reply(self, id: str) -> dict[str, Any]:
+        while True:  # a slow start leaves answers to its own questions
+            reply = self.client.get_shell_msg(timeout=LIMIT)
+            if reply["parent_header"].get("msg_id") == id:
+                content: dict[str, Any] = reply["content"]
+                return content
 
     def _outputs(self, id: str) -> Iterator[dict[str, Any]]:
         while True:

@@ -150,6 +150,14 @@ def test_loading_imports_no_torch_and_the_first_import_is_traced_from_within(fre
     assert "1 op" in fresh.run("%%devtrace", "y = x + 1").reports[0]["text/plain"]
 
 
+def test_a_module_made_in_the_cell_that_imports_torch_is_known_to_a_later_trace(fresh: Kernel) -> None:
+    fresh.run("import torch", "model = torch.nn.Linear(3, 2)")
+    fresh.run("head = model.weight", "model.to('meta')")
+    sent = fresh.run("%%devtrace --simulate cuda:1", "torch.nn.Linear(3, 2)(torch.ones(1, 3, device='cuda'))")
+    assert sent.status == "error"
+    assert sent.reports[0]["text/plain"].startswith("✗ In[4] line 2")
+
+
 def test_a_cell_without_torch_says_that_there_was_nothing_to_trace(fresh: Kernel) -> None:
     sent = fresh.run("%%devtrace", "1 + 1")
     assert sent.result == "2"

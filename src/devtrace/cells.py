@@ -109,7 +109,7 @@ class _Run:
     fault: Exception | None = None
 
     def finish(self, error: BaseException | None) -> Traced | None:
-        """End the recording: the trace, but none of a cell without ops that nobody asked for (0.15 ms in place of 1)."""
+        """End the recording: the trace, but none of a cell without ops that nobody asked for (0.15 ms, not 1)."""
         recording = self.recording
         if recording is None or (recording.empty and error is None and not self.asked):
             self.abandon()
