@@ -30,6 +30,7 @@ NODE := $(VENV)/.made-node
 MODULES := node_modules/.made
 BUILT := build/.made-extension
 READY := $(VENV)/.made-ready
+SYSTEMS := $(VENV)/.made-systems
 INSTALLED := $(VENV)/share/jupyter/labextensions/devtrace
 TS_SOURCES := $(shell find labextension -type f -not -path 'labextension/lib/*' -not -path 'labextension/test/*')
 FIRST_NOTEBOOK = $(firstword $(sort $(wildcard notebooks/0*.ipynb)))
@@ -60,7 +61,7 @@ types: $(READY) ## mypy --strict and the TypeScript compiler
 layers: $(READY) ## who may import whom, in both languages
 	$(PYTEST) tests/test_layers.py
 
-unit: $(READY) ## Python tests without notebooks and browser
+unit: $(READY) $(SYSTEMS) ## Python tests without notebooks and browser
 	$(PYTEST) -m "not e2e and not notebook and not wheel" --ignore=tests/test_layers.py
 
 ts: $(READY) ## TypeScript tests
@@ -69,7 +70,7 @@ ts: $(READY) ## TypeScript tests
 wheel: $(READY) ## the wheel works where there is neither Node nor a build
 	$(PYTEST) -m wheel
 
-notebooks: $(READY) ## run every notebook from top to bottom
+notebooks: $(READY) $(SYSTEMS) ## run every notebook from top to bottom
 	$(PYTEST) -m notebook
 
 e2e: $(READY) chromium ## drive a real JupyterLab in a real Chromium
@@ -91,7 +92,7 @@ format: $(READY) ## mend what lint can mend
 	$(BIN)/ruff format .
 	$(JLPM) lint:fix
 
-notebook-outputs: $(READY) ## run the notebooks from their sources and keep what they show
+notebook-outputs: $(READY) $(SYSTEMS) ## run the notebooks from their sources and keep what they show
 	$(BIN)/python tools/make_notebooks.py
 
 golden: $(READY) ## rewrite the golden files from what the code does now; read the diff
@@ -123,6 +124,11 @@ $(BIN)/python:
 
 $(TOOLS): requirements/dev.txt requirements/constraints.txt | $(BIN)/python
 	$(PIP) install -c requirements/constraints.txt -r requirements/dev.txt
+	@touch $@
+
+$(SYSTEMS): requirements/systems.txt requirements/constraints.txt $(READY)
+	$(PIP) install -c requirements/constraints.txt -r requirements/systems.txt
+	$(PIP) install -c requirements/constraints.txt --no-deps llms-from-scratch
 	@touch $@
 
 # A Node of 20 or newer on PATH is used; else the environment gets its own, from PyPI.
