@@ -65,8 +65,8 @@ TABLES: Final[dict[str, tuple[Column, ...]]] = {
     "sources": (*_text("file", "text"), *_int("line", "cell"), *_text("cell_id")),
     "shapes": (Column("dims", "ints"),),
     # `path` as the user would write it (model.encoder.0). `site` and `op`: where, and before which op, it was
-    # attached to its parent; site -1: not seen; op -1: before this trace began. `ran` is 0 for a module of the tree
-    # that no call reached.
+    # attached to its parent; site -1: not seen; op negative: before this trace began (-1 the last happening, lower ones
+    # earlier). `ran` is 0 for a module of the tree that no call reached.
     "modules": (*_text("path", "type"), *_row(parent="modules", site="sites"), *_int("op", "ran")),
     # begin and end count ops: the call's ops are those of its thread with begin <= id < end. Calls of one thread
     # nest.

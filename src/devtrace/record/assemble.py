@@ -14,6 +14,8 @@ import numpy.typing as npt
 from devtrace.builder import TraceBuilder
 from devtrace.columns import OP_KINDS, PHASES
 from devtrace.record import graph
+from devtrace.record.history import History
+from devtrace.record.hooks import Moved
 from devtrace.record.merge import Merged, merge
 from devtrace.record.modules import Modules
 from devtrace.record.names import Named
@@ -63,6 +65,7 @@ class _Assembly:
         self.simulated = simulated
         self._names: list[str] = []  # of the devices, by row
         self.merged: Merged = merge(recorder.threads, recorder.origin)
+        self.history = History(modules, recorder.first_tick)
 
     def run(self, extra_sites: list[int]) -> Assembled:
         merged = self.merged
@@ -71,13 +74,14 @@ class _Assembly:
         forward = self._forward(device)
         # A backward op is where its forward op is, and where backward was called if that is not known.
         site = np.where((forward >= 0) & merged.backward, merged.site[np.maximum(forward, 0)], merged.site)
-        used = {*site.tolist(), *tensors["site"].tolist(), *(known.site for known in self.modules.known), *extra_sites}
+        used = {*site.tolist(), *tensors["site"].tolist(), *self.history.sites(), *extra_sites}
         rows = add_sites(self.builder, used)
         look_up = np.full(max(rows) + 2, -1, dtype=np.int32)
         for id, row in rows.items():
             look_up[id] = row
         tensors["site"] = look_up[tensors["site"]]
-        self._modules(rows)
+        self.history.add_modules(self.builder, self.named.paths(self.modules.known), rows, merged.place)
+        self.history.add_moves(self.builder, rows, merged.place, self._moved_to)
         call = self._calls()
         self._threads()
         self._ops(device, look_up[site], forward, call)
@@ -140,10 +144,8 @@ class _Assembly:
         names = [plan.name for plan in by_id]
         return graph.forward_ops(merged.sequence, merged.backward, names, merged.plan, nodes, merged.node, device)
 
-    def _modules(self, sites: dict[int, int]) -> None:
-        paths = self.named.paths(self.modules.known)
-        for known, path in zip(self.modules.known, paths, strict=True):
-            self.builder.append("modules", path=path, type=known.type, parent=known.parent, op=-1, ran=int(known.ran))
+    def _moved_to(self, moved: Moved) -> int:
+        return self._device(moved.device) if moved.device is not None else -1
 
     def _calls(self) -> Array:
         """Rows of calls; for each op the innermost call that it is in."""

@@ -11,10 +11,12 @@ import numpy.typing as npt
 import torch
 
 from devtrace.record import sites
+from devtrace.record.hooks import Moved
 from devtrace.record.modules import Known
 from devtrace.record.optimizers import Optimizers
 from devtrace.record.rows import Rows
 from devtrace.record.sites import USER, files
+from devtrace.record.stamps import Stamp
 from devtrace.source import read, span_at
 
 Array = npt.NDArray[Any]
@@ -39,22 +41,26 @@ class Named:
         return paths
 
     def _root(self, root: Known) -> str:
+        """The expression that calls it at the cell's or script's own level, else a variable, else the expression."""
         written = _callee(root.site)
-        if written and not written.startswith(("self.", "cls.")) and sites.is_own(root.site):
+        if root.method:
+            written = written.rpartition(".")[0]
+        if written and sites.is_outermost(root.site):
             return written
         module = root.module()
-        for name, value in (self._namespace or {}).items():
-            if value is module and not name.startswith("_"):
-                return name
-        return written or root.type.lower()
+        names = [name for name, value in list((self._namespace or {}).items()) if value is module]
+        return next((name for name in names if not name.startswith("_")), written or root.type.lower())
 
-    def collect(self, known: list[Known], optimizers: Optimizers) -> None:
+    def collect(self, known: list[Known], moves: list[Moved], optimizers: Optimizers) -> None:
         """Look at the live modules and optimizers for what the tensors are called."""
         paths = self.paths(known)
         for module, path in zip(known, paths, strict=True):
             live = module.module()
             if live is not None:
                 self._module(live, path)
+        for moved in reversed(moves):
+            for old, new in moved.stamps:
+                self._same(old, new)
         for seen in optimizers.seen.values():
             optimizer = seen()
             if optimizer is not None:
@@ -71,6 +77,13 @@ class Named:
                     self._name(value, role, f"{path}.{name}")
                     if role == "parameter" and value.grad is not None:
                         self._name(value.grad, "gradient", f"{path}.{name}.grad")
+
+    def _same(self, old: Stamp, new: Stamp) -> None:
+        """What a move left behind is called as what it made."""
+        if old[0] in self._rows.epochs and new[0] in self._rows.epochs:
+            before, after = next(iter(old[1].values())), next(iter(new[1].values()))
+            if after in self._found:
+                self._found.setdefault(before, self._found[after])
 
     def _optimizer(self, optimizer: Any) -> None:
         for parameter, state in optimizer.state.items():

@@ -29,6 +29,7 @@ class Recorder:
     def __init__(self, max_ops: int) -> None:
         self.max_ops = max_ops
         self.active = False
+        self.first_tick = 0  # happenings with a lower one were before this recording
         self.recorded = time()
         self.origin = perf_counter_ns()
         self.states: dict[int, ThreadState] = {}
@@ -40,11 +41,11 @@ class Recorder:
         self.notes: list[str] = []
         self.lock: Final = threading.RLock()
 
-    def follow(self, name: str, base: int = sites.NOWHERE) -> ThreadState:
+    def follow(self, name: str, base: int = sites.NOWHERE, parent: int = -1) -> ThreadState:
         """Start recording the current thread."""
         ident = threading.get_ident()
         with self.lock:
-            state = ThreadState(len(self.threads), ident, name, base)
+            state = ThreadState(len(self.threads), ident, name, base, parent)
             self.threads.append(state)
             self.states[ident] = state
         return state

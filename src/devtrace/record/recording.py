@@ -11,7 +11,7 @@ from threading import current_thread
 from types import FrameType
 from typing import Any
 
-from devtrace.record import above, sites, stamps, threads, tracing
+from devtrace.record import above, hooks, sites, stamps, threads, tracing
 from devtrace.record.assemble import assemble
 from devtrace.record.dispatch import RecordMode
 from devtrace.record.modules import Modules
@@ -51,6 +51,8 @@ class Recording:
         with ExitStack() as stack:
             stamps.begin()
             stack.callback(stamps.end)
+            self.recorder.first_tick = hooks.begin(self.recorder)
+            stack.callback(hooks.end, self.recorder)
             patches = Patches()
             stack.callback(patches.undo)
             self.modules.install(patches)
@@ -74,7 +76,7 @@ class Recording:
         if error is not None and not above.was_recorded(error, self.recorder):
             self._add_refused(error, frames[0][0] if frames else sites.NOWHERE)
         named = Named(self.recorder.rows, self.namespace)
-        named.collect(self.modules.known, self.optimizers)
+        named.collect(self.modules.known, hooks.moves(), self.optimizers)
         done = assemble(
             self.recorder,
             self.modules,

@@ -7,7 +7,6 @@ process's, not a recording's: a tensor made in one traced cell keeps its birth s
 
 from __future__ import annotations
 
-import sys
 import sysconfig
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -162,8 +161,9 @@ def is_torch(filename: str) -> bool:
     return filename.startswith(_ROOTS)
 
 
-def is_own(site: int) -> bool:
-    return site >= 0 and files[_spots[site].code.co_filename] == USER
+def is_outermost(site: int) -> bool:
+    """Whether it is in the user's own code and in no function: the names there are the notebook's or script's."""
+    return site >= 0 and _spots[site].code.co_name == "<module>" and files[_spots[site].code.co_filename] == USER
 
 
 def find(frame: FrameType | None, outer: Callable[[FrameType], int] | None = None, base: int = NOWHERE) -> int:
@@ -191,8 +191,3 @@ def _caller(frame: FrameType | None, outer: Callable[[FrameType], int] | None, b
             return own(outer(frame))
         frame = frame.f_back
     return own(base)
-
-
-def here(depth: int = 1) -> int:
-    """The site of whoever called, for happenings outside of ops."""
-    return find(sys._getframe(depth + 1))

@@ -98,16 +98,18 @@ class ThreadState:
         "number",
         "op",
         "outers",
+        "parent",
         "phase",
         "task",
         "task_site",
     )
 
-    def __init__(self, index: int, ident: int, name: str, base: int) -> None:
+    def __init__(self, index: int, ident: int, name: str, base: int, parent: int) -> None:
         self.index = index
         self.ident = ident
         self.name = name
         self.base = base  # the site where the thread was started, for ops with no user frame below them
+        self.parent = parent  # the module in whose call it was started, -1 for none
         self.heads: list[int] = []
         self.flat: list[int] = []
         self.chunks: list[Chunk] = []
@@ -167,6 +169,11 @@ class ThreadState:
         if site == UNKNOWN:
             site = self.outers[depth] = sites.find(frame.f_back, lambda inner: self._outer(inner, depth - 1), self.base)
         return site
+
+    @property
+    def module(self) -> int:
+        """The module whose call this thread is in, -1 for none."""
+        return self.calls[self.call * 5] if self.call >= 0 else -1
 
     def open(self, module_row: int, caller: FrameType | None, *, training: bool, plain: bool) -> tuple[int, int, int]:
         """A module's call begins. All ops of a plain one are at the line that called it; returns what `close` needs."""

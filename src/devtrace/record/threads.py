@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
-from devtrace.record import sites
 from devtrace.record.dispatch import RecordMode
 from devtrace.record.patches import Patches
 from devtrace.record.stack import pushed
@@ -25,19 +25,16 @@ def install(recorder: Recorder, patches: Patches) -> None:
     def recorded_start(self: threading.Thread) -> None:
         state = recorder.states.get(threading.get_ident())
         if state is not None and recorder.active:
-            self.__dict__[_KEY] = (recorder, state.fixed if state.fixed >= 0 else sites.here())
+            site = state.fixed if state.fixed >= 0 else state.find(sys._getframe(1))
+            self.__dict__[_KEY] = (recorder, site, state.module)
         start(self)
 
     def recorded_bootstrap(self: threading.Thread) -> None:
-        ours, site = self.__dict__.get(_KEY, (None, -1))
-        if ours is not recorder:
+        ours, site, module = self.__dict__.pop(_KEY, (None, -1, -1))
+        if ours is not recorder or not recorder.active:
             bootstrap(self)
             return
-        del self.__dict__[_KEY]
-        if not recorder.active:
-            bootstrap(self)
-            return
-        state = recorder.follow(_label(self), site)
+        state = recorder.follow(_label(self), site, module)
         try:
             with pushed(RecordMode(recorder, state)):
                 bootstrap(self)

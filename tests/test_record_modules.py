@@ -1,0 +1,234 @@
+"""Modules in a trace: their tree, their names, their calls, and where they were attached and moved."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch import nn
+
+import devtrace
+from devtrace.record import hooks
+from devtrace.rules import broken_rule
+from devtrace.trace import Module, Trace
+
+
+@pytest.fixture
+def loaded() -> Iterator[None]:
+    """`%load_ext devtrace`."""
+    hooks.install()
+    yield
+    hooks.uninstall()
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+        self.head = nn.Linear(4, 2)
+        self.spare = nn.Linear(1, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        out: torch.Tensor = self.head(self.body(x))
+        return out
+
+    def loss(self, x: torch.Tensor) -> torch.Tensor:
+        return self.forward(x).sum()
+
+
+def module(trace: Trace, path: str) -> Module:
+    (found,) = [module for module in trace.modules if module.path == path]
+    assert isinstance(found, Module)
+    return found
+
+
+def test_the_tree_has_the_modules_that_did_not_run_too() -> None:
+    net = Net()
+    with devtrace.record() as recording:
+        net(torch.rand(1, 4))
+    rows = [(row.path, row.type, row.parent.path if row.parent else "", row.ran) for row in recording.trace.modules]
+    assert rows == [
+        ("net", "Net", "", 1),
+        ("net.body", "Sequential", "net", 1),
+        ("net.body.0", "Linear", "net.body", 1),
+        ("net.body.1", "ReLU", "net.body", 1),
+        ("net.head", "Linear", "net", 1),
+        ("net.spare", "Linear", "net", 0),
+    ]
+
+
+def test_calls_nest_and_hold_their_ops() -> None:
+    net = Net()
+    with devtrace.record() as recording:
+        net.train()(torch.rand(1, 4))
+        net.eval()(torch.rand(1, 4))
+    trace = recording.trace
+    assert broken_rule(trace) is None
+    outer = [call for call in trace.calls if call.parent is None]
+    assert [call.training for call in outer] == [1, 0]
+    assert [call.module.type for call in trace.calls if call.parent == outer[0]] == ["Sequential", "Linear"]
+    heads = [op.name for op in trace.ops if op.module is not None and op.module.path == "net.head"]
+    assert heads == ["aten.t", "aten.addmm"] * 2
+
+
+def test_a_call_that_raises_ends() -> None:
+    net = Net()
+    with pytest.raises(RuntimeError), devtrace.record() as recording:
+        net(torch.rand(1, 5))
+    assert [call.end for call in recording.trace.calls] == [len(recording.trace.ops)] * 3
+    assert broken_rule(recording.trace) is None
+
+
+def test_a_method_called_by_name_shows_the_whole_model() -> None:
+    def run() -> devtrace.session.record:  # type: ignore[name-defined]
+        with devtrace.record() as recording:
+            model = Net()
+            model.loss(torch.rand(1, 4))
+        return recording
+
+    trace = run().trace
+    assert [row.path for row in trace.modules][:3] == ["model", "model.body", "model.body.0"]
+    assert module(trace, "model").ran == 0
+    assert module(trace, "model.body").ran == 1
+
+
+def test_a_variable_names_a_model_that_the_code_calls_otherwise() -> None:
+    model = Net()
+
+    def step(anything: nn.Module) -> None:
+        anything(torch.rand(1, 4))
+
+    with devtrace.record(namespace={"model": model}) as recording:
+        step(model)
+    assert recording.trace.modules[0].path == "model"
+    with devtrace.record(namespace={}) as recording:
+        step(model)
+    assert recording.trace.modules[0].path == "anything"
+
+
+def test_a_part_that_was_called_first_joins_its_tree() -> None:
+    net = Net()
+    with devtrace.record() as recording:
+        net.head(torch.rand(1, 4))
+        net(torch.rand(1, 4))
+    trace = recording.trace
+    assert sorted(row.path for row in trace.modules).count("net.head") == 1
+    head = module(trace, "net.head")
+    assert head.parent == module(trace, "net")
+    assert len([call for call in trace.calls if call.module == head]) == 2
+
+
+def test_a_module_attached_later_joins_the_tree_at_its_line() -> None:
+    net = Net()
+    with devtrace.record() as recording:
+        net(torch.rand(1, 4))
+        net.head = nn.Linear(4, 3)
+        net(torch.rand(1, 4))
+    trace = recording.trace
+    new = [row for row in trace.modules if row.path == "net.head"][-1]
+    assert new.site is not None
+    assert new.site.text.startswith("net.head")
+    assert trace.ops[new.op - 1].name == "aten.uniform_"
+    assert new.parent == module(trace, "net")
+
+
+def test_attaching_and_moving_before_the_trace_is_known_in_order(loaded: None) -> None:
+    model = Net()
+    with devtrace.simulate("cuda:2"):
+        model.to("cuda:1")
+        model.head = nn.Linear(4, 2)
+        with pytest.raises(RuntimeError), devtrace.record() as recording:
+            model(torch.rand(1, 4, device="cuda:1"))
+    trace = recording.trace
+    (move,) = trace.moves
+    assert move.module == module(trace, "model")
+    assert move.device == "cuda:1"
+    assert move.site is not None
+    assert move.site.text == 'model.to("cuda:1")'
+    head, body = module(trace, "model.head"), module(trace, "model.body")
+    assert body.op < move.op < head.op < 0
+    assert body.site is not None
+    assert body.site.text.startswith("self.body")
+
+
+def test_a_parameter_of_an_untraced_cell_keeps_its_birth_and_its_move(loaded: None) -> None:
+    model = Net()
+    with devtrace.simulate("cuda:2"):
+        model.to("cuda:0")
+        with devtrace.record() as recording:
+            model(torch.rand(1, 4, device="cuda:0"))
+    weight = next(row for row in recording.trace.tensors if row.name == "model.head.weight" and row.device == "cuda:0")
+    assert weight.producer is None
+    assert weight.site is not None
+    assert weight.site.text == 'model.to("cuda:0")'
+    before = weight.source
+    assert before is not None
+    assert before.device == "cpu"
+    assert before.site is not None
+    assert before.site.text == "nn.Linear(4, 2)"
+
+
+def test_a_move_in_the_trace_has_its_op_and_what_it_left_keeps_its_name() -> None:
+    with devtrace.record(simulate="cuda:2") as recording:
+        net = Net()
+        net.to("cuda:0")
+        net(torch.rand(1, 4, device="cuda:0"))
+    trace = recording.trace
+    (move,) = trace.moves
+    assert trace.ops[move.op].name == "aten._to_copy"
+    assert move.tensors == 6
+    weights = [row for row in trace.tensors if row.name == "net.head.weight" and row.role == "parameter"]
+    assert {str(row.device) for row in weights} == {"cpu", "cuda:0"}
+
+
+def test_a_cast_is_a_move_without_a_device() -> None:
+    net = Net()
+    with devtrace.record() as recording:
+        net.double()
+        net(torch.rand(1, 4).double())
+    (move,) = recording.trace.moves
+    assert move.device is None
+
+
+def test_a_module_that_moved_but_did_not_run_is_in_the_trace() -> None:
+    with devtrace.record() as recording:
+        net = Net()
+        net.half()
+    assert module(recording.trace, "net").ran == 0
+
+
+def test_hooks_keep_no_module_alive(loaded: None) -> None:
+    net = Net()
+    net.half()
+    gone = weakref.ref(net)
+    with devtrace.record():
+        net(torch.rand(1, 4).half())
+    del net
+    gc.collect()
+    assert gone() is None
+
+
+def test_hooks_are_taken_out_again() -> None:
+    registry = torch.nn.modules.module
+    before = (nn.Module._apply, nn.Module.__call__, dict(registry._global_parameter_registration_hooks))
+    hooks.install()
+    with devtrace.record():
+        Net().double()
+    hooks.uninstall()
+    assert (nn.Module._apply, nn.Module.__call__, dict(registry._global_parameter_registration_hooks)) == before
+
+
+def test_hooks_let_lazy_modules_and_swapped_parameters_be(loaded: None) -> None:
+    lazy = nn.LazyLinear(3)
+    lazy.to(torch.float64)
+    lazy(torch.rand(2, 4).double())
+    net = Net()
+    torch.__future__.set_swap_module_params_on_conversion(True)
+    try:
+        net.double()
+    finally:
+        torch.__future__.set_swap_module_params_on_conversion(False)
+    assert net.head.weight.dtype == torch.float64
