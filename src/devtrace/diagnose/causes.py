@@ -104,31 +104,26 @@ def _of_a_module(case: Case, candidates: list[Name] | None = None) -> Verdict | 
     if not owned:
         return _by_recorded_name(case) if candidates is None and not case.scene.frames else None
     name = owned[0]
-    root, module = next((place, module) for place, module in name.modules() if name.registered_from(place))
+    root, module = _root(name)
+    away = _sent_away(case)
     home = _at_home(case, module)
     if home:
-        return _partly_moved(case, name, root, home)
-    outer = _moved_around(case, name, root)
-    away = _sent_away(case)
+        return _partly_moved(case, name, root, home, away)
     if away is not None:
         return Verdict("wrong-device", born=away.site, name=name, module=_prefix(case, name, root), move=away)
-    if outer is not None:
-        place, others = outer
-        return Verdict(
-            "not-registered",
-            born=case.born,
-            moved=others[0].site,
-            name=name,
-            module=_prefix(case, name, place),
-            move=others[0],
-            others=len(others),
-        )
+    unknown = next((found for other in owned if (found := _unknown_to_its_module(case, other)) is not None), None)
+    if unknown is not None:
+        return unknown
     stale = _copied_before_the_move(case)
     if stale is not None:
         return stale
-    if case.suspect.device != HOST:
-        return Verdict("wrong-device", born=case.born, name=name, module=_prefix(case, name, root))
-    return Verdict("never-moved", born=case.born, name=name, module=_prefix(case, name, root))
+    cause = "never-moved" if case.suspect.device == HOST else "wrong-device"
+    return Verdict(cause, born=case.born, name=name, module=_prefix(case, name, root))
+
+
+def _root(name: Name) -> tuple[int, Any]:
+    """The outermost module whose `.to()` reaches what is named, and its place."""
+    return next((place, module) for place, module in name.modules() if name.registered_from(place))
 
 
 def _prefix(case: Case, name: Name, place: int) -> Name:
@@ -153,9 +148,8 @@ def _moves(case: Case, rows: list[tuple[str, int]]) -> list[Move]:
     return sorted(found, key=lambda move: -move.op)
 
 
-def _partly_moved(case: Case, name: Name, root: int, home: list[tuple[str, int]]) -> Verdict:
+def _partly_moved(case: Case, name: Name, root: int, home: list[tuple[str, int]], away: Move | None) -> Verdict:
     """Some of the module's tensors are at home and this one is not."""
-    away = _sent_away(case)
     moves = _moves(case, home)
     module = _prefix(case, name, root)
     if away is not None and (not moves or away.op > moves[0].op):
@@ -193,13 +187,13 @@ def _covers(case: Case, name: Name, root: int, move: Move) -> bool:
     return len(children) > 1
 
 
-def _moved_around(case: Case, name: Name, root: int) -> tuple[int, list[Move]] | None:
-    """A module further out that was moved, and that reaches this one only through what is not registered."""
+def _unknown_to_its_module(case: Case, name: Name) -> Verdict | None:
+    """A module further out was moved, and reaches this one only through what is not registered: a list, a dict."""
     for place, module in name.modules():
-        if place < root or not name.registered_from(place):
-            moves = _moves(case, _at_home(case, module))
-            if moves:
-                return place, moves
+        moves = [] if name.registered_from(place) else _moves(case, _at_home(case, module))
+        if moves:
+            outer = _prefix(case, name, place)
+            return Verdict("not-registered", case.born, moves[0].site, name, outer, moves[0], others=len(moves))
     return None
 
 

@@ -71,14 +71,16 @@ class Name:
 
     @property
     def rank(self) -> tuple[int, int, int, int]:
-        """Lowest for the best name: a part of a model or a variable, then items, then an optimizer's. Outer first."""
-        steps = [hold.step for hold in self.holds]
-        worst = max((_WORST.get(step, 0) for step in steps), default=0)
+        """Lowest for the best name: no part of an optimizer, no item of a loose list, from the outermost frame, short."""
         optimizer = any(is_optimizer(value) for value in self.objects[:-1])
-        return (2 if optimizer else 0) + worst, -self.frame, len(steps), len(self.text)
+        listed = any(_is_loose_item(hold, self.objects[:place]) for place, hold in enumerate(self.holds))
+        return 2 * optimizer + listed, -self.frame, len(self.holds), len(self.text)
 
 
-_WORST: Final[dict[Step, int]] = {"global": 0, "item": 1, "state": 1}
+def _is_loose_item(hold: Hold, above: tuple[Any, ...]) -> bool:
+    """Whether a step is into a list or tuple that no module holds: `trainable[0]`, but not `tower.stages[0]`."""
+    listed = hold.step == "item" and type(hold.owner) in (list, tuple)
+    return listed and not any(is_module(value) for value in above)
 
 
 def is_tensor(value: object) -> bool:
