@@ -8,9 +8,9 @@ from typing import Final
 
 from devtrace.diagnose import names, origins
 from devtrace.diagnose.facts import HOST, Facts
+from devtrace.diagnose.mends import Fix
 from devtrace.diagnose.scene import Scene
 from devtrace.diagnose.scopes import Stand
-from devtrace.diagnose.strategies import Fix
 from devtrace.report import Culprit, Finding
 from devtrace.source import values
 

@@ -26,6 +26,12 @@ class Code:
         tail = self.source.line(span.end_line).encode()[span.end_column :].decode()
         return self._checked(span.line, before, f"{head}{text}{tail}")
 
+    def above(self, statement: ast.stmt, *lines: str) -> Edit | None:
+        """New lines before a statement, with its indent."""
+        span = self.source.span(statement)
+        indent = " " * span.column
+        return self._checked(span.line - 1, "", "\n".join(indent + line for line in lines))
+
     def below(self, statement: ast.stmt, *lines: str) -> Edit | None:
         """New lines after a statement, with its indent; after a compound one's header, with its body's."""
         span = self.source.span(statement)

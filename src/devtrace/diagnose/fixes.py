@@ -11,22 +11,10 @@ from collections.abc import Callable
 from typing import Final
 
 from devtrace.diagnose.causes import Case, Verdict
-from devtrace.diagnose.strategies import (
-    Fix,
-    ask_for_home,
-    at_the_use,
-    bring_back,
-    cast_where_bound,
-    give_the_device,
-    keep_the_result,
-    move_below,
-    move_beside,
-    move_when_attached,
-    register,
-    state_along,
-    swap,
-    use_other_side,
-)
+from devtrace.diagnose.mend_held import keep_it_here, keep_the_result, move_below, move_beside, state_along, swap
+from devtrace.diagnose.mend_modules import bring_back, move_when_attached, register
+from devtrace.diagnose.mend_use import ask_for_home, at_the_use, cast_where_bound, give_the_device
+from devtrace.diagnose.mends import Fix
 
 Strategy = Callable[[Case, Verdict], Fix | None]
 
@@ -39,7 +27,7 @@ STRATEGIES: Final[dict[str, tuple[Strategy, ...]]] = {
     "wrong-device": (bring_back, ask_for_home, give_the_device),
     "default-device": (give_the_device,),
 }
-LAST: Final[tuple[Strategy, ...]] = (at_the_use, use_other_side)
+LAST: Final[tuple[Strategy, ...]] = (at_the_use, keep_it_here)
 
 WORDS: Final = {
     "attached-after-move": "move the model again after attaching this part",

@@ -7,13 +7,14 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from devtrace.diagnose import names, strategies
+from devtrace.diagnose import names
 from devtrace.diagnose.edits import Code
 from devtrace.diagnose.facts import HOST, Facts
+from devtrace.diagnose.mend_modules import assignments
+from devtrace.diagnose.mends import Fix, called_name
 from devtrace.diagnose.names import Name
 from devtrace.diagnose.scene import Scene
 from devtrace.diagnose.scopes import Stand
-from devtrace.diagnose.strategies import Fix
 from devtrace.report import Culprit, Finding, Site
 
 _SAYS_GENERATOR: Final = re.compile(r"Expected an? '([\w:]+)' (?:device type|generator device) .*found '([\w:]+)'")
@@ -106,7 +107,7 @@ def _made(facts: Facts, scene: Scene, name: Name) -> Made | None:
             Made(stand.code, call) for s in bound if stand is not None and (call := _generator_call(s)) is not None
         ]
         return calls[-1] if calls else None
-    for code, statement in strategies.assignments(facts, owner, leaf):
+    for code, statement in assignments(facts, owner, leaf):
         call = _generator_call(statement)
         if call is not None:
             return Made(code, call)
@@ -115,14 +116,14 @@ def _made(facts: Facts, scene: Scene, name: Name) -> Made | None:
 
 def _generator_call(node: ast.AST) -> ast.Call | None:
     calls = (inner for inner in ast.walk(node) if isinstance(inner, ast.Call))
-    return next((call for call in calls if strategies.called_name(call) == "Generator"), None)
+    return next((call for call in calls if called_name(call) == "Generator"), None)
 
 
 def _default_device(stand: Stand) -> Made | None:
     """Where the code sets a default device: in the frame's function, else anywhere in its file."""
     for root in (stand.body, stand.place.source.tree):
         for node in ast.walk(root):
-            if isinstance(node, ast.Call) and strategies.called_name(node) in (
+            if isinstance(node, ast.Call) and called_name(node) in (
                 "set_default_device",
                 "set_default_tensor_type",
             ):
@@ -130,7 +131,7 @@ def _default_device(stand: Stand) -> Made | None:
     for node in ast.walk(stand.place.source.tree):
         if isinstance(node, ast.With):
             for item in node.items:
-                if isinstance(item.context_expr, ast.Call) and strategies.called_name(item.context_expr) == "device":
+                if isinstance(item.context_expr, ast.Call) and called_name(item.context_expr) == "device":
                     return Made(stand.code, item.context_expr)
     return None
 
@@ -175,7 +176,7 @@ def _draw_then_move(stand: Stand) -> Fix | None:
 def _give_the_loader_one(stand: Stand) -> Fix | None:
     """`DataLoader(..., shuffle=True)` gets a generator of the default device."""
     for call in ast.walk(stand.body):
-        if isinstance(call, ast.Call) and strategies.called_name(call) == "DataLoader":
+        if isinstance(call, ast.Call) and called_name(call) == "DataLoader":
             device = stand.set_up_device(stand.code.source.span(call).line) or "torch.get_default_device()"
             body = stand.code.text(call)[:-1].rstrip().removesuffix(",")
             new = f"{body}, generator=torch.Generator({device}))"

@@ -71,7 +71,7 @@ class Name:
 
     @property
     def rank(self) -> tuple[int, int, int, int]:
-        """Lowest for the best name: no part of an optimizer, no item of a loose list, from the outermost frame, short."""
+        """Lowest for the best name: not an optimizer's, no item of a loose list, from the outermost frame, short."""
         optimizer = any(is_optimizer(value) for value in self.objects[:-1])
         listed = any(_is_loose_item(hold, self.objects[:place]) for place, hold in enumerate(self.holds))
         return 2 * optimizer + listed, -self.frame, len(self.holds), len(self.text)

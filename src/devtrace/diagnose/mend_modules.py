@@ -1,0 +1,212 @@
+"""Mends of what a module holds: buffers, lists of layers, parts attached late, modules sent away."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from devtrace.diagnose import names
+from devtrace.diagnose.causes import Case, Verdict
+from devtrace.diagnose.edits import Code
+from devtrace.diagnose.facts import Facts
+from devtrace.diagnose.mends import Fix, called, code_at, code_of, flat, made
+from devtrace.diagnose.scopes import Stand
+from devtrace.report import Site
+from devtrace.source import read
+
+
+def register(case: Case, verdict: Verdict) -> Fix | None:
+    """`self.register_buffer("x", ..., persistent=False)`, `nn.ModuleList([...])`, `nn.ModuleDict()`."""
+    if verdict.name is None or verdict.module is None or len(verdict.module.holds) >= len(verdict.name.holds):
+        return None
+    at = len(verdict.module.holds)
+    hold, value = verdict.name.holds[at], verdict.name.objects[at]
+    if hold.step == "module":  # a plain object's attribute further down
+        place = next((i for i in range(at, len(verdict.name.holds)) if verdict.name.holds[i].step == "attribute"), -1)
+        hold, value = verdict.name.holds[place], verdict.name.objects[place]
+    attribute = hold.text.lstrip(".")
+    if hold.step != "attribute" or not names.is_module(hold.owner):
+        return None
+    for code, statement in assignments(case.facts, hold.owner, attribute):
+        found = _registered(code, statement, value, attribute)
+        if found is not None:
+            return found
+    return None
+
+
+def assignments(facts: Facts, owner: Any, attribute: str) -> Iterator[tuple[Code, ast.Assign]]:
+    """Where the methods of an object's class say `self.attribute = ...`."""
+    for klass in type(owner).__mro__[:-1]:
+        code = next((value.__code__ for value in vars(klass).values() if hasattr(value, "__code__")), None)
+        source = read(code.co_filename) if code is not None else None
+        if code is None or source is None or "-packages/" in code.co_filename:
+            continue
+        like = next((site for site in facts.trace.sites if site.file == code.co_filename), None)
+        place = Site.of(like) if like is not None else Site(code.co_filename, 0)
+        for body in ast.walk(source.tree):
+            if isinstance(body, ast.ClassDef) and body.name == klass.__name__:
+                for node in ast.walk(body):
+                    if isinstance(node, ast.Assign) and len(node.targets) == 1 and _is_own(node.targets[0], attribute):
+                        yield Code(source, place), node
+
+
+def _is_own(node: ast.expr, attribute: str) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == attribute and isinstance(node.value, ast.Name)
+
+
+def _registered(code: Code, statement: ast.Assign, value: Any, attribute: str) -> Fix | None:
+    said, right = code.text(statement.targets[0]), code.text(statement.value)
+    if names.is_tensor(value):
+        if isinstance(statement.value, ast.Constant):
+            return None
+        new = f'{said.rpartition(".")[0]}.register_buffer("{attribute}", {right}, persistent=False)'
+        return made(f"register it as a buffer: {flat(new)}", code.replaced(statement, new))
+    nn = _nn(code)
+    if type(value) is list and _all_modules(value):
+        new = f"{nn}.ModuleList({right})"
+    elif type(value) is dict and _all_modules(list(value.values())) and all(type(key) is str for key in value):
+        new = f"{nn}.ModuleDict()" if right in ("{}", "dict()") else f"{nn}.ModuleDict({right})"
+    else:
+        return None
+    kind = new.split("(")[0].rpartition(".")[2]
+    return made(f"keep the layers in a {kind}: {said} = {flat(new)}", code.replaced(statement.value, new))
+
+
+def _all_modules(values: list[Any]) -> bool:
+    return bool(values) and all(names.is_module(value) for value in values)
+
+
+def _nn(code: Code) -> str:
+    """What the file calls torch.nn."""
+    for node in ast.walk(code.source.tree):
+        for alias in node.names if isinstance(node, ast.Import | ast.ImportFrom) else ():
+            if alias.name == "nn" and isinstance(node, ast.ImportFrom) and node.module == "torch":
+                return alias.asname or "nn"
+            if alias.name == "torch.nn" and alias.asname:
+                return alias.asname
+    return "torch.nn"
+
+
+def move_when_attached(case: Case, verdict: Verdict) -> Fix | None:
+    """Move the part where it is attached, or the model again in the frame that holds it."""
+    return _move_again(case, verdict) or _move_at_birth(case, verdict)
+
+
+def _move_again(case: Case, verdict: Verdict) -> Fix | None:
+    """`model.head.to(device)` below the line that attached it, where that line and the move are in one frame."""
+    if verdict.name is None or verdict.module is None or verdict.move is None:
+        return None
+    name = verdict.name
+    stand = Stand.of(case.scene, name.frame, case.suspect.home)
+    if stand is None:
+        return None
+    statement = _attaching(case, verdict, stand)
+    if statement is None:
+        return None
+    line = stand.code.source.span(statement).end_line + 1
+    device = stand.set_up_device(line)
+    part = _part(verdict)
+    if not device or part is None:
+        return None
+    new = f"{part}.to({device})"
+    return made(
+        f"add `{new}` below line {line - 1}, or move all of it after attaching", stand.code.below(statement, new)
+    )
+
+
+def _part(verdict: Verdict) -> str | None:
+    """The module to move again, as code; the whole when the odd one is its own parameter."""
+    assert verdict.module is not None
+    return code_of(verdict.module)
+
+
+def _attaching(case: Case, verdict: Verdict, stand: Stand) -> ast.stmt | None:
+    """The statement of a frame, after the move, that attached the part: by itself or by a function that it calls."""
+    born = case.facts.site(verdict.born)
+    moved = case.facts.site(verdict.move.site) if verdict.move is not None else None
+    if born is None:
+        return None
+    span = stand.code.source.span
+    same = stand.code.site.file == born.file and stand.code.site.cell_id == born.cell_id
+    function = (born.function or "").replace("<locals>.", "").split(".")
+    for statement in sorted(stand.statements(), key=lambda statement: span(statement).line):
+        where = span(statement)
+        if not isinstance(statement, ast.Assign | ast.Expr | ast.AugAssign) or where.line > stand.line:
+            continue
+        if same and where.line <= born.line <= where.end_line:
+            return statement
+        after = moved is None or moved.file != stand.code.site.file or where.line > moved.line
+        if (
+            after
+            and _mentions(statement, verdict)
+            and (set(function) & called(statement) or _is_helper(case, statement, stand))
+        ):
+            return statement
+    return None
+
+
+def _mentions(statement: ast.stmt, verdict: Verdict) -> bool:
+    assert verdict.name is not None
+    root = verdict.name.holds[0].text
+    return any(isinstance(node, ast.Name) and node.id == root for node in ast.walk(statement))
+
+
+def _is_helper(case: Case, statement: ast.stmt, stand: Stand) -> bool:
+    """Whether a statement hands the model to a function of the user's as a plain argument."""
+    value = statement.value if isinstance(statement, ast.Assign | ast.Expr) else None
+    if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Name):
+        return False
+    given = [argument.id for argument in value.args if isinstance(argument, ast.Name)]
+    return any(names.is_module(stand.held.get(name)) for name in given)
+
+
+def _move_at_birth(case: Case, verdict: Verdict) -> Fix | None:
+    """`owner.head = nn.Linear(...)` gets `.to(next(owner.parameters()).device)`: the line has all that it needs."""
+    found = code_at(case, verdict.born)
+    if found is None or verdict.name is None:
+        return None
+    code, place = found
+    statement = place.statement
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Attribute | ast.Subscript):
+        return None
+    function = place.source.function(place.node)
+    if getattr(function, "name", "") == "__init__":
+        return None
+    owner = code.text(statement.targets[0].value)
+    parameter = verdict.name.last.step == "parameter" and len(verdict.name.objects) >= 2
+    if parameter and _is_parameter_call(statement.value):
+        inner = statement.value.args[0]  # type: ignore[attr-defined]
+        new = code.moved_to(inner, f"next({owner}.parameters()).device")
+        return made(f"make it on the model's device: {flat(new)}", code.replaced(inner, new))
+    new = code.moved_to(statement.value, f"next({owner}.parameters()).device")
+    return made(
+        f"move it as you attach it: {code.text(statement.targets[0])} = {flat(new)}",
+        code.replaced(statement.value, new),
+    )
+
+
+def _is_parameter_call(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and bool(node.args) and called(ast.Expr(node)) >= {"Parameter"}
+
+
+def bring_back(case: Case, verdict: Verdict) -> Fix | None:
+    """After the line that sent the module away, or the call of the function that did: `model.to(device)`."""
+    if verdict.module is None or verdict.move is None or verdict.name is None:
+        return None
+    stand = Stand.of(case.scene, verdict.module.frame, case.suspect.home)
+    away = case.facts.site(verdict.move.site)
+    if stand is None or away is None:
+        return None
+    span = stand.code.source.span
+    function = away.function.rpartition(".")[2]
+    for statement in stand.statements():
+        if not isinstance(statement, ast.Assign | ast.Expr):
+            continue
+        here = away.file == stand.code.site.file and span(statement).line <= away.line <= span(statement).end_line
+        if here or (function and function in called(statement)):
+            device = stand.set_up_device(span(statement).end_line + 1)
+            said = code_of(verdict.module)
+            if device and said:
+                return made(f"bring it back: {said}.to({device})", stand.code.below(statement, f"{said}.to({device})"))
+    return None

@@ -1,0 +1,94 @@
+"""Mends where a tensor is made and where it is used."""
+
+from __future__ import annotations
+
+import ast
+
+from devtrace.diagnose import names, origins
+from devtrace.diagnose.causes import Case, Verdict
+from devtrace.diagnose.mends import Fix, code_at, flat, made, standing
+from devtrace.diagnose.scopes import Stand
+
+
+def give_the_device(case: Case, verdict: Verdict) -> Fix | None:
+    """`device=x.device` in the factory's call."""
+    if case.origin is None or case.origin.op < 0:
+        return None
+    site = case.facts.trace.ops.number("site", case.origin.op)
+    found, stand = code_at(case, site), standing(case, site)
+    call = origins.factory(found[1]) if found is not None else None
+    if found is None or call is None or stand is None:
+        return None
+    code = found[0]
+    device = stand.device(code.source.span(call).line, call)
+    if not device:
+        return None
+    word = next((word for word in call.keywords if word.arg == "device"), None)
+    if word is not None:
+        return made(f"create it with device={device}", code.replaced(word.value, device))
+    body = code.text(call)[:-1].rstrip().removesuffix(",")
+    new = f"{body}{', ' if call.args or call.keywords else ''}device={device})"
+    return made(f"give it the device: {flat(new)}", code.replaced(call, new))
+
+
+def cast_where_bound(case: Case, verdict: Verdict) -> Fix | None:
+    """`kernel = tapered(size).to(signal.device)`: where the value comes into the frame that uses it."""
+    for name in reversed(case.names):
+        stand = Stand.of(case.scene, name.frame, case.suspect.home) if len(name.holds) == 1 else None
+        bound = stand.bindings(name.text)[-1:] if stand is not None else []
+        if stand is None or not bound or not isinstance(bound[0], ast.Assign) or not _plain(bound[0]):
+            continue
+        value = bound[0].value
+        device = stand.device(stand.code.source.span(bound[0]).line, value)
+        if device:
+            new = stand.code.moved_to(value, device)
+            return made(f"move it where it is made: {name.text} = {flat(new)}", stand.code.replaced(value, new))
+    return None
+
+
+def _plain(statement: ast.Assign) -> bool:
+    return len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name)
+
+
+def ask_for_home(case: Case, verdict: Verdict) -> Fix | None:
+    """`.to(first)`, `.cuda()` or `.cpu()` that makes the tensor what it is becomes `.to(second)`."""
+    if verdict.move is None or verdict.module is not None:
+        return None
+    found, stand = code_at(case, verdict.move.site), standing(case, verdict.move.site)
+    if found is None or stand is None or not isinstance(found[1].node, ast.Call):
+        return None
+    code, place = found
+    call = found[1].node
+    outermost = place.statement.value if isinstance(place.statement, ast.Assign | ast.Return) else None
+    if outermost is not call or not isinstance(call.func, ast.Attribute) or call.func.attr not in ("to", "cuda", "cpu"):
+        return None
+    line = code.source.span(call).line
+    device = stand.device(line, call) if _is_inner(stand) else stand.set_up_device(line)
+    if not device:
+        return None
+    new = f"{code.text(call.func.value)}.to({device})"
+    return made(f"put it where it is needed: {flat(new)}", code.replaced(call, new))
+
+
+def _is_inner(stand: Stand) -> bool:
+    return names.is_module(stand.held.get("self"))
+
+
+def at_the_use(case: Case, verdict: Verdict) -> Fix | None:
+    """`deep + stem.to(deep.device)`."""
+    stand = Stand.of(case.scene, 0, case.suspect.home)
+    if stand is None or _written(case, stand):
+        return None
+    node = stand.node_of(case.suspect.tensor)
+    device = stand.home_beside(node) if node is not None else ""
+    if node is None or not device:
+        return None
+    new = stand.code.moved_to(node, device)
+    return made(f"move it where it is used: {flat(new)}", stand.code.replaced(node, new))
+
+
+def _written(case: Case, stand: Stand) -> bool:
+    """Whether the failing op writes into the odd one: a moved copy of it would be written in vain."""
+    op = case.facts.op_name(case.suspect.op).split(".")[1]
+    inputs = case.facts.inputs(case.suspect.op)
+    return op.endswith("_") and not op.endswith("__") and bool(inputs) and inputs[0] == case.suspect.tensor

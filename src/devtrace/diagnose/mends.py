@@ -1,0 +1,68 @@
+"""What every mend of a mismatch is made of: the fix itself, source to edit, frames that still stand."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from devtrace.diagnose.causes import Case
+from devtrace.diagnose.edits import Code
+from devtrace.diagnose.facts import Place
+from devtrace.diagnose.names import Name
+from devtrace.diagnose.scopes import Stand
+from devtrace.report import Edit
+
+
+@dataclass(frozen=True)
+class Fix:
+    """What to do, in words, and as edits."""
+
+    help: str
+    edits: tuple[Edit, ...] = ()
+
+
+def made(help: str, *edits: Edit | None) -> Fix | None:
+    """A fix, if all its edits could be made."""
+    whole = tuple(edit for edit in edits if edit is not None)
+    return Fix(help, whole) if whole and len(whole) == len(edits) else None
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def code_at(case: Case, site: int) -> tuple[Code, Place] | None:
+    """The source at a site of the trace, if it is the user's to edit."""
+    place, row = case.facts.place(site), case.facts.site(site)
+    if place is None or row is None or case.facts.package(site):
+        return None
+    return Code(place.source, row), place
+
+
+def standing(case: Case, site: int) -> Stand | None:
+    """The frame that is still running the function of a site."""
+    row = case.facts.site(site)
+    number = case.scene.frame_of(row) if row is not None else None
+    return None if number is None else Stand.of(case.scene, number, case.suspect.home)
+
+
+def called(statement: ast.stmt) -> set[str]:
+    return {called_name(node) for node in ast.walk(statement) if isinstance(node, ast.Call)} - {""}
+
+
+def called_name(call: ast.Call) -> str:
+    """`c` of `a.b.c(...)` and of `c(...)`."""
+    if isinstance(call.func, ast.Attribute):
+        return call.func.attr
+    return call.func.id if isinstance(call.func, ast.Name) else ""
+
+
+def code_of(name: Name) -> str | None:
+    """A name as an expression that can be written: `model.encoder[0].down`."""
+    text = ""
+    for hold in name.holds:
+        if hold.step in ("closure", "state") and text:
+            return None
+        inner = hold.text.lstrip(".")
+        text += f"[{inner}]" if text and hold.step != "item" and inner.isdigit() else hold.text.lstrip(":")
+    return text
