@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 import torch
 from torch import nn
 
-import devtrace
 from devtrace.record.counts import Counter as Looker
 from devtrace.record.counts import Counts
 from devtrace.session import record
@@ -32,7 +31,7 @@ def ops_by_device(trace: Trace) -> dict[str, int]:
 
 
 def test_counts_agree_with_the_trace_in_the_end() -> None:
-    with devtrace.record(simulate="cuda:2") as recording:
+    with record(simulate="cuda:2") as recording:
         model = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.LSTM(8, 4)).to("cuda:0")
         out, _ = model(torch.rand(3, 5, 8).to("cuda:0"))
         out.sum().backward()
@@ -45,7 +44,7 @@ def test_counts_agree_with_the_trace_in_the_end() -> None:
 
 
 def test_counts_grow_over_many_looks_and_count_nothing_twice() -> None:
-    with devtrace.record() as recording:
+    with record() as recording:
         counter = looker(recording)
         seen = []
         for _ in range(5):
@@ -58,7 +57,7 @@ def test_counts_grow_over_many_looks_and_count_nothing_twice() -> None:
 
 def test_a_look_may_fall_anywhere_while_other_threads_record() -> None:
     looks: list[Counts] = []
-    with devtrace.record() as recording:
+    with record() as recording:
         counter = looker(recording)
         done = threading.Event()
 
@@ -79,7 +78,7 @@ def test_a_look_may_fall_anywhere_while_other_threads_record() -> None:
 
 
 def test_there_is_nothing_to_ask_before_and_after() -> None:
-    recording = devtrace.record()
+    recording = record()
     assert recording.counter() is None
     with recording:
         pass

@@ -74,9 +74,10 @@ ALLOWED |= {
     "cells": {"arrival", "usage", "session", "simulate", "record", "report", "trace", "errors"},
     "commands": {"cells", "usage", "display", "environment", "report", "trace", "errors"},
 }
+ALLOWED["panel"] = {"inventory", "cells", "cut", "format", "record", "trace", "errors"}
 _BELOW_THE_DOORS = set(ALLOWED) | {"__init__"}
 ALLOWED |= {
-    "magic": _BELOW_THE_DOORS,
+    "magic": _BELOW_THE_DOORS | {"live"},
     "live": _BELOW_THE_DOORS,
     "cli": _BELOW_THE_DOORS,
     "__main__": {"cli"},

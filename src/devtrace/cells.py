@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from devtrace.arrival import Arrival
 from devtrace.errors import UsageError
-from devtrace.usage import Options
+from devtrace.usage import MAX_OPS, Options
 
 if TYPE_CHECKING:
     from devtrace.report import Report
@@ -45,6 +45,10 @@ class Cell:
     id: str = ""
     first: int = 1
 
+    @property
+    def label(self) -> str:
+        return f"In[{self.count}]" if self.count is not None else "cell"
+
 
 @dataclass(frozen=True, slots=True)
 class Traced:
@@ -57,8 +61,7 @@ class Traced:
 
     @property
     def label(self) -> str:
-        where = f"In[{self.cell.count}]" if self.cell.count is not None else "cell"
-        return f"{where} {self.name}".rstrip()
+        return f"{self.cell.label} {self.name}".rstrip()
 
 
 class History:
@@ -132,7 +135,9 @@ class Tracing:
     def __init__(self, namespace: Mapping[str, Any]) -> None:
         self.on = False
         self.simulated = ""
+        self.max_ops = MAX_OPS
         self.history = History()
+        self._wished: set[str] = set()
         self._namespace = namespace
         self._torch = Arrival("torch")
         self._simulation: Any = None
@@ -181,6 +186,16 @@ class Tracing:
         self.on = False
         self._tell("switched")
 
+    def wish(self, cell_id: str) -> None:
+        """Trace the cell of this id when it runs next."""
+        self._wished.add(cell_id)
+
+    def grant(self, cell: Cell) -> bool:
+        """Whether this run of a cell was wished for; a wish is granted once."""
+        wished = cell.id in self._wished
+        self._wished.discard(cell.id)
+        return wished
+
     def simulate(self, devices: str) -> None:
         """Pretend `devices` ("cuda:2") until told otherwise."""
         from devtrace.simulate import simulate
@@ -217,6 +232,16 @@ class Tracing:
     @property
     def running(self) -> bool:
         return self._run is not None
+
+    @property
+    def cell(self) -> Cell | None:
+        """The cell that is traced now."""
+        return self._run.cell if self._run else None
+
+    @property
+    def simulated_now(self) -> str:
+        """What is pretended in the cell that is traced now."""
+        return (self._run.options.simulate if self._run else None) or self.simulated
 
     @property
     def recording(self) -> Recording | None:

@@ -25,7 +25,7 @@ from IPython.core.error import InputRejected
 from IPython.core.error import UsageError as IPythonUsageError
 from IPython.core.magic import output_can_be_silenced
 
-from devtrace import cells, usage
+from devtrace import cells, live, usage
 from devtrace.cells import Cell, Traced, Tracing
 from devtrace.commands import Commands
 from devtrace.errors import DevtraceError
@@ -152,6 +152,7 @@ class Extension:
         undo.callback(setattr, cells, "current", cells.current)
         cells.current = self.tracing
         self._clean_tracebacks(undo)
+        undo.callback(live.open_panel(self.shell, self.tracing))
 
     def _clean_tracebacks(self, undo: ExitStack) -> None:
         """Hide our frames before an error is shown; not by the shell's one slot for handlers, which is the user's."""
@@ -221,11 +222,14 @@ class Extension:
     def _begin(self, running: _Running) -> None:
         lines = self._cleaned(running.raw)
         at = usage.magic_line(lines)
-        if at is None and not self.tracing.on:
+        wished = self.tracing.grant(running.cell)
+        if at is None and not wished and not self.tracing.on:
             return
-        running.asked = at is not None
+        running.asked = wished or at is not None
         try:
-            options = Options() if at is None else usage.cell_options(self._expanded(lines[at][len("%%devtrace") :]))
+            options = Options(max_ops=self.tracing.max_ops)
+            if at is not None:
+                options = usage.cell_options(self._expanded(lines[at][len("%%devtrace") :]))
             self.tracing.begin(running.cell, options, asked=running.asked)
         except DevtraceError as error:
             running.refuser = _Refuser(error)

@@ -2,7 +2,9 @@
  * The plugins of the prebuilt extension; the renderer is in mime.ts.
  */
 import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
+import panel from './panel';
+import stripes from './stripes-plugin';
 
-const plugins: Array<JupyterFrontEndPlugin<unknown>> = [];
+const plugins: Array<JupyterFrontEndPlugin<unknown>> = [panel, stripes];
 
 export default plugins;

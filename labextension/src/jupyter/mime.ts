@@ -5,6 +5,7 @@ import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
 import { Widget } from '@lumino/widgets';
 import { MIME_TYPE } from '../model/trace';
 import { showTrace } from '../view/page';
+import { hostFor } from './host';
 
 class TraceOutput extends Widget implements IRenderMime.IRenderer {
   constructor() {
@@ -20,7 +21,7 @@ class TraceOutput extends Widget implements IRenderMime.IRenderer {
     }
     this._data = data;
     this._dispose?.();
-    const shown = showTrace(this.node, data);
+    const shown = showTrace(this.node, data, trace => hostFor(trace, this.node));
     this._dispose = shown.dispose;
     return shown.done;
   }

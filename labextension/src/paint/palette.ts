@@ -15,14 +15,36 @@ export interface IDeviceLook {
 
 type Kind = keyof typeof palette.kinds;
 
+export type Palette = 'colour' | 'grey';
+
+/** Lightness by kind, for who wants no colour: hatch and letter tell the rest. */
+const GREYS: Readonly<Record<Kind, readonly [fill: string, ink: string]>> = {
+  cpu: ['#d4d4d4', '#111111'],
+  cuda: ['#5e5e5e', '#ffffff'],
+  mps: ['#8d8d8d', '#111111'],
+  xpu: ['#a6a6a6', '#111111'],
+  meta: ['#f0f0f0', '#111111'],
+  other: ['#767676', '#ffffff']
+};
+
+let chosen: Palette = 'colour';
+
+/** From here on devices look like this; what is drawn already has to be drawn again. */
+export function choosePalette(name: Palette): void {
+  chosen = name;
+}
+
 export function deviceLook(name: string, dark: boolean): IDeviceLook {
   const [kind, index = ''] = name.split(':');
-  const { letter, steps } = palette.kinds[isKind(kind) ? kind : 'other'];
+  const known = isKind(kind) ? kind : 'other';
+  const { letter, steps } = palette.kinds[known];
   const at = /^\d{1,6}$/.test(index) ? Number(index) : 0;
   const step = steps[at % steps.length];
+  const colour = dark ? [step.dark, step.dark_ink] : [step.light, step.light_ink];
+  const [fill, ink] = chosen === 'grey' ? GREYS[known] : colour;
   return {
-    fill: dark ? step.dark : step.light,
-    ink: dark ? step.dark_ink : step.light_ink,
+    fill,
+    ink,
     hatch: step.hatch as Hatch,
     letter: kind === 'cpu' || index === '' ? letter : `${letter}${at}`
   };

@@ -2,6 +2,7 @@
  * From the data of an output or a file to a report in the page, or to the one sentence that says why there is none.
  */
 import { readTrace } from '../model/read';
+import type { ITrace } from '../model/trace';
 import { h } from './dom';
 import { mountReport } from './report';
 import { Scope } from './scope';
@@ -13,13 +14,13 @@ export interface IShown {
   readonly dispose: () => void;
 }
 
-export function showTrace(el: HTMLElement, data: unknown, host: IHost = {}): IShown {
+export function showTrace(el: HTMLElement, data: unknown, hostOf: (trace: ITrace) => IHost = () => ({})): IShown {
   const scope = new Scope();
   const show = async (): Promise<void> => {
     try {
       const trace = await readTrace(data);
       if (!scope.isDisposed) {
-        scope.add(mountReport(el, trace, new Selection(trace, host)));
+        scope.add(mountReport(el, trace, new Selection(trace, hostOf(trace))));
       }
     } catch (error) {
       if (!scope.isDisposed) {

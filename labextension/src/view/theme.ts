@@ -30,28 +30,33 @@ function systemDark(el: HTMLElement): MediaQueryList | undefined {
 
 /** Gives `root` its colours now and whenever the surroundings change theirs. */
 export function followTheme(root: HTMLElement, trace: ITrace, scope: Scope, changed: () => void): void {
-  const apply = (): void => {
+  onThemeChange(root, scope, () => {
     dress(root, trace);
     changed();
-  };
-  const observer = new MutationObserver(apply);
+  });
+  dress(root, trace);
+}
+
+/** Calls `changed` whenever the surroundings may have gone from light to dark or back. */
+export function onThemeChange(root: HTMLElement, scope: Scope, changed: () => void): void {
+  const observer = new MutationObserver(changed);
   observer.observe(root.ownerDocument.body, {
-    attributeFilter: ['data-jp-theme-light', 'data-jp-theme-name', 'class', 'data-dt-theme']
+    attributeFilter: ['data-jp-theme-light', 'data-jp-theme-name', 'class', 'data-dt-theme', 'data-dt-palette']
   });
   scope.add(() => {
     observer.disconnect();
   });
   const system = systemDark(root);
   if (system) {
-    scope.listen(system, 'change', apply);
+    scope.listen(system, 'change', changed);
   }
-  dress(root, trace);
 }
 
 /** Devices beyond this many go without a colour of their own in the page. */
 const MOST_COLOURS = 512;
 
-function dress(root: HTMLElement, trace: ITrace): void {
+/** The colours of a trace's devices and of severities, as custom properties of `root`. */
+export function dress(root: HTMLElement, trace: ITrace): void {
   const dark = isDark(root);
   root.classList.toggle('dt-dark', dark);
   for (let device = 0; device < Math.min(trace.devices.length, MOST_COLOURS); device++) {

@@ -1,0 +1,105 @@
+/**
+ * A comm with the kernel, also over a connection that JupyterLab keeps comms away from: of several connections to one kernel (two
+ * notebooks, a notebook and its console) only the first may have any. Both ways go messages of the one list only.
+ */
+import { KernelMessage, type Kernel } from '@jupyterlab/services';
+import type { JSONObject } from '@lumino/coreutils';
+import { UUID } from '@lumino/coreutils';
+
+const TARGET = 'devtrace';
+
+export interface IChannel {
+  send(data: JSONObject): void;
+  dispose(): void;
+}
+
+export interface IHandlers {
+  readonly received: (data: unknown) => void;
+  readonly closed: () => void;
+}
+
+/** Opens a channel; `hello` goes with the opening. */
+export async function openChannel(
+  kernel: Kernel.IKernelConnection,
+  hello: JSONObject,
+  handlers: IHandlers
+): Promise<IChannel> {
+  return kernel.handleComms ? openComm(kernel, hello, handlers) : openBeside(kernel, hello, handlers);
+}
+
+async function openComm(
+  kernel: Kernel.IKernelConnection,
+  hello: JSONObject,
+  { received, closed }: IHandlers
+): Promise<IChannel> {
+  const comm = kernel.createComm(TARGET);
+  comm.onMsg = message => {
+    received(message.content.data);
+  };
+  comm.onClose = () => {
+    closed();
+  };
+  // By a subshell, where the kernel has them, messages are answered while a cell runs.
+  const { subshellStarted } = comm as { subshellStarted?: Promise<void> };
+  const info = await kernel.info;
+  if (subshellStarted && info.supported_features?.includes('kernel subshells')) {
+    await subshellStarted.catch(() => undefined);
+  }
+  comm.open(hello);
+  return {
+    send: data => {
+      comm.send(data);
+    },
+    dispose: () => {
+      if (!comm.isDisposed && !kernel.isDisposed) {
+        comm.onClose = () => undefined;
+        comm.close();
+      }
+    }
+  };
+}
+
+/** The messages of a comm without JupyterLab's part in it. */
+async function openBeside(
+  kernel: Kernel.IKernelConnection,
+  hello: JSONObject,
+  { received, closed }: IHandlers
+): Promise<IChannel> {
+  const id = UUID.uuid4();
+  const listen = (_: unknown, message: KernelMessage.IIOPubMessage): void => {
+    if (KernelMessage.isCommMsgMsg(message) && message.content.comm_id === id) {
+      received(message.content.data);
+    } else if (KernelMessage.isCommCloseMsg(message) && message.content.comm_id === id) {
+      kernel.iopubMessage.disconnect(listen);
+      closed();
+    }
+  };
+  const options = { channel: 'shell', session: kernel.clientId, username: kernel.username } as const;
+  const say = (message: KernelMessage.IMessage<KernelMessage.ShellMessageType>): void => {
+    kernel.sendShellMessage(message as KernelMessage.IShellMessage, false, true);
+  };
+  await kernel.info;
+  kernel.iopubMessage.connect(listen);
+  say(
+    KernelMessage.createMessage<KernelMessage.ICommOpenMsg<'shell'>>({
+      ...options,
+      msgType: 'comm_open',
+      content: { comm_id: id, target_name: TARGET, data: hello }
+    })
+  );
+  return {
+    send: data => {
+      const content = { comm_id: id, data };
+      say(KernelMessage.createMessage<KernelMessage.ICommMsgMsg<'shell'>>({ ...options, msgType: 'comm_msg', content }));
+    },
+    dispose: () => {
+      kernel.iopubMessage.disconnect(listen);
+      if (!kernel.isDisposed) {
+        const content = { comm_id: id, data: {} };
+        say(
+          KernelMessage.createMessage<KernelMessage.ICommCloseMsg<'shell'>>({ ...options, msgType: 'comm_close', content })
+        );
+      }
+    }
+  };
+}

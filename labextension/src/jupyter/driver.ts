@@ -1,0 +1,191 @@
+/**
+ * What the buttons of the sidebar and the commands do.
+ */
+import type { JupyterFrontEnd } from '@jupyterlab/application';
+import { Notification, type WidgetTracker, type MainAreaWidget } from '@jupyterlab/apputils';
+import { NotebookPanel } from '@jupyterlab/notebook';
+import type { IEdit } from '../model/findings';
+import type { IEntry } from '../model/sidebar';
+import type { IActions } from '../view/sidebar/sidebar';
+import type { Guide } from './guide';
+import { saveText } from './save';
+import type { Preferences } from './preferences';
+import type { Session } from './session';
+import type { Sessions } from './sessions';
+import { placeOf } from '../model/place';
+import { traceTab } from './tab';
+
+/** How long a kernel may take to load devtrace and answer, in ms: the first import of torch is part of it. */
+const PATIENCE = 60_000;
+
+export class Driver implements IActions {
+  constructor(
+    private readonly _app: JupyterFrontEnd,
+    private readonly _sessions: Sessions,
+    private readonly _guide: Guide,
+    private readonly _preferences: Preferences,
+    private readonly _tabs: WidgetTracker<MainAreaWidget>
+  ) {}
+
+  load = (): void => {
+    const session = this._sessions.current;
+    if (session) {
+      void this._load(session);
+    }
+  };
+
+  traceCells = (on: boolean): void => {
+    const session = this._sessions.current;
+    if (session) {
+      void this._preferences.keep(session.path, { tracing: on });
+      void this._connected(session).then(
+        connected => connected && session.wish(() => session.connection.ask({ kind: 'trace_cells', on }))
+      );
+    }
+  };
+
+  simulate = (devices: number): void => {
+    const session = this._sessions.current;
+    if (session) {
+      void this._simulate(session, devices);
+    }
+  };
+
+  open = (entry: IEntry): void => {
+    const session = this._sessions.current;
+    if (session) {
+      void this.openIn(session, entry);
+    }
+  };
+
+  reveal = (entry: IEntry, site: number): void => {
+    void this._guide.reveal(placeOf(entry.outline, site), this._sessions.current);
+  };
+
+  insert = (entry: IEntry, edit: IEdit): void => {
+    void this._guide.insert(entry.outline, edit, this._sessions.current);
+  };
+
+  /** Shows a trace in a tab of its own; once only. */
+  async openIn(session: Session, entry: IEntry): Promise<void> {
+    const id = `devtrace-trace-${entry.key}`;
+    const open = this._tabs.find(widget => widget.id === id);
+    if (!open) {
+      const data = await session.wholeOf(entry).catch((error: unknown) => {
+        Notification.error(`The trace of ${entry.label} is gone: ${String(error)}`, { autoClose: 6000 });
+        return null;
+      });
+      if (data === null) {
+        return;
+      }
+      const tab = traceTab(entry.label, data, trace => this._guide.hostOf(trace, () => session));
+      tab.id = id;
+      void this._tabs.add(tab);
+      this._app.shell.add(tab, 'main', { ref: session.widget.id, mode: 'tab-after' });
+    }
+    this._app.shell.activateById(id);
+  }
+
+  /** Runs the active cell traced, whatever else is switched on; loads devtrace first where it is not. */
+  async traceCell(): Promise<void> {
+    const session = this._sessions.current;
+    const widget = session?.widget;
+    if (!session || !(widget instanceof NotebookPanel)) {
+      return;
+    }
+    const cell = widget.content.activeCell;
+    if (cell?.model.type !== 'code') {
+      Notification.info('Only a code cell can be traced.', { autoClose: 4000 });
+      return;
+    }
+    if (!(await this._connected(session))) {
+      Notification.warning('There is no Python kernel with devtrace that could trace this cell.', { autoClose: 6000 });
+      return;
+    }
+    const wished = await session.wish(() => session.connection.ask({ kind: 'trace_next', cell: cell.model.id }));
+    if (wished && !widget.isDisposed) {
+      widget.content.activeCellIndex = widget.content.widgets.indexOf(cell);
+      widget.content.deselectAll();
+      await this._app.commands.execute('notebook:run-cell');
+    }
+  }
+
+  async exportAs(form: 'html' | 'perfetto'): Promise<void> {
+    const session = this._sessions.current;
+    const entry = session?.entries.at(-1);
+    if (!session || !entry) {
+      Notification.info('There is no trace to export yet.', { autoClose: 4000 });
+      return;
+    }
+    try {
+      if (entry.number < 0) {
+        throw new Error('the kernel that recorded it is gone; run the cell again');
+      }
+      const file = await session.connection.ask({ kind: 'export', trace: entry.number, form });
+      if (file.kind === 'file') {
+        saveText(file.name, file.text, form === 'html' ? 'text/html' : 'application/json');
+      }
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      Notification.error(`${entry.label} could not be exported: ${reason}`, { autoClose: 8000 });
+    }
+  }
+
+  private async _simulate(session: Session, devices: number): Promise<void> {
+    if (!(await this._connected(session))) {
+      return;
+    }
+    const done = await session.wish(() => session.connection.ask({ kind: 'simulate', devices }));
+    if (done) {
+      await this._preferences.keep(session.path, { simulated: devices });
+    }
+  }
+
+  private async _load(session: Session): Promise<boolean> {
+    const kernel = session.context.session?.kernel;
+    if (!kernel) {
+      return false;
+    }
+    const code = '%load_ext devtrace';
+    const reply = await kernel.requestExecute({ code, store_history: false, stop_on_error: false }).done;
+    if (reply.content.status === 'error') {
+      const { ename, evalue } = reply.content as { ename?: string; evalue?: string };
+      await session.wish(() => Promise.reject(new Error(`${ename ?? 'Error'}: ${evalue ?? ''}`)));
+      return false;
+    }
+    session.connection.retry();
+    return true;
+  }
+
+  /** Waits for the kernel's answer, and loads devtrace where it is not loaded. */
+  private async _connected(session: Session): Promise<boolean> {
+    const { connection } = session;
+    connection.start();
+    const settled = await linkOf(session, ['connected', 'absent']);
+    if (settled === 'absent' && (await this._load(session))) {
+      return (await linkOf(session, ['connected'])) === 'connected';
+    }
+    return settled === 'connected';
+  }
+}
+
+/** The link once it is one of these, or one that leads nowhere; whatever it is when the patience is over. */
+function linkOf(session: Session, wanted: readonly string[]): Promise<string> {
+  const ends = [...wanted, 'foreign', 'older', 'newer', 'no-kernel', 'dead', 'nowhere'];
+  return new Promise(resolve => {
+    const { connection } = session;
+    const settle = (): void => {
+      if (ends.includes(connection.link) || session.isDisposed) {
+        finish();
+      }
+    };
+    const finish = (): void => {
+      window.clearTimeout(timer);
+      connection.changed.disconnect(settle);
+      resolve(connection.link);
+    };
+    const timer = window.setTimeout(finish, PATIENCE);
+    connection.changed.connect(settle);
+    settle();
+  });
+}

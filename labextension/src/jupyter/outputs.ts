@@ -1,0 +1,135 @@
+/**
+ * The traces that stand in the outputs of a notebook's or a console's cells, read as they come and go.
+ */
+import type { CodeCell, ICellModel, ICodeCellModel } from '@jupyterlab/cells';
+import type { ConsolePanel } from '@jupyterlab/console';
+import { NotebookPanel } from '@jupyterlab/notebook';
+import { Signal, type ISignal } from '@lumino/signaling';
+import { readOutline, type IOutline } from '../model/outline';
+import type { IEntry } from '../model/sidebar';
+import { MIME_TYPE } from '../model/trace';
+
+/** Outputs change with every line that is printed; this many ms later we look. */
+const SETTLE = 60;
+
+/** The code cells of either. */
+export function codeCells(widget: NotebookPanel | ConsolePanel): ICodeCellModel[] {
+  const models: ICellModel[] =
+    widget instanceof NotebookPanel
+      ? [...(widget.content.model?.cells ?? [])]
+      : [...widget.console.cells].map(({ model }) => model);
+  return models.filter((model): model is ICodeCellModel => model.type === 'code');
+}
+
+export function codeCellWidgets(widget: NotebookPanel | ConsolePanel): CodeCell[] {
+  const cells = widget instanceof NotebookPanel ? widget.content.widgets : [...widget.console.cells];
+  return cells.filter((cell): cell is CodeCell => cell.model.type === 'code');
+}
+
+export class Outputs {
+  constructor(private readonly _widget: NotebookPanel | ConsolePanel) {
+    if (_widget instanceof NotebookPanel) {
+      _widget.content.modelChanged.connect(this._listen, this);
+    }
+    this._listen();
+  }
+
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  /** In the order of the cells. */
+  get entries(): readonly IEntry[] {
+    return this._entries;
+  }
+
+  /** The whole trace, as the output holds it. */
+  dataOf(entry: IEntry): unknown {
+    return this._data.get(entry.key);
+  }
+
+  dispose(): void {
+    window.clearTimeout(this._timer);
+    Signal.clearData(this);
+  }
+
+  private _listen(): void {
+    const cells = this._widget instanceof NotebookPanel ? this._widget.content.model?.cells : this._widget.console.cells;
+    cells?.changed.connect(this._soon, this);
+    this._soon();
+  }
+
+  private _soon(): void {
+    window.clearTimeout(this._timer);
+    this._timer = window.setTimeout(() => {
+      void this._read();
+    }, SETTLE);
+  }
+
+  private async _read(): Promise<void> {
+    if (this._widget.isDisposed) {
+      return;
+    }
+    const turn = ++this._turn;
+    const found: Array<Promise<[IEntry, unknown] | null>> = [];
+    for (const cell of codeCells(this._widget)) {
+      if (!this._heard.has(cell)) {
+        this._heard.add(cell);
+        cell.outputs.changed.connect(this._soon, this);
+      }
+      found.push(...tracesIn(cell).map(data => this._entry(cell, data)));
+    }
+    const entries = (await Promise.all(found)).filter(each => each !== null);
+    if (turn !== this._turn || this._widget.isDisposed) {
+      return;
+    }
+    this._data = new Map(entries.map(([{ key }, data]) => [key, data]));
+    const next = entries.map(([entry]) => entry);
+    if (next.length !== this._entries.length || next.some((entry, i) => entry.key !== this._entries[i].key)) {
+      this._entries = next;
+      this._changed.emit();
+    }
+  }
+
+  private async _entry(cell: ICodeCellModel, data: object): Promise<[IEntry, unknown] | null> {
+    const read = this._outlines.get(data) ?? readOutline(data).catch(() => null);
+    this._outlines.set(data, read);
+    const outline = await read;
+    if (outline === null) {
+      return null; // The output itself says what is wrong with it.
+    }
+    return [entryOf(outline, cell), data];
+  }
+
+  private _entries: readonly IEntry[] = [];
+  private _data = new Map<string, unknown>();
+  private _turn = 0;
+  private _timer = 0;
+  private readonly _heard = new WeakSet<ICodeCellModel>();
+  private readonly _outlines = new WeakMap<object, Promise<IOutline | null>>();
+  private readonly _changed = new Signal<this, void>(this);
+}
+
+function entryOf({ outline, ops, seconds }: IOutline, cell: ICodeCellModel): IEntry {
+  const label = `In[${cell.executionCount ?? ' '}] ${outline.title}`.trim();
+  return { key: keyOf(outline.recorded, cell.id, ops), label, cell: cell.id, seconds, ops, outline, number: -1 };
+}
+
+/** One trace, whether it comes from an output or from the kernel. */
+export function keyOf(recorded: string, cell: string, ops: number): string {
+  return `${recorded} ${cell} ${ops}`;
+}
+
+function tracesIn(cell: ICodeCellModel): object[] {
+  const found: object[] = [];
+  for (let i = 0; i < cell.outputs.length; i++) {
+    const output = cell.outputs.get(i);
+    if (output.type === 'display_data' || output.type === 'execute_result') {
+      const data: unknown = output.data[MIME_TYPE];
+      if (typeof data === 'object' && data !== null) {
+        found.push(data);
+      }
+    }
+  }
+  return found;
+}

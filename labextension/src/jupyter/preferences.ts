@@ -1,0 +1,74 @@
+/**
+ * The settings, and the state of each notebook on top of them: what the user switched stays switched when the page is loaded again.
+ */
+import type { ISettingRegistry } from '@jupyterlab/settingregistry';
+import type { IStateDB } from '@jupyterlab/statedb';
+import { Signal, type ISignal } from '@lumino/signaling';
+import type { Palette } from '../paint/palette';
+
+export interface IWishes {
+  readonly tracing: boolean;
+  readonly simulated: number;
+}
+
+export const PANEL_PLUGIN = 'devtrace:panel';
+
+/** What holds until the settings are read, and where there are none. */
+const DEFAULTS = {
+  traceEveryCell: false,
+  simulatedDevices: 0,
+  maxOps: 100_000,
+  stripes: true,
+  underlines: true,
+  palette: 'colour' as Palette
+};
+
+type Settings = typeof DEFAULTS;
+
+export class Preferences {
+  constructor(
+    registry: ISettingRegistry | null,
+    private readonly _states: IStateDB | null
+  ) {
+    void registry?.load(PANEL_PLUGIN).then(
+      settings => {
+        const read = (): void => {
+          this._settings = { ...DEFAULTS, ...(settings.composite as Partial<Settings>) };
+          this._changed.emit();
+        };
+        settings.changed.connect(read);
+        read();
+      },
+      (error: unknown) => {
+        console.error(`devtrace: the settings could not be read: ${String(error)}`);
+      }
+    );
+  }
+
+  get settings(): Settings {
+    return this._settings;
+  }
+
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  /** What the user wants in a fresh kernel of the notebook at this path. */
+  async wishes(path: string): Promise<IWishes> {
+    const { traceEveryCell: tracing, simulatedDevices: simulated } = this._settings;
+    const kept = await this._states?.fetch(key(path)).catch(() => undefined);
+    return { tracing, simulated, ...(kept as Partial<IWishes> | undefined) };
+  }
+
+  async keep(path: string, wishes: Partial<IWishes>): Promise<void> {
+    const before = await this._states?.fetch(key(path)).catch(() => undefined);
+    await this._states?.save(key(path), { ...(before as Partial<IWishes> | undefined), ...wishes });
+  }
+
+  private _settings: Settings = DEFAULTS;
+  private readonly _changed = new Signal<this, void>(this);
+}
+
+function key(path: string): string {
+  return `devtrace:notebook:${path}`;
+}

@@ -1,0 +1,79 @@
+/**
+ * All notebooks and consoles that are open, and the one that the user is at.
+ */
+import type { IConsoleTracker } from '@jupyterlab/console';
+import type { INotebookTracker } from '@jupyterlab/notebook';
+import { Signal, type ISignal } from '@lumino/signaling';
+import { Session, type Place } from './session';
+
+export class Sessions {
+  constructor(notebooks: INotebookTracker | null, consoles: IConsoleTracker | null) {
+    for (const tracker of [notebooks, consoles]) {
+      tracker?.forEach((widget: Place) => {
+        this._add(widget);
+      });
+      tracker?.widgetAdded.connect((_: unknown, widget: Place) => {
+        this._add(widget);
+      });
+      tracker?.currentChanged.connect((_: unknown, widget: Place | null) => {
+        this._choose(widget);
+      });
+      if (tracker?.currentWidget) {
+        this._choose(tracker.currentWidget);
+      }
+    }
+  }
+
+  /** The session that the user was at last, null when none is open. */
+  get current(): Session | null {
+    return this._current;
+  }
+
+  get currentChanged(): ISignal<this, Session | null> {
+    return this._currentChanged;
+  }
+
+  get added(): ISignal<this, Session> {
+    return this._added;
+  }
+
+  get all(): readonly Session[] {
+    return [...this._sessions.values()];
+  }
+
+  /** The session in whose page an element stands. */
+  around(element: Element | null): Session | null {
+    return this.all.find(({ widget }) => element !== null && widget.node.contains(element)) ?? null;
+  }
+
+  private _add(widget: Place): void {
+    if (this._sessions.has(widget)) {
+      return;
+    }
+    const session = new Session(widget);
+    this._sessions.set(widget, session);
+    widget.disposed.connect(() => {
+      this._sessions.delete(widget);
+      if (this._current === session) {
+        this._choose(null);
+      }
+    });
+    this._added.emit(session);
+    this._current ?? this._choose(widget);
+  }
+
+  private _choose(widget: Place | null): void {
+    // A tracker whose last widget is gone has none; the other's may still be there.
+    const known = widget ? this._sessions.get(widget) : undefined;
+    const next = known ?? (this._current && !this._current.isDisposed ? this._current : (this.all.at(-1) ?? null));
+    if (next !== this._current) {
+      this._current = next;
+      this._currentChanged.emit(next);
+    }
+  }
+
+  private _current: Session | null = null;
+  private readonly _sessions = new Map<Place, Session>();
+  private readonly _currentChanged = new Signal<this, Session | null>(this);
+  private readonly _added = new Signal<this, Session>(this);
+}

@@ -1,0 +1,65 @@
+/**
+ * The panel as a widget of the application: its page is there only while it is visible.
+ */
+import { Widget } from '@lumino/widgets';
+import { NOWHERE, type ISidebar } from '../model/sidebar';
+import { mountSidebar, type IActions, type IMounted } from '../view/sidebar/sidebar';
+import { traceIcon } from './icon';
+
+export const SIDEBAR_ID = 'devtrace-sidebar';
+
+export class SidebarWidget extends Widget {
+  constructor(
+    private readonly _actions: IActions,
+    private readonly _onVisible: (visible: boolean) => void
+  ) {
+    super();
+    this.id = SIDEBAR_ID;
+    this.addClass('dt-sidebar-widget');
+    this.title.icon = traceIcon;
+    this.title.caption = 'Devtrace';
+    this.node.setAttribute('role', 'region');
+    this.node.setAttribute('aria-label', 'Devtrace');
+  }
+
+  display(shown: ISidebar): void {
+    this._shown = shown;
+    this._mounted?.update(shown);
+  }
+
+  protected override onAfterShow(): void {
+    this._mounted ??= mountSidebar(this.node, this._actions);
+    this._mounted.update(this._shown);
+    this._onVisible(true);
+  }
+
+  protected override onAfterAttach(): void {
+    if (this.isVisible) {
+      this.onAfterShow();
+    }
+  }
+
+  protected override onBeforeHide(): void {
+    this._unmount();
+  }
+
+  protected override onBeforeDetach(): void {
+    this._unmount();
+  }
+
+  protected override onActivateRequest(): void {
+    const first = this.node.querySelector<HTMLElement>('button, input:checked, summary');
+    (first ?? this.node).focus();
+  }
+
+  private _unmount(): void {
+    if (this._mounted) {
+      this._mounted.dispose();
+      this._mounted = null;
+      this._onVisible(false);
+    }
+  }
+
+  private _shown = NOWHERE;
+  private _mounted: IMounted | null = null;
+}

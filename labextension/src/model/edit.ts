@@ -1,0 +1,68 @@
+/**
+ * An edit made ready for the text as it is now: which characters go, which come, and whether it still fits.
+ */
+import type { IEdit } from './findings';
+import { locate } from './place';
+
+/** Replace the characters [from, to) by `insert`; the new lines are [selectFrom, selectTo) afterwards. */
+export interface IChange {
+  readonly from: number;
+  readonly to: number;
+  readonly insert: string;
+  readonly selectFrom: number;
+  readonly selectTo: number;
+}
+
+export type Misfit = 'changed' | 'done';
+
+/**
+ * The change that `edit` means in `text`; `anchor` is the traced text of the edit's line. 'changed' where the lines that it is about are
+ * no longer there, 'done' where the edit has been made already.
+ */
+export function planEdit(text: string, edit: IEdit, anchor: string | null): IChange | Misfit {
+  const lines = text.split('\n');
+  return edit.before === '' ? planInsertion(lines, edit, anchor) : planReplacement(lines, edit);
+}
+
+function planInsertion(lines: readonly string[], edit: IEdit, anchor: string | null): IChange | Misfit {
+  const line = edit.line === 0 ? 0 : locate(lines, edit.line, anchor);
+  if (edit.line > 0 && line === 0) {
+    return 'changed';
+  }
+  const added = edit.after.split('\n');
+  if (added.every((each, i) => lines[line + i]?.trimEnd() === each.trimEnd())) {
+    return 'done';
+  }
+  const at = startOf(lines, line);
+  if (line === 0) {
+    return { from: 0, to: 0, insert: `${edit.after}\n`, selectFrom: 0, selectTo: edit.after.length };
+  }
+  // Below the line's end, so that a last line without a newline works like the others.
+  const end = at - 1;
+  return { from: end, to: end, insert: `\n${edit.after}`, selectFrom: at, selectTo: at + edit.after.length };
+}
+
+function planReplacement(lines: readonly string[], edit: IEdit): IChange | Misfit {
+  const before = edit.before.split('\n');
+  const at = locateAll(lines, edit.line, before);
+  if (at === 0) {
+    return edit.after !== '' && locateAll(lines, edit.line, edit.after.split('\n')) > 0 ? 'done' : 'changed';
+  }
+  const from = startOf(lines, at - 1);
+  const to = startOf(lines, at - 1 + before.length) - 1;
+  return { from, to, insert: edit.after, selectFrom: from, selectTo: from + edit.after.length };
+}
+
+/** Where several lines stand one after the other, nearest to `line`; 0 for nowhere. */
+function locateAll(lines: readonly string[], line: number, wanted: readonly string[]): number {
+  const fits = (at: number): boolean =>
+    wanted.every((each, i) => lines[at - 1 + i] !== undefined && lines[at - 1 + i].trimEnd() === each.trimEnd());
+  const places = lines.map((_, i) => i + 1).filter(fits);
+  const nearest = places.sort((a, b) => Math.abs(a - line) - Math.abs(b - line) || a - b);
+  return nearest[0] ?? 0;
+}
+
+/** Characters before the line with this index; one beyond the end for the line after the last. */
+function startOf(lines: readonly string[], index: number): number {
+  return lines.slice(0, index).reduce((sum, line) => sum + line.length + 1, 0);
+}

@@ -1,0 +1,84 @@
+/**
+ * What the sidebar shows, as one value that is never changed, and the sentence for each state that it can be in.
+ */
+import type { IInventory, ILive, IState } from './messages';
+import type { ITrace } from './trace';
+
+/** How the panel and a kernel stand to each other. */
+export type Link =
+  | 'nowhere'
+  | 'no-kernel'
+  | 'starting'
+  | 'restarting'
+  | 'disconnected'
+  | 'dead'
+  | 'foreign'
+  | 'connecting'
+  | 'busy'
+  | 'absent'
+  | 'older'
+  | 'newer'
+  | 'connected';
+
+/** A trace of this notebook, from a cell's output or out of the kernel's memory. */
+export interface IEntry {
+  readonly key: string;
+  readonly label: string;
+  /** The id of the cell that ran, "" when it is not known. */
+  readonly cell: string;
+  readonly seconds: number;
+  readonly ops: number;
+  /** Findings, ledger, sites and sources; its ops may have been left away. */
+  readonly outline: ITrace;
+  /** What the kernel knows it by, -1 when it does not. */
+  readonly number: number;
+}
+
+export interface ISidebar {
+  /** The notebook or console that is shown. */
+  readonly name: string;
+  readonly link: Link;
+  /** Of the devtrace in the kernel. */
+  readonly version: string;
+  readonly state: IState | null;
+  readonly live: ILive | null;
+  readonly entries: readonly IEntry[];
+  readonly inventory: IInventory | null;
+  /** A wish that the kernel has not answered: it does when the cell that runs has ended. */
+  readonly waiting: boolean;
+  /** Why the last wish was refused, "" when it was not. */
+  readonly refused: string;
+}
+
+export const NOWHERE: ISidebar = {
+  name: '',
+  link: 'nowhere',
+  version: '',
+  state: null,
+  live: null,
+  entries: [],
+  inventory: null,
+  waiting: false,
+  refused: ''
+};
+
+const SENTENCES: Readonly<Record<Link, string>> = {
+  nowhere: 'Open a notebook or a console: this panel shows what its cells do on which device.',
+  'no-kernel': 'This notebook has no kernel. The traces that it holds are shown below.',
+  starting: 'The kernel is starting.',
+  restarting: 'The kernel is restarting: what it knew is gone, the traces in the outputs stay.',
+  disconnected: 'The connection to the kernel is lost. The panel goes on when it is back.',
+  dead: 'The kernel has died. Restart it to go on.',
+  foreign: 'devtrace works in Python kernels; this one runs another language.',
+  connecting: 'Looking for devtrace in the kernel.',
+  busy: 'The kernel is busy. The panel connects when the running cell has ended.',
+  absent: 'devtrace is not loaded in this kernel.',
+  older: 'The kernel has an older devtrace than this panel. Update it there: pip install -U devtrace',
+  newer: 'The kernel has a newer devtrace than this panel. Update it in the environment of JupyterLab, and reload the page.',
+  connected: ''
+};
+
+export function sentence({ link, version }: ISidebar): string {
+  const known = (link === 'older' || link === 'newer') && version !== '';
+  return known ? `${SENTENCES[link]} (It is ${version}.)` : SENTENCES[link];
+}

@@ -1,0 +1,47 @@
+/**
+ * A device by its name: swatch and chip as in the report, where there is no trace to take them from.
+ */
+import { hatchCss } from '../../paint/hatch';
+import { deviceLook } from '../../paint/palette';
+import { h } from '../dom';
+import { isDark } from '../theme';
+
+/** Custom properties for whatever is filled in a device's colour. */
+export function lookOf(owner: HTMLElement, device: string): Record<string, string> {
+  const look = deviceLook(device, isDark(owner));
+  return { '--dt-fill': look.fill, '--dt-ink': look.ink, '--dt-hatch': hatchCss(look.hatch, look.ink) };
+}
+
+export function swatchOf(owner: HTMLElement, device: string): HTMLElement {
+  return h(owner, 'i', {
+    class: 'dt-swatch',
+    text: device === '?' ? '?' : deviceLook(device, false).letter,
+    style: lookOf(owner, device),
+    aria: { hidden: 'true' }
+  });
+}
+
+export function chipOf(owner: HTMLElement, device: string, simulated: boolean): HTMLElement {
+  const chip = h(
+    owner,
+    'span',
+    { class: 'dt-chip', data: { device } },
+    swatchOf(owner, device),
+    h(owner, 'span', { text: device === '?' ? 'not asked' : device })
+  );
+  if (simulated) {
+    chip.append(h(owner, 'small', { class: 'dt-simulated', text: 'simulated' }));
+  }
+  return chip;
+}
+
+/** A bar whose length is a share of the largest. */
+export function barOf(owner: HTMLElement, device: string, share: number): HTMLElement {
+  const width = share > 0 ? `${Math.max(share * 100, 2).toFixed(1)}%` : '0';
+  return h(
+    owner,
+    'span',
+    { class: 'dt-side-bar', aria: { hidden: 'true' } },
+    h(owner, 'span', { class: 'dt-side-fill', style: { ...lookOf(owner, device), width } })
+  );
+}

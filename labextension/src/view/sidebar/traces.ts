@@ -1,0 +1,114 @@
+/**
+ * All traces of the notebook, the newest first, and the findings of all of them.
+ */
+import { counted, formatTime } from '../../layout/units';
+import type { IEdit, Severity } from '../../model/findings';
+import type { IEntry } from '../../model/sidebar';
+import { severityLook } from '../../paint/palette';
+import { h } from '../dom';
+import { mountFindings } from '../findings';
+import type { Scope } from '../scope';
+import { Selection } from '../selection';
+import { dress, isDark } from '../theme';
+
+export interface IOpenings {
+  /** Show the trace in a tab of its own. */
+  open(entry: IEntry): void;
+  reveal(entry: IEntry, site: number): void;
+  insert(entry: IEntry, edit: IEdit): void;
+}
+
+const SEVERITIES: readonly Severity[] = ['error', 'warning', 'note'];
+
+export function drawTraces(entries: readonly IEntry[], body: HTMLElement, scope: Scope, actions: IOpenings): void {
+  if (entries.length === 0) {
+    body.append(
+      h(body, 'p', { class: 'dt-none' }, 'None yet. Begin a cell with ', h(body, 'code', { text: '%%devtrace' }), ', or trace every cell.')
+    );
+    return;
+  }
+  const list = h(body, 'ul', { class: 'dt-side-list', aria: { label: 'Traces' } });
+  for (const entry of [...entries].reverse()) {
+    list.append(h(body, 'li', {}, traceButton(body, entry, scope, actions)));
+  }
+  body.append(list);
+}
+
+/** `In[7] train   ✗1 !2   3,012 ops   1.2 s   12:03` */
+function traceButton(body: HTMLElement, entry: IEntry, scope: Scope, actions: IOpenings): HTMLElement {
+  const { label, ops, seconds, outline, key } = entry;
+  const node = h(
+    body,
+    'button',
+    {
+      class: 'dt-side-row dt-side-trace',
+      title: `Show the trace of ${label} in a tab`,
+      data: { key: `trace-${key}`, trace: key },
+      attributes: { type: 'button' }
+    },
+    h(body, 'strong', { class: 'dt-side-label', text: label }),
+    h(body, 'span', { class: 'dt-side-signs' }, ...signs(body, entry)),
+    h(body, 'span', { class: 'dt-faint dt-number', text: counted(ops, 'op') }),
+    h(body, 'span', { class: 'dt-faint dt-number', text: formatTime(seconds * 1e9) }),
+    h(body, 'span', { class: 'dt-faint dt-number', text: clock(outline.recorded) })
+  );
+  scope.listen(node, 'click', () => {
+    actions.open(entry);
+  });
+  return node;
+}
+
+/** How many findings of each severity. */
+function signs(body: HTMLElement, { outline }: IEntry): HTMLElement[] {
+  const findings = outline.findings ?? [];
+  const found = SEVERITIES.map(severity => [severity, findings.filter(each => each.severity === severity).length] as const);
+  const shown = found.filter(([, count]) => count > 0);
+  if (shown.length === 0) {
+    return [h(body, 'span', { class: 'dt-side-clean', text: '✓', title: 'No findings', aria: { label: 'no findings' } })];
+  }
+  return shown.map(([severity, count]) => {
+    const look = severityLook(severity, isDark(body));
+    return h(
+      body,
+      'span',
+      { class: 'dt-side-sign', style: { color: look.fill }, title: counted(count, severity) },
+      h(body, 'span', { text: `${look.sign}${count}`, aria: { hidden: 'true' } }),
+      h(body, 'span', { class: 'dt-hidden', text: counted(count, severity) })
+    );
+  });
+}
+
+function clock(recorded: string): string {
+  const date = new Date(recorded);
+  return Number.isNaN(date.getTime())
+    ? ''
+    : date.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', second: '2-digit' });
+}
+
+/** The findings of each trace, the newest trace first. */
+export function drawFindings(entries: readonly IEntry[], body: HTMLElement, scope: Scope, actions: IOpenings): void {
+  const found = entries.filter(({ outline }) => (outline.findings?.length ?? 0) > 0);
+  if (found.length === 0) {
+    const text = entries.length === 0 ? 'Nothing has been traced yet.' : 'No findings in any trace.';
+    body.append(h(body, 'p', { class: 'dt-none', text }));
+  }
+  for (const entry of [...found].reverse()) {
+    const group = h(body, 'div', { class: 'dt-side-group', data: { trace: entry.key } });
+    group.append(h(body, 'h4', { text: entry.label }));
+    body.append(group);
+    dress(group, entry.outline);
+    const host = {
+      reveal: (site: number) => {
+        actions.reveal(entry, site);
+      },
+      insert: (edit: IEdit) => {
+        actions.insert(entry, edit);
+      }
+    };
+    scope.add(mountFindings(group, entry.outline, new Selection(entry.outline, host)));
+  }
+}
+
+export function countFindings(entries: readonly IEntry[]): number {
+  return entries.reduce((sum, { outline }) => sum + (outline.findings?.length ?? 0), 0);
+}

@@ -1,0 +1,94 @@
+/**
+ * The stripe beside a traced line and the card with what the line did: plain DOM, which the editor puts where it belongs.
+ */
+import { counted, formatBytes, formatCount } from '../layout/units';
+import type { IMark, IStripe } from '../model/stripes';
+import { hatchCss } from '../paint/hatch';
+import { deviceLook, severityLook } from '../paint/palette';
+import { h } from './dom';
+import { withCode } from './parts';
+import { chipOf } from './sidebar/device';
+import { isDark } from './theme';
+
+/** Devices of one line that are shown side by side. */
+const MOST = 4;
+
+/** `first`: no line above has the same devices, so the letters are shown. The theme chooses between the two colours by CSS. */
+export function stripeElement(owner: Node, stripe: IStripe, first: boolean, stale: boolean): HTMLElement {
+  const devices = stripe.devices.slice(0, MOST);
+  const bands = devices.map(({ device }) => {
+    const [light, dark] = [deviceLook(device, false), deviceLook(device, true)];
+    return h(
+      owner,
+      'i',
+      {
+        class: 'dt-stripe-band',
+        style: {
+          '--dt-fill-light': light.fill,
+          '--dt-fill-dark': dark.fill,
+          '--dt-ink-light': light.ink,
+          '--dt-ink-dark': dark.ink,
+          '--dt-hatch-light': hatchCss(light.hatch, light.ink),
+          '--dt-hatch-dark': hatchCss(dark.hatch, dark.ink)
+        }
+      },
+      first ? light.letter : ''
+    );
+  });
+  return h(
+    owner,
+    'div',
+    {
+      class: `dt-stripe${first ? ' dt-first' : ''}${stale ? ' dt-stale' : ''}`,
+      data: {
+        line: String(stripe.line),
+        devices: stripe.devices.map(({ device }) => device).join(' '),
+        stale: String(stale)
+      }
+    },
+    ...bands
+  );
+}
+
+export function stripeCard(owner: HTMLElement, stripe: IStripe, stale: boolean): HTMLElement {
+  const facts: Array<[string, number]> = [
+    ['copy to a device', stripe.h2d],
+    ['copy to the host', stripe.d2h],
+    ['copy between devices', stripe.d2d],
+    ['wait for a device', stripe.syncs],
+    ['op of a GPU computation on the CPU', stripe.cpuCompute]
+  ];
+  const list = h(owner, 'ul', { class: 'dt-tip-list' });
+  for (const { device, ops, simulated } of stripe.devices) {
+    list.append(h(owner, 'li', {}, chipOf(owner, device, simulated), ` ${counted(ops, 'op')}`));
+  }
+  for (const [what, count] of facts.filter(([, each]) => each > 0)) {
+    list.append(h(owner, 'li', { text: countedWords(count, what) }));
+  }
+  if (stripe.bytes > 0) {
+    list.append(h(owner, 'li', { text: `${formatBytes(stripe.bytes)} crossed` }));
+  }
+  const title = stale ? `${stripe.label}, edited since` : stripe.label;
+  return tip(owner, h(owner, 'strong', { text: title }), list);
+}
+
+/** `2 copies to a device`: the noun is the first word. */
+function countedWords(count: number, what: string): string {
+  const [noun, ...rest] = what.split(' ');
+  const nouns = noun === 'copy' ? 'copies' : `${noun}s`;
+  return `${formatCount(count)} ${[count === 1 ? noun : nouns, ...rest].join(' ')}`;
+}
+
+export function markCard(owner: HTMLElement, marks: readonly IMark[]): HTMLElement {
+  const parts = marks.map(({ severity, message, label }) => {
+    const look = severityLook(severity, isDark(owner));
+    const sign = h(owner, 'span', { class: 'dt-sign', text: look.sign, style: { color: look.fill } });
+    return h(owner, 'p', {}, sign, ' ', h(owner, 'strong', { text: label }), ' ', ...withCode(owner, message));
+  });
+  return tip(owner, ...parts);
+}
+
+function tip(owner: HTMLElement, ...parts: Node[]): HTMLElement {
+  const dark = isDark(owner) ? ' dt-dark' : '';
+  return h(owner, 'div', { class: `dt-root dt-tip${dark}`, role: 'tooltip' }, ...parts);
+}

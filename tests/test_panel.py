@@ -1,0 +1,401 @@
+"""The kernel's side of the sidebar, talked to as a front end talks to it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from time import monotonic
+from typing import Any
+
+import pytest
+import torch
+
+from devtrace.cells import Cell, Tracing
+from devtrace.format import decode
+from devtrace.panel import Panel
+from devtrace.panel.feed import PERIOD
+from devtrace.panel.messages import refusal, spec
+from devtrace.usage import Options
+
+Message = dict[str, Any]
+
+
+class FrontEnd:
+    """One sidebar: checks all that it is sent, and waits for what it wants to see."""
+
+    def __init__(self, panel: Panel, *, visible: bool = True, greet: bool = True) -> None:
+        self.got: list[Message] = []
+        self.at: list[float] = []
+        self._arrived = threading.Condition()
+        self._last = 0
+        self._from = 0
+        self.send = panel.connect(self._take)
+        self.panel = panel
+        if greet:
+            self.welcome = self.ask("hello", protocol=spec()["protocol"], visible=visible)
+
+    def _take(self, message: Message) -> None:
+        with self._arrived:
+            self.got.append(message)
+            self.at.append(monotonic())
+            self._arrived.notify_all()
+
+    def ask(self, kind: str, **fields: Any) -> Message:
+        """Send a message and wait for its answer."""
+        self._last += 1
+        self.send({"kind": kind, "request": self._last, **fields})
+        return self.wait(lambda message: message.get("request") == self._last)
+
+    def forget(self) -> None:
+        """From here on look only at what is to come."""
+        self._from = len(self.got)
+
+    def wait(self, wanted: Callable[[Message], object]) -> Message:
+        """The first message that is wanted, of those since `forget` or to come; each of them fits the list."""
+
+        def found() -> Message | None:
+            return next((message for message in self.got[self._from :] if wanted(message)), None)
+
+        with self._arrived:
+            assert self._arrived.wait_for(lambda: found() is not None, 10), self.got
+        assert [refusal("to_panel", message) for message in self.got] == [None] * len(self.got)
+        message = found()
+        assert message is not None
+        return message
+
+    def state(self, **wanted: object) -> Message:
+        """Wait for an update whose state has these values."""
+        return self.wait(lambda message: wanted.items() <= message.get("state", {}).items())
+
+    def disconnect(self) -> None:
+        self.panel.disconnect(self._take)
+
+
+@pytest.fixture
+def tracing() -> Iterator[Tracing]:
+    tracing = Tracing({})
+    yield tracing
+    tracing.close()
+
+
+@pytest.fixture
+def panel(tracing: Tracing) -> Iterator[Panel]:
+    panel = Panel(tracing, {}, None)
+    yield panel
+    panel.close()
+
+
+def trace(tracing: Tracing, work: Callable[[], object], count: int = 1, id: str = "a") -> None:
+    tracing.begin(Cell(f"<cell {count}>", "", count, id), Options())
+    try:
+        work()
+    finally:
+        tracing.finish()
+
+
+def test_a_front_end_is_welcomed_and_told_the_state(panel: Panel) -> None:
+    front = FrontEnd(panel)
+    assert front.welcome["protocol"] == 1
+    assert front.welcome["fresh"]
+    front.state(tracing=False, simulated=0, running=False)
+
+
+def test_every_cell_is_traced_when_the_panel_says_so(panel: Panel, tracing: Tracing) -> None:
+    front = FrontEnd(panel)
+    assert front.ask("trace_cells", on=True)["kind"] == "done"
+    assert tracing.on
+    front.state(tracing=True)
+    front.ask("trace_cells", on=False)
+    assert not tracing.on
+
+
+def test_a_wish_to_trace_the_next_run_of_a_cell_is_granted_once(panel: Panel, tracing: Tracing) -> None:
+    FrontEnd(panel).ask("trace_next", cell="a")
+    other, wished = Cell("f", "", 1, "b"), Cell("f", "", 2, "a")
+    assert [tracing.grant(cell) for cell in (other, wished, wished)] == [False, True, False]
+
+
+def test_what_another_one_switches_is_told_to_all(panel: Panel, tracing: Tracing) -> None:
+    fronts = [FrontEnd(panel), FrontEnd(panel)]
+    fronts[0].ask("trace_cells", on=True)
+    for front in fronts:
+        front.state(tracing=True)
+        front.forget()
+    tracing.turn_off()
+    for front in fronts:
+        front.state(tracing=False)
+
+
+def test_devices_are_simulated_and_taken_away(panel: Panel, tracing: Tracing) -> None:
+    front = FrontEnd(panel)
+    assert front.ask("simulate", devices=2)["kind"] == "done"
+    assert torch.cuda.device_count() == 2
+    front.state(simulated=2)
+    front.ask("simulate", devices=0)
+    assert torch.cuda.device_count() == 0
+
+
+def test_what_cannot_be_done_is_refused_with_the_reason(panel: Panel) -> None:
+    answer = FrontEnd(panel).ask("simulate", devices=99)
+    assert answer["kind"] == "refused"
+    assert answer["reason"].startswith("simulate-devices: got 'cuda:99'")
+
+
+def test_traces_are_told_once_with_an_outline_that_decodes(panel: Panel, tracing: Tracing) -> None:
+    front = FrontEnd(panel)
+    trace(tracing, lambda: torch.ones(3) + 1, count=7)
+    told = front.wait(lambda message: message.get("traces"))
+    assert [(each["label"], each["cell"], each["ops"]) for each in told["traces"]] == [("In[7]", "a", 2)]
+    assert told["traces"][0]["seconds"] > 0
+    outline = decode(told["traces"][0]["outline"])
+    assert (len(outline.ops), list(outline.devices)) == (0, ["cpu"])
+    trace(tracing, lambda: torch.ones(3), count=8)
+    again = front.wait(lambda message: len(message.get("kept", ())) == 2)
+    assert [each["label"] for each in again["traces"]] == ["In[8]"]
+    assert again["kept"] == [1, 2]
+
+
+def test_who_comes_later_is_told_all_that_is_kept(panel: Panel, tracing: Tracing) -> None:
+    tracing.history.most = 2
+    for count in (1, 2, 3):
+        trace(tracing, lambda: torch.ones(3), count=count)
+    told = FrontEnd(panel).wait(lambda message: message.get("traces"))
+    assert [each["label"] for each in told["traces"]] == ["In[2]", "In[3]"]
+
+
+def test_a_trace_is_fetched_whole_and_one_that_is_gone_is_refused(panel: Panel, tracing: Tracing) -> None:
+    front = FrontEnd(panel)
+    trace(tracing, lambda: torch.ones(3) + 1)
+    number = front.wait(lambda message: message.get("traces"))["traces"][0]["trace"]
+    assert len(decode(front.ask("fetch", trace=number)["data"]).ops) == 2
+    assert front.ask("fetch", trace=99)["reason"].startswith("trace-gone: got trace 99;")
+
+
+@pytest.mark.parametrize(
+    ("form", "name", "begin"), [("perfetto", "In-1.perfetto.json", "{"), ("html", "In-1.html", "<")]
+)
+def test_a_trace_is_exported_as_text(panel: Panel, tracing: Tracing, form: str, name: str, begin: str) -> None:
+    front = FrontEnd(panel)
+    trace(tracing, lambda: torch.ones(3))
+    number = front.wait(lambda message: message.get("traces"))["traces"][0]["trace"]
+    file = front.ask("export", trace=number, form=form)
+    assert file["name"] == name
+    assert file["text"].lstrip().startswith(begin)
+
+
+def test_while_a_cell_runs_its_counts_come_in_and_stop_when_it_ends(panel: Panel, tracing: Tracing) -> None:
+    front = FrontEnd(panel)
+
+    def work() -> None:
+        for _ in range(10):
+            torch.ones(4)
+        seen = front.wait(lambda message: message.get("live", {}).get("ops") == 10)
+        assert seen["live"]["label"] == "In[3]"
+        assert seen["live"]["cell"] == "a"
+        assert seen["live"]["devices"] == [{"device": "cpu", "simulated": False, "ops": 10, "bytes": 160}]
+
+    trace(tracing, work, count=3)
+    ended = front.wait(lambda message: message.get("traces"))
+    assert not ended["state"]["running"]
+
+
+def test_a_hidden_panel_is_told_of_traces_but_nothing_is_counted_for_it(panel: Panel, tracing: Tracing) -> None:
+    front = FrontEnd(panel, visible=False)
+
+    def work() -> None:
+        torch.ones(4)
+        front.state(running=True)
+        threading.Event().wait(3 * PERIOD)  # time in which counts would have come
+
+    trace(tracing, work)
+    front.wait(lambda message: message.get("traces"))
+    assert not any("live" in message or "inventory" in message for message in front.got)
+
+
+def test_many_changes_become_few_messages(panel: Panel, tracing: Tracing) -> None:
+    front = FrontEnd(panel)
+    begun, sent = monotonic(), len(front.got)
+    while monotonic() - begun < 1.0:
+        tracing.turn_on()
+        tracing.turn_off()
+    assert len(front.got) - sent <= 10
+
+
+def test_who_is_gone_is_told_nothing(panel: Panel, tracing: Tracing) -> None:
+    gone, there = FrontEnd(panel), FrontEnd(panel)
+    gone.state(tracing=False)
+    gone.disconnect()
+    before = len(gone.got)
+    tracing.turn_on()
+    there.state(tracing=True)
+    assert len(gone.got) == before
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        ({"kind": "run", "code": "1"}, "a message of an unknown kind: 'run'"),
+        ({"kind": "trace_cells", "request": 1, "on": "yes"}, "trace_cells.on is 'yes', expected flag"),
+        ({"kind": "trace_cells", "request": 1}, "trace_cells has no on"),
+        ({"kind": "show", "request": 1, "visible": True, "code": "x"}, "show has an unknown field 'code'"),
+        ({"kind": "fetch", "request": 1, "trace": -1}, "fetch.trace is -1, expected count"),
+        ({"kind": "fetch", "request": 1, "trace": True}, "fetch.trace is True, expected count"),
+        ({"kind": "export", "request": 1, "trace": 1, "form": "exe"}, "export.form is 'exe', expected html|perfetto"),
+        ({"kind": ["hello"]}, "a message of an unknown kind: ['hello']"),
+        ("hello", "a message of an unknown kind: 'hello'"),
+        (None, "a message of an unknown kind: None"),
+        ({"kind": "trace_next", "request": 1, "cell": "a\nb" * 99_999}, "trace_next.cell is 'a\\nba"),
+    ],
+)
+def test_what_is_not_on_the_list_is_refused_with_one_log_line(
+    panel: Panel, caplog: pytest.LogCaptureFixture, message: object, reason: str
+) -> None:
+    front = FrontEnd(panel)
+    answers = len(front.got)
+    with caplog.at_level(logging.WARNING, logger="devtrace"):
+        front.send(message)
+    assert [record.getMessage().startswith(f"refused from the sidebar: {reason}") for record in caplog.records] == [
+        True
+    ]
+    assert "\n" not in caplog.text.strip()
+    assert len([got for got in front.got[answers:] if got["kind"] != "update"]) == 0
+
+
+def test_a_front_end_of_another_protocol_is_told_ours_whatever_else_it_says(panel: Panel) -> None:
+    front = FrontEnd(panel, greet=False)
+    front.send({"kind": "hello", "request": 5, "protocol": 99, "theme": "dark"})
+    assert front.wait(lambda message: message["kind"] == "welcome")["protocol"] == spec()["protocol"]
+    front.panel.tracing.turn_on()
+    assert [message["kind"] for message in front.got] == ["welcome"]
+
+
+# The listing of the namespace, in the thread of a loop.
+
+
+class Kernel:
+    """A loop as ipykernel runs one: cells and messages in one thread."""
+
+    def __init__(self, namespace: Message) -> None:
+        self.tracing = Tracing({})
+        self.loop = asyncio.new_event_loop()
+        self.namespace = namespace
+        self.panel = Panel(self.tracing, namespace, self.loop)
+        self._thread = threading.Thread(target=self.loop.run_forever)
+        self._thread.start()
+
+    def call(self, act: Callable[[], Any]) -> Any:
+        async def called() -> Any:
+            return act()
+
+        return asyncio.run_coroutine_threadsafe(called(), self.loop).result(10)
+
+    def cell(self, act: Callable[[], object]) -> None:
+        def run() -> None:
+            self.panel.cell_begins()
+            act()
+            self.panel.cell_ended()
+
+        self.call(run)
+
+    def close(self) -> None:
+        self.call(self.panel.close)
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+        self.loop.close()
+        self.tracing.close()
+
+
+@pytest.fixture
+def kernel() -> Iterator[Kernel]:
+    kernel = Kernel({"x": torch.ones(4), "_hidden": torch.ones(1), "In": [""], "Out": {3: torch.ones(2)}})
+    yield kernel
+    kernel.close()
+
+
+def names(message: Message) -> set[str]:
+    return {holding["name"] for holding in message["inventory"]["holdings"]}
+
+
+def listed(front: FrontEnd, *wanted: str) -> Message:
+    return front.wait(lambda message: "inventory" in message and names(message) == set(wanted))
+
+
+def test_a_visible_panel_is_told_what_the_users_names_hold(kernel: Kernel) -> None:
+    assert listed(FrontEnd(kernel.panel), "x", "Out[3]")["inventory"]["devices"] == [
+        {"device": "cpu", "simulated": False, "tensors": 2, "parameters": 0, "bytes": 24}
+    ]
+
+
+def test_after_a_cell_the_names_are_listed_again_and_told_if_they_changed(kernel: Kernel) -> None:
+    front = FrontEnd(kernel.panel)
+    listed(front, "x", "Out[3]")
+    kernel.cell(lambda: kernel.namespace.update(y=torch.ones(1)))
+    listed(front, "x", "Out[3]", "y")
+    front.forget()
+    told = len(front.got)
+    kernel.cell(lambda: None)
+    kernel.cell(lambda: kernel.namespace.pop("y"))
+    listed(front, "x", "Out[3]")
+    assert len([message for message in front.got[told:] if "inventory" in message]) == 1
+
+
+def test_a_panel_that_becomes_visible_is_told_then(kernel: Kernel) -> None:
+    front = FrontEnd(kernel.panel, visible=False)
+    kernel.cell(lambda: None)
+    assert not any("inventory" in message for message in front.got)
+    front.ask("show", visible=True)
+    listed(front, "x", "Out[3]")
+
+
+def test_a_cell_that_begins_ends_the_listing_and_what_it_held(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[str] = []
+
+    def slow(names: object, *, simulated: bool) -> Iterator[None]:
+        try:
+            while True:
+                steps.append("step")
+                yield
+        finally:
+            steps.append("let go")
+
+    monkeypatch.setattr("devtrace.panel.listing", slow)
+    front = FrontEnd(kernel.panel)
+    front.wait(lambda _: steps)
+    during: list[int] = []
+
+    def cell() -> None:
+        assert steps[-1] == "let go"
+        during.append(len(steps))
+
+    kernel.cell(cell)
+    assert during
+
+
+def test_another_message_is_answered_between_two_steps_of_a_listing(
+    kernel: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def endless(names: object, *, simulated: bool) -> Iterator[None]:
+        while True:
+            yield
+
+    monkeypatch.setattr("devtrace.panel.listing", endless)
+    front = FrontEnd(kernel.panel)
+    front.state()
+    assert [kernel.call(lambda: 7) for _ in range(20)] == [7] * 20
+
+
+def test_a_simulation_that_is_asked_for_in_a_running_cell_begins_when_it_has_ended(kernel: Kernel) -> None:
+    front = FrontEnd(kernel.panel)
+    counts: list[int] = []
+
+    def cell() -> None:
+        front.send({"kind": "simulate", "request": 99, "devices": 2})
+        counts.append(torch.cuda.device_count())
+
+    kernel.cell(cell)
+    front.wait(lambda message: message.get("request") == 99)
+    counts.append(kernel.call(torch.cuda.device_count))
+    kernel.call(kernel.tracing.stop_simulating)
+    assert counts == [0, 2]
