@@ -90,14 +90,20 @@ async function openBeside(
   return {
     send: data => {
       const content = { comm_id: id, data };
-      say(KernelMessage.createMessage<KernelMessage.ICommMsgMsg<'shell'>>({ ...options, msgType: 'comm_msg', content }));
+      say(
+        KernelMessage.createMessage<KernelMessage.ICommMsgMsg<'shell'>>({ ...options, msgType: 'comm_msg', content })
+      );
     },
     dispose: () => {
       kernel.iopubMessage.disconnect(listen);
       if (!kernel.isDisposed) {
         const content = { comm_id: id, data: {} };
         say(
-          KernelMessage.createMessage<KernelMessage.ICommCloseMsg<'shell'>>({ ...options, msgType: 'comm_close', content })
+          KernelMessage.createMessage<KernelMessage.ICommCloseMsg<'shell'>>({
+            ...options,
+            msgType: 'comm_close',
+            content
+          })
         );
       }
     }

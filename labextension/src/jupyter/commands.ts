@@ -110,7 +110,8 @@ function commandsOf(parts: ICommandParts): Record<string, CommandRegistry.IComma
       isEnabled: hasNotebook,
       execute: () => {
         const widget = sessions.current?.widget;
-        const view = widget instanceof NotebookPanel && widget.content.activeCell ? viewIn(widget.content.activeCell) : null;
+        const view =
+          widget instanceof NotebookPanel && widget.content.activeCell ? viewIn(widget.content.activeCell) : null;
         return view !== null && toggleLedger(view);
       }
     },

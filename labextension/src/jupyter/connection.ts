@@ -4,7 +4,6 @@
  */
 import type { ISessionContext } from '@jupyterlab/apputils';
 import { KernelMessage, type Kernel } from '@jupyterlab/services';
-import type { JSONObject } from '@lumino/coreutils';
 import { Signal, type ISignal } from '@lumino/signaling';
 import { isObject } from '../model/findings';
 import {
@@ -31,10 +30,10 @@ interface IWaiting {
 
 export class Connection {
   constructor(private readonly _context: ISessionContext) {
-    _context.kernelChanged.connect(this._restart, this);
-    _context.statusChanged.connect(this._onStatus, this);
-    _context.connectionStatusChanged.connect(this._onStatus, this);
-    _context.iopubMessage.connect(this._onIopub, this);
+    _context.kernelChanged.connect(this._restart);
+    _context.statusChanged.connect(this._onStatus);
+    _context.connectionStatusChanged.connect(this._onStatus);
+    _context.iopubMessage.connect(this._onIopub);
   }
 
   get changed(): ISignal<this, void> {
@@ -117,15 +116,15 @@ export class Connection {
     Signal.clearData(this);
   }
 
-  private _restart(): void {
+  private readonly _restart = (): void => {
     this._drop('connecting');
     if (this._started) {
       this._connect();
     }
     this._changed.emit();
-  }
+  };
 
-  private _onStatus(): void {
+  private readonly _onStatus = (): void => {
     const status = this._context.session?.kernel?.status;
     if (status === 'restarting' || status === 'autorestarting' || status === 'dead') {
       this._drop('connecting');
@@ -138,16 +137,16 @@ export class Connection {
       this.retry();
     }
     this._changed.emit();
-  }
+  };
 
   /** Code that mentions devtrace may have loaded it. */
-  private _onIopub(_: unknown, message: KernelMessage.IMessage): void {
+  private readonly _onIopub = (_: unknown, message: KernelMessage.IMessage): void => {
     if (KernelMessage.isExecuteInputMsg(message)) {
       this._mentioned ||= String((message.content as { code?: unknown }).code).includes('devtrace');
     } else if (KernelMessage.isDisplayDataMsg(message)) {
       this._mentioned ||= MIME_TYPE in ((message.content as { data?: object }).data ?? {});
     }
-  }
+  };
 
   private _connect(): void {
     const kernel = this._context.session?.kernel;
@@ -261,8 +260,8 @@ export class Connection {
     this._channel = null;
     const waiting = [...this._waiting.values()];
     this._waiting.clear();
-    waiting.forEach(({ reject }) => {
-      reject(new Error('The kernel has gone before it answered.'));
+    waiting.forEach(each => {
+      each.reject(new Error('The kernel has gone before it answered.'));
     });
     try {
       channel?.dispose();

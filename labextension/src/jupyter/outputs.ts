@@ -29,7 +29,7 @@ export function codeCellWidgets(widget: NotebookPanel | ConsolePanel): CodeCell[
 export class Outputs {
   constructor(private readonly _widget: NotebookPanel | ConsolePanel) {
     if (_widget instanceof NotebookPanel) {
-      _widget.content.modelChanged.connect(this._listen, this);
+      _widget.content.modelChanged.connect(this._listen);
     }
     this._listen();
   }
@@ -49,38 +49,37 @@ export class Outputs {
   }
 
   dispose(): void {
+    this._turn++;
     window.clearTimeout(this._timer);
     Signal.clearData(this);
   }
 
-  private _listen(): void {
-    const cells = this._widget instanceof NotebookPanel ? this._widget.content.model?.cells : this._widget.console.cells;
-    cells?.changed.connect(this._soon, this);
+  private readonly _listen = (): void => {
+    const cells =
+      this._widget instanceof NotebookPanel ? this._widget.content.model?.cells : this._widget.console.cells;
+    cells?.changed.connect(this._soon);
     this._soon();
-  }
+  };
 
-  private _soon(): void {
+  private readonly _soon = (): void => {
     window.clearTimeout(this._timer);
     this._timer = window.setTimeout(() => {
       void this._read();
     }, SETTLE);
-  }
+  };
 
   private async _read(): Promise<void> {
-    if (this._widget.isDisposed) {
-      return;
-    }
     const turn = ++this._turn;
     const found: Array<Promise<[IEntry, unknown] | null>> = [];
     for (const cell of codeCells(this._widget)) {
       if (!this._heard.has(cell)) {
         this._heard.add(cell);
-        cell.outputs.changed.connect(this._soon, this);
+        cell.outputs.changed.connect(this._soon);
       }
       found.push(...tracesIn(cell).map(data => this._entry(cell, data)));
     }
     const entries = (await Promise.all(found)).filter(each => each !== null);
-    if (turn !== this._turn || this._widget.isDisposed) {
+    if (turn !== this._turn) {
       return;
     }
     this._data = new Map(entries.map(([{ key }, data]) => [key, data]));

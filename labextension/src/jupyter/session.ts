@@ -19,10 +19,10 @@ export class Session {
     this.context = widget instanceof NotebookPanel ? widget.sessionContext : widget.console.sessionContext;
     this.connection = new Connection(this.context);
     this.outputs = new Outputs(widget);
-    this.outputs.changed.connect(this._onTraces, this);
-    this.connection.changed.connect(this._onConnection, this);
-    this.context.propertyChanged.connect(this._emit, this);
-    widget.disposed.connect(this.dispose, this);
+    this.outputs.changed.connect(this._onTraces);
+    this.connection.changed.connect(this._onConnection);
+    this.context.propertyChanged.connect(this._emit);
+    widget.disposed.connect(this.dispose);
   }
 
   readonly context: ISessionContext;
@@ -106,15 +106,15 @@ export class Session {
     Signal.clearData(this);
   };
 
-  private _onConnection(): void {
+  private readonly _onConnection = (): void => {
     if (this.connection.traced !== this._fromKernel) {
       this._fromKernel = this.connection.traced;
       this._onTraces();
     }
     this._emit();
-  }
+  };
 
-  private _onTraces(): void {
+  private readonly _onTraces = (): void => {
     const turn = ++this._turn;
     void this._merged().then(entries => {
       if (turn === this._turn && !this.isDisposed) {
@@ -123,7 +123,7 @@ export class Session {
         this._emit();
       }
     });
-  }
+  };
 
   /** Of a trace that both know, the output's entry with the kernel's number; oldest first. */
   private async _merged(): Promise<IEntry[]> {
@@ -138,7 +138,9 @@ export class Session {
         }
       }
     }
-    return [...merged.values()].sort((a, b) => (a.outline.recorded < b.outline.recorded ? -1 : a.outline.recorded > b.outline.recorded ? 1 : a.number - b.number));
+    return [...merged.values()].sort((a, b) =>
+      a.outline.recorded < b.outline.recorded ? -1 : a.outline.recorded > b.outline.recorded ? 1 : a.number - b.number
+    );
   }
 
   private async _fromTraced(traced: ITraced): Promise<IEntry | null> {
@@ -157,11 +159,11 @@ export class Session {
     return read;
   }
 
-  private _emit(): void {
+  private readonly _emit = (): void => {
     if (!this.isDisposed) {
       this._changed.emit();
     }
-  }
+  };
 
   private _entries: readonly IEntry[] = [];
   private _fromKernel: readonly ITraced[] = [];

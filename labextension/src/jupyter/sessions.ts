@@ -59,7 +59,9 @@ export class Sessions {
       }
     });
     this._added.emit(session);
-    this._current ?? this._choose(widget);
+    if (this._current === null) {
+      this._choose(widget);
+    }
   }
 
   private _choose(widget: Place | null): void {

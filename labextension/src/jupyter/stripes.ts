@@ -20,7 +20,6 @@ import {
   hoverTooltip,
   showTooltip,
   ViewPlugin,
-  type DecorationSet,
   type Tooltip
 } from '@codemirror/view';
 import { locate } from '../model/place';
@@ -260,7 +259,12 @@ const findingTips = hoverTooltip((view, pos) => {
         pos: marks[0].from,
         end: marks[0].to,
         above: true,
-        create: () => ({ dom: markCard(view.dom, marks.map(({ mark }) => mark)) })
+        create: () => ({
+          dom: markCard(
+            view.dom,
+            marks.map(({ mark }) => mark)
+          )
+        })
       };
 });
 

@@ -30,7 +30,7 @@ function planInsertion(lines: readonly string[], edit: IEdit, anchor: string | n
     return 'changed';
   }
   const added = edit.after.split('\n');
-  if (added.every((each, i) => lines[line + i]?.trimEnd() === each.trimEnd())) {
+  if (added.every((each, i) => lines.at(line + i)?.trimEnd() === each.trimEnd())) {
     return 'done';
   }
   const at = startOf(lines, line);
@@ -55,11 +55,10 @@ function planReplacement(lines: readonly string[], edit: IEdit): IChange | Misfi
 
 /** Where several lines stand one after the other, nearest to `line`; 0 for nowhere. */
 function locateAll(lines: readonly string[], line: number, wanted: readonly string[]): number {
-  const fits = (at: number): boolean =>
-    wanted.every((each, i) => lines[at - 1 + i] !== undefined && lines[at - 1 + i].trimEnd() === each.trimEnd());
+  const fits = (at: number): boolean => wanted.every((each, i) => lines.at(at - 1 + i)?.trimEnd() === each.trimEnd());
   const places = lines.map((_, i) => i + 1).filter(fits);
   const nearest = places.sort((a, b) => Math.abs(a - line) - Math.abs(b - line) || a - b);
-  return nearest[0] ?? 0;
+  return nearest.at(0) ?? 0;
 }
 
 /** Characters before the line with this index; one beyond the end for the line after the last. */

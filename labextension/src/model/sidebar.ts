@@ -74,7 +74,8 @@ const SENTENCES: Readonly<Record<Link, string>> = {
   busy: 'The kernel is busy. The panel connects when the running cell has ended.',
   absent: 'devtrace is not loaded in this kernel.',
   older: 'The kernel has an older devtrace than this panel. Update it there: pip install -U devtrace',
-  newer: 'The kernel has a newer devtrace than this panel. Update it in the environment of JupyterLab, and reload the page.',
+  newer:
+    'The kernel has a newer devtrace than this panel. Update it in the environment of JupyterLab, and reload the page.',
   connected: ''
 };
 

@@ -90,7 +90,7 @@ function simulation(body: HTMLElement, now: number, usable: boolean, scope: Scop
     body,
     'fieldset',
     { class: 'dt-side-simulate', data: { control: 'simulate' } },
-    h(body, 'legend', { text: 'Simulated CUDA devices' })
+    h(body, 'legend', { text: 'Simulated devices' })
   );
   for (const devices of choices) {
     const input = h(body, 'input', {

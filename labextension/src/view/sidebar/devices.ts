@@ -12,7 +12,11 @@ import { folding } from './section';
 /** Rows of one device that are shown at once; more when asked for. */
 const FIRST = 100;
 
-const KINDS: Readonly<Record<IHolding['kind'], string>> = { model: 'Models', optimizer: 'Optimizers', tensor: 'Tensors' };
+const KINDS: Readonly<Record<IHolding['kind'], string>> = {
+  model: 'Models',
+  optimizer: 'Optimizers',
+  tensor: 'Tensors'
+};
 const PART_KINDS: Readonly<Record<IPart['kind'], string>> = {
   module: '',
   parameter: 'parameter',
@@ -40,7 +44,9 @@ export function drawDevices(
   }
   const most = Math.max(1, ...inventory.devices.map(({ bytes }) => bytes));
   for (const device of inventory.devices) {
-    const held = inventory.holdings.filter(({ devices }) => devices.length === 1 && devices[0].device === device.device);
+    const held = inventory.holdings.filter(
+      ({ devices }) => devices.length === 1 && devices[0].device === device.device
+    );
     body.append(deviceFold(body, device, held, most, open, scope));
   }
   const left = [
@@ -145,7 +151,10 @@ function mixedRow(body: HTMLElement, holding: IHolding, open: Map<string, boolea
       list.append(h(into, 'li', { class: 'dt-side-held', data: { part: part.path } }, ...partRow(into, part)));
     }
     const left = holding.parts_left_out ?? 0;
-    into.append(list, ...(left > 0 ? [h(into, 'p', { class: 'dt-none', text: `and ${counted(left, 'more part')}` })] : []));
+    into.append(
+      list,
+      ...(left > 0 ? [h(into, 'p', { class: 'dt-none', text: `and ${counted(left, 'more part')}` })] : [])
+    );
   };
   const fold = folding(body, open, `mixed-${holding.name}`, true, summary, fill, scope);
   fold.classList.add('dt-side-mixed-model');

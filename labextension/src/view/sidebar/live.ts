@@ -26,7 +26,8 @@ export function drawLive(live: ILive | null, body: HTMLElement): void {
       )
     );
   }
-  const crossed = live.copies === 0 ? 'nothing crossed' : `${counted(live.copies, 'copy', 'copies')}, ${formatBytes(live.copied)}`;
+  const crossed =
+    live.copies === 0 ? 'nothing crossed' : `${counted(live.copies, 'copy', 'copies')}, ${formatBytes(live.copied)}`;
   body.append(
     h(
       body,

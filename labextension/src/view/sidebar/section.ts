@@ -90,7 +90,7 @@ function restoreFocus(body: HTMLElement, key: string | null): void {
     return;
   }
   const keyed = [...body.querySelectorAll<HTMLElement>('[data-key]')];
-  const next = keyed.find(element => element.dataset['key'] === key) ?? keyed[0];
+  const next = keyed.find(element => element.dataset['key'] === key) ?? keyed.at(0);
   (next ?? body.closest<HTMLElement>('.dt-sidebar'))?.focus({ preventScroll: true });
 }
 

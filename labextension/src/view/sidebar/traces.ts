@@ -23,7 +23,14 @@ const SEVERITIES: readonly Severity[] = ['error', 'warning', 'note'];
 export function drawTraces(entries: readonly IEntry[], body: HTMLElement, scope: Scope, actions: IOpenings): void {
   if (entries.length === 0) {
     body.append(
-      h(body, 'p', { class: 'dt-none' }, 'None yet. Begin a cell with ', h(body, 'code', { text: '%%devtrace' }), ', or trace every cell.')
+      h(
+        body,
+        'p',
+        { class: 'dt-none' },
+        'None yet. Begin a cell with ',
+        h(body, 'code', { text: '%%devtrace' }),
+        ', or trace every cell.'
+      )
     );
     return;
   }
@@ -61,10 +68,14 @@ function traceButton(body: HTMLElement, entry: IEntry, scope: Scope, actions: IO
 /** How many findings of each severity. */
 function signs(body: HTMLElement, { outline }: IEntry): HTMLElement[] {
   const findings = outline.findings ?? [];
-  const found = SEVERITIES.map(severity => [severity, findings.filter(each => each.severity === severity).length] as const);
+  const found = SEVERITIES.map(
+    severity => [severity, findings.filter(each => each.severity === severity).length] as const
+  );
   const shown = found.filter(([, count]) => count > 0);
   if (shown.length === 0) {
-    return [h(body, 'span', { class: 'dt-side-clean', text: '✓', title: 'No findings', aria: { label: 'no findings' } })];
+    return [
+      h(body, 'span', { class: 'dt-side-clean', text: '✓', title: 'No findings', aria: { label: 'no findings' } })
+    ];
   }
   return shown.map(([severity, count]) => {
     const look = severityLook(severity, isDark(body));
