@@ -43,7 +43,7 @@ ALLOWED = {
     "html": {"report", "svg", "palette", "plain"},
     "page": {"html", "plain", "format", "report"},
     "progress": {"plain"},
-    "running": {"errors"},
+    "running": {"tracebacks", "errors"},
     "ranks": {"format", "builder", "trace", "columns", "errors"},
     "environment": {"gates", "simulate", "errors"},
     "export": {"lanes", "plain", "report", "format", "trace", "columns", "errors"},
@@ -65,7 +65,7 @@ ALLOWED = {
     },
     "figures": {"lanes", "palette", "plain", "trace", "columns", "errors"},
     "display": {"cut", "html", "page", "plain", "report", "format", "trace"},
-    "launch": {"session", "progress", "running", "ranks", "page", "errors"},
+    "launch": {"arrival", "session", "progress", "running", "ranks", "page", "errors"},
 }
 ALLOWED |= {
     "arrival": set[str](),

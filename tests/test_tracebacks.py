@@ -65,6 +65,14 @@ def test_what_a_user_calls_by_name_stays() -> None:
     assert shown(USER, LOADER) == ["user.py", "format.py"]
 
 
+def test_what_ran_the_program_is_hidden_with_all_above_it() -> None:
+    runner = function(str(PACKAGE / "running.py"), "return go_on()")
+    with pytest.raises(ValueError, match="no") as raised:
+        LOADER(partial(runner, partial(TORCH, partial(USER, fail))))
+    hide_our_frames(raised.value, below=str(PACKAGE / "running.py"))
+    assert files_of(raised.value) == ["functional.py", "user.py", Path(__file__).name]
+
+
 def test_a_traceback_without_us_is_not_touched() -> None:
     with pytest.raises(ValueError, match="no") as raised:
         USER(fail)

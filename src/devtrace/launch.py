@@ -23,10 +23,11 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
+from .arrival import Arrival
 from .errors import DevtraceError
 from .progress import Progress
 from .ranks import rank_of_job, ranked_path, with_rank
-from .running import Program, after_import, hide_our_frames
+from .running import Program, print_as_its_own
 
 if TYPE_CHECKING:
     from .session import record
@@ -71,11 +72,11 @@ class Launch:
         atexit.register(self._at_exit)
         self._watch_signals()
         try:
-            after_import("torch", self._start)
+            Arrival("torch").then(self._start)
             run()
         except BaseException as error:
             self.error = error
-            hide_our_frames(error)
+            print_as_its_own(error)
             raise
 
     def _start(self) -> None:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import importlib.machinery
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
 
 from .errors import UsageError
+from .tracebacks import hide_our_frames
 
 
 @dataclass(frozen=True)
@@ -87,77 +88,14 @@ def _run_module(name: str, *, rename: bool) -> None:
     as_main(name, rename)
 
 
-def hide_our_frames(error: BaseException) -> None:
+def print_as_its_own(error: BaseException) -> None:
     """Let the interpreter print an exception as if we were neither below nor inside of it."""
     hook = sys.excepthook
 
     def print_exception(kind: type[BaseException], value: BaseException, traceback: TracebackType | None) -> None:
         if value is error:
-            for each in _chain(error):
-                each.__traceback__ = _without_us(each.__traceback__)
+            hide_our_frames(error, below=__file__)
             traceback = error.__traceback__
         hook(kind, value, traceback)
 
     sys.excepthook = print_exception
-
-
-def _chain(error: BaseException) -> list[BaseException]:
-    """An exception and those that it came from or arose while handling."""
-    found: list[BaseException] = []
-    waiting: list[BaseException | None] = [error]
-    while waiting:
-        each = waiting.pop()
-        if each is not None and all(each is not other for other in found):
-            found.append(each)
-            waiting += [each.__cause__, each.__context__]
-    return found
-
-
-def _without_us(traceback: TracebackType | None) -> TracebackType | None:
-    """The entries above the frame that ran the program, less those of the recorder between them."""
-    entries = []
-    while traceback is not None:
-        entries.append(traceback)
-        if traceback.tb_frame.f_code.co_filename == __file__:
-            entries.clear()
-        traceback = traceback.tb_next
-    ours = os.path.dirname(__file__) + os.sep
-    kept = [entry for entry in entries if not entry.tb_frame.f_code.co_filename.startswith(ours)]
-    for entry, following in zip(kept, [*kept[1:], None], strict=False):
-        entry.tb_next = following
-    return kept[0] if kept else None
-
-
-def after_import(name: str, then: Callable[[], None]) -> None:
-    """Call `then` as soon as a module has been imported for the first time; now, if it has been."""
-    if name in sys.modules:
-        then()
-        return
-    sys.meta_path.insert(0, _After(name, then))
-
-
-class _After:
-    """A finder that finds nothing, but adds to the loader that the others find for one module."""
-
-    def __init__(self, name: str, then: Callable[[], None]) -> None:
-        self.name = name
-        self.then = then
-
-    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> Any:
-        if name != self.name:
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
-        if spec is not None and spec.loader is not None:
-            self._extend(spec.loader)
-        return spec
-
-    def _extend(self, loader: Any) -> None:
-        load = loader.exec_module
-
-        def exec_module(module: ModuleType) -> None:
-            del loader.exec_module
-            load(module)
-            self.then()
-
-        loader.exec_module = exec_module

@@ -22,11 +22,14 @@ _BETWEEN = tuple(f"{_HERE / part}" for part in (f"record{os.sep}", f"simulate{os
 _BELOW = (f"torch{os.sep}_ops.py", "<frozen importlib._bootstrap_external>")
 
 
-def hide_our_frames(error: BaseException) -> None:
-    """Unlink our frames from the error's traceback and from those of its causes, contexts and members."""
+def hide_our_frames(error: BaseException, below: str = "") -> None:
+    """Unlink our frames from the error's traceback and from those of its causes, contexts and members.
+
+    With `below`, a file of ours that runs the user's program, all frames up to that file's are ours too.
+    """
     for each in _related(error):
-        first = _without_ours(each.__traceback__)
-        if first is not None and first is not each.__traceback__:
+        first = _without_ours(each.__traceback__, below)
+        if first is not each.__traceback__ and (first is not None or below):
             each.__traceback__ = first
 
 
@@ -43,16 +46,18 @@ def _related(error: BaseException) -> Iterator[BaseException]:
         waiting += each.exceptions if isinstance(each, BaseExceptionGroup) else ()
 
 
-def _without_ours(first: TracebackType | None) -> TracebackType | None:
+def _without_ours(first: TracebackType | None, below: str) -> TracebackType | None:
     kept: list[TracebackType] = []
     ours = False
     while first is not None:
         name = first.tb_frame.f_code.co_filename
         ours = name.startswith(_BETWEEN) or (ours and name.endswith(_BELOW))
-        if not ours:
+        if name == below:
+            kept.clear()
+        elif not ours:
             kept.append(first)
         first = first.tb_next
-    for above, below in zip(kept, [*kept[1:], None], strict=False):
-        if above.tb_next is not below:
-            above.tb_next = below
+    for entry, following in zip(kept, [*kept[1:], None], strict=False):
+        if entry.tb_next is not following:
+            entry.tb_next = following
     return kept[0] if kept else None
