@@ -379,3 +379,16 @@ def test_check_tells_torch_its_devices_and_what_would_be_chosen() -> None:
     text = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=True).stdout
     labels = [line.split()[0] for line in text.splitlines()]
     assert labels == ["devtrace", "torch", "real", "simulated", "default", "chosen", "jupyter"]
+
+
+def test_diff_tells_what_came_and_its_exit_code_whether_it_is_worse() -> None:
+    script = write("train.py", TRAIN)
+    run("--simulate", "cuda:1", "--save", "a.devtrace", script)
+    run("--simulate", "cuda:1", "--save", "b.devtrace", write("train.py", TRAIN + "\nmodel(torch.randn(4, 8))\n"))
+    codes = []
+    for before, after in (("a", "a"), ("a", "b"), ("b", "a")):
+        command = [sys.executable, "-m", "devtrace", "diff", f"{before}.devtrace", f"{after}.devtrace"]
+        got = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+        codes.append(got.returncode)
+        assert ("+ finding" in got.stdout, "- finding" in got.stdout) == (after > before, after < before)
+    assert codes == [0, 1, 0]

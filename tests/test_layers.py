@@ -63,6 +63,7 @@ ALLOWED = {
         "errors",
         "unmet",
     },
+    "diff": {"diagnose", "page", "ranks", "report", "plain", "trace"},
     "figures": {"lanes", "palette", "plain", "trace", "columns", "errors"},
     "display": {"cut", "html", "page", "plain", "report", "format", "trace"},
     "launch": {"arrival", "session", "progress", "running", "ranks", "page", "errors"},

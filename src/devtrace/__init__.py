@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from devtrace.diagnose import diagnose as diagnose
+    from devtrace.diff import diff as diff
     from devtrace.errors import DeviceError as DeviceError
     from devtrace.errors import DevtraceError as DevtraceError
     from devtrace.errors import FormatError as FormatError

@@ -46,6 +46,11 @@ def _parser() -> argparse.ArgumentParser:
     view.set_defaults(command=_view)
     check = commands.add_parser("check", help="tell what torch, devices and Jupyter this Python has")
     check.set_defaults(command=_check)
+    diff = commands.add_parser("diff", help="compare two saved traces; 1 if an error or warning came")
+    diff.add_argument("before", metavar="A")
+    diff.add_argument("after", metavar="B")
+    diff.add_argument("--html", metavar="F", help="write a page with what changed and all views of B")
+    diff.set_defaults(command=_diff)
     return parser
 
 
@@ -125,3 +130,13 @@ def _check(options: argparse.Namespace) -> int:
 
     print(describe())
     return 0
+
+
+def _diff(options: argparse.Namespace) -> int:
+    from .diff import diff
+
+    found = diff(_loaded([options.before]), _loaded([options.after]))
+    print(found)
+    if options.html:
+        print(f"devtrace: the comparison is in {found.to_html(options.html)}")
+    return 1 if found.worse else 0

@@ -34,14 +34,15 @@ def to_html(report: Report, path: str | Path) -> Path:
     return target
 
 
-def page(report: Report) -> str:
+def page(report: Report, above: str = "") -> str:
+    """The whole page; `above` is html of ours that stands over the report."""
     title = plain.markup(plain.line(f"devtrace {report.trace.title}", 100))
     missing = "" if _built() else "<p><small>This devtrace was installed without its interactive views.</small></p>"
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>\n'
         f'<meta name="viewport" content="width=device-width">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_NOTHING_FROM_OUTSIDE}">\n'
-        f"<style>{_PAGE_STYLE}</style>\n</head>\n<body>\n{scripted(report)}{missing}\n</body>\n</html>\n"
+        f"<style>{_PAGE_STYLE}</style>\n</head>\n<body>\n{above}{scripted(report)}{missing}\n</body>\n</html>\n"
     )
 
 

@@ -1,0 +1,273 @@
+"""Two traces side by side: which findings came and went, what moved device, where copies and syncs changed.
+
+    print(devtrace.diff("yesterday.devtrace", "today.devtrace"))
+
+Lines are the same when file (or being a cell), function and text are: line and cell numbers change from run to run.
+Tensors and modules are the same when they have the same name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
+
+import numpy as np
+
+from . import plain
+from .diagnose import diagnose
+from .ranks import load
+from .report import Finding, LedgerRow, Report, Site
+from .trace import Failure, Trace
+
+WIDTH: Final = 100
+MOST_LINES: Final = 40
+_HELD: Final = ("parameter", "buffer", "attribute")
+
+What = Literal["finding", "error", "device", "compute", "copies", "syncs"]
+Key = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One difference. `before` or `after` is empty for what came or went; `worse`: an error or a warning came."""
+
+    what: What
+    where: str
+    before: str
+    after: str
+    worse: bool = False
+
+    @property
+    def sign(self) -> str:
+        return "~" if self.before and self.after else "+" if self.after else "-"
+
+    def __str__(self) -> str:
+        said = f"{self.before} → {self.after}" if self.before and self.after else self.after or self.before
+        left = f"{self.sign} {self.what:<8} {plain.line(self.where, 60)}"
+        return f"{left:<58}  {plain.line(said, WIDTH)}"[:WIDTH].rstrip()
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What changed from one trace to another, findings first."""
+
+    before: Report
+    after: Report
+    changes: tuple[Change, ...]
+
+    @property
+    def worse(self) -> bool:
+        """Whether an error or a warning came."""
+        return any(change.worse for change in self.changes)
+
+    @property
+    def text(self) -> str:
+        shown = [str(change) for change in self.changes[:MOST_LINES]]
+        more = len(self.changes) - len(shown)
+        rest = [f"and {plain.counted(more, 'more change')}"] if more > 0 else []
+        return "\n".join([self.headline, *self.totals, *shown, *rest])
+
+    @property
+    def headline(self) -> str:
+        names = [plain.line(report.trace.title or "a trace", 40) for report in (self.before, self.after)]
+        said = plain.counted(len(self.changes), "change") if self.changes else "no difference"
+        return f"{names[0]} → {names[1]}: {said}"
+
+    @property
+    def totals(self) -> list[str]:
+        """What was counted in all, where it changed."""
+        told = []
+        for name, count in (("ops", _ops), ("copies", _copies), ("syncs", _syncs)):
+            before, after = (sum(map(count, report.ledger)) for report in (self.before, self.after))
+            if before != after:
+                told.append(f"{name} {before:,} → {after:,}")
+        return ["  " + ", ".join(told)] if told else []
+
+    def __str__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        rows = "".join(f"<tr>{''.join(map(_cell, _cells(change)))}</tr>" for change in self.changes[:MOST_LINES])
+        more = len(self.changes) - MOST_LINES
+        rest = f"<p>and {plain.counted(more, 'more change')}</p>" if more > 0 else ""
+        table = f"<table><tr><th></th><th>what</th><th>where</th><th>before</th><th>after</th></tr>{rows}</table>"
+        told = "<br>".join(map(plain.markup, [self.headline, *self.totals]))
+        return f'<div data-devtrace="diff"><p>{told}</p>{table if self.changes else ""}{rest}</div>'
+
+    def to_html(self, path: str | Path) -> Path:
+        """Write one page: what changed, and below it all views of the second trace."""
+        from .page import page
+
+        target = Path(path)
+        target.write_text(page(self.after, above=self._repr_html_()), encoding="utf-8")
+        return target
+
+
+def _cells(change: Change) -> list[str]:
+    return [change.sign, change.what, change.where, change.before, change.after]
+
+
+def _cell(text: str) -> str:
+    return f"<td>{plain.markup(plain.line(text))}</td>"
+
+
+def diff(before: Trace | Report | str | Path, after: Trace | Report | str | Path) -> Comparison:
+    """Compare two traces, or files of them."""
+    first, second = _report(before), _report(after)
+    sides = _Sides(first, second)
+    changes = [*_findings(sides), *_errors(sides), *_devices(sides), *_compute(sides)]
+    changes += _counted(sides, "copies", _copies)
+    changes += _counted(sides, "syncs", _syncs)
+    return Comparison(first, second, tuple(changes))
+
+
+class _Sides(NamedTuple):
+    before: Report
+    after: Report
+
+
+def _report(given: Trace | Report | str | Path) -> Report:
+    if isinstance(given, Report):
+        return given
+    return diagnose(load(given) if isinstance(given, str | Path) else given)
+
+
+def _same_line(site: Site | None) -> Key:
+    if site is None:
+        return ("",)
+    file = "a cell" if site.cell is not None else site.file.rsplit("/", 1)[-1]
+    return file, site.function, " ".join(site.text.split())
+
+
+def _findings(sides: _Sides) -> Iterable[Change]:
+    before, after = ({_identity(f): f for f in report.findings if f.severity != "note"} for report in sides)
+    for key in after.keys() - before.keys():
+        finding = after[key]
+        yield Change("finding", _where(finding.site), "", _told(finding), worse=True)
+    for key in before.keys() - after.keys():
+        yield Change("finding", _where(before[key].site), _told(before[key]), "")
+
+
+def _identity(finding: Finding) -> Key:
+    return finding.rule, finding.culprit.name if finding.culprit else "", *_same_line(finding.site)
+
+
+def _told(finding: Finding) -> str:
+    """The rule, and the tensor or else the devices."""
+    return f"{finding.rule}: {finding.culprit.name if finding.culprit else ' + '.join(finding.devices)}"
+
+
+def _where(site: Site | None) -> str:
+    return f"{site}  {site.text}" if site else "somewhere"
+
+
+def _errors(sides: _Sides) -> Iterable[Change]:
+    """Exceptions of ops that no finding speaks of."""
+    before, after = ({_failure(error): error for error in _untold(report)} for report in sides)
+    for key in after.keys() - before.keys():
+        yield Change("error", f"{after[key].op.site or 'somewhere'}", "", ": ".join(key), worse=True)
+    for key in before.keys() - after.keys():
+        yield Change("error", f"{before[key].op.site or 'somewhere'}", ": ".join(key), "")
+
+
+def _failure(error: Failure) -> Key:
+    return error.type, error.message.partition("\n")[0]
+
+
+def _untold(report: Report) -> list[Failure]:
+    told = {finding.op for finding in report.findings}
+    return [error for error in report.trace.errors if error.op.id not in told]
+
+
+def _devices(sides: _Sides) -> Iterable[Change]:
+    before, after = _places(sides.before.trace), _places(sides.after.trace)
+    moved = {name: (before[name], after[name]) for name in after if name in before and before[name] != after[name]}
+    for label, (first, second) in _gathered(moved, before.keys() & after.keys()):
+        yield Change("device", label, first, second)
+
+
+def _places(trace: Trace) -> dict[str, str]:
+    """Where the parameters, buffers and attributes of modules were last seen, by name."""
+    tensors = trace.tensors
+    roles = [trace.strings.index(role) for role in _HELD if role in trace.strings]
+    held = np.flatnonzero(np.isin(tensors.ints("role"), roles))
+    return {tensors[row].name: tensors[row].device.name for row in held.tolist()}
+
+
+def _gathered(moved: Mapping[str, tuple[str, str]], known: Iterable[str]) -> Iterable[tuple[str, tuple[str, str]]]:
+    """Changed names; a module all of whose tensors changed alike stands for them."""
+    under: dict[str, list[str]] = defaultdict(list)
+    for name in known:
+        for prefix in _prefixes(name):
+            under[prefix].append(name)
+    done: set[str] = set()
+    for name, change in sorted(moved.items()):
+        if name in done:
+            continue
+        whole = next((p for p in _prefixes(name) if {moved.get(other) for other in under[p]} == {change}), None)
+        names = under[whole] if whole is not None else [name]
+        done.update(names)
+        yield (
+            (f"{whole} ({plain.counted(len(names), 'tensor')})" if whole is not None and len(names) > 1 else name),
+            change,
+        )
+
+
+def _prefixes(name: str) -> list[str]:
+    """Of a.b.weight: a, a.b."""
+    parts = name.split(".")
+    return [".".join(parts[:end]) for end in range(1, len(parts))]
+
+
+def _compute(sides: _Sides) -> Iterable[Change]:
+    """Modules whose own work is done on other devices than before."""
+    before, after = _workplaces(sides.before.trace), _workplaces(sides.after.trace)
+    for path in sorted(before.keys() & after.keys()):
+        if before[path] != after[path]:
+            yield Change("compute", path, " + ".join(sorted(before[path])), " + ".join(sorted(after[path])))
+
+
+def _workplaces(trace: Trace) -> dict[str, set[str]]:
+    ops = trace.ops
+    kind = trace.strings.index("compute") if "compute" in trace.strings else -1
+    chosen = (ops.ints("kind") == kind) & (ops.ints("call") >= 0) & (ops.ints("device") >= 0)
+    modules = trace.calls.ints("module")[ops.ints("call")[chosen]]
+    found: dict[str, set[str]] = defaultdict(set)
+    for module, device in set(zip(modules.tolist(), ops.ints("device")[chosen].tolist(), strict=True)):
+        found[trace.modules[module].path].add(trace.devices[device].name)
+    return dict(found)
+
+
+def _ops(row: LedgerRow) -> int:
+    return sum(row.ops.values())
+
+
+def _copies(row: LedgerRow) -> int:
+    return row.h2d + row.d2h + row.d2d
+
+
+def _syncs(row: LedgerRow) -> int:
+    return row.syncs
+
+
+def _counted(sides: _Sides, what: What, count: Callable[[LedgerRow], int]) -> Iterable[Change]:
+    """Lines at which a count changed, the largest change first."""
+    sums: tuple[Counter[Key], Counter[Key]] = (Counter(), Counter())
+    sites: dict[Key, Site] = {}
+    for side, report in zip(sums, sides, strict=True):
+        for row in report.ledger:
+            if count(row):
+                side[_same_line(row.site)] += count(row)
+                sites[_same_line(row.site)] = row.site
+    before, after = sums
+    changed = [key for key in sites if before[key] != after[key]]
+    for key in sorted(changed, key=lambda key: -abs(after[key] - before[key])):
+        yield Change(what, _where(sites[key]), _number(before[key], after[key]), _number(after[key], before[key]))
+
+
+def _number(count: int, other: int) -> str:
+    """A count, 0 only where there is something else to set it against."""
+    return f"{count:,}" if count or not other else ""

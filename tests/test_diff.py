@@ -1,0 +1,130 @@
+"""Two traces compared: what came, what went, what changed device, by line and name."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+import devtrace
+from devtrace.diff import Change, Comparison, diff
+from devtrace.trace import Trace
+from goldens import assert_golden
+from samples import Sample, training
+from traces import empty_trace, head_trace, odd_trace
+
+
+def changes(compared: Comparison, what: str) -> list[tuple[str, str, str]]:
+    return [(change.where, change.before, change.after) for change in compared.changes if change.what == what]
+
+
+@pytest.mark.parametrize("trace", [training(), head_trace(), odd_trace(), empty_trace()])
+def test_a_trace_does_not_differ_from_itself(trace: Trace) -> None:
+    compared = diff(trace, trace)
+    assert compared.changes == ()
+    assert compared.text.endswith(": no difference")
+    assert not compared.worse
+
+
+def test_a_finding_that_came_is_worse_and_one_that_went_is_not() -> None:
+    clean, broken = training(failing=False), training()
+    came, went = diff(clean, broken), diff(broken, clean)
+    assert ("In[7] line 6  self.out_head(x)", "", "device-mismatch: model.out_head.weight") in changes(came, "finding")
+    assert came.worse
+    assert ("In[7] line 6  self.out_head(x)", "device-mismatch: model.out_head.weight", "") in changes(went, "finding")
+    assert not went.worse
+
+
+def test_lines_are_the_same_whatever_their_number_and_cell() -> None:
+    def at(line: int, cell: int) -> Trace:
+        sample = Sample(f"In[{cell}]")
+        site = sample.site(line, "x.to(device)", cell)
+        sample.copy(sample.tensor("cpu", 4), "cuda:0", site)
+        return sample.builder.build()
+
+    assert diff(at(3, 7), at(9, 12)).changes == ()
+
+
+def test_worked_yesterday_fails_today_is_one_table() -> None:
+    def run(attach_after: bool, sync: bool) -> Trace:
+        with devtrace.record(simulate="cuda:1", name="run") as recording:
+            model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2))
+            model.to("cuda:0")
+            if attach_after:
+                model[1] = nn.Linear(4, 2)
+            for _ in range(3):
+                x = torch.randn(2, 4).to("cuda:0")
+                y = x * 2
+                if sync:
+                    y.sum().item()
+            with contextlib.suppress(RuntimeError):
+                model(x)
+        return recording.trace
+
+    compared = diff(run(False, False), run(True, True))
+    assert changes(compared, "device") == [("model.1 (2 tensors)", "cuda:0", "cpu")]
+    assert [(before, after) for where, before, after in changes(compared, "syncs") if "y.sum().item()" in where] == [
+        ("", "3")
+    ]
+    assert any("model.1.weight" in after for _, _, after in changes(compared, "finding"))
+    assert compared.worse
+    assert max(map(len, compared.text.splitlines())) <= 100
+
+
+def test_a_module_that_works_elsewhere_is_told() -> None:
+    def on(device: str) -> Trace:
+        sample = Sample()
+        builder = sample.builder
+        module = builder.append("modules", path="model.head", type="Linear", op=-1, ran=1)
+        call = builder.append("calls", module=module, begin=0, end=1, thread=0)
+        sample.op("aten.addmm", device, call=call)
+        return builder.build()
+
+    assert changes(diff(on("cuda:0"), on("cpu")), "compute") == [("model.head", "cuda:0", "cpu")]
+
+
+def test_an_error_that_no_finding_speaks_of_is_told() -> None:
+    def run(fails: bool) -> Trace:
+        sample = Sample()
+        op = sample.op("aten.view", "cpu", -1 if fails else 5)
+        if fails:
+            sample.builder.append("errors", op=op, type="RuntimeError", message="shape is invalid\nmore")
+        sample.builder.findings = ()
+        return sample.builder.build()
+
+    compared = diff(run(False), run(True))
+    assert changes(compared, "error") == [("somewhere", "", "RuntimeError: shape is invalid")]
+    assert compared.worse
+
+
+def test_the_text_of_a_comparison() -> None:
+    assert_golden("diff-training.txt", diff(training(2, failing=False), training(9)).text + "\n")
+
+
+def test_files_are_compared_as_well_and_a_page_holds_the_table_and_the_views(tmp_path: Path) -> None:
+    first, second = training(2).save(tmp_path / "a.devtrace"), training(3).save(tmp_path / "b.devtrace")
+    compared = devtrace.diff(first, str(second))
+    page = compared.to_html(tmp_path / "d.html").read_text(encoding="utf-8")
+    assert 'data-devtrace="diff"' in page
+    assert 'data-devtrace="report"' in page
+
+
+def test_names_in_a_comparison_are_text() -> None:
+    hostile = Change("copies", "<script>\u202e" + "x" * 10**6, "1", "2")
+    html = Comparison(
+        diff(odd_trace(), odd_trace()).before, diff(odd_trace(), odd_trace()).after, (hostile,)
+    )._repr_html_()
+    assert "<script>" not in html
+    assert "\u202e" not in html
+    assert len(html) < 5000
+    assert len(str(hostile)) <= 100
+
+
+def test_of_many_changes_the_first_are_shown_and_the_rest_counted() -> None:
+    report = diff(empty_trace(), empty_trace()).before
+    compared = Comparison(report, report, tuple(Change("syncs", f"line {n}", "1", "2") for n in range(100)))
+    assert compared.text.endswith("and 60 more changes")
+    assert "and 60 more changes" in compared._repr_html_()
