@@ -73,10 +73,11 @@ def split_modules(facts: Facts, tally: Tally) -> Iterator[Finding]:
     homes: dict[str, dict[str, int]] = defaultdict(dict)
     tensors = facts.trace.tensors
     roles = {facts.strings.get(role, -1) for role in ("parameter", "buffer")} - {-1}
-    for row in np.flatnonzero(np.isin(tensors.ints("role"), list(roles))).tolist():
-        path = str(tensors.raw("name", row)).rpartition(".")[0]
+    held = np.flatnonzero(np.isin(tensors.ints("role"), list(roles))).tolist()
+    last = {str(tensors.raw("name", row)): row for row in held}  # one that was moved has a row for each place
+    for name, row in last.items():
         if facts.dims[row] > 0:
-            homes[path].setdefault(facts.device(row), row)
+            homes[name.rpartition(".")[0]].setdefault(facts.device(row), row)
     for path, places in homes.items():
         if len(places) > 1 and path:
             yield _split(facts, path, places)
