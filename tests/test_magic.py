@@ -72,6 +72,11 @@ def left_in(shell: Shell) -> dict[str, Any]:
         "finders": list(sys.meta_path),
         "threads": (threading.Thread, vars(threading.Thread).copy()),
         "module": vars(torch.nn.Module).copy(),
+        "hooks": [
+            dict(hooks)
+            for name, hooks in vars(torch.nn.modules.module).items()
+            if name.startswith("_global_") and isinstance(hooks, dict)
+        ],
         "modes": _len_torch_dispatch_stack(),
         "cuda": (torch.cuda.is_available, torch.cuda.is_available()),
         "current": cells.current,
@@ -141,6 +146,31 @@ def test_a_wrong_environment_is_one_sentence_and_loads_nothing(bare: Shell, monk
     assert not ran.result.success
     after = left_in(bare)
     assert [key for key in before if before[key] != after[key]] == []
+
+
+# What the light hooks see.
+
+
+def test_the_lines_of_cells_that_were_not_traced_explain_the_failure(shell: Shell) -> None:
+    shell.run("%devtrace simulate cuda:1")
+    shell.run(
+        "class Model(torch.nn.Module):",
+        "    def __init__(self):",
+        "        super().__init__()",
+        "        self.body, self.head = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)",
+        "    def forward(self, x):",
+        "        return self.head(self.body(x))",
+        "model = Model()",
+    )
+    shell.run("model.to('cuda')")
+    moved = shell.count
+    shell.run("", "model.head = torch.nn.Linear(3, 2)")
+    born = shell.count
+    ran = shell.run("%%devtrace", "model(torch.ones(1, 3, device='cuda'))")
+    text = ran.reports[0]["text/plain"]
+    assert f"Born   In[{born}] line 2" in text
+    assert f"Moved  In[{moved}] line 1" in text
+    shell.run("%devtrace simulate off")
 
 
 # A traced cell.

@@ -14,7 +14,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from devtrace.arrival import Arrival
@@ -143,6 +142,7 @@ class Tracing:
         self._simulation: Any = None
         self._observers: list[Observer] = []
         self._cells: list[Cell] = []
+        self._hooked = False
         self._run: _Run | None = None
 
     # The session.
@@ -157,16 +157,26 @@ class Tracing:
         self.stop_simulating()
         self.on = False
         self._torch.forget(self._hook)
-        if self._torch.here and (hooks := _hooks()):
+        if self._hooked:
+            from devtrace.record import hooks
+
             hooks.uninstall()
+            self._hooked = False
 
     @property
     def torch_here(self) -> bool:
         return self._torch.here
 
     def _hook(self) -> None:
-        if hooks := _hooks():
+        """Within the user's `import torch`, into which no exception of ours may come."""
+        try:
+            from devtrace.record import hooks
+
             hooks.install()
+            self._hooked = True
+        except Exception as fault:  # noqa: BLE001 (a torch that has changed)
+            sys.stderr.write(f"devtrace: modules are not watched: {type(fault).__name__}: {fault}\n")
+            return
         for cell in self._cells:
             _register(cell)
         self._cells.clear()
@@ -325,13 +335,6 @@ class Tracing:
         run, self._run = self._run, None
         self._torch.forget(self._record_on_arrival)
         return run
-
-
-def _hooks() -> Any:
-    try:
-        return import_module("devtrace.record.hooks")
-    except ModuleNotFoundError:
-        return None
 
 
 def _register(cell: Cell) -> None:

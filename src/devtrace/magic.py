@@ -232,6 +232,8 @@ class Extension:
                 options = usage.cell_options(self._expanded(lines[at][len("%%devtrace") :]))
             self.tracing.begin(running.cell, options, asked=running.asked)
         except DevtraceError as error:
+            if at is None:
+                raise
             running.refuser = _Refuser(error)
             self.shell.ast_transformers.insert(0, running.refuser)
         else:
