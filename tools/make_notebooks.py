@@ -16,19 +16,27 @@ from __future__ import annotations
 import os
 import re
 import sys
+import sysconfig
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import nbformat
 from nbclient import NotebookClient
 from nbformat import NotebookNode as Node
+from nbformat import from_dict
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 FOLDER: Final = Path(__file__).parents[1] / "notebooks"
 SOURCES: Final = FOLDER / "sources"
 MARKER: Final = re.compile(r"^# %% (\w+)(.*)$", re.M)
+HERE: Final = {
+    sysconfig.get_path("purelib"): "site-packages",
+    sysconfig.get_path("stdlib"): "python",
+    str(FOLDER.parent): "devtrace",
+    str(Path.home()): "~",
+}
 KERNEL: Final = {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}
 VOLATILE: Final = (
     (re.compile(r"\x1b\[[0-9;]*m"), ""),
@@ -104,7 +112,22 @@ def execute(made: Node, folder: Path = FOLDER) -> Node:
         client.execute(env={**os.environ, "IPYTHONDIR": home})
     for cell in made.cells:
         cell.metadata.pop("execution", None)
+        if cell.cell_type == "code":
+            cell.outputs = [from_dict(_anywhere(output)) for output in cell.outputs]
     return made
+
+
+def _anywhere(value: Any) -> Any:
+    """Outputs without the folders of the machine that they were made on."""
+    if isinstance(value, dict):
+        return {key: _anywhere(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_anywhere(item) for item in value]
+    if not isinstance(value, str):
+        return value
+    for here, said in HERE.items():
+        value = value.replace(here, said)
+    return value
 
 
 def shown(made: Node) -> list[str]:

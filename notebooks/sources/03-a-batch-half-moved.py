@@ -1,0 +1,249 @@
+# %% en
+# # 3 · A batch half moved
+#
+# **The story.** *Recognize Anything* tags pictures. Its fine-tuning script takes five things out of the data loader and moves three
+# of them to the GPU. The loss then meets a label on the CPU:
+# [recognize-anything #155](https://github.com/xinyu1205/recognize-anything/issues/155). The authors never saw it, because they train with
+# `DistributedDataParallel`, which moves the inputs of `forward` by itself.
+#
+# The package is not on PyPI, so the loop and the loss are re-enacted here with the same names and the same mistake.
+
+# %% zh
+# # 3 · 只移动了一半的批次
+#
+# **故事。** *Recognize Anything* 给图片打标签。它的微调脚本从 DataLoader 里取出五样东西，却只把其中三样移到 GPU。
+# 于是损失函数遇到了一个还在 CPU 上的标签：
+# [recognize-anything #155](https://github.com/xinyu1205/recognize-anything/issues/155)。作者自己从没见过这个错误，
+# 因为他们用 `DistributedDataParallel` 训练，而它会自动移动 `forward` 的输入。
+#
+# 这个软件包不在 PyPI 上，所以这里用同样的名字、同样的错误重现了训练循环和损失函数。
+
+# %% code
+%load_ext devtrace
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+if not torch.cuda.is_available():
+    %devtrace simulate cuda:1
+device = torch.device("cuda:0")
+
+# %% code
+class Pictures(Dataset):
+    """Pictures in two sizes, a caption, the tags that are true of each, and the caption's tags as text would give them."""
+
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, at):
+        torch.manual_seed(at)
+        image, image_224 = torch.rand(3, 16, 16), torch.rand(3, 8, 8)
+        return image, image_224, f"picture {at}", torch.randint(0, 2, (20,)), torch.randint(0, 2, (20,))
+
+
+class AsymmetricLoss(nn.Module):
+    def forward(self, x, y):
+        x_sigmoid = torch.sigmoid(x)
+        los_pos = y * torch.log(x_sigmoid.clamp(min=1e-8))
+        los_neg = (1 - y) * torch.log((1 - x_sigmoid).clamp(min=1e-8))
+        return -(los_pos + los_neg).sum()
+
+
+class RAM(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.visual_encoder = nn.Sequential(nn.Conv2d(3, 8, 3, stride=2), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+        self.fc = nn.Linear(8, 20)
+        self.tagging_loss_function = AsymmetricLoss()
+
+    def forward(self, image, caption, image_tag, parse_tag):
+        logits = self.fc(self.visual_encoder(image))
+        self.tags = parse_tag.cpu().numpy()          # only ever read on the CPU
+        return self.tagging_loss_function(logits, image_tag)
+
+
+def train_ram(model, data_loader, optimizer):
+    for image, image_224, caption, image_tag, parse_tag in data_loader:
+        optimizer.zero_grad()
+        image = image.to(device, non_blocking=True)
+        image_224 = image_224.to(device, non_blocking=True)
+        loss = model(image, caption, image_tag, parse_tag)
+        loss.backward()
+        optimizer.step()
+
+
+loader = DataLoader(Pictures(), batch_size=4)
+
+# %% en
+# ## Run it and fail
+
+# %% zh
+# ## 运行，然后失败
+
+# %% code raises-exception
+%%devtrace first
+torch.manual_seed(0)
+model = RAM().to(device)
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+train_ram(model, loader, optimizer)
+
+# %% en
+# ## Read the report
+#
+# The failing line says `y`, a name inside the loss. The report follows it back: it is the `image_tag` of the training loop, it came
+# out of the loader there, and its neighbours `image` and `image_224` were moved while it was not. That neighbour line is where the
+# fix belongs.
+
+# %% zh
+# ## 读报告
+#
+# 失败的那一行里写的是 `y`，一个损失函数内部的名字。报告把它追溯回去：它就是训练循环里的 `image_tag`，从 DataLoader 里出来之后，
+# 它的邻居 `image` 和 `image_224` 都被移动了，只有它没有。修复就该写在邻居那几行旁边。
+
+# %% code
+report = %devtrace report first
+finding = report.findings[0]
+assert finding.rule == "device-mismatch" and finding.cause == "never-moved"
+assert "image_tag" in finding.culprit.names
+finding.culprit.names
+
+# %% en
+# ## Why PyTorch behaves so
+#
+# `.to(device)` gives a new tensor; it touches nothing but the one that it is called on. A tuple from a loader has no `.to`, so each
+# item is moved by a line of its own, and a forgotten line is legal until something on the GPU meets the item.
+#
+# `DistributedDataParallel` hides the mistake: its `forward` moves all tensors among the arguments to its own device first. The script
+# "works" under DDP and fails without it.
+
+# %% zh
+# ## PyTorch 为什么这样
+#
+# `.to(device)` 返回一个新张量，只影响调用它的那一个。DataLoader 给出的元组没有 `.to`，每一项都要单独写一行来移动；漏掉一行并不违法，
+# 直到 GPU 上的某个东西碰到它。
+#
+# `DistributedDataParallel` 会掩盖这个错误：它的 `forward` 会先把参数中的所有张量移到自己的设备上。所以这个脚本在 DDP 下“能跑”，单卡却失败。
+
+# %% en
+# ## The fix, and one that is only half right
+#
+# The issue proposes to move *both* tags. Look at what each line costs: `parse_tag` is only read on the CPU, so moving it makes a trip to
+# the GPU and back in every step.
+
+# %% zh
+# ## 修复，以及一个只对了一半的修复
+#
+# issue 里建议把*两个*标签都移过去。看看每一行的代价：`parse_tag` 只在 CPU 上被读取，移动它意味着每一步都白白往返一次 GPU。
+
+# %% code
+def train_ram(model, data_loader, optimizer):
+    for image, image_224, caption, image_tag, parse_tag in data_loader:
+        optimizer.zero_grad()
+        image = image.to(device, non_blocking=True)
+        image_tag = image_tag.to(device, non_blocking=True)
+        parse_tag = parse_tag.to(device, non_blocking=True)
+        loss = model(image, caption, image_tag, parse_tag)
+        loss.backward()
+        optimizer.step()
+
+# %% code
+%%devtrace both
+train_ram(model, loader, optimizer)
+
+# %% code
+both = %devtrace report both
+assert not any(finding.severity == "error" for finding in both.findings)
+back = {row.site.text: row.d2h for row in both.ledger if row.d2h}
+assert any("parse_tag" in text for text in back)
+back
+
+# %% en
+# The ledger of the cell shows the way back: `parse_tag.cpu()` copies from the GPU in each step. Without the line for
+# `parse_tag` it copies nothing.
+
+# %% zh
+# 这个单元格的账本（ledger）显示了回程：`parse_tag.cpu()` 每一步都从 GPU 拷贝一次。去掉 `parse_tag` 那一行，就什么都不用拷贝。
+
+# %% code
+def train_ram(model, data_loader, optimizer):
+    for image, image_224, caption, image_tag, parse_tag in data_loader:
+        optimizer.zero_grad()
+        image = image.to(device, non_blocking=True)
+        image_tag = image_tag.to(device, non_blocking=True)
+        loss = model(image, caption, image_tag, parse_tag)
+        loss.backward()
+        optimizer.step()
+
+# %% code
+%%devtrace fixed
+train_ram(model, loader, optimizer)
+
+# %% code
+report = %devtrace report fixed
+assert not any(finding.severity == "error" for finding in report.findings)
+assert sum(row.d2h for row in report.ledger) == 0
+
+# %% en
+# ## Pinned memory and `non_blocking`
+#
+# `non_blocking=True` lets the copy run beside the computation, but only from *pinned* memory, which the system may not move about.
+# From ordinary memory it is an ordinary copy. A loader pins its batches with `pin_memory=True`; the trace notes for each copy whether its
+# source was pinned.
+
+# %% zh
+# ## 锁页内存与 `non_blocking`
+#
+# `non_blocking=True` 允许拷贝与计算同时进行，但前提是数据在*锁页*（pinned）内存里，也就是操作系统不会挪动的内存。
+# 从普通内存出发，它就只是一次普通的拷贝。给 DataLoader 加上 `pin_memory=True`，它就会锁住每个批次；追踪会为每次拷贝记下来源是否锁页。
+
+# %% code
+pinned = DataLoader(Pictures(), batch_size=4, pin_memory=True)
+
+# %% code
+%%devtrace pinned
+train_ram(model, pinned, optimizer)
+
+# %% code
+before = %devtrace report fixed
+after = %devtrace report pinned
+[sum(copy.pinned for copy in report.trace.copies) for report in (before, after)]
+
+# %% en
+# ## What would have caught it
+
+# %% zh
+# ## 怎样提前发现
+
+# %% code
+import devtrace
+
+batch = next(iter(loader))
+try:
+    devtrace.expect(model, batch[0].to(device), batch[3], device=device)
+except devtrace.DeviceError as error:
+    print(error)
+
+# %% en
+# ## Exercise
+#
+# Complete `to_device` so that it moves every tensor of a batch, however deep it lies in lists, tuples and dictionaries, and leaves
+# all else alone. The next cell checks it.
+
+# %% zh
+# ## 练习
+#
+# 补全 `to_device`，让它移动批次中的每个张量，无论它在列表、元组、字典的多深处，其他东西保持不变。下一个单元格会检查。
+
+# %% code
+def to_device(batch, device):
+    return batch
+
+# %% code
+nested = {"image": torch.zeros(2), "extra": [(torch.ones(3), "text"), {"valid": torch.ones(2, dtype=torch.bool)}]}
+try:
+    moved = to_device(nested, device)
+    devtrace.expect(moved, device=device)
+    assert moved["extra"][0][1] == "text"
+    print("Right.")
+except devtrace.DeviceError as error:
+    print("Not yet.", error)
