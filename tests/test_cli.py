@@ -392,3 +392,11 @@ def test_diff_tells_what_came_and_its_exit_code_whether_it_is_worse() -> None:
         codes.append(got.returncode)
         assert ("+ finding" in got.stdout, "- finding" in got.stdout) == (after > before, after < before)
     assert codes == [0, 1, 0]
+
+
+def test_view_opens_an_export_of_torch_profiler_too() -> None:
+    op = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 0, "dur": 1, "args": {}}
+    write("p.json", json.dumps({"traceEvents": [op]}))
+    command = [sys.executable, "-m", "devtrace", "view", "p.json", "--html", "p.html"]
+    got = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=True)
+    assert "1 op (1 on cpu)" in got.stdout

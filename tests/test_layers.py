@@ -64,6 +64,7 @@ ALLOWED = {
         "unmet",
     },
     "diff": {"diagnose", "page", "ranks", "report", "plain", "trace"},
+    "profiler": {"record", "builder", "trace", "errors"},
     "figures": {"lanes", "palette", "plain", "trace", "columns", "errors"},
     "display": {"cut", "html", "page", "plain", "report", "format", "trace"},
     "launch": {"arrival", "session", "progress", "running", "ranks", "page", "errors"},

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from devtrace.errors import SimulateError as SimulateError
     from devtrace.errors import UsageError as UsageError
     from devtrace.expect import expect as expect
+    from devtrace.profiler import from_profiler as from_profiler
     from devtrace.ranks import load as load
     from devtrace.report import Culprit as Culprit
     from devtrace.report import Edit as Edit

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .errors import DevtraceError, UsageError
+from .errors import DevtraceError, FormatError, UsageError
 from .launch import Launch, Options
 from .running import Program
 
@@ -40,7 +40,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"devtrace {version('devtrace')}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     _add_run(commands)
-    view = commands.add_parser("view", help="open a saved trace, or the ranks of one job together, in the browser")
+    view = commands.add_parser(
+        "view", help="open a saved trace, the ranks of one job together, or an export of torch.profiler, in the browser"
+    )
     view.add_argument("files", metavar="FILE", nargs="+")
     view.add_argument("--html", metavar="F", help="write the page here, and open nothing")
     view.set_defaults(command=_view)
@@ -115,7 +117,7 @@ def _loaded(files: Sequence[str]) -> Trace:
     from .ranks import load
 
     try:
-        return load(*files)
+        return _profile(files[0]) or load(*files)
     except OSError as error:
         raise UsageError(
             "file-unreadable",
@@ -123,6 +125,16 @@ def _loaded(files: Sequence[str]) -> Trace:
             "devtrace reads the files that `--save` and trace.save() write",
             "look where it is",
         ) from None
+
+
+def _profile(file: str) -> Trace | None:
+    """The trace of an export of torch.profiler; None for any other file."""
+    from .profiler import from_profiler
+
+    try:
+        return from_profiler(file)
+    except FormatError:
+        return None
 
 
 def _check(options: argparse.Namespace) -> int:
