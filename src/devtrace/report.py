@@ -336,7 +336,7 @@ def _place(label: str, site: Site, remark: str) -> list[str]:
 
 
 def _summary_line(report: Report) -> str:
-    ops: Counter[str] = Counter()
+    ops = _without_a_line(report.trace)
     for row in report.ledger:
         ops.update(row.ops)
     devices = ", ".join(f"{number:,} on {device}" for device, number in ops.most_common() if number)
@@ -344,6 +344,13 @@ def _summary_line(report: Report) -> str:
     sign = "" if any(finding.severity != "note" for finding in report.findings) else "✓ nothing to mend: "
     folded = f"; {report.trace.truncated:,} of them folded away" if report.trace.truncated else ""
     return f"{sign}{count(total, 'op')}{f' ({devices})' if devices else ''}{folded}"
+
+
+def _without_a_line(trace: Trace) -> Counter[str]:
+    """Ops by device that no line is known of, and which so no line of the ledger counts."""
+    names = list(trace.devices)
+    devices = trace.ops.ints("device")[trace.ops.ints("site") < 0].tolist()
+    return Counter(names[device] for device in devices if device >= 0)
 
 
 def _rest_lines(report: Report) -> list[str]:
