@@ -9,7 +9,7 @@ import { deviceChip, siteLink, withCode } from './parts';
 import { Scope } from './scope';
 import type { Selection } from './selection';
 
-/** More are shown when asked for. */
+/** More errors and warnings are shown when asked for; notes, which ask for nothing, only then. */
 const FIRST = 30;
 /** Steps of one story, edits of one fix, devices of one finding, lines of one edit. */
 const MOST_STEPS = 24;
@@ -25,11 +25,16 @@ export function mountFindings(el: HTMLElement, trace: ITrace, selection: Selecti
       rows.push(findingRow(grid, trace, selection, findings[i], i, scope));
       grid.append(rows[i]);
     }
+    grid.hidden = rows.length === 0;
   };
-  add(FIRST);
-  root.append(...(rows.length > 0 ? [grid] : [nothing(root, trace)]));
-  if (findings.length > FIRST) {
-    root.append(showMore(root, findings.length - FIRST, scope, () => add(Infinity)));
+  const first = Math.min(FIRST, findings.filter(finding => finding.severity !== 'note').length);
+  add(first);
+  root.append(grid);
+  if (first === 0) {
+    root.append(nothing(root, trace));
+  }
+  if (findings.length > first) {
+    root.append(showMore(root, moreLabel(findings.slice(first)), scope, () => add(Infinity)));
   }
   listenToKeys(grid, rows, selection, scope);
   const select = (): void => {
@@ -48,12 +53,17 @@ export function mountFindings(el: HTMLElement, trace: ITrace, selection: Selecti
 }
 
 function nothing(owner: Node, trace: ITrace): HTMLElement {
-  const text = trace.findings === null ? 'This trace was saved without a diagnosis.' : 'No findings.';
+  const text = trace.findings === null ? 'This trace was saved without a diagnosis.' : '✓ Nothing to mend.';
   return h(owner, 'p', { class: 'dt-none', text });
 }
 
-function showMore(owner: Node, more: number, scope: Scope, act: () => void): HTMLElement {
-  const result = button(owner, `Show ${more} more`, { class: 'dt-more' });
+function moreLabel(left: readonly IFinding[]): string {
+  const notes = left.every(finding => finding.severity === 'note');
+  return `Show ${left.length} ${notes ? (left.length === 1 ? 'note' : 'notes') : 'more'}`;
+}
+
+function showMore(owner: Node, label: string, scope: Scope, act: () => void): HTMLElement {
+  const result = button(owner, label, { class: 'dt-more' });
   scope.listen(result, 'click', () => {
     act();
     result.remove();
