@@ -44,6 +44,7 @@ VOLATILE: Final = (
     (re.compile(r"0x[0-9a-f]+"), "<address>"),
     (re.compile(r"(/[\w.~-]+)+/"), "<folder>/"),
     (re.compile(r"ipykernel_\d+/\d+\.py"), "<cell>"),
+    (re.compile(r"^  File .*, line \d+, in .*\n(?:    .*\n)*", re.M), ""),  # a traceback within a message
 )
 
 

@@ -1,14 +1,194 @@
 # %% en
-# # The first trace
+# # 0 · The first trace
 #
-# The first line loads devtrace into this notebook; `%%devtrace` on the first line of a cell traces that cell.
+# A model on the GPU, one tensor left on the CPU, and an error that names neither the tensor nor the line that made it.
+# In ten minutes you will find such a tensor with devtrace and know how to read each part of its report.
+#
+# You need no GPU. On a machine without one, devtrace *simulates* it: `cuda:0` below is then a pretended device that holds
+# real values and refuses what CUDA refuses. On a machine with a GPU the same cells use the real one.
+
+# %% zh
+# # 0 · 第一次追踪
+#
+# 模型在 GPU 上，却有一个张量留在 CPU；报错既不说是哪个张量，也不说它是哪一行创建的。
+# 接下来十分钟，你会用 devtrace 找到这样的张量，并学会看报告的每一部分。
+#
+# 不需要 GPU。没有 GPU 的机器上，devtrace 会*模拟*一块：下面的 `cuda:0` 是一个假设备，里面是真实的数值，
+# CUDA 拒绝的操作它也拒绝。有 GPU 的机器上，同样的单元格用的就是真 GPU。
 
 # %% code
 %load_ext devtrace
+import torch
+from torch import nn
+
+if not torch.cuda.is_available():
+    %devtrace simulate cuda:1
+device = "cuda:0"
+
+# %% en
+# ## A small model with one mistake
+#
+# `Positions` adds a table of position values to its input. It makes the table once, when it is built. Read `__init__` and
+# guess what `.to(device)` will do with `self.table` before you go on.
+
+# %% zh
+# ## 一个只有一处错误的小模型
+#
+# `Positions` 把一张位置表加到输入上，表在构造时创建一次。先读 `__init__`，猜一猜 `.to(device)` 会怎样处理 `self.table`，再往下看。
 
 # %% code
-%%devtrace
-import torch
+class Positions(nn.Module):
+    def __init__(self, length, width):
+        super().__init__()
+        self.table = torch.linspace(0, 1, length * width).reshape(length, width)
 
-x = torch.ones(3)
-x + 1
+    def forward(self, x):
+        return x + self.table[: x.size(1)]
+
+# %% en
+# ## Run it and fail
+#
+# `%%devtrace` on the first line of a cell records every operation of the cell. It changes nothing else: the cell fails
+# exactly as it would without it.
+
+# %% zh
+# ## 运行，然后失败
+#
+# 单元格第一行的 `%%devtrace` 会记录这个单元格里的每一个操作。除此之外它什么也不改：单元格照样失败，错误和没有它时一模一样。
+
+# %% code raises-exception
+%%devtrace first
+model = nn.Sequential(nn.Embedding(100, 16), Positions(32, 16), nn.Linear(16, 4))
+model.to(device)
+words = torch.randint(0, 100, (2, 8)).to(device)
+scores = model(words)
+
+# %% en
+# ## Read the report
+#
+# PyTorch's own message says only that two devices met. The report under the cell says the rest. From top to bottom:
+#
+# - **✗, the cell and the line**: where the operation failed, its name (`aten.add` is PyTorch's name for `+`), and the devices.
+# - **The tensor**: `model.1.table`, as you would write it, and where the others are. devtrace does not believe the wording of
+#   the error; it looks at who is the odd one out.
+# - **Born**: the line that made the tensor.
+# - **Moved**: the `.to(device)` that should have taken it along, and why it did not.
+# - **Fix**: what to change. In JupyterLab the *Insert* button puts it into the cell for you; nothing is ever changed by itself.
+#
+# In JupyterLab the tabs below show the same trace as pictures. *Timeline*: one lane for each device, a box for each operation,
+# an arrow for each copy. *Modules*: the model as nested boxes, filled by device. *Lines*: your source, with what each line
+# caused. *Ops*: everything as a table. Pick the finding, and its operation, module and line light up everywhere.
+
+# %% zh
+# ## 读报告
+#
+# PyTorch 自己的报错只说两个设备碰到了一起。单元格下面的报告补上了其余的信息，从上到下是：
+#
+# - **✗、单元格和行号**：失败的操作在哪里、叫什么（`aten.add` 就是 `+`）、涉及哪些设备。
+# - **张量**：`model.1.table`，写法和你在代码里的一样，并说明其他张量在哪里。devtrace 不轻信报错的措辞，而是看谁与众不同。
+# - **Born**：创建这个张量的那一行。
+# - **Moved**：本该带上它的那次 `.to(device)`，以及为什么没带上。
+# - **Fix**：该怎么改。在 JupyterLab 里，*Insert* 按钮会替你把它写进单元格；任何改动都不会自动发生。
+#
+# 在 JupyterLab 里，下方的标签页用图展示同一次追踪。*Timeline*：每个设备一条泳道，每个操作一个方块，每次拷贝一个箭头。
+# *Modules*：嵌套的方框表示模型，按设备填色。*Lines*：你的源码，旁边是每一行引起的操作。*Ops*：全部操作的表格。
+# 点选一条发现（finding），对应的操作、模块和源码行会在所有视图里同时亮起。
+
+# %% code
+report = %devtrace report first
+finding = report.findings[0]
+assert finding.rule == "device-mismatch" and finding.cause == "not-registered"
+assert finding.culprit.name == "model.1.table" and finding.culprit.born.text.startswith("self.table =")
+finding.message
+
+# %% en
+# ## Why PyTorch behaves so
+#
+# `model.to(device)` moves what the model has *registered*: parameters and buffers, at every depth. A plain tensor attribute is
+# neither, so nobody knows of it. The lists below show it: the table is missing from both.
+
+# %% zh
+# ## PyTorch 为什么这样
+#
+# `model.to(device)` 会移动模型*注册*过的东西：任意深度的参数（parameter）和缓冲区（buffer）。普通的张量属性两者都不是，
+# 所以没有人知道它的存在。下面两个列表可以看到：表不在其中任何一个里。
+
+# %% code
+[name for name, _ in model.named_parameters()], [name for name, _ in model.named_buffers()]
+
+# %% en
+# ## The fix
+#
+# `register_buffer` is made for this: a tensor that belongs to the module but is not trained. `persistent=False` keeps it out of
+# checkpoints, since it can be computed again.
+
+# %% zh
+# ## 修复
+#
+# `register_buffer` 正是为此准备的：属于模块、但不参与训练的张量。`persistent=False` 让它不进入检查点，因为它随时可以重新计算。
+
+# %% code
+class Positions(nn.Module):
+    def __init__(self, length, width):
+        super().__init__()
+        table = torch.linspace(0, 1, length * width).reshape(length, width)
+        self.register_buffer("table", table, persistent=False)
+
+    def forward(self, x):
+        return x + self.table[: x.size(1)]
+
+
+model = nn.Sequential(nn.Embedding(100, 16), Positions(32, 16), nn.Linear(16, 4)).to(device)
+
+# %% code
+%%devtrace fixed
+scores = model(words)
+
+# %% code
+report = %devtrace report fixed
+assert not report.findings
+
+# %% en
+# ## What would have caught it
+#
+# `devtrace.expect` looks at every parameter, buffer *and* plain tensor of what you give it, at any depth, and names each one that
+# is elsewhere. One line after building a model is enough.
+
+# %% zh
+# ## 怎样提前发现
+#
+# `devtrace.expect` 会检查你给它的所有东西：任意深度的每个参数、缓冲区，*以及*普通张量，并指出每一个不在该在之处的张量。
+# 在建好模型之后写一行就够了。
+
+# %% code
+import devtrace
+
+devtrace.expect(model, device=device)
+
+# %% en
+# ## Exercise
+#
+# The class below keeps its scale in a plain dictionary. Change it so that the last cell passes. (The cell after the exercise checks
+# your answer; here it shows what it says while nothing has been changed.)
+
+# %% zh
+# ## 练习
+#
+# 下面的类把缩放系数放在一个普通字典里。修改它，让最后一个单元格通过。（练习后面的单元格检查你的答案；这里显示的是还没有改动时的样子。）
+
+# %% code
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.constants = {"scale": torch.tensor([2.0, 3.0])}
+
+    def forward(self, x):
+        return x * self.constants["scale"]
+
+# %% code
+scaled = Scaled().to(device)
+try:
+    devtrace.expect(scaled, device=device)
+    print("Right: every tensor of Scaled is on", device)
+except devtrace.DeviceError as error:
+    print("Not yet.", error)
