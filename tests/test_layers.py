@@ -81,10 +81,12 @@ _BELOW_THE_DOORS = set(ALLOWED) | {"__init__"}
 ALLOWED |= {
     "magic": _BELOW_THE_DOORS | {"live"},
     "live": _BELOW_THE_DOORS,
+    "live_view": _BELOW_THE_DOORS,
     "cli": _BELOW_THE_DOORS,
     "__main__": {"cli"},
     "pytest_plugin": _BELOW_THE_DOORS,
-    "__init__": _BELOW_THE_DOORS | {"magic", "live"},  # the names, for type checkers; test_package holds what it loads
+    # The names, for type checkers; test_package holds what it loads.
+    "__init__": _BELOW_THE_DOORS | {"magic", "live", "live_view"},
 }
 
 # Methods that the API puts on a lower object and that only forward (trace.save), imported in the method.
@@ -94,7 +96,7 @@ FORWARDED = {"trace": {"format", "export"}, "report": {"page", "figures", "displ
 CONFINED = {
     "torch": {"record", "simulate", "diagnose", "environment"},
     "IPython": {"magic"},
-    "ipywidgets": {"live"},
+    "ipywidgets": {"live_view"},
     "comm": {"live"},
     "plotly": {"figures"},
     "pandas": {"trace", "export"},

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from devtrace.errors import SimulateError as SimulateError
     from devtrace.errors import UsageError as UsageError
     from devtrace.expect import expect as expect
+    from devtrace.live_view import LiveView as LiveView
     from devtrace.profiler import from_profiler as from_profiler
     from devtrace.ranks import load as load
     from devtrace.report import Culprit as Culprit
@@ -57,7 +58,7 @@ _HOME = {
     "Culprit": "report",
     "Site": "report",
     "Edit": "report",
-    "LiveView": "live",
+    "LiveView": "live_view",
     "DevtraceError": "errors",
     "DeviceError": "errors",
     "FormatError": "errors",

@@ -5,7 +5,7 @@ diagnose.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from types import TracebackType
@@ -20,8 +20,28 @@ from devtrace.tracebacks import hide_our_frames
 
 if TYPE_CHECKING:
     from devtrace.record.counts import Counter
+    from devtrace.record.growth import Growth
     from devtrace.record.recording import Recorded, Recording
     from devtrace.trace import Trace
+
+
+_watchers: list[Callable[[str, record], None]] = []
+
+
+def watch(watcher: Callable[[str, record], None]) -> Callable[[], None]:
+    """Call `watcher("began", recording)` and `("ended", recording)` for every recording of this process; what is
+    returned ends that. At its end a recording can still be asked how far it came.
+    """
+    _watchers.append(watcher)
+    return lambda: _watchers.remove(watcher) if watcher in _watchers else None
+
+
+def _tell(what: str, recording: record) -> None:
+    for watcher in list(_watchers):
+        try:
+            watcher(what, recording)
+        except Exception:  # noqa: BLE001 (whoever it is, the recording goes on)
+            _watchers.remove(watcher)
 
 
 class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
@@ -76,6 +96,13 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         """Whether no op has been recorded so far."""
         return self._recording is None or self._recording.empty
 
+    def growth(self) -> Growth | None:
+        """What another thread may ask for the ops as they come; None before it began and after it ended."""
+        from devtrace.record.growth import Growth
+
+        recording = self._recording
+        return Growth(recording.recorder) if recording is not None else None
+
     def abandon(self) -> None:
         """Record nothing more: a forked child leaves the trace to its parent."""
         if self._recording is not None:
@@ -101,6 +128,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
             recording.start()
             self._recording = self._running = recording
             self._stack = stack.pop_all()
+        _tell("began", self)
         return self
 
     def __exit__(
@@ -110,6 +138,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
             return
         self._running.stop()
         self._running = None
+        _tell("ended", self)
         with self._stack:  # simulated tensors answer for their device as long as the simulation runs
             if self._recording is not None:
                 self.conclude(error)

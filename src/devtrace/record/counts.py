@@ -29,14 +29,52 @@ class Counts:
     devices: dict[str, tuple[int, int]]
 
 
+class Homes:
+    """Knows the layout (shape, dtype, device) of every row of a recorder, and so of its ops."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._rows = recorder.rows
+        self._met = 0
+        self._layout_of = np.full(0, -1, dtype=np.int32)  # by row
+
+    def learn(self) -> None:
+        """Take in what was met since."""
+        met = self._rows.told[self._met :]
+        self._met += len(met)
+        if met:
+            table = np.array(met, dtype=np.int64)
+            self._know(table[:, 0], table[:, 1])
+
+    def _know(self, rows: Array, layouts: Array) -> None:
+        if len(rows) and (most := int(rows.max())) >= len(self._layout_of):
+            room = np.full(2 * most + 1024 - len(self._layout_of), -1, dtype=np.int32)
+            self._layout_of = np.append(self._layout_of, room)
+        self._layout_of[rows] = layouts
+
+    def of(self, chunk: Chunk) -> Array:
+        """The layout of each op: of its first output, else of its first input; -1 where it is not known yet."""
+        several = (chunk.head & SEVERAL) > 0
+        new = ~several & (chunk.layout >= 0)
+        self._know(chunk.row[new], chunk.layout[new])
+        taken = (chunk.head >> COUNT_SHIFT) & (COUNTS - 1)
+        given = np.where(several, chunk.layout, 0)
+        begins = np.cumsum(taken + given) - taken - given
+        at = np.minimum(begins + np.where(given > 0, taken, 0), max(len(chunk.flat) - 1, 0))
+        listed = chunk.flat[at] if len(chunk.flat) else np.full(len(at), -1)
+        rows = np.where(several, np.where(taken + given > 0, listed, -1), chunk.row)
+        inside = (rows >= 0) & (rows < len(self._layout_of))
+        homes = np.full(len(rows), -1, dtype=np.int32)
+        homes[inside] = self._layout_of[rows[inside]]
+        return homes
+
+
 class Counter:
     """Looks at one recorder, again and again; each packed chunk is read once."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
+        self._homes = Homes(recorder)
         self._read: dict[int, int] = {}  # of each thread how many chunks were read
-        self._met = 0
-        self._layout_of = np.full(0, -1, dtype=np.int32)  # by row
         self._bytes: list[int] = []  # by layout
         self._ops: Array = np.zeros(0, dtype=np.int64)  # by layout
         self._made: Array = np.zeros(0, dtype=np.int64)
@@ -45,7 +83,7 @@ class Counter:
         recorder = self._recorder
         states = list(recorder.threads)
         self._know_layouts()
-        self._know_met()
+        self._homes.learn()
         for state in states:
             packed = state.chunks[self._read.get(state.index, 0) :]
             self._read[state.index] = self._read.get(state.index, 0) + len(packed)
@@ -54,7 +92,7 @@ class Counter:
                 self._ops, self._made = self._ops + ops, self._made + made
         ops, made = self._ops, self._made
         for state in states:
-            tail = _tail(state)
+            tail = unpacked(state)
             if tail is not None:
                 more = self._count(tail)
                 ops, made = ops + more[0], made + more[1]
@@ -75,32 +113,10 @@ class Counter:
             self._ops = np.append(self._ops, np.zeros(missing, dtype=np.int64))
             self._made = np.append(self._made, np.zeros(missing, dtype=np.int64))
 
-    def _know_met(self) -> None:
-        met = self._recorder.rows.told[self._met :]
-        self._met += len(met)
-        if met:
-            table = np.array(met, dtype=np.int64)
-            self._know(table[:, 0], table[:, 1])
-
-    def _know(self, rows: Array, layouts: Array) -> None:
-        if len(rows) and (most := int(rows.max())) >= len(self._layout_of):
-            room = np.full(2 * most + 1024 - len(self._layout_of), -1, dtype=np.int32)
-            self._layout_of = np.append(self._layout_of, room)
-        self._layout_of[rows] = layouts
-
     def _count(self, chunk: Chunk) -> tuple[Array, Array]:
-        """Ops and bytes made of each layout: an op counts where its first output is, else where its first input is."""
-        several = (chunk.head & SEVERAL) > 0
-        new = ~several & (chunk.layout >= 0)
-        self._know(chunk.row[new], chunk.layout[new])
-        taken = (chunk.head >> COUNT_SHIFT) & (COUNTS - 1)
-        given = np.where(several, chunk.layout, 0)
-        begins = np.cumsum(taken + given) - taken - given
-        at = np.minimum(begins + np.where(given > 0, taken, 0), max(len(chunk.flat) - 1, 0))
-        listed = chunk.flat[at] if len(chunk.flat) else np.full(len(at), -1)
-        rows = np.where(several, np.where(taken + given > 0, listed, -1), chunk.row)
-        inside = (rows >= 0) & (rows < len(self._layout_of))
-        layouts = self._layout_of[rows[inside]]
+        """Ops and bytes made of each layout."""
+        layouts = self._homes.of(chunk)
+        new = ((chunk.head & SEVERAL) == 0) & (chunk.layout >= 0)
         size = len(self._ops)
         ops = np.bincount(layouts[(layouts >= 0) & (layouts < size)], minlength=size)
         made = np.bincount(chunk.layout[new & (chunk.layout < size)], minlength=size)
@@ -115,7 +131,7 @@ class Counter:
         return found
 
 
-def _tail(state: ThreadState) -> Chunk | None:
+def unpacked(state: ThreadState) -> Chunk | None:
     """The ops that are not packed yet; None where they were packed while we looked."""
     heads, flat = state.heads, state.flat
     head_copy, flat_copy = heads[:], flat[:]

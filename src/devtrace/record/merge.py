@@ -24,7 +24,7 @@ from devtrace.record.state import (
 )
 
 Array = npt.NDArray[Any]
-_HEAD_SHIFT = NODE_SHIFT + 12
+PLAN_SHIFT = NODE_SHIFT + 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def merge(threads: Sequence[ThreadState], origin: int) -> Merged:
     outputs = _outputs(flat, (begins + taken)[order], given[order], np.where(several, -1, row)[order])
     head = head[order]
     return Merged(
-        plan=head >> _HEAD_SHIFT,
+        plan=head >> PLAN_SHIFT,
         node=(head >> NODE_SHIFT) & (NODES - 1),
         backward=(head & BACKWARD) > 0,
         optimizer=(head & OPTIMIZER) > 0,

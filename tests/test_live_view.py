@@ -1,0 +1,195 @@
+"""LiveView: what its messages say of a recording agrees with the trace that it becomes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import devtrace
+from devtrace.live_view import LiveView
+from devtrace.record.growth import COLUMNS, New
+from devtrace.session import record, watch
+from kernels import Kernel, new_kernel
+
+
+def joined(parts: list[New]) -> dict[str, Any]:
+    return {name: np.concatenate([part.columns[name] for part in parts]) for name in COLUMNS}
+
+
+def test_the_ops_told_piece_by_piece_are_those_of_the_trace() -> None:
+    with record(simulate="cuda:2") as recording:
+        growth = recording.growth()
+        assert growth is not None
+        parts = [growth.new()]
+        for step in range(300):
+            x = torch.rand(4, requires_grad=True).to(f"cuda:{step % 2}")
+            x.mul(2).sum().backward()
+            if step % 50 == 0:
+                parts.append(growth.new())
+        parts.append(growth.new())
+        parts.append(growth.new())
+    trace = recording.trace
+    told = joined(parts)
+    names, devices = ([text for part in parts for text in getattr(part, key)] for key in ("names", "devices"))
+    assert len(parts[-1]) == 0
+    assert [names[name] for name in told["name"]] == [op.name for op in trace.ops]
+    assert [devices[device] for device in told["device"]] == [str(op.device) for op in trace.ops]
+    assert told["start"].tolist() == [op.start for op in trace.ops]
+    assert told["duration"].tolist() == [op.duration for op in trace.ops]
+    assert [["", "backward", "optimizer"][phase] for phase in told["phase"]] == [
+        op.phase if op.phase == "backward" else "" for op in trace.ops
+    ]
+
+
+def test_each_chunk_and_what_is_not_packed_yet_is_told_once() -> None:
+    with record() as recording:
+        growth = recording.growth()
+        assert growth is not None
+        sizes = []
+        for count in (10, 4090, 20, 9000, 0, 1):
+            for _ in range(count):
+                torch.ones(2)
+            sizes.append(len(growth.new()))
+    assert sizes == [10, 4090, 20, 9000, 0, 1]
+
+
+def test_what_is_watched_begins_and_ends_with_each_recording_and_a_failing_watcher_is_let_go() -> None:
+    seen: list[str] = []
+
+    def failing(what: str, recording: record) -> None:
+        raise ValueError
+
+    undo, undo_failing = watch(lambda what, recording: seen.append(f"{what} {recording.name}")), watch(failing)
+    with pytest.raises(KeyError), record(name="a"):
+        raise KeyError
+    undo_failing()
+    undo()
+    with record(name="b"):
+        pass
+    assert seen == ["began a", "ended a"]
+
+
+class Heard(LiveView):
+    """A view whose messages are kept instead of sent."""
+
+    def __init__(self) -> None:
+        self.messages: list[tuple[dict[str, Any], list[bytes]]] = []
+        super().__init__()
+
+    def send(self, content: dict[str, Any], buffers: list[bytes] | None = None) -> None:
+        self.messages.append((content, buffers or []))
+
+
+def columns(messages: list[tuple[dict[str, Any], list[bytes]]]) -> dict[str, Any]:
+    """All columns, put together as a browser does."""
+    found: dict[str, list[Any]] = {}
+    for content, buffers in messages:
+        if content["type"] == "begin":
+            found = {}
+        if content["type"] == "append":
+            for (name, kind), data in zip(content["columns"], buffers, strict=True):
+                column = np.frombuffer(data, kind)
+                assert len(column) == content["length"]
+                found.setdefault(name, []).append(column)
+    return {name: np.concatenate(parts) for name, parts in found.items()}
+
+
+@pytest.fixture
+def view() -> Iterator[Heard]:
+    heard = Heard()
+    yield heard
+    heard.close()
+
+
+def test_a_view_is_told_of_a_recording_from_its_beginning_to_its_end(view: Heard) -> None:
+    with devtrace.record(name="In[3]") as recording:
+        torch.ones(4).add_(1)
+    kinds = [content["type"] for content, _ in view.messages]
+    assert kinds[0] == "begin"
+    assert kinds[-1] == "end"
+    assert set(kinds[1:-1]) == {"append"}
+    assert view.messages[0][0]["title"] == "In[3]"
+    last = view.messages[-2][0]
+    assert (last["ops"], last["counts"]) == (2, {"cpu": [2, 16]})
+    assert columns(view.messages)["start"].tolist() == [op.start for op in recording.trace.ops]
+
+
+def test_a_view_that_comes_late_is_told_all_and_one_that_comes_when_nothing_runs_that(view: Heard) -> None:
+    view._heard(view, {"type": "ready"}, [])
+    assert [content["type"] for content, _ in view.messages] == ["idle"]
+    with devtrace.record() as recording:
+        for _ in range(5000):
+            torch.ones(4)
+        view._look()
+        view.messages.clear()
+        view._heard(view, {"type": "ready"}, [])
+        torch.ones(4)
+    assert len(columns(view.messages)["start"]) == len(recording.trace.ops) == 5001
+
+
+@pytest.mark.parametrize("content", [None, 3, "stop", {}, {"type": "other"}, {"type": ["stop"]}, {"type": "stop"}])
+def test_what_is_not_understood_or_comes_when_nothing_runs_does_nothing(view: Heard, content: Any) -> None:
+    view._heard(view, content, [])
+    assert view.messages == []
+
+
+def test_a_closed_view_is_told_nothing(view: Heard) -> None:
+    view.close()
+    with devtrace.record():
+        torch.ones(1)
+    assert view.messages == []
+
+
+@pytest.fixture(scope="module")
+def kernel() -> Iterator[Kernel]:
+    with new_kernel() as started:
+        yield started
+
+
+@pytest.mark.slow
+def test_in_a_kernel_at_most_ten_messages_a_second_leave_while_a_cell_runs(kernel: Kernel) -> None:
+    kernel.run("%load_ext devtrace", "import devtrace, torch, time", "view = devtrace.LiveView()")
+    sent = kernel.run(
+        "%%devtrace",
+        "end = time.monotonic() + 2",
+        "while time.monotonic() < end: torch.ones(3).add_(1)",
+    )
+    said = [
+        output["data"]["content"]
+        for output in sent.outputs
+        if output["type"] == "comm_msg" and output["data"].get("method") == "custom"
+    ]
+    kinds = Counter(content["type"] for content in said)
+    assert kinds["begin"] == kinds["end"] == 1
+    assert 4 <= kinds["append"] <= 2 * 10 + 2
+    assert said[-1]["ops"] == sent.reports[0]["application/vnd.devtrace.v1+json"].get("truncated", 0) + _ops(
+        sent.reports[0]
+    )
+
+
+def _ops(report: dict[str, Any]) -> int:
+    column = report["application/vnd.devtrace.v1+json"]["ops"]["name"]
+    return len(column) if isinstance(column, list) else int(column["length"])
+
+
+@pytest.mark.slow
+def test_in_a_kernel_a_view_is_a_widget_of_our_extension(kernel: Kernel) -> None:
+    sent = kernel.run("import devtrace", "devtrace.LiveView()")
+    [shown] = [output["data"] for output in sent.outputs if output["type"] == "execute_result"]
+    assert "application/vnd.jupyter.widget-view+json" in shown
+    assert shown["text/plain"].startswith("devtrace.LiveView: the timeline of a traced cell")
+    [opened] = [
+        output["data"]["state"]
+        for output in sent.outputs
+        if output["type"] == "comm_open" and "Live" in str(output["data"])
+    ]
+    assert (opened["_model_name"], opened["_view_name"], opened["_view_module"]) == (
+        "DevtraceLiveModel",
+        "DevtraceLiveView",
+        "devtrace",
+    )
