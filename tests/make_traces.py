@@ -440,6 +440,16 @@ def threads() -> Trace:
     return scene.trace()
 
 
+def timed(*spans: tuple[int, int]) -> Trace:
+    """Ops with these starts and durations, on one device."""
+    scene = Scene("times")
+    device = scene.device("cuda:0")
+    for at, (start, duration) in enumerate(spans):
+        scene.builder.append("ops", name=f"aten.op{at}", start=start, duration=duration, device=device, kind="compute",
+                             phase="forward", thread=scene.thread, grad=1)  # fmt: skip
+    return scene.trace()
+
+
 def million(ops: int = 1_000_000) -> Trace:
     """One step of a two-device training loop, many times over."""
     return repeated(training(1, ("cuda:0",) * 6 + ("cuda:1",) * 6), ops)

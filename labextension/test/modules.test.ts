@@ -86,7 +86,7 @@ test('query, key and value are no repeats, however alike they are', async () => 
 
 test('a fold opens when asked, and boxes close', async () => {
   const trace = await blocks([1, 1]);
-  assert.equal(draw(trace, { ...AS_IT_IS, unfolded: new Set([2]) }), 'model(h(0(ln fc) 1(ln fc)))');
+  assert.equal(draw(trace, { ...AS_IT_IS, unfolded: new Set([2, 5]) }), 'model(h(0(ln fc) 1(ln fc)))');
   assert.equal(draw(trace, { ...AS_IT_IS, opened: new Map([[1, false]]) }), 'model(h)');
 });
 

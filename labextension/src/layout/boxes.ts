@@ -18,7 +18,7 @@ export interface IBox {
 export interface IOpening {
   /** Modules whose boxes the user opened or closed, by id of the first module of the box. */
   readonly opened: ReadonlyMap<number, boolean>;
-  /** Folds that the user took apart, by id of the first module. */
+  /** The modules of folds that the user took apart. */
   readonly unfolded: ReadonlySet<number>;
 }
 

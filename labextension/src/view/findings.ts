@@ -141,9 +141,7 @@ function head(owner: Node, trace: ITrace, finding: IFinding, selection: Selectio
   if (count > 1) {
     parts.push(h(owner, 'span', { class: 'dt-count', text: `×${count.toLocaleString('en-US')}` }));
   }
-  if (op >= 0) {
-    parts.push(h(owner, 'span', { class: 'dt-op', text: opName(trace, op) }));
-  }
+  parts.push(h(owner, 'span', { class: 'dt-op', text: op >= 0 ? opName(trace, op) : finding.rule }));
   parts.push(
     h(
       owner,
@@ -226,12 +224,13 @@ async function copyText(copy: HTMLButtonElement, text: string): Promise<void> {
 
 function editPreview(owner: Node, edit: IEdit): HTMLElement {
   const where = `${sourceLabel(edit.cell, edit.file)} ${edit.before === '' ? 'below line' : 'line'} ${edit.line}`;
+  const indent = indentOf([edit.before, edit.after]);
   const lines = (sign: string, text: string, kind: string): HTMLElement[] =>
     text === ''
       ? []
       : text
           .split('\n', MOST_STEPS)
-          .map(line => h(owner, 'span', { class: `dt-edit-line ${kind}`, text: `${sign} ${line}` }));
+          .map(line => h(owner, 'span', { class: `dt-edit-line ${kind}`, text: `${sign} ${line.slice(indent)}` }));
   return h(
     owner,
     'span',
@@ -239,4 +238,10 @@ function editPreview(owner: Node, edit: IEdit): HTMLElement {
     h(owner, 'span', { class: 'dt-faint', text: where }),
     h(owner, 'code', {}, ...lines('−', edit.before, 'dt-removed'), ...lines('+', edit.after, 'dt-added'))
   );
+}
+
+/** How far all lines of some texts are indented. */
+function indentOf(texts: readonly string[]): number {
+  const lines = texts.flatMap(text => text.split('\n', MOST_STEPS)).filter(line => line.trim() !== '');
+  return lines.reduce((least, line) => Math.min(least, line.length - line.trimStart().length), Infinity);
 }

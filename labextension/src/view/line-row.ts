@@ -61,9 +61,18 @@ function heat(owner: Node, trace: ITrace, cost: ILineCost | null, most: number):
       }
     });
     result.append(h(owner, 'span', { class: 'dt-ops-count', text: formatCount(total) }), bar);
-    result.title = told.slice(0, 20).join(', ');
+    result.title = [...told.slice(0, 20), ...otherCosts(cost)].join(', ');
   }
   return result;
+}
+
+/** What a narrow page has no columns for. */
+function otherCosts(cost: ILineCost): string[] {
+  return [
+    copiesText(cost) && `copies ${copiesText(cost)}`,
+    cost.syncs > 0 ? `waited ${formatCount(cost.syncs)} times` : '',
+    cost.bytes > 0 ? `moved ${formatBytes(cost.bytes)}` : ''
+  ].filter(text => text !== '');
 }
 
 /** `→2 ←1 ⇄3`: to a device, from one, between two. */

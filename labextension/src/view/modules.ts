@@ -170,13 +170,20 @@ class ModulesView {
     const { box } = this._flow.placed[at];
     const { id } = box.nodes[0];
     if (target.closest('.dt-repeats')) {
-      this._unfolded.add(id);
-      this._draw();
+      this._unfold(box);
     } else if (target.closest('.dt-toggle') || (event.detail > 1 && box.nodes[0].children.length > 0)) {
       this._toggle(box, !box.open);
     } else {
       this._selection.pickModule(id);
     }
+  }
+
+  private _unfold(box: IBox): void {
+    for (const { id } of box.nodes) {
+      this._unfolded.add(id);
+    }
+    this._draw();
+    this._focus(box.nodes[0].id);
   }
 
   private _toggle(box: IBox, open: boolean): void {
@@ -233,8 +240,7 @@ class ModulesView {
       Enter: pick,
       ' ': pick,
       '*': () => {
-        this._unfolded.add(box.nodes[0].id);
-        this._draw();
+        this._unfold(box);
       }
     };
   }

@@ -17,4 +17,4 @@ function devtraceMount(el: HTMLElement, trace: unknown): () => void {
   return showTrace(el, trace).dispose;
 }
 
-Object.assign(globalThis, { devtraceMount, devtrace: { show: devtraceMount } });
+Object.assign(globalThis, { devtraceMount });

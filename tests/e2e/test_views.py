@@ -1,0 +1,310 @@
+"""The views in a real browser: one selection through all, by pointer and keyboard, hostile data, no leaks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+import make_traces
+from built import stale
+from devtrace.format import encode
+from e2e import hostile
+from e2e.views import TABS, Views
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture(autouse=True)
+def built() -> None:
+    assert not (reason := stale()), reason
+
+
+def selected(page: Page, view: str) -> list[str]:
+    """What is selected in a view: the paths of modules, the numbers of lines, the texts of ops."""
+    within = f'[data-devtrace="{view}"] [aria-selected="true"]:not([hidden])'
+    read = {
+        "modules": "e => e.dataset.module",
+        "lines": "e => e.dataset.line",
+        "ops": "e => e.querySelector('.dt-op-name').textContent",
+        "findings": "e => e.dataset.rule",
+    }[view]
+    return list(page.eval_on_selector_all(within, f"all => all.map({read})"))
+
+
+def test_a_finding_is_told_whole(page: Page) -> None:
+    report = Views(page).mount(make_traces.failing())
+    finding = report.locator('[data-devtrace="finding"][data-rule="device-mismatch"][data-severity="error"]')
+    for text in ("In[7] line 6", "model.out_head(x[:, -1])", "aten.addmm", "which could not see it", "In[5] line 1"):
+        expect(finding).to_contain_text(text)
+    expect(finding.locator('[data-device="cuda:0"]')).to_contain_text("simulated")
+
+
+def test_picking_a_finding_lights_up_its_op_module_and_line_everywhere(page: Page) -> None:
+    views = Views(page)
+    views.mount(make_traces.failing())
+    page.locator('[data-devtrace="finding"]').click()
+    for tab in TABS:
+        views.open(tab)
+    assert selected(page, "findings") == ["device-mismatch"]
+    assert selected(page, "modules") == ["model.out_head"]
+    assert selected(page, "lines") == ["6"]
+    assert len(selected(page, "ops")) == 1
+    assert selected(page, "ops")[0].startswith("aten.addmm")
+    views.open("Timeline")
+    expect(page.locator('[data-devtrace="timeline"] [role="status"]').last).to_contain_text("aten.addmm")
+
+
+@pytest.mark.parametrize(
+    ("tab", "target"),
+    [
+        ("Modules", '[data-module="model.out_head"]'),
+        ("Lines", '[data-line="6"]'),
+    ],
+)
+def test_a_pick_in_any_view_is_a_pick_in_all(page: Page, tab: str, target: str) -> None:
+    views = Views(page)
+    views.mount(make_traces.failing())
+    for name in TABS:
+        views.open(name)
+    views.open(tab).locator(target).first.click()
+    assert selected(page, "modules") == ["model.out_head"]
+
+
+def test_an_op_is_picked_on_the_canvas(page: Page) -> None:
+    views = Views(page)
+    views.mount(make_traces.timed((0, 1000), (2000, 1000)))
+    plot = page.locator(".dt-plot")
+    box = plot.bounding_box()
+    assert box
+    plot.click(position={"x": box["width"] * 0.85, "y": box["height"] - 30})
+    views.open("Ops")
+    assert selected(page, "ops") == ["aten.op1"]
+
+
+def test_the_module_view_shows_where_parameters_live(page: Page) -> None:
+    views = Views(page)
+    views.mount(make_traces.failing())
+    modules = views.open("Modules")
+    expect(modules.locator('[data-module="model.out_head"]')).to_have_attribute("data-device", "cpu")
+    expect(modules.locator('[data-module="model.tok_emb"]')).to_have_attribute("data-device", "cuda:0")
+    expect(modules.locator('[data-module="model.norm"]')).to_contain_text("never ran")
+    expect(modules.locator('[data-module="model.blocks.0"]')).to_contain_text("×6")
+    expect(modules.locator('[data-module="model"]')).to_have_attribute("data-device", "cpu cuda:0")
+
+
+def test_a_fold_opens_and_folds_again(page: Page) -> None:
+    views = Views(page)
+    views.mount(make_traces.failing())
+    modules = views.open("Modules")
+    expect(modules.locator('[data-module="model.blocks.3"]')).to_have_count(0)
+    modules.locator(".dt-repeats").click()
+    expect(modules.locator('[data-module="model.blocks.3"]')).to_be_visible()
+    modules.get_by_role("button", name="Fold").click()
+    expect(modules.locator('[data-module="model.blocks.3"]')).to_have_count(0)
+
+
+def test_ops_are_filtered_and_sorted(page: Page) -> None:
+    views = Views(page)
+    views.mount(make_traces.failing())
+    ops = views.open("Ops")
+    ops.get_by_role("searchbox").fill("addmm blocks.2")
+    expect(ops.get_by_role("status")).to_have_text("4 of 102")
+    ops.get_by_role("button", name="Took").click()
+    expect(ops.get_by_role("columnheader", name="Took")).to_have_attribute("aria-sort", "descending")
+    ops.get_by_role("searchbox").fill("")
+    ops.get_by_label("Filter ops by device").select_option(label="cpu")
+    expect(ops.get_by_role("status")).to_have_text("2 of 102")
+
+
+def test_everything_can_be_reached_with_the_keyboard_alone(page: Page) -> None:
+    views = Views(page)
+    views.mount(make_traces.training(2000))
+    page.locator('[data-devtrace="finding"]').focus()
+    page.keyboard.press("Enter")
+    assert selected(page, "findings") == ["host-sync"]
+    page.get_by_role("tab", name="Timeline").focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("tab", name="Modules")).to_be_focused()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("tab", name="Ops")).to_have_attribute("aria-selected", "true")
+    page.get_by_role("grid", name="Ops").focus()
+    page.keyboard.press("End")
+    page.keyboard.press("ArrowUp")
+    expect(page.locator('[data-devtrace="ops"] [aria-selected="true"]')).to_be_visible()
+    page.get_by_role("tab", name="Timeline").click()
+    plot = page.get_by_role("application")
+    plot.focus()
+    for key in ("+", "+", "ArrowRight", "ArrowLeft", "-", "Home", "Enter", "Shift+ArrowLeft"):
+        page.keyboard.press(key)
+    page.keyboard.press("Escape")
+    assert selected(page, "findings") == []
+
+
+def test_tab_goes_through_the_findings_of_the_timeline_and_on(page: Page) -> None:
+    views = Views(page)
+    trace = encode(make_traces.failing())
+    trace["findings"] = [{**trace["findings"][0], "op": op, "rule": f"rule {op}"} for op in (3, 9)]
+    views.mount(trace)
+    page.get_by_role("application").focus()
+    picked = []
+    for _ in range(2):
+        page.keyboard.press("Tab")
+        picked += selected(page, "findings")
+    assert picked == ["rule 3", "rule 9"]
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("application")).not_to_be_focused()
+
+
+def test_the_wheel_scrolls_the_page_until_the_timeline_has_the_focus(page: Page) -> None:
+    views = Views(page)
+    views.mount(make_traces.training(2000))
+    page.evaluate("() => { document.body.style.paddingBottom = '3000px'; }")
+    plot = page.get_by_role("application")
+    plot.hover()
+    page.mouse.wheel(0, 120)
+    page.wait_for_function("window.scrollY > 0")
+    plot.click(position={"x": 400, "y": 100})
+    before = page.evaluate("window.scrollY")
+    page.mouse.wheel(0, -120)
+    assert page.evaluate("window.scrollY") == before
+
+
+def alive(page: Page) -> None:
+    """The page answers, ran nothing of the data, and holds no element that the data brought."""
+    assert page.evaluate("1 + 1") == 2
+    assert page.evaluate("window.hacked") is None
+    assert page.locator("#slot").locator("script, img, iframe, object, embed, link, style").count() == 0
+
+
+@pytest.mark.parametrize("text", hostile.TEXTS, ids=lambda text: ascii(text[:12]))
+def test_any_text_is_shown_as_text(page: Page, text: str) -> None:
+    views = Views(page)
+    report = views.mount(hostile.with_text(hostile.failing(), text))
+    for tab in TABS:
+        views.open(tab)
+    if text.startswith("<img"):
+        expect(report.locator('[data-devtrace="finding"]')).to_contain_text(hostile.MARKUP)
+    assert not views.is_refused
+    alive(page)
+
+
+def test_mutated_traces_are_shown_or_refused_with_one_sentence(page: Page) -> None:
+    views = Views(page)
+    shown = 0
+    for mutant in hostile.mutants(hostile.failing(), 120, seed=7):
+        report = views.mount(mutant)
+        if views.is_refused:
+            assert report.inner_text().startswith("trace-"), report.inner_text()
+        else:
+            shown += 1
+            for tab in TABS:
+                views.open(tab)
+        alive(page)
+    assert 10 < shown < 110
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: make_traces.timed(),
+        lambda: make_traces.timed((0, 0)),
+        lambda: make_traces.timed((0, -1)),
+        lambda: make_traces.timed((2**52, 2**52)),
+        lambda: make_traces.timed((0, 1), (2**52, 2**52), (2**52, 2**52)),
+        lambda: hostile.huge(300, 1),
+        lambda: hostile.huge(2, 10_000),
+    ],
+    ids=["no-op", "one-op", "one-failure", "absurd-time", "absurd-gap", "300-devices", "10000-threads"],
+)
+def test_extremes_are_drawn(page: Page, make: Callable[[], object]) -> None:
+    views = Views(page)
+    views.mount(make())  # type: ignore[arg-type]
+    for tab in TABS:
+        views.open(tab)
+    views.open("Timeline")
+    page.get_by_role("application").focus()
+    for key in ("+", "-", "End", "ArrowDown", "Home"):
+        page.keyboard.press(key)
+    alive(page)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "trace-foreign"),
+        ("not JSON", "trace-foreign"),
+        ('{"format": "devtrace"}', "trace-damaged"),
+        (json.dumps({"format": "devtrace", "version": 99}), "version 99"),
+    ],
+)
+def test_what_is_no_trace_is_refused_with_one_sentence(page: Page, text: str, sentence: str) -> None:
+    views = Views(page)
+    expect(views.mount(text)).to_contain_text(sentence)
+    expect(page.get_by_role("alert")).to_have_count(1)
+
+
+COUNT_OBSERVERS = """() => {
+  window.observers = 0;
+  for (const name of ['ResizeObserver', 'MutationObserver', 'IntersectionObserver']) {
+    const { observe, disconnect } = window[name].prototype;
+    window[name].prototype.observe = function (...rest) {
+      window.observers += this.seen ? 0 : 1; this.seen = true; return observe.apply(this, rest); };
+    window[name].prototype.disconnect = function () {
+      window.observers -= this.seen ? 1 : 0; this.seen = false; return disconnect.apply(this); };
+  }
+}"""
+
+
+def test_a_hundred_mounts_leave_no_listener_node_or_observer(page: Page) -> None:
+    views = Views(page)
+    page.evaluate(COUNT_OBSERVERS)
+    client = page.context.new_cdp_session(page)
+    trace = encode(make_traces.failing(2))
+
+    def mount_and_unmount(times: int) -> dict[str, int]:
+        for _ in range(times):
+            views.mount(trace)
+            for tab in TABS:
+                views.open(tab)
+            views.unmount()
+        client.send("HeapProfiler.collectGarbage")
+        counters = client.send("Memory.getDOMCounters")
+        return {
+            "observers": page.evaluate("observers"),
+            **{name: counters[name] for name in ("nodes", "jsEventListeners")},
+        }
+
+    first = mount_and_unmount(3)
+    assert first["observers"] == 0
+    last = mount_and_unmount(100)
+    assert last["observers"] == 0
+    assert last["jsEventListeners"] <= first["jsEventListeners"]
+    assert last["nodes"] <= first["nodes"] + 20
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_theme_reaches_the_canvas(page: Page, theme: str) -> None:
+    views = Views(page, theme)
+    views.mount(make_traces.failing())
+    views.open("Timeline")
+    corner = page.evaluate(
+        "() => [...document.querySelector('.dt-canvas').getContext('2d').getImageData(2, 2, 1, 1).data]"
+    )
+    assert corner[:3] == ([255, 255, 255] if theme == "light" else [17, 20, 23])
+
+
+def test_a_theme_that_changes_is_followed(page: Page) -> None:
+    views = Views(page)
+    views.mount(make_traces.failing())
+    views.open("Timeline")
+    page.evaluate(
+        "() => { document.getElementById('slot').removeAttribute('data-dt-theme');"
+        " document.body.dataset.jpThemeLight = 'false'; }"
+    )
+    page.wait_for_function(
+        "document.querySelector('.dt-canvas').getContext('2d').getImageData(2, 2, 1, 1).data[0] === 17"
+    )

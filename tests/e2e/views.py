@@ -1,0 +1,54 @@
+"""The views alone in a page: what `devtraceMount` shows of a trace, without Jupyter and without a kernel."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from playwright.sync_api import Locator, Page
+
+from built import SCRIPT
+from devtrace.format import encode
+from devtrace.trace import Trace
+
+TABS = ("Timeline", "Modules", "Lines", "Ops")
+GROUND = {"light": "#ffffff", "dark": "#111417"}
+
+
+class Views:
+    """A page that holds one report."""
+
+    def __init__(self, page: Page, theme: str = "light") -> None:
+        self.page = page
+        page.set_content(
+            f'<!doctype html><html lang="en"><title>views</title><body style="background: {GROUND[theme]}">'
+            f'<main id="slot" data-dt-theme="{theme}"></main>'
+        )
+        page.add_script_tag(content=SCRIPT.read_text(encoding="utf-8"))
+
+    def mount(self, trace: Trace | dict[str, Any] | str) -> Locator:
+        """Show a trace (or the text of a file that may be none) and wait until it, or a sentence, stands there."""
+        data = encode(trace) if isinstance(trace, Trace) else trace
+        text = data if isinstance(data, str) else json.dumps(data)
+        self.page.evaluate(
+            "text => { window.unmount?.(); window.unmount = devtraceMount(document.getElementById('slot'), text); }",
+            text,
+        )
+        report = self.page.locator('[data-devtrace="report"][data-ready="true"]')
+        report.wait_for()
+        return report
+
+    def unmount(self) -> None:
+        self.page.evaluate("() => { window.unmount(); window.unmount = undefined; }")
+
+    def open(self, tab: str) -> Locator:
+        """Choose a tab and wait until its view has painted."""
+        self.page.get_by_role("tab", name=tab, exact=True).click()
+        view = self.page.locator(f'[data-devtrace="{tab.lower()}"][data-ready="true"]')
+        view.wait_for()
+        return view
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether a sentence stands where a report would."""
+        return self.page.locator(".dt-refused").count() == 1
