@@ -720,6 +720,8 @@ def test_a_cell_that_another_thread_runs_meanwhile_is_not_traced(shell: Shell) -
     )
     assert ran.error is None
     assert [traced.name for traced in shell.traced] == ["mine"]
+    assert seen[0] is not None
+    assert str(seen[0].error).startswith("nested-trace: got %%devtrace within a traced cell; ")
 
 
 def test_save_and_html_write_their_files(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -294,10 +294,10 @@ class Tracing:
             self._tell("finished")
 
     def _step_aside(self, what: str) -> None:
-        """End the trace of the cell around, if only `turn_on` asked for it."""
+        """End the trace of the cell around, if only `turn_on` asked for it; that of another thread's cell never."""
         if self._run is None:
             return
-        if self._run.asked:
+        if self._run.asked or self._run.thread != threading.get_ident():
             raise UsageError(
                 "nested-trace",
                 f"{what} within a traced cell",

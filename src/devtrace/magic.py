@@ -194,8 +194,7 @@ class Extension:
                 self.tracing.know(running.cell)
                 return
             self._introduce(running)
-            if not self.tracing.running:
-                self._begin(running)
+            self._begin(running)
 
     def _after(self, result: ExecutionResult | None) -> None:
         # IPython ends a cell with nothing in it that it never began.
@@ -223,7 +222,7 @@ class Extension:
         lines = self._cleaned(running.raw)
         at = usage.magic_line(lines)
         wished = self.tracing.grant(running.cell)
-        if at is None and not wished and not self.tracing.on:
+        if at is None and (self.tracing.running or not (wished or self.tracing.on)):
             return
         running.asked = wished or at is not None
         try:
