@@ -7,7 +7,7 @@ optimizer's state) tells more than how it was made, and how it was made more tha
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from devtrace.diagnose import names, origins
@@ -41,27 +41,28 @@ class Case:
     facts: Facts
     scene: Scene
     suspect: Suspect
-    names: list[Name] = field(default_factory=list)
-    origin: Origin | None = None
-    roots: list[Name] = field(default_factory=list)  # names of what the tensor was computed from, on its device
+    origin: Origin
+    subject: int  # the odd one; the nearest tensor with a name that it was computed from, if itself has none
+    names: list[Name]
+    roots: list[Name]  # of what the subject was computed from, on its device
 
     @classmethod
     def of(cls, facts: Facts, scene: Scene, suspect: Suspect) -> Case:
-        case = cls(facts, scene, suspect, scene.names(suspect.tensor))
         weighty = frozenset(scene.held_rows) if facts.live else frozenset(_by_role(facts))
-        case.origin = origins.origin(facts, suspect.tensor, weighty)
-        for row in case.origin.path[1:]:
-            case.roots += [name for name in scene.names(row) if lasting(name)]
-        return case
+        origin = origins.origin(facts, suspect.tensor, weighty)
+        named = [row for row in origin.path if scene.names(row)]
+        subject = named[0] if named else suspect.tensor
+        roots = [name for row in named[1:] for name in scene.names(row) if lasting(name)]
+        return cls(facts, scene, suspect, origin, subject, scene.names(subject), roots)
 
     @property
     def born(self) -> int:
-        return self.facts.born(self.facts.base(self.suspect.tensor))
+        return self.facts.born(self.facts.base(self.subject))
 
     @property
     def birth(self) -> int:
-        """The op that made the tensor's storage; -1 before the trace."""
-        return self.facts.producer(self.facts.base(self.suspect.tensor))
+        """The op that made the subject's storage; -1 before the trace."""
+        return self.facts.producer(self.facts.base(self.subject))
 
 
 def _by_role(facts: Facts) -> list[int]:
@@ -70,8 +71,8 @@ def _by_role(facts: Facts) -> list[int]:
 
 
 def lasting(name: Name) -> bool:
-    """Whether a name outlives the call it is used in: an attribute, an item, a closure's or a module's variable."""
-    return len(name.holds) > 1 or name.last.step in ("closure", "global")
+    """Whether a name outlives the call it is used in: not a local variable, nor an item of a local list."""
+    return any(hold.step not in ("variable", "item") for hold in name.holds)
 
 
 def verdict(case: Case) -> Verdict:
@@ -199,7 +200,7 @@ def _unknown_to_its_module(case: Case, name: Name) -> Verdict | None:
 
 def _sent_away(case: Case) -> Move | None:
     """The copy from where the computation is to where the tensor is."""
-    move = origins.move_of(case.facts, case.suspect.tensor)
+    move = origins.move_of(case.facts, case.subject)
     if move is None or case.facts.device(move.source) != case.suspect.home:
         return None
     return move
@@ -208,7 +209,7 @@ def _sent_away(case: Case) -> Move | None:
 def _by_recorded_name(case: Case) -> Verdict | None:
     """Without live objects: what the recorder noted of names and roles."""
     tensors = case.facts.trace.tensors
-    row = case.facts.base(case.suspect.tensor)
+    row = case.facts.base(case.subject)
     role, path = tensors.raw("role", row), str(tensors.raw("name", row))
     if role not in ("parameter", "buffer", "attribute"):
         return None
@@ -245,7 +246,7 @@ def _of_an_optimizer(case: Case) -> Verdict | None:
 
 def _copied_before_the_move(case: Case) -> Verdict | None:
     """Made from a parameter by nothing but copying (clone, zeros_like) before that parameter was moved."""
-    facts, row = case.facts, case.suspect.tensor
+    facts, row = case.facts, case.subject
     line = _lineage(facts, row)
     if len(line) < 2:
         return None
@@ -300,7 +301,7 @@ def _unregistered(case: Case, name: Name, place: int, moves: list[Move]) -> Verd
     cached = case.birth >= 0 and case.facts.trace.ops.number("call", case.birth) >= 0
     if cached and case.birth < moves[-1].op:
         return Verdict("stale-copy", case.born, moves[0].site, name, module, moves[0], others=len(moves))
-    if cached and case.origin is not None and case.origin.put == "made":
+    if cached and case.origin.put == "made":
         return Verdict("created-without-device", case.born, name=name, module=module)
     return Verdict("not-registered", case.born, moves[0].site, name, module, moves[0], others=len(moves))
 
@@ -313,7 +314,7 @@ def _from_a_root(case: Case) -> Verdict | None:
 
 
 def _root_kept(case: Case) -> Verdict | None:
-    if case.suspect.device != HOST or case.origin is None or case.origin.put == "copied":
+    if case.suspect.device != HOST or case.origin.put == "copied":
         return None
     name = case.roots[0]
     row = next((row for row in case.origin.path if name in case.scene.names(row)), case.origin.row)
@@ -325,23 +326,23 @@ def _root_kept(case: Case) -> Verdict | None:
 
 def _put_there(case: Case) -> Verdict | None:
     """Somebody asked for this device: `.cuda()`, `device=self.device`, `.to(first)`."""
-    if case.origin is None or case.origin.put not in ("copied", "made-there"):
+    if case.origin.put not in ("copied", "made-there"):
         return None
     name = case.names[0] if case.names else None
-    move = origins.move_of(case.facts, case.suspect.tensor)
+    move = origins.move_of(case.facts, case.subject)
     return Verdict("wrong-device", born=case.born, name=name, move=move)
 
 
 def _by_default_device(case: Case) -> Verdict | None:
     """A factory that was told nothing made it on an accelerator: a default device is set."""
-    if case.origin is None or case.origin.put != "made" or case.suspect.device == HOST:
+    if case.origin.put != "made" or case.suspect.device == HOST:
         return None
     return Verdict("default-device", born=case.born, name=case.names[0] if case.names else None)
 
 
 def _made_on_the_way(case: Case) -> Verdict | None:
     """Made by a factory, without a device, while the computation was under way."""
-    if case.origin is None or case.origin.put != "made" or any(lasting(name) for name in case.names):
+    if case.origin.put != "made" or any(lasting(name) for name in case.names):
         return None
     if not _under_way(case, case.origin.op):
         return None
@@ -368,7 +369,7 @@ def _under_way(case: Case, op: int) -> bool:
 def _left_by_a_move(case: Case) -> Verdict | None:
     """A copy of it is at home, but this is the one that was copied, or a view taken before."""
     facts = case.facts
-    bases = {facts.base(row) for row in _lineage(facts, case.suspect.tensor)}
+    bases = {facts.base(row) for row in _lineage(facts, case.subject)}
     for move in origins.moves_from(facts, bases, case.suspect.home, case.suspect.op):
         place = facts.place(move.site)
         name = case.names[0] if case.names else None
@@ -380,7 +381,7 @@ def _left_by_a_move(case: Case) -> Verdict | None:
 
 def _never_moved(case: Case) -> Verdict | None:
     """Nothing ever copied it to where the computation is."""
-    if case.suspect.device != HOST or (case.origin is None and not case.names):
+    if case.suspect.device != HOST or (not case.names and case.born < 0):
         return None
     name = case.names[0] if case.names else None
     beside = _moved_beside(case)

@@ -154,7 +154,7 @@ def state_along(case: Case, verdict: Verdict) -> Fix | None:
 
 
 def keep_it_here(case: Case, verdict: Verdict) -> Fix | None:
-    """Above a line that writes into it: `self.total = self.total.to(x.device)`, which does nothing from the second time on."""
+    """Above a line that writes into it: `self.sum = self.sum.to(x.device)`, which from then on does nothing."""
     stand = Stand.of(case.scene, 0, case.suspect.home)
     node = stand.node_of(case.suspect.tensor) if stand is not None else None
     if stand is None or not isinstance(node, ast.Attribute | ast.Subscript):
@@ -162,11 +162,8 @@ def keep_it_here(case: Case, verdict: Verdict) -> Fix | None:
     device = stand.home_beside(node)
     said = [stand.code.text(node), *_spoken_fellows(case, stand)]
     lines = [f"{one} = {one}.to({device})" for one in dict.fromkeys(said)] if device else []
-    return (
-        made(f"keep it where its updates are: {lines[0]}", stand.code.above(stand.place.statement, *lines))
-        if lines
-        else None
-    )
+    edit = stand.code.above(stand.place.statement, *lines) if lines else None
+    return made(f"keep it where its updates are: {lines[0]}", edit) if edit is not None else None
 
 
 def _spoken_fellows(case: Case, stand: Stand) -> list[str]:

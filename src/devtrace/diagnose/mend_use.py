@@ -12,7 +12,7 @@ from devtrace.diagnose.scopes import Stand
 
 def give_the_device(case: Case, verdict: Verdict) -> Fix | None:
     """`device=x.device` in the factory's call."""
-    if case.origin is None or case.origin.op < 0:
+    if case.origin.op < 0:
         return None
     site = case.facts.trace.ops.number("site", case.origin.op)
     found, stand = code_at(case, site), standing(case, site)

@@ -109,7 +109,7 @@ def _culprit(case: Case, found: Verdict, spoken: list[str]) -> Culprit:
 
 def chain(facts: Facts, case: Case) -> tuple[Site, ...]:
     """From birth to use: the lines that the tensor came by."""
-    rows = reversed(case.origin.path if case.origin is not None else (case.suspect.tensor,))
+    rows = reversed(case.origin.path)
     sites = [facts.born(row) for row in rows]
     sites.append(facts.trace.ops.number("site", case.suspect.op))
     places = {(site.file, site.line): site for id in sites if (site := origins.shown(facts, id)) is not None}

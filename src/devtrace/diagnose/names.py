@@ -117,7 +117,7 @@ def stays_on_host(value: object) -> bool:
 
 
 def is_generator(value: object) -> bool:
-    return issubclass(type(value), torch.Generator)
+    return issubclass(type(value), torch._C.Generator)  # torch.Generator is another class while devices are simulated
 
 
 def place_of(value: object) -> str:
