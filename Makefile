@@ -36,7 +36,7 @@ TS_SOURCES := $(shell find labextension -type f -not -path 'labextension/lib/*' 
 FIRST_NOTEBOOK = $(firstword $(sort $(wildcard notebooks/0*.ipynb)))
 
 .PHONY: help lab test check lint types layers unit ts wheel notebooks e2e chromium build dev format golden bench gallery \
-	notebook-outputs test-oldest clean distclean
+	notebook-outputs screenshot test-oldest clean distclean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -91,6 +91,9 @@ format: $(READY) ## mend what lint can mend
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(JLPM) lint:fix
+
+screenshot: $(READY) chromium ## take README's pictures again
+	$(BIN)/python tools/screenshot.py
 
 notebook-outputs: $(READY) $(SYSTEMS) ## run the notebooks from their sources and keep what they show
 	$(BIN)/python tools/make_notebooks.py

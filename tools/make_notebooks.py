@@ -109,7 +109,9 @@ def all_notebooks() -> dict[str, dict[str, Node]]:
 def execute(made: Node, folder: Path = FOLDER) -> Node:
     """Run it from top to bottom in a kernel of its own; an error that no tag allows is raised."""
     with tempfile.TemporaryDirectory() as home:
-        client = NotebookClient(made, timeout=600, kernel_name="python3", resources={"metadata": {"path": folder}})
+        client = NotebookClient(
+            made, timeout=600, kernel_name="python3", resources={"metadata": {"path": folder}}, coalesce_streams=True
+        )
         client.execute(env={**os.environ, "IPYTHONDIR": home})
     for cell in made.cells:
         cell.metadata.pop("execution", None)
