@@ -13,6 +13,7 @@ from torch import nn
 import devtrace
 from devtrace.record import hooks
 from devtrace.rules import broken_rule
+from devtrace.session import record
 from devtrace.trace import Module, Trace
 
 
@@ -83,7 +84,7 @@ def test_a_call_that_raises_ends() -> None:
 
 
 def test_a_method_called_by_name_shows_the_whole_model() -> None:
-    def run() -> devtrace.session.record:  # type: ignore[name-defined]
+    def run() -> record:
         with devtrace.record() as recording:
             model = Net()
             model.loss(torch.rand(1, 4))

@@ -7,38 +7,50 @@ from typing import Final, cast
 
 import numpy as np
 
+from devtrace import tally as counting
 from devtrace.diagnose.facts import Facts, Mask
 from devtrace.report import LedgerRow, Site
 from devtrace.trace import Ints, Trace
 
-COPIES: Final = ("h2d", "d2h", "d2d")
+COPIES: Final = counting.DIRECTIONS
 
 
 def directions(facts: Facts) -> dict[str, Mask]:
     """Which rows of copies go to a device, to the host, between devices."""
-    copies = facts.trace.copies
-    source, target = copies.ints("from"), copies.ints("to")
-    cpu, crossing = facts.host, source != target
-    return {
-        "h2d": cast(Mask, crossing & (source == cpu)),
-        "d2h": cast(Mask, crossing & (target == cpu)),
-        "d2d": cast(Mask, crossing & (source != cpu) & (target != cpu)),
-    }
+    return counting.directions(_copies(facts), facts.host)
 
 
 def waits(facts: Facts) -> Mask:
-    """Which ops make the host wait for a device: reads of values that are not the host's own."""
-    devices = facts.trace.ops.ints("device")
-    return cast(Mask, facts.is_kind("sync") & (devices != facts.host) & (devices >= 0))
+    """Which ops make the host wait for a device."""
+    return counting.waits(_ops(facts), facts.host)
 
 
 def on_host(facts: Facts) -> Mask:
-    """Which ops compute on the CPU while the program has a device. Arithmetic on single numbers does not count."""
-    ops = facts.trace.ops
-    if not facts.uses_device:
-        return np.zeros(len(ops), dtype=bool)
-    mine = facts.is_kind("compute") & (ops.ints("device") == facts.host)
-    return cast(Mask, mine & _has_dimensions(facts))
+    """Which ops compute on the CPU while the program has a device."""
+    return counting.on_host(_ops(facts), facts.host, uses_device=facts.uses_device)
+
+
+def _ops(facts: Facts) -> counting.Ops:
+    device = facts.trace.ops.ints("device")
+    return counting.Ops(
+        site=facts.op_users,
+        device=device,
+        times=np.ones(len(device), dtype=np.int64),
+        sync=facts.is_kind("sync"),
+        compute=facts.is_kind("compute"),
+        has_dimensions=_has_dimensions(facts),
+    )
+
+
+def _copies(facts: Facts) -> counting.Copies:
+    copies = facts.trace.copies
+    return counting.Copies(
+        op=copies.ints("op"),
+        source=copies.ints("from"),
+        target=copies.ints("to"),
+        times=np.ones(len(copies), dtype=np.int64),
+        bytes=copies.ints("bytes"),
+    )
 
 
 def _has_dimensions(facts: Facts) -> Mask:
@@ -68,37 +80,16 @@ class Tally:
 
 def tally(facts: Facts) -> Tally:
     """The trace's ops counted by site, on top of what the recorder counted of the ops that it folded away."""
-    trace = facts.trace
-    sites = len(trace.sites)
-    counts: dict[str, Ints] = {
-        name: np.zeros(sites, dtype=np.int64) for name in (*COPIES, "syncs", "cpu_compute", "bytes")
-    }
-    by_device = _by_device(facts)
-    ops = facts.op_users
-    for name, chosen in (("syncs", waits(facts)), ("cpu_compute", on_host(facts))):
-        counts[name] += _count(ops[chosen], sites)
-    carriers = trace.copies.ints("op")
-    for name, chosen in directions(facts).items():
-        at = ops[carriers[chosen]]
-        counts[name] += _count(at, sites)
-        counts["bytes"] += _count(at, sites, trace.copies.ints("bytes")[chosen])
+    by_device, counts = counting.count(
+        _ops(facts),
+        _copies(facts),
+        sites=len(facts.trace.sites),
+        devices=len(facts.trace.devices),
+        host=facts.host,
+        uses_device=facts.uses_device,
+    )
     _add_folded(facts, by_device, counts)
     return Tally(by_device, counts)
-
-
-def _count(at: Ints, sites: int, weights: Ints | None = None) -> Ints:
-    known = at >= 0
-    values = None if weights is None else weights[known]
-    return np.bincount(at[known], values, minlength=sites).astype(np.int64)
-
-
-def _by_device(facts: Facts) -> Ints:
-    """Ops by site and device."""
-    sites, devices = len(facts.trace.sites), len(facts.trace.devices)
-    op_devices, users = facts.trace.ops.ints("device"), facts.op_users
-    known = (op_devices >= 0) & (users >= 0)
-    flat = np.bincount(users[known].astype(np.int64) * devices + op_devices[known], minlength=sites * devices)
-    return flat.reshape(sites, devices)
 
 
 def _add_folded(facts: Facts, by_device: Ints, counts: dict[str, Ints]) -> None:

@@ -13,15 +13,19 @@ if TYPE_CHECKING:
     from devtrace.record.recorder import Recorder
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Copied:
-    """Data that crossed devices: from a tensor of one layout to one of another."""
+    """Data that crossed devices: from a tensor of one layout to one of another. `times` and `more` count what was
+    folded into it, and the bytes of that.
+    """
 
     op: int
     source: int
     target: int
     pinned: bool
     non_blocking: bool
+    times: int = 1
+    more: int = 0
 
 
 def copied(recorder: Recorder, op: int, args: Any, kwargs: Any, out: Any) -> tuple[int, stamps.Past | None]:

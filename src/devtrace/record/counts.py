@@ -7,14 +7,15 @@ in one piece. Where a copy falls into the middle of an op, that op is counted at
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from devtrace.record.chunk import Chunk
 from devtrace.record.recorder import Recorder
-from devtrace.record.state import COUNT_SHIFT, COUNTS, SEVERAL, THREAD_SHIFT, Chunk, ThreadState
+from devtrace.record.rows import size_of
+from devtrace.record.state import NUMBERS, ThreadState
 
 Array = npt.NDArray[Any]
 
@@ -33,17 +34,18 @@ class Homes:
     """Knows the layout (shape, dtype, device) of every row of a recorder, and so of its ops."""
 
     def __init__(self, recorder: Recorder) -> None:
-        self._rows = recorder.rows
-        self._met = 0
+        self._recorder = recorder
+        self._folds = 0
+        self._told = 0
         self._layout_of = np.full(0, -1, dtype=np.int32)  # by row
 
     def learn(self) -> None:
-        """Take in what was met since."""
-        met = self._rows.told[self._met :]
-        self._met += len(met)
-        if met:
-            table = np.array(met, dtype=np.int64)
-            self._know(table[:, 0], table[:, 1])
+        """Take in what was told since."""
+        if self._recorder.folds != self._folds:
+            self._folds, self._told = self._recorder.folds, 0
+        told = self._recorder.rows.all_told()[self._told :]
+        self._told += len(told)
+        self._know(told[:, 0], told[:, 1])
 
     def _know(self, rows: Array, layouts: Array) -> None:
         if len(rows) and (most := int(rows.max())) >= len(self._layout_of):
@@ -53,15 +55,8 @@ class Homes:
 
     def of(self, chunk: Chunk) -> Array:
         """The layout of each op: of its first output, else of its first input; -1 where it is not known yet."""
-        several = (chunk.head & SEVERAL) > 0
-        new = ~several & (chunk.layout >= 0)
-        self._know(chunk.row[new], chunk.layout[new])
-        taken = (chunk.head >> COUNT_SHIFT) & (COUNTS - 1)
-        given = np.where(several, chunk.layout, 0)
-        begins = np.cumsum(taken + given) - taken - given
-        at = np.minimum(begins + np.where(given > 0, taken, 0), max(len(chunk.flat) - 1, 0))
-        listed = chunk.flat[at] if len(chunk.flat) else np.full(len(at), -1)
-        rows = np.where(several, np.where(taken + given > 0, listed, -1), chunk.row)
+        self._know(chunk.row[chunk.new], chunk.layout[chunk.new])
+        rows = chunk.first_rows()
         inside = (rows >= 0) & (rows < len(self._layout_of))
         homes = np.full(len(rows), -1, dtype=np.int32)
         homes[inside] = self._layout_of[rows[inside]]
@@ -69,45 +64,49 @@ class Homes:
 
 
 class Counter:
-    """Looks at one recorder, again and again; each packed chunk is read once."""
+    """Looks at one recorder, again and again; each op is read once, but all again after a fold."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._homes = Homes(recorder)
-        self._read: dict[int, int] = {}  # of each thread how many chunks were read
         self._bytes: list[int] = []  # by layout
-        self._ops: Array = np.zeros(0, dtype=np.int64)  # by layout
-        self._made: Array = np.zeros(0, dtype=np.int64)
+        self._forget()
+
+    def _forget(self) -> None:
+        self._folds = self._recorder.folds
+        self._read: dict[int, int] = {}  # of each thread how many packed ops were read
+        self._ops: Array = np.zeros(len(self._bytes), dtype=np.int64)  # by layout
+        self._made: Array = np.zeros(len(self._bytes), dtype=np.int64)
 
     def look(self) -> Counts:
         recorder = self._recorder
+        if recorder.folds != self._folds:
+            self._forget()
         states = list(recorder.threads)
         self._know_layouts()
         self._homes.learn()
         for state in states:
-            packed = state.chunks[self._read.get(state.index, 0) :]
-            self._read[state.index] = self._read.get(state.index, 0) + len(packed)
-            for chunk in packed:
+            for chunk in packed(state, self._read.get(state.index, 0)):
                 ops, made = self._count(chunk)
                 self._ops, self._made = self._ops + ops, self._made + made
+                self._read[state.index] = int(chunk.number[-1]) + 1
         ops, made = self._ops, self._made
         for state in states:
             tail = unpacked(state)
             if tail is not None:
                 more = self._count(tail)
                 ops, made = ops + more[0], made + more[1]
-        copies = list(recorder.copies)
+        copies = [copied for copied in list(recorder.copies) if copied.source < len(self._bytes)]
         return Counts(
-            ops=sum(state.op & ((1 << THREAD_SHIFT) - 1) for state in states),
-            copies=len(copies),
-            copied=sum(self._bytes[copy.source] for copy in copies if copy.source < len(self._bytes)),
+            ops=sum(state.op & NUMBERS for state in states),
+            copies=sum(copied.times for copied in copies),
+            copied=sum(self._bytes[copied.source] + copied.more for copied in copies),
             devices=self._by_device(ops, made),
         )
 
     def _know_layouts(self) -> None:
         layouts = self._recorder.rows.layouts
-        for shape, dtype, _ in layouts[len(self._bytes) :]:
-            self._bytes.append(_bytes(shape, dtype))
+        self._bytes += [size_of(layout) for layout in layouts[len(self._bytes) :]]
         missing = len(self._bytes) - len(self._ops)
         if missing:
             self._ops = np.append(self._ops, np.zeros(missing, dtype=np.int64))
@@ -116,11 +115,13 @@ class Counter:
     def _count(self, chunk: Chunk) -> tuple[Array, Array]:
         """Ops and bytes made of each layout."""
         layouts = self._homes.of(chunk)
-        new = ((chunk.head & SEVERAL) == 0) & (chunk.layout >= 0)
         size = len(self._ops)
-        ops = np.bincount(layouts[(layouts >= 0) & (layouts < size)], minlength=size)
-        made = np.bincount(chunk.layout[new & (chunk.layout < size)], minlength=size)
-        return ops, made
+        counted = (layouts >= 0) & (layouts < size)
+        made = chunk.new & (chunk.layout < size)
+        return (
+            np.bincount(layouts[counted], chunk.times[counted], minlength=size).astype(np.int64),
+            np.bincount(chunk.layout[made], chunk.times[made], minlength=size).astype(np.int64),
+        )
 
     def _by_device(self, ops: Array, made: Array) -> dict[str, tuple[int, int]]:
         found: dict[str, tuple[int, int]] = {}
@@ -131,15 +132,20 @@ class Counter:
         return found
 
 
+def packed(state: ThreadState, first: int) -> list[Chunk]:
+    """The packed ops of a thread from a number on."""
+    found = []
+    for chunk in list(state.chunks):
+        later = chunk.number >= first
+        if later.all():
+            found.append(chunk)
+        elif later.any():
+            found.append(chunk.select(later, chunk.times[later]))
+    return found
+
+
 def unpacked(state: ThreadState) -> Chunk | None:
     """The ops that are not packed yet; None where they were packed while we looked."""
-    heads, flat = state.heads, state.flat
+    first, heads, flat = state.packed, state.heads, state.flat
     head_copy, flat_copy = heads[:], flat[:]
-    return Chunk.of(head_copy, flat_copy) if head_copy and state.heads is heads and state.flat is flat else None
-
-
-def _bytes(shape: Any, dtype: Any) -> int:
-    try:
-        return prod(map(int, shape)) * int(dtype.itemsize)
-    except Exception:  # noqa: BLE001 (a nested tensor has no shape of numbers)
-        return 0
+    return Chunk.of(head_copy, flat_copy, first) if head_copy and state.heads is heads and state.flat is flat else None

@@ -17,9 +17,10 @@ from torch._C import _current_autograd_node as current_node
 from torch._C._autograd import _get_sequence_nr as sequence_number
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from devtrace.record.chunk import COUNT_SHIFT, FULL, GRAD_SHIFT, SEVERAL
 from devtrace.record.plans import IN_PLACE, ONE, plan_for, plans
 from devtrace.record.recorder import Recorder
-from devtrace.record.state import COUNT_SHIFT, FULL, GRAD_SHIFT, SEVERAL, ThreadState
+from devtrace.record.state import ThreadState
 
 _Tensor = torch.Tensor
 _Parameter = torch.nn.Parameter
@@ -108,7 +109,7 @@ class RecordMode(TorchDispatchMode):
             state.flat += rows
             state.op += 1
             if len(state.heads) >= FULL:
-                state.pack()
+                recorder.pack(state)
         except Exception as fault:  # noqa: BLE001
             recorder.fault(fault)
         return out

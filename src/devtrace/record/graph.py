@@ -1,7 +1,7 @@
 """Leads each op of a backward pass to the forward op that it differentiates, by autograd's sequence number.
 
-The counter is each thread's own, so the same number may mean ops of several threads: the node's name must fit the
-op's, and of those that fit the one on the same device counts, the latest of them.
+The counter is each thread's own, so the same number may mean ops of several threads: the node's name must fit the op's,
+and of those that fit one on the same device counts, the latest of them.
 """
 
 from __future__ import annotations
@@ -9,12 +9,23 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
+
+
+class Numbered(NamedTuple):
+    """Ops as far as autograd numbers them. `plan` and `node` are places in the names of ops and of node classes."""
+
+    sequence: Array
+    backward: Array
+    plan: Array
+    node: Array
+    device: Array
+    thread: Array
 
 
 @lru_cache(maxsize=4096)
@@ -26,27 +37,31 @@ def fits(node: str, op: str) -> bool:
     return wanted == base.lower().replace("_", "") or wanted == "copyslices"
 
 
-def forward_ops(
-    sequence: Array,
-    backward: Array,
-    names: Sequence[str],
-    plan: Array,
-    nodes: Sequence[str],
-    node: Array,
-    device: Array,
-) -> Array:
-    """For each op the id of its forward op, or -1."""
-    found = np.full(len(sequence), -1, dtype=np.int32)
-    made: dict[int, list[int]] = {}
-    numbers, plans, classes, devices, passes = (values.tolist() for values in (sequence, plan, node, device, backward))
-    for op, number in enumerate(numbers):
-        if number < 0:
-            continue
-        if not passes[op]:
-            made.setdefault(number, []).append(op)
-            continue
-        able = [other for other in made.get(number, ()) if fits(nodes[classes[op]], names[plans[other]])]
-        near = [other for other in able if devices[other] == devices[op]]
-        if able:
-            found[op] = (near or able)[-1]
+def forward_ops(ops: Numbered, names: Sequence[str], nodes: Sequence[str]) -> Array:
+    """For each op the place of its forward op, or -1."""
+    found = np.full(len(ops.sequence), -1, dtype=np.int64)
+    asked = np.flatnonzero(ops.backward & (ops.sequence >= 0))
+    made = np.flatnonzero(~ops.backward & (ops.sequence >= 0))
+    for thread in np.unique(ops.thread[made]).tolist():
+        mine = made[ops.thread[made] == thread]
+        mine = mine[np.argsort(ops.sequence[mine], kind="stable")]
+        at = np.searchsorted(ops.sequence[mine], ops.sequence[asked], side="right") - 1
+        other = np.where(at >= 0, mine[at], -1)
+        able = (other >= 0) & (ops.sequence[other] == ops.sequence[asked]) & (other < asked)
+        able[able] = _fitting(ops.node[asked[able]], ops.plan[other[able]], names, nodes)
+        found[asked] = np.where(able, _better(ops, asked, found[asked], other), found[asked])
     return found
+
+
+def _fitting(node: Array, plan: Array, names: Sequence[str], nodes: Sequence[str]) -> Array:
+    """`fits` for each pair; there are few different ones."""
+    pairs, which = np.unique(node * len(names) + plan, return_inverse=True)
+    fit = [fits(nodes[pair // len(names)], names[pair % len(names)]) for pair in pairs.tolist()]
+    return np.array(fit, dtype=bool)[which.reshape(-1)]
+
+
+def _better(ops: Numbered, asked: Array, one: Array, other: Array) -> Array:
+    """Of two places the one on the device of the op that asks; if both or neither are, the later."""
+    here = ops.device[asked]
+    near, far = (one >= 0) & (ops.device[one] == here), ops.device[other] == here
+    return np.where(near == far, np.maximum(one, other), np.where(near, one, other))

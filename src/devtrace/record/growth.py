@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from devtrace.record.counts import Homes, unpacked
-from devtrace.record.merge import PLAN_SHIFT
+from devtrace.record.chunk import BACKWARD, OPTIMIZER, Chunk
+from devtrace.record.counts import Homes, packed, unpacked
 from devtrace.record.plans import by_id
 from devtrace.record.recorder import Recorder
-from devtrace.record.state import BACKWARD, OPTIMIZER, Chunk, ThreadState
+from devtrace.record.state import ThreadState
 
 Array = npt.NDArray[Any]
 
@@ -40,8 +40,7 @@ class Growth:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._homes = Homes(recorder)
-        self._read: dict[int, int] = {}  # of each thread how many chunks were read
-        self._tail: dict[int, int] = {}  # and how many ops of the one being filled
+        self._read: dict[int, int] = {}  # of each thread how many ops were told
         self._names: dict[int, int] = {}  # by plan
         self._devices: dict[str, int] = {}
         self._device_of: list[int] = []  # by layout
@@ -70,31 +69,26 @@ class Growth:
             self._device_of.append(self._devices.setdefault(str(device), len(self._devices)))
 
     def _parts(self, state: ThreadState) -> list[dict[str, Array]]:
-        """What a thread did since: the chunks that it packed, and of the one it fills what is there."""
-        read, skip = self._read.get(state.index, 0), self._tail.get(state.index, 0)
-        packed = state.chunks[read:]
-        parts = []
-        for chunk in packed:
-            parts.append(self._columns(state, chunk, skip))
-            skip = 0
-        tail = unpacked(state) if len(state.chunks) == read + len(packed) else None
+        """What a thread did since; what was folded away before anybody looked is not told."""
+        read = self._read.get(state.index, 0)
+        chunks = packed(state, read)
+        tail = unpacked(state)
         if tail is not None:
-            parts.append(self._columns(state, tail, skip))
-            skip = len(tail.head)
-        self._read[state.index], self._tail[state.index] = read + len(packed), skip
-        return parts
+            later = tail.number >= read
+            chunks.append(tail.select(later, tail.times[later]))
+        self._read[state.index] = max([read, *(int(chunk.number[-1]) + 1 for chunk in chunks if len(chunk))])
+        return [self._columns(state, chunk) for chunk in chunks if len(chunk)]
 
-    def _columns(self, state: ThreadState, chunk: Chunk, skip: int) -> dict[str, Array]:
-        homes = self._homes.of(chunk)[skip:]
-        head = chunk.head[skip:]
+    def _columns(self, state: ThreadState, chunk: Chunk) -> dict[str, Array]:
+        homes = self._homes.of(chunk)
         device_of = np.array([*self._device_of, -1], dtype=np.int16)
         return {
-            "start": np.maximum(chunk.start[skip:] - self._recorder.origin, 0),
-            "duration": chunk.duration[skip:],
-            "name": self._name_ids(head >> PLAN_SHIFT),
+            "start": np.maximum(chunk.start - self._recorder.origin, 0),
+            "duration": chunk.duration,
+            "name": self._name_ids(chunk.plan),
             "device": device_of[np.where(homes < len(self._device_of), homes, -1)],
-            "thread": np.full(len(head), state.index),
-            "phase": np.where(head & OPTIMIZER, 2, np.where(head & BACKWARD, 1, 0)),
+            "thread": np.full(len(chunk), state.index),
+            "phase": np.where(chunk.head & OPTIMIZER, 2, np.where(chunk.head & BACKWARD, 1, 0)),
         }
 
     def _name_ids(self, plans: Array) -> Array:

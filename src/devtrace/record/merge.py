@@ -9,29 +9,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from devtrace.record.state import (
-    BACKWARD,
-    COUNT_SHIFT,
-    COUNTS,
-    GRAD,
-    MASK,
-    NODE_SHIFT,
-    NODES,
-    OPTIMIZER,
-    SEVERAL,
-    THREAD_SHIFT,
-    ThreadState,
-)
+from devtrace.record.chunk import BACKWARD, GRAD, MASK, NODE_SHIFT, NODES, OPTIMIZER, Chunk
+from devtrace.record.state import NUMBERS, THREAD_SHIFT, ThreadState
 
 Array = npt.NDArray[Any]
-PLAN_SHIFT = NODE_SHIFT + 12
+Flat = tuple[Array, Array]
+"""Lists, one after the other: offsets and values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """Ops in order of start. `inputs` and `outputs` are (offsets, flat rows); `order` gives each op's place from its
-    number.
-    """
+    """Ops in order of start. `times` is how many ops a row stands for; `new_row` and `new_layout` are of an only output
+    whose row is new, else -1."""
 
     plan: Array
     node: Array
@@ -44,89 +33,93 @@ class Merged:
     duration: Array
     sequence: Array
     thread: Array
-    inputs: tuple[Array, Array]
-    outputs: tuple[Array, Array]
-    new_row: Array  # the row of an only output, -1 when it was there before
+    times: Array
+    inputs: Flat
+    outputs: Flat
+    new_row: Array
     new_layout: Array
     place: Places
+
+    def __len__(self) -> int:
+        return len(self.plan)
 
 
 class Places:
     """From an op's number in its thread to its id in the trace."""
 
-    def __init__(self, counts: Sequence[int], order: Array) -> None:
-        self._bases = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
-        self._inverse = np.empty(len(order), dtype=np.int64)
-        self._inverse[order] = np.arange(len(order))
-        self._threads = [np.sort(self._inverse[a:b]) for a, b in zip(self._bases[:-1], self._bases[1:], strict=True)]
+    def __init__(self, numbers: Sequence[Array], order: Array) -> None:
+        self._numbers = numbers
+        inverse = np.empty(len(order), dtype=np.int64)
+        inverse[order] = np.arange(len(order))
+        self._ids = np.split(inverse, np.cumsum([len(mine) for mine in numbers])[:-1]) if numbers else []
 
     def of(self, numbers: Array) -> Array:
-        """Ids of ops; -1 stays -1."""
-        if not len(self._inverse):
-            return np.full(len(numbers), -1, dtype=np.int64)
-        thread, local = numbers >> THREAD_SHIFT, numbers & ((1 << THREAD_SHIFT) - 1)
-        at = self._bases[np.maximum(thread, 0)] + np.where(numbers < 0, 0, local)
-        return np.where(numbers < 0, -1, self._inverse[np.minimum(at, len(self._inverse) - 1)])
+        """Ids of ops; -1 for -1 and for one that was folded away."""
+        ids = np.full(len(numbers), -1, dtype=np.int64)
+        for thread, (mine, own) in enumerate(zip(self._numbers, self._ids, strict=True)):
+            asked = np.flatnonzero((numbers >= 0) & (numbers >> THREAD_SHIFT == thread))
+            wanted = numbers[asked] & NUMBERS
+            at = np.searchsorted(mine, wanted)
+            there = at < len(mine)
+            there[there] = mine[at[there]] == wanted[there]
+            ids[asked[there]] = own[at[there]]
+        return ids
 
-    def boundary(self, thread: int, local: int) -> int:
+    def boundary(self, thread: int, number: int) -> int:
         """The first id that an op of this thread with this number or a later one has."""
-        mine = self._threads[thread]
-        return int(mine[local]) if local < len(mine) else (int(mine[-1]) + 1 if len(mine) else 0)
+        mine, ids = self._numbers[thread], self._ids[thread]
+        at = int(np.searchsorted(mine, number))
+        return int(ids[at]) if at < len(ids) else (int(ids[-1]) + 1 if len(ids) else 0)
 
 
 def merge(threads: Sequence[ThreadState], origin: int) -> Merged:
-    for state in threads:
-        state.pack()
-    chunks = [chunk for state in threads for chunk in state.chunks]
-    counts = [sum(len(chunk.head) for chunk in state.chunks) for state in threads]
-
-    def column(name: str, kind: Any = np.int64) -> Array:
-        return np.concatenate([getattr(chunk, name) for chunk in chunks] or [np.empty(0, kind)])
-
-    head, start, row, layout = column("head"), column("start"), column("row"), column("layout")
-    thread = np.repeat(np.arange(len(counts)), counts)
-    order = np.argsort(start, kind="stable")
-    several = (head & SEVERAL) > 0
-    taken = (head >> COUNT_SHIFT) & (COUNTS - 1)
-    given = np.where(several, layout, 0)
-    new = np.where(several, -1, layout)
-    ends = np.cumsum(taken + given)
-    begins = ends - taken - given
-    flat = column("flat")
-    inputs = _gathered(flat, begins[order], taken[order])
-    outputs = _outputs(flat, (begins + taken)[order], given[order], np.where(several, -1, row)[order])
-    head = head[order]
+    chunks = [Chunk.join(state.chunks) for state in threads]
+    every = Chunk.join(chunks)
+    thread = np.repeat(np.arange(len(chunks)), [len(chunk) for chunk in chunks])
+    order = np.argsort(every.start, kind="stable")
+    taken, given, begins = every.taken, every.given, every.begins()
+    head = every.head[order]
+    only = np.where(every.several, -1, every.row)
+    new = every.new
     return Merged(
-        plan=head >> PLAN_SHIFT,
+        plan=every.plan[order],
         node=(head >> NODE_SHIFT) & (NODES - 1),
         backward=(head & BACKWARD) > 0,
         optimizer=(head & OPTIMIZER) > 0,
         grad=((head & GRAD) > 0).astype(np.int32),
         mask=(head & MASK) > 0,
-        site=column("site")[order],
-        start=np.maximum(start[order] - origin, 0),
-        duration=column("duration")[order],
-        sequence=column("sequence")[order],
+        site=every.site[order],
+        start=np.maximum(every.start[order] - origin, 0),
+        duration=every.duration[order],
+        sequence=every.sequence[order],
         thread=thread[order],
-        inputs=inputs,
-        outputs=outputs,
-        new_row=np.where(new >= 0, row, -1)[order],
-        new_layout=new[order],
-        place=Places(counts, order),
+        times=every.times[order],
+        inputs=_gathered(every.flat, begins[order], taken[order]),
+        outputs=_outputs(every.flat, (begins + taken)[order], given[order], only[order]),
+        new_row=np.where(new, every.row, -1)[order],
+        new_layout=np.where(new, every.layout, -1)[order],
+        place=Places([chunk.number for chunk in chunks], order),
     )
 
 
-def _gathered(flat: Array, begins: Array, counts: Array) -> tuple[Array, Array]:
+def without(lists: Flat, unknown: Array) -> Flat:
+    """The lists without the values that a mask marks."""
+    offsets, flat = lists
+    before = np.concatenate(([0], np.cumsum(~unknown)))
+    return before[offsets], flat[~unknown]
+
+
+def _gathered(flat: Array, begins: Array, counts: Array) -> Flat:
     """The lists flat[begin : begin + count], one after the other."""
     offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
     at = np.repeat(begins - offsets[:-1], counts) + np.arange(offsets[-1])
     return offsets, flat[at]
 
 
-def _outputs(flat: Array, begins: Array, given: Array, only: Array) -> tuple[Array, Array]:
+def _outputs(flat: Array, begins: Array, given: Array, only: Array) -> Flat:
     """As `_gathered`, and where there is one output it is `only`."""
     counts = np.where(only >= 0, 1, given)
-    offsets, rows = _gathered(np.append(flat, -1), begins, counts)
+    offsets, rows = _gathered(np.append(flat, -1), np.where(only >= 0, len(flat), begins), counts)
     single = only >= 0
     rows[offsets[:-1][single]] = only[single]
     return offsets, rows

@@ -98,12 +98,15 @@ class Named:
         if row is not None:
             self._found.setdefault(row, (role, name))
 
-    def columns(self, count: int, source: Array, text: Callable[[str], int]) -> tuple[Array, Array]:
-        role = np.full(count, text(""), dtype=np.int32)
+    def columns(self, rows: Array, text: Callable[[str], int]) -> tuple[Array, Array]:
+        """Role and name of each of the given rows, which are in order."""
+        role = np.full(len(rows), text(""), dtype=np.int32)
         name = role.copy()
-        for row, (its_role, its_name) in self._found.items():
-            if row < count:
-                role[row], name[row] = text(its_role), text(its_name)
+        found = sorted(self._found)
+        places = np.searchsorted(rows, np.array(found, dtype=np.int64))
+        for row, place in zip(found, places.tolist(), strict=True):
+            if place < len(rows) and rows[place] == row:
+                role[place], name[place] = (text(each) for each in self._found[row])
         return role, name
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from torch.compiler import is_compiling
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-from devtrace.record.state import OPTIMIZER
+from devtrace.record.chunk import OPTIMIZER
 
 if TYPE_CHECKING:
     from torch.utils.hooks import RemovableHandle

@@ -9,11 +9,12 @@ from typing import Any, Final
 
 import torch
 
-from devtrace.record import copies, sites
+from devtrace.record import copies, folding, sites
+from devtrace.record.chunk import COUNT_SHIFT, GRAD_SHIFT, MASK, SEVERAL
 from devtrace.record.plans import Plan, mask_among, named_plan
 from devtrace.record.rows import Rows
 from devtrace.record.stamps import Past
-from devtrace.record.state import COUNT_SHIFT, GRAD_SHIFT, MASK, SEVERAL, ThreadState
+from devtrace.record.state import ThreadState
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,8 @@ class Recorder:
         self.failures: list[Failed] = []
         self.nodes: dict[type, int] = {}
         self.notes: list[str] = []
+        self.folds = 0
+        self._limit = max_ops
         self.lock: Final = threading.RLock()
 
     def follow(self, name: str, base: int = sites.NOWHERE, parent: int = -1) -> ThreadState:
@@ -113,6 +116,31 @@ class Recorder:
         """Record what torch refused before there was an op."""
         head = named_plan(name).head | (torch.is_grad_enabled() << GRAD_SHIFT)
         self.raised(state, (head, site, perf_counter_ns(), -1), rows, error)
+
+    def pack(self, state: ThreadState) -> None:
+        """A thread's lists are full: make columns of them, and fold what repeats if there is too much."""
+        state.pack()
+        if self.kept() > self._limit:
+            with self.lock:
+                self._fold(state, self.max_ops // 2)
+                self._limit = max(self.max_ops, self.kept() * 5 // 4)
+
+    def finish(self) -> None:
+        """All is recorded: fold what is above `max_ops` still."""
+        for state in self.threads:
+            state.pack()
+        for state in sorted(self.threads, key=ThreadState.kept, reverse=True):
+            above = self.kept() - self.max_ops
+            if above > 0:
+                self._fold(state, max(state.kept() - above, 1))
+
+    def _fold(self, state: ThreadState, most: int) -> None:
+        others = self.kept() - state.kept()
+        folding.fold(self, state, most, max(2 * self.max_ops - others, most))
+        self.folds += 1
+
+    def kept(self) -> int:
+        return sum(state.kept() for state in self.threads)
 
     def fault(self, error: Exception) -> None:
         """A fault of our own, or a tensor that does not answer: one note, and the program goes on."""

@@ -88,7 +88,7 @@ class Recording:
         )
         rows = done.site_rows
         found = tuple((rows[site], frame) for site, frame in frames)
-        return Recorded(done.trace, found, self.recorder.rows.row_of)
+        return Recorded(done.trace, found, lambda tensor: done.tensors.place(self.recorder.rows.row_of(tensor)))
 
     def _add_refused(self, error: BaseException, site: int) -> None:
         """A row for what torch refused before there was an op."""

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import itertools
 import threading
-from typing import Any
+from math import prod
+from typing import Any, Final
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
 from devtrace.record import stamps
 from devtrace.record.stamps import Past
 
+Array = npt.NDArray[Any]
+TOLD: Final = ("row", "layout", "producer", "source", "site")
 Layout = tuple[Any, Any, int]
 """What the tensors of one shape last looked like: (dtype, device, layout id)."""
 
@@ -22,13 +27,14 @@ class Rows:
         self.epoch = stamps.new_epoch()
         self.epochs = {self.epoch}
         self.next = itertools.count()
-        # Rows that no op's head tells of: (row, layout, producer, source, site) of tensors that were met, or made
-        # several at once.
-        self.told: list[tuple[int, int, int, int, int]] = []
+        # Rows that no op's head tells of, of tensors that were met, or made several at once; see `TOLD`.
+        self.told: list[int] = []
+        self.packed: list[Array] = []
+        self.gone: list[tuple[int, int]] = []  # ranges of rows whose ops were folded away
         self.layouts: list[tuple[Any, Any, Any]] = []
         self.by_shape: dict[Any, Layout] = {}
         self._by_all: dict[tuple[Any, Any, Any], Layout] = {}
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
 
     def result(self, tensor: Any, op: int, site: int) -> tuple[int, int]:
         """The row of a plain op's one output; its layout too if the row is new, for the op's head to keep, else -1."""
@@ -58,11 +64,13 @@ class Rows:
         epoch, views, birth, past = stamps.get(tensor)
         if epoch == self.epoch:
             return self._view(tensor, views, birth, -1)
-        with self._lock:
-            layout = self.layout(tensor)[2]
-            row = self.add(layout, -1, self._past(past, layout), birth)
-            stamps.put(tensor, (self.epoch, {tensor.shape: row}, birth, past))
-        return row
+        with self.lock:
+            views = self._still(views) if epoch in self.epochs else {}
+            if not views:
+                layout = self.layout(tensor)[2]
+                views = {tensor.shape: self.add(layout, -1, self._past(past, layout), birth)}
+            stamps.put(tensor, (self.epoch, views, birth, past))
+        return self._view(tensor, views, birth, -1)
 
     def made(self, tensor: Any, op: int, site: int, source: int = -1, past: Past | None = None) -> int:
         """The row of an op's output; `source` and `past` when it is a copy."""
@@ -92,9 +100,35 @@ class Rows:
         return self.add(there, -1, self._past(earlier, there), site)
 
     def add(self, layout: int, producer: int, source: int, site: int) -> int:
-        row = next(self.next)
-        self.told.append((row, layout, producer, source, site))
+        with self.lock:
+            row = next(self.next)
+            self.told += (row, layout, producer, source, site)
+            if len(self.told) >= 5 * 4096:
+                self.packed.append(self.telling())
+                self.told = []
         return row
+
+    def telling(self) -> Array:
+        """The table of what is told and not packed."""
+        return np.array(self.told, dtype=np.int64).reshape(-1, 5)
+
+    def all_told(self) -> Array:
+        return np.concatenate([*self.packed, self.telling()])
+
+    def fold(self, told: Array, first: int, last: int) -> None:
+        """Forget rows: from now on this is what is told, and rows from `first` to `last` are gone from stamps."""
+        with self.lock:
+            self.packed, self.told = [told], []
+            # Folding goes on where it ended. A few rows of kept ops in between may be forgotten: they are met again.
+            if self.gone and 0 <= first - self.gone[-1][1] < 4096:
+                first = self.gone.pop()[0]
+            self.gone.append((first, last))
+            self.epoch = stamps.new_epoch()
+            self.epochs.add(self.epoch)
+
+    def _still(self, views: dict[Any, int]) -> dict[Any, int]:
+        """Those of a stamp's rows that were not folded away."""
+        return {shape: row for shape, row in views.items() if not any(first <= row < last for first, last in self.gone)}
 
     def layout(self, tensor: Any) -> Layout:
         return self._layout(tensor.shape, tensor.dtype, tensor.device)
@@ -103,7 +137,7 @@ class Rows:
         key = (shape, dtype, device)
         entry = self._by_all.get(key)
         if entry is None:
-            with self._lock:
+            with self.lock:
                 entry = self._by_all[key] = (dtype, device, len(self.layouts))
                 self.layouts.append(key)
         self.by_shape[shape] = entry
@@ -115,8 +149,18 @@ class Rows:
             return None
         try:
             stamp = stamps.get(tensor)
-            if stamp[0] not in self.epochs:
-                return None
-            return stamp[1].get(tensor.shape, next(iter(stamp[1].values())))
+            views = self._still(stamp[1]) if stamp[0] in self.epochs else {}
+            return views.get(tensor.shape, next(iter(views.values()), None))
         except Exception:  # noqa: BLE001 (a subclass that does not answer)
             return None
+
+
+def size_of(layout: tuple[Any, Any, Any]) -> int:
+    """The bytes of a tensor of a layout (shape, dtype, device); 0 where a size is no number."""
+    shape, dtype, _ = layout
+    return max(prod(dims_of(shape)) * int(dtype.itemsize), 0)
+
+
+def dims_of(shape: Any) -> tuple[int, ...]:
+    """A shape's numbers; a size that is still a symbol or ragged counts as -1."""
+    return tuple(size if isinstance(size, int) else -1 for size in shape)

@@ -2,82 +2,46 @@
 
 An op is seven integers in `heads` and the rows of its inputs (and, if it has several, outputs) in `flat`. Appending
 to a list is the cheapest thing that Python does (42 ns for seven; an array takes 220); packing them costs 11 ns an
-integer and leaves 52 bytes an op.
+integer and leaves 64 bytes an op.
 """
 
 from __future__ import annotations
 
 import sys
 from array import array
-from dataclasses import dataclass
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 from torch._C import _current_graph_task_id as current_task
 from torch._C._autograd import _get_sequence_nr as sequence_number
 from torch.autograd.graph import _engine_run_backward
 
 from devtrace.record import sites
+from devtrace.record.chunk import BACKWARD, NODE_SHIFT, NODES, Chunk
 from devtrace.record.sites import USER, files, known
-
-WIDTH: Final = 7
-FULL: Final = 4096 * WIDTH
-
-# The five low bits of a head, then the number of inputs, then the class of the autograd node, then the plan.
-BACKWARD: Final = 1
-OPTIMIZER: Final = 2
-GRAD: Final = 4
-GRAD_SHIFT: Final = 2
-SEVERAL: Final = 8
-MASK: Final = 16
-COUNT_SHIFT: Final = 5
-NODE_SHIFT: Final = 25
-NODES: Final = 1 << 12
-COUNTS: Final = 1 << 20
 
 NO_NUMBER: Final = 1 << 31
 """Autograd's numbers are below; AccumulateGrad, which has none, answers the highest of 64 bits."""
 UNKNOWN: Final = -2
 THREAD_SHIFT: Final = 40
 """An op is known as (thread << 40 | its number in the thread) until the threads are merged."""
+NUMBERS: Final = (1 << THREAD_SHIFT) - 1
 
 _ENGINE: Final = _engine_run_backward.__code__
 
-Array = npt.NDArray[Any]
+
+class Call(NamedTuple):
+    """A call of a module: its ops are those of the thread with begin <= number < end."""
+
+    id: int
+    module: int
+    parent: int
+    begin: int
+    end: int
+    training: int
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """Packed ops of one thread, in order. `duration` is -1 for an op that raised; `sequence` is autograd's number
-    (-1: none).
-    """
-
-    head: Array
-    site: Array
-    start: Array
-    duration: Array
-    sequence: Array
-    row: Array
-    layout: Array
-    flat: Array
-
-    @classmethod
-    def of(cls, heads: list[int], flat: list[int]) -> Chunk:
-        table = np.array(heads, dtype=np.int64).reshape(-1, WIDTH)
-        head, site, start, end, sequence, row, layout = (table[:, column] for column in range(WIDTH))
-        small = np.int32
-        return cls(
-            head.copy(),
-            site.astype(small),
-            start.copy(),
-            np.where(end < 0, -1, end - start),
-            sequence.astype(small),
-            row.astype(small),
-            layout.astype(small),
-            np.array(flat, dtype=small),
-        )
+CALL: Final = len(Call._fields)
 
 
 class ThreadState:
@@ -86,8 +50,9 @@ class ThreadState:
     __slots__ = (
         "base",
         "call",
-        "calls",
+        "called",
         "chunks",
+        "ended",
         "fixed",
         "flat",
         "heads",
@@ -97,7 +62,9 @@ class ThreadState:
         "name",
         "number",
         "op",
+        "opened",
         "outers",
+        "packed",
         "parent",
         "phase",
         "task",
@@ -113,9 +80,12 @@ class ThreadState:
         self.heads: list[int] = []
         self.flat: list[int] = []
         self.chunks: list[Chunk] = []
+        self.packed = 0  # ops in chunks, with those that were folded away
         self.op = index << THREAD_SHIFT
         self.call = -1
-        self.calls = array("q")  # module row, parent, begin, end, training
+        self.opened: list[Call] = []
+        self.ended = array("q")  # calls, flat
+        self.called = 0
         self.outers: list[int] = []  # for each open call the site of whoever called, UNKNOWN until asked for
         self.fixed = -1  # the site of all ops for now: inside an optimizer's own code
         self.phase = 0
@@ -173,7 +143,7 @@ class ThreadState:
     @property
     def module(self) -> int:
         """The module whose call this thread is in, -1 for none."""
-        return self.calls[self.call * 5] if self.call >= 0 else -1
+        return self.opened[-1].module if self.opened else -1
 
     def open(self, module_row: int, caller: FrameType | None, *, training: bool, plain: bool) -> tuple[int, int, int]:
         """A module's call begins. All ops of a plain one are at the line that called it; returns what `close` needs."""
@@ -182,24 +152,31 @@ class ThreadState:
             self.fixed = -1
         elif self.fixed < 0:
             self.fixed = self.where(caller)
-        self.call = len(self.calls) // 5
-        self.calls.extend((module_row, before[0], self.op, -1, training))
+        self.call = self.called
+        self.called += 1
+        self.opened.append(Call(self.call, module_row, before[0], self.op & NUMBERS, -1, training))
         self.outers.append(self.fixed if self.fixed >= 0 else UNKNOWN)
         self.phase = 0
         return before
 
     def close(self, before: tuple[int, int, int]) -> None:
-        self.calls[self.call * 5 + 3] = self.op
+        self.ended.extend(self.opened.pop()._replace(end=self.op & NUMBERS))
         self.call, self.fixed, self.phase = before
         self.outers.pop()
 
+    def calls(self) -> list[Call]:
+        """All calls so far, in the order in which they began; one that is still open ends at the next op."""
+        ended = [Call(*self.ended[at : at + CALL]) for at in range(0, len(self.ended), CALL)]
+        opened = [call._replace(end=self.op & NUMBERS) for call in self.opened]
+        return sorted(ended + opened)
+
     def reopen(self, module_row: int, parent: int) -> int:
         """Let a call that has ended, the last one of a module in `parent`, hold the op that comes next."""
-        for call in reversed(range(len(self.calls) // 5)):
-            row, above, _, end, _ = self.calls[call * 5 : call * 5 + 5]
-            if (row, above, end) == (module_row, parent, self.op):
-                self.calls[call * 5 + 3] = self.op + 1
-                return call
+        for at in reversed(range(0, len(self.ended), CALL)):
+            call = Call(*self.ended[at : at + CALL])
+            if (call.module, call.parent, call.end) == (module_row, parent, self.op & NUMBERS):
+                self.ended[at + Call._fields.index("end")] += 1
+                return call.id
         return parent
 
     def pack(self) -> None:
@@ -207,4 +184,8 @@ class ThreadState:
         heads, flat = self.heads, self.flat
         self.heads, self.flat = [], []
         if heads:
-            self.chunks.append(Chunk.of(heads, flat))
+            self.chunks.append(Chunk.of(heads, flat, self.packed))
+            self.packed += len(self.chunks[-1])
+
+    def kept(self) -> int:
+        return sum(map(len, self.chunks))

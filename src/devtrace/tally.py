@@ -1,0 +1,90 @@
+"""Counts by line: what the ledger counts, said once, for the recorder (what it folds away) and for diagnosis (the
+rest).
+
+Arrays in, arrays out; it knows no trace.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+Mask = npt.NDArray[np.bool_]
+
+DIRECTIONS: Final = ("h2d", "d2h", "d2d")
+COUNTS: Final = (*DIRECTIONS, "syncs", "cpu_compute", "bytes")
+
+
+class Ops(NamedTuple):
+    """Columns of ops: `times` is how many each row counts for."""
+
+    site: Array
+    device: Array
+    times: Array
+    sync: Mask
+    compute: Mask
+    has_dimensions: Mask
+
+
+class Copies(NamedTuple):
+    """Columns of copies; `op` is a place in the columns of ops."""
+
+    op: Array
+    source: Array
+    target: Array
+    times: Array
+    bytes: Array
+
+
+class Counted(NamedTuple):
+    """By site: ops by device, and the rest by name."""
+
+    by_device: Array
+    counts: dict[str, Array]
+
+
+def directions(copies: Copies, host: int) -> dict[str, Mask]:
+    """Which copies go to a device, to the host, between devices."""
+    crossing = copies.source != copies.target
+    return {
+        "h2d": crossing & (copies.source == host),
+        "d2h": crossing & (copies.target == host),
+        "d2d": crossing & (copies.source != host) & (copies.target != host),
+    }
+
+
+def waits(ops: Ops, host: int) -> Mask:
+    """Which ops make the host wait for a device: reads of values that are not the host's own."""
+    found: Mask = ops.sync & (ops.device != host) & (ops.device >= 0)
+    return found
+
+
+def on_host(ops: Ops, host: int, *, uses_device: bool) -> Mask:
+    """Which ops compute on the CPU while the program has a device. Arithmetic on single numbers does not count."""
+    found: Mask = ops.compute & (ops.device == host) & ops.has_dimensions & uses_device
+    return found
+
+
+def count(ops: Ops, copies: Copies, *, sites: int, devices: int, host: int, uses_device: bool) -> Counted:
+    counts = {
+        "syncs": _sum(ops.site, ops.times * waits(ops, host), sites),
+        "cpu_compute": _sum(ops.site, ops.times * on_host(ops, host, uses_device=uses_device), sites),
+    }
+    at = ops.site[copies.op]
+    for name, chosen in directions(copies, host).items():
+        counts[name] = _sum(at, copies.times * chosen, sites)
+    counts["bytes"] = _sum(at, copies.bytes, sites)
+    known = ops.device >= 0
+    flat = _sum(np.where(known & (ops.site >= 0), ops.site * devices + ops.device, -1), ops.times, sites * devices)
+    return Counted(flat.reshape(sites, devices), {name: counts[name] for name in COUNTS})
+
+
+def _sum(at: Array, values: Array, size: int) -> Array:
+    """Sums by place, in integers; what has no place (-1) is left out."""
+    total = np.zeros(size, dtype=np.int64)
+    known = at >= 0
+    np.add.at(total, at[known], values[known])
+    return total

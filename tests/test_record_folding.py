@@ -1,0 +1,135 @@
+"""Above max_ops whole repetitions are folded away; what the ledger counts stays exact."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import nn
+
+import devtrace
+from devtrace.record import dispatch
+from devtrace.record.chunk import WIDTH
+from devtrace.report import LedgerRow
+from devtrace.rules import broken_rule
+from devtrace.session import record
+
+
+def recorded(program: Callable[[], object], max_ops: int) -> record:
+    with devtrace.record(simulate="cuda:2", max_ops=max_ops) as recording:
+        program()
+    return recording
+
+
+def counts(rows: tuple[LedgerRow, ...]) -> dict[tuple[str, str], object]:
+    return {
+        (str(row.site), row.site.text): (
+            dict(row.ops), row.h2d, row.d2h, row.d2d, row.syncs, row.cpu_compute, row.bytes
+        )
+        for row in rows
+    }  # fmt: skip
+
+
+def training() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2)).to("cuda:0")
+    optimizer = torch.optim.Adam(model.parameters())
+    seen = 0.0
+    for step in range(60):
+        batch = torch.rand(8 if step % 7 else 5, 4).to("cuda:0")
+        optimizer.zero_grad()
+        loss = model(batch).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        seen += loss.item()
+        if step % 20 == 0:
+            next(model.parameters()).norm().cpu()
+
+
+def alternating() -> None:
+    places = ["cpu", "cuda:0", "cuda:1"]
+    tensors = [torch.rand(3, device=place) for place in places]
+    for step in range(800):
+        tensors[step % 3].mul_(2)
+        tensors[1].copy_(tensors[step % 2 * 2])
+
+
+def irregular() -> None:
+    generator = torch.Generator().manual_seed(1)
+    x = torch.ones(3)
+    y = torch.ones(3, device="cuda:0")
+    for pick in torch.randint(0, 4, (1500,), generator=generator).tolist():
+        if pick == 0:
+            x = x * 1.5
+        elif pick == 1:
+            y = y + 1
+        elif pick == 2:
+            y.sum().item()
+        else:
+            y = x.to("cuda:0")
+
+
+@pytest.mark.parametrize("program", [training, alternating, irregular])
+@pytest.mark.parametrize("max_ops", [500, 1000])
+def test_the_ledger_stays_exact(program: Callable[[], object], max_ops: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatch, "FULL", 128 * WIDTH)  # so that folding happens on the way
+    whole, folded = recorded(program, 10**6), recorded(program, max_ops)
+    assert len(whole.trace.ops) > max_ops
+    assert len(folded.trace.ops) <= (2 * max_ops if program is irregular else max_ops)
+    assert len(folded.trace.ops) + folded.trace.truncated == len(whole.trace.ops)
+    assert broken_rule(folded.trace) is None
+    assert counts(folded.report.ledger) == counts(whole.report.ledger)
+
+
+def test_what_is_kept_reads_as_a_shorter_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatch, "FULL", 64 * WIDTH)
+    folded = recorded(training, 400).trace
+    whole = recorded(training, 10**6).trace
+    assert [op.name for op in folded.ops[:150]] == [op.name for op in whole.ops[:150]]
+    assert [op.name for op in folded.ops[-100:]] == [op.name for op in whole.ops[-100:]]
+    assert {row.path for row in folded.modules} == {row.path for row in whole.modules}
+    roots = [call for call in folded.calls if call.parent is None]
+    assert len(roots) < 20
+    assert all(call.begin < call.end for call in roots)
+
+
+def test_a_tensor_of_a_folded_step_keeps_its_birth(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatch, "FULL", 64 * WIDTH)
+
+    def program() -> None:
+        kept = []
+        for _ in range(1000):
+            kept.append(torch.ones(2) * 3)
+        for tensor in kept:
+            tensor.sub_(1)
+
+    trace = recorded(program, 100).trace
+    middle = [op for op in trace.ops if op.name == "aten.sub_.Tensor"]
+    assert middle
+    for op in middle:
+        (tensor,) = op.inputs
+        assert tensor.site is not None
+        assert tensor.site.text == "torch.ones(2) * 3"
+
+
+def test_calls_in_threads_fold_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatch, "FULL", 64 * WIDTH)
+
+    def work() -> None:
+        model = nn.Linear(2, 2)
+        for _ in range(300):
+            model(torch.ones(1, 2))
+
+    def program() -> None:
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    whole, folded = recorded(program, 10**6), recorded(program, 300)
+    assert broken_rule(folded.trace) is None
+    assert len(folded.trace.ops) <= 300
+    assert counts(folded.report.ledger) == counts(whole.report.ledger)
