@@ -42,6 +42,8 @@ def test_a_hash_is_no_comment() -> None:
         ("--max-ops many", "max-ops: got --max-ops many; it takes a number above 0; write --max-ops 100000."),
         ("--max-ops 0", "max-ops: got --max-ops 0; "),
         ("--max-ops -5", "max-ops: got --max-ops -5; "),
+        ("--expect gpu", "expect-value: got --expect gpu; it takes a device: cpu, cuda, cuda:0, "),
+        ("--expect cuda:", "expect-value: got --expect cuda:; "),
         ("a b", "two-names: got the names 'a' and 'b'; %%devtrace takes one name; quote a name of several words: "),
         ('"a', 'open-quote: got %%devtrace "a; a quote that begins must end; write "a name" or "a/path".'),
     ],

@@ -69,6 +69,8 @@ COMMANDS = (
 _ANY_MAGIC = re.compile(r"%%(\w+)")
 _MAGIC = re.compile(r"%%devtrace(?:\s|$)")
 
+_DEVICE = re.compile(r"(cpu|cuda|mps|xpu|meta|hpu|mtia|xla|npu|privateuseone)(:\d+)?")
+
 _FLAG = {flag.name: flag for flag in FLAGS}
 _COMMAND = {command.name: command for command in COMMANDS}
 
@@ -152,7 +154,7 @@ def cell_options(line: str) -> Options:
         save=values.get("--save"),
         html=values.get("--html"),
         timeline="--no-timeline" not in values,
-        expect=values.get("--expect"),
+        expect=_device(values.get("--expect")),
     )
 
 
@@ -238,6 +240,18 @@ def _count(text: str) -> int:
     if not digits.isdecimal() or int(digits) == 0:
         raise UsageError("max-ops", f"--max-ops {text}", "it takes a number above 0", f"write --max-ops {MAX_OPS}")
     return int(digits)
+
+
+def _device(text: str | None) -> str | None:
+    """A misspelt device would be a false alarm at every op."""
+    if text is not None and not _DEVICE.fullmatch(text):
+        raise UsageError(
+            "expect-value",
+            f"--expect {text}",
+            "it takes a device: cpu, cuda, cuda:0, mps, xpu:1 and the like",
+            "write --expect cuda:0",
+        )
+    return text
 
 
 def _any_of(rows: tuple[Flag, ...] | tuple[Command, ...]) -> str:
