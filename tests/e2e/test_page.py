@@ -1,0 +1,74 @@
+"""`report.to_html` in a real browser, from a file and without a network: the same views as in the notebook."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, Page
+
+import make_traces
+from built import stale
+from devtrace.diagnose import diagnose
+from devtrace.diff import diff
+from devtrace.trace import Trace
+from e2e.views import TABS
+from samples import training
+from traces import odd_trace
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture(autouse=True)
+def built() -> None:
+    assert not (reason := stale()), reason
+
+
+def opened(page: Page, trace: Trace, folder: Path) -> Locator:
+    """The report of a page that was written, opened from the disk while nothing can be reached."""
+    path = diagnose(trace).to_html(folder / "run.html")
+    page.context.set_offline(True)
+    page.goto(path.as_uri())
+    report = page.locator('[data-devtrace="report"][data-ready="true"]')
+    report.wait_for()
+    return report
+
+
+@pytest.mark.parametrize("trace", [make_traces.failing(), training(400), odd_trace()])
+def test_every_view_opens_from_a_file_without_a_network(trace: Trace, page: Page, tmp_path: Path) -> None:
+    report = opened(page, trace, tmp_path)
+    assert report.get_attribute("data-op-count") == str(len(trace.ops))
+    for tab in TABS:
+        page.get_by_role("tab", name=tab, exact=True).click()
+        page.locator(f'[data-devtrace="{tab.lower()}"][data-ready="true"]').wait_for()
+
+
+def test_a_finding_picked_on_the_page_is_selected_in_its_other_views(page: Page, tmp_path: Path) -> None:
+    report = opened(page, make_traces.failing(), tmp_path)
+    report.locator('[data-devtrace="finding"][data-rule="device-mismatch"]').click()
+    page.get_by_role("tab", name="Ops", exact=True).click()
+    page.locator('[data-devtrace="ops"] [aria-selected="true"] .dt-op-name').first.wait_for()
+
+
+def test_a_page_asks_for_nothing(page: Page, tmp_path: Path) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    opened(page, make_traces.failing(), tmp_path)
+    assert [url for url in asked if not url.startswith("file:")] == []
+    assert len(asked) == 1
+
+
+def test_a_comparison_stands_above_the_views_of_the_second_trace(page: Page, tmp_path: Path) -> None:
+    path = diff(training(3, failing=False), training(3)).to_html(tmp_path / "diff.html")
+    page.goto(path.as_uri())
+    page.locator('[data-devtrace="report"][data-ready="true"]').wait_for()
+    assert "device-mismatch: model.out_head.weight" in page.locator('[data-devtrace="diff"]').inner_text()
+
+
+def test_without_scripts_the_page_shows_the_findings_and_the_picture(page: Page, tmp_path: Path) -> None:
+    path = diagnose(make_traces.failing()).to_html(tmp_path / "run.html")
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("script-src 'unsafe-inline'", "script-src 'none'"), encoding="utf-8")
+    page.goto(path.as_uri())
+    assert page.locator('[data-devtrace="finding"][data-rule="device-mismatch"]').is_visible()
+    assert page.locator("svg[aria-label^='Timeline of']").is_visible()
