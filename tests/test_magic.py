@@ -511,6 +511,12 @@ def test_a_line_that_cannot_be_followed_is_one_sentence_and_runs_nothing(shell: 
     assert len(shell.run("%%devtrace", "x + 1").reports) == 1
 
 
+def test_more_ops_than_max_ops_are_folded(shell: Shell) -> None:
+    shell.run("%%devtrace --max-ops 50", "for i in range(200):", "    y = x + 1")
+    assert len(shell.traced[-1].trace.ops) <= 50
+    assert sum(sum(row.ops) for row in shell.traced[-1].trace.ledger) == 200
+
+
 # The line magic.
 
 
