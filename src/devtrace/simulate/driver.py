@@ -110,6 +110,7 @@ def install(patches: Patches, devices: Devices) -> None:
     patches.set(torch.backends.cudnn, "is_available", lambda: True)
     # Says that a weight need not be laid out for cuDNN, and does not warn that this build lacks it.
     patches.set(torch.backends.cudnn, "is_acceptable", lambda tensor: False)
+    patches.set(torch.cuda.graphs, "_cuda_isCurrentStreamCapturing", lambda: False)
     patches.set(torch.cuda.nccl, "is_available", lambda tensors: False)
 
 

@@ -93,9 +93,11 @@ def _ended_class(kind: type) -> type:
     return type(kind)(kind.__name__, (Ended, kind), {"__module__": kind.__module__})
 
 
-def end_all() -> None:
+def end_all(homes: list[Home]) -> None:
     """Every live tensor of a simulated device changes its class."""
-    live = list(_simulated_tensors())
+    if not any(home.live for home in homes):
+        return
+    live = _simulated_tensors()
     for tensor in live:
         if Ended in type(tensor).__mro__:
             continue
@@ -104,10 +106,16 @@ def end_all() -> None:
         _end(tensor)
 
 
-def _simulated_tensors() -> Iterator[torch.Tensor]:
-    for value in gc.get_objects():
-        if issubclass(type(value), torch.Tensor) and _on_a_device(value):
-            yield value
+def _simulated_tensors() -> list[torch.Tensor]:
+    kinds = {id(kind) for kind in _kinds(torch.Tensor)}
+    return [value for value in gc.get_objects() if id(type(value)) in kinds and _on_a_device(value)]
+
+
+def _kinds(kind: type) -> Iterator[type]:
+    yield kind
+    sub: type
+    for sub in type.__subclasses__(kind):
+        yield from _kinds(sub)
 
 
 def _on_a_device(tensor: torch.Tensor) -> bool:

@@ -16,15 +16,15 @@ TAG = "_devtrace_tag"
 
 
 class Home:
-    """One simulated device, the host, or the floating home, with the bytes it holds."""
+    """One simulated device, the host, or the floating home, with the storages alive on it and their bytes."""
 
-    __slots__ = ("allocated", "allocations", "device", "generator", "index", "peak")
+    __slots__ = ("allocated", "device", "generator", "index", "live", "peak")
 
     def __init__(self, device: torch.device | None, index: int) -> None:
         self.device = device
         self.index = index
         self.allocated = 0
-        self.allocations = 0
+        self.live = 0
         self.peak = 0
         self.generator: Any = None
 
@@ -42,18 +42,21 @@ class Tag:
         self.nbytes = nbytes
         self.pinned = False
         self.hint: Home | None = None
-        home.allocations += 1
+        home.live += 1
         home.allocated += nbytes
         if home.allocated > home.peak:
             home.peak = home.allocated
 
     def __del__(self) -> None:
+        self.home.live -= 1
         self.home.allocated -= self.nbytes
 
     def move(self, home: Home) -> None:
         """The storage turns out to live somewhere else than first thought."""
+        self.home.live -= 1
         self.home.allocated -= self.nbytes
         self.home, self.hint = home, None
+        home.live += 1
         home.allocated += self.nbytes
         home.peak = max(home.peak, home.allocated)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from devtrace.simulate.devices import Devices
-from devtrace.simulate.homes import HOST, claim, tag_of
+from devtrace.simulate.homes import HOST, Home, claim, tag_of
+from devtrace.simulate.mode import anchor_floating
 from devtrace.simulate.patches import Patches
 from devtrace.simulate.tensors import device, move, read_to
 
@@ -31,6 +33,11 @@ def install(patches: Patches, devices: Devices) -> None:
         return move(self, target, {"dtype": plain.dtype, "non_blocking": non_blocking})
 
     patches.set(torch.Tensor, "type", type_)
+    for kind in (f"{kind}Tensor" for kind in _KINDS):
+        own = getattr(torch, kind)
+        patches.set(torch, kind, legacy_type(own, f"torch.{kind}", lambda: HOST))
+        patches.set(torch.cuda, kind, legacy_type(own, f"torch.cuda.{kind}", devices.home))
+    patches.set(torch.Tensor, "__init__", on_the_host)
     patches.set(torch.Tensor, "new", new)
     patches.set(torch.Tensor, "new_tensor", new_tensor)
     patches.set(torch.Tensor, "grad", property(_grad.__get__, set_grad, _grad.__delete__))
@@ -56,10 +63,37 @@ def type_name(tensor: torch.Tensor) -> str:
 def new(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
     """The legacy constructor, for the device of a tensor."""
     made: torch.Tensor = _Base.new(self, *args, **kwargs)
-    home = tag_of(self).home
+    return at_home(made, tag_of(self).home)
+
+
+def at_home(made: torch.Tensor, home: Home) -> torch.Tensor:
+    """A legacy constructor makes its tensor in C++ without saying where: it is at `home`."""
+    anchor_floating(made, home)
     if home is not HOST:
         claim(made, home)
     return made
+
+
+def on_the_host(self: torch.Tensor, *_: Any, **__: Any) -> None:
+    """`torch.Tensor(3)` is a host tensor, which only its constructor can know."""
+    anchor_floating(self, HOST)
+
+
+def legacy_type(own: Any, name: str, home: Callable[[], Home]) -> type:
+    """`torch.FloatTensor` or `torch.cuda.FloatTensor`: called for a tensor, asked whether a tensor is one."""
+
+    class LegacyType(type):
+        def __call__(cls, *args: Any, **kwargs: Any) -> torch.Tensor:
+            return at_home(own(*args, **kwargs), home())
+
+        def __instancecheck__(cls, value: object) -> bool:
+            return isinstance(value, torch.Tensor) and type_name(value) == name
+
+    module, _, kind = name.rpartition(".")
+    return LegacyType(kind, (), {"__module__": module, "dtype": own.dtype, "is_cuda": "cuda" in module})
+
+
+_KINDS = ("Float", "Double", "Half", "BFloat16", "Byte", "Char", "Short", "Int", "Long", "Bool")
 
 
 def new_tensor(self: torch.Tensor, data: Any, **kwargs: Any) -> torch.Tensor:

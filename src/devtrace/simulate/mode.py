@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from devtrace.simulate import generators, rules
+from devtrace.simulate import generators, rules, values
 from devtrace.simulate.homes import FLOATING, HOST, Home, claim, claim_all, mark_pinned, tag_of, tensors_in
 
 Func = torch._ops.OpOverload
@@ -106,6 +106,13 @@ def pack_padded_sequence(mode: SimulationMode, func: Func, args: tuple[Any, ...]
     data, sizes = func(*args, **kwargs)
     claim(data, tag_of(args[0]).home)
     return data, sizes
+
+
+def values_or_vectors(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`_linalg_eigh` and `_linalg_svd`, whose second and third arguments are how, and whether to give vectors."""
+    if values.alone(args[0]):
+        args = (args[0], args[1] if len(args) > 1 else func._schema.arguments[1].default_value, False)
+    return any_results(mode, func, args, kwargs)
 
 
 def foreign(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -343,6 +350,8 @@ SPECIAL: dict[str, Handler] = {
     "aten::_pin_memory": pin_memory,
     "aten::_pack_padded_sequence": pack_padded_sequence,
     "aten::record_stream": nothing,
+    "aten::_linalg_eigh": values_or_vectors,
+    "aten::_linalg_svd": values_or_vectors,
     "aten::lift_fresh": plain,
     "aten::detach": plain,
     "aten::set_": plain,

@@ -23,6 +23,7 @@ from devtrace.simulate import (
     streams,
     tensors,
     threads,
+    values,
 )
 from devtrace.simulate.devices import Devices, count_of
 from devtrace.simulate.homes import HOST_TAG, SIMULATED, TAG
@@ -94,7 +95,7 @@ class Simulation:
         undo.callback(driver.forget_initialisation)
         patches = Patches()
         undo.callback(patches.undo)
-        undo.callback(ended.end_all)
+        undo.callback(ended.end_all, devices.homes)
         patches.set(torch.UntypedStorage, TAG, HOST_TAG)
         for home in devices.homes:
             home.generator, home.peak = None, home.allocated
@@ -109,6 +110,7 @@ class Simulation:
         generators.install(patches, devices)
         parallel.install(patches)
         checks.install(patches)
+        values.install(patches)
         legacy.install(patches, devices)
         autocast.install(patches, undo)
         compiling.install(patches, undo)

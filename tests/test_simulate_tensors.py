@@ -1,0 +1,338 @@
+"""Simulated tensors: made, moved, converted, printed, saved, copied."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.utils.data import DataLoader, TensorDataset
+
+import devtrace
+
+CUDA = torch.device("cuda:0")
+
+
+@pytest.fixture(autouse=True)
+def two() -> Iterator[None]:
+    with devtrace.simulate("cuda:2"):
+        yield
+
+
+FACTORIES: list[Callable[..., torch.Tensor]] = [
+    lambda **on: torch.zeros(3, **on),
+    lambda **on: torch.ones(3, **on),
+    lambda **on: torch.empty(3, **on),
+    lambda **on: torch.full((2,), 1.0, **on),
+    lambda **on: torch.rand(3, **on),
+    lambda **on: torch.randn(3, **on),
+    lambda **on: torch.randint(0, 3, (3,), **on),
+    lambda **on: torch.randperm(3, **on),
+    lambda **on: torch.normal(0.0, 1.0, (2,), **on),
+    lambda **on: torch.arange(3, **on),
+    lambda **on: torch.linspace(0, 1, 3, **on),
+    lambda **on: torch.eye(3, **on),
+    lambda **on: torch.tril_indices(3, 3, **on),
+    lambda **on: torch.hann_window(4, **on),
+    lambda **on: torch.empty_strided((2,), (1,), **on),
+    lambda **on: torch.tensor([1.0, 2.0], **on),
+    lambda **on: torch.tensor(np.ones(3), **on),
+    lambda **on: torch.tensor(3, **on),
+    lambda **on: torch.as_tensor(np.ones(3), **on),
+    lambda **on: torch.asarray([1, 2], **on),
+    lambda **on: torch.sparse_coo_tensor(torch.tensor([[0, 1]]), [1.0, 2.0], (3,), check_invariants=False, **on),
+    lambda **on: torch.zeros(1).new_zeros(3, **on),
+    lambda **on: torch.zeros_like(torch.zeros(3), **on),
+    lambda **on: torch.randn_like(torch.zeros(3), **on),
+    lambda **on: torch.zeros(1).new_tensor([1.0], **on),
+]
+
+
+@pytest.mark.parametrize("make", FACTORIES)
+def test_every_factory_makes_tensors_where_it_is_told(make: Callable[..., torch.Tensor]) -> None:
+    assert make(device="cuda").device == CUDA
+    assert make(device=torch.device("cuda:1")).device == torch.device("cuda:1")
+    assert make().device == torch.device("cpu")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        torch.zeros_like,
+        torch.randn_like,
+        torch.empty_like,
+        lambda x: x.new_zeros(2),
+        lambda x: x.new_full((2,), 1.0),
+        lambda x: x.new_tensor([1.0]),
+        lambda x: x.new(3),
+        lambda x: torch.asarray(x),
+        lambda x: torch.complex(x, x),
+        lambda x: functional.one_hot(x.long()),
+        lambda x: torch.stack([x, x]),
+        lambda x: x.to_sparse(),
+        lambda x: torch.meshgrid(x, x, indexing="ij")[0],
+        lambda x: torch.nested.nested_tensor([x, x[:2]], layout=torch.jagged),
+    ],
+)
+def test_what_is_made_from_a_tensor_is_where_that_tensor_is(make: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    assert make(torch.ones(3, device="cuda:1")).device == torch.device("cuda:1")
+    assert make(torch.ones(3)).device == torch.device("cpu")
+
+
+def test_torch_tensor_of_a_tensor_copies_where_that_tensor_is() -> None:
+    x = torch.ones(3, device="cuda:1")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch recommends clone()
+        assert torch.tensor(x).device == x.device
+        assert torch.tensor(x, device="cpu").device == torch.device("cpu")
+    assert torch.as_tensor(x) is x
+    assert torch.as_tensor(x, device="cuda:0").device == CUDA
+
+
+def test_a_module_moves_with_all_it_has_and_keeps_its_parameter_objects() -> None:
+    model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    weight = model[0].weight
+    assert model.to("cuda").half().float().to("cuda:1") is model
+    assert model[0].weight is weight
+    assert {str(t.device) for t in model.state_dict().values()} == {"cuda:1"}
+    assert model.to(torch.ones(1, device="cuda:0"))[0].weight.device == CUDA
+    assert nn.Linear(2, 2, device="meta").to_empty(device="cuda").weight.is_cuda
+    model.to(device="cpu", dtype=torch.float64)
+    assert model[0].weight.dtype is torch.float64
+    assert model[0].weight.device == torch.device("cpu")
+
+
+def test_to_another_tensor_takes_its_device_and_dtype() -> None:
+    x = torch.ones(2, device="cuda")
+    host = torch.ones(1, dtype=torch.int32)
+    assert x.to(host).device == torch.device("cpu")
+    assert host.to(x).device == CUDA
+    assert host.to(other=x).dtype is torch.float32
+    assert x.type_as(host).device == torch.device("cpu")
+
+
+def test_the_legacy_type_names_device_and_dtype() -> None:
+    x = torch.ones(2, device="cuda:1")
+    assert x.type() == "torch.cuda.FloatTensor"
+    assert x.type("torch.cuda.DoubleTensor").device == x.device
+    assert x.type("torch.FloatTensor").device == torch.device("cpu")
+    assert torch.ones(2).type("torch.cuda.HalfTensor").dtype is torch.float16
+    assert x.type(torch.int32).device == x.device
+
+
+@pytest.mark.parametrize(
+    "convert", [lambda x: x.numpy(), np.asarray, np.array, lambda x: x.__array__(), lambda x: x.detach().numpy()]
+)
+def test_numpy_cannot_see_a_device(convert: Callable[[torch.Tensor], Any]) -> None:
+    words = (
+        "can't convert cuda:1 device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
+    )
+    with pytest.raises(TypeError, match=re.escape(words)):
+        convert(torch.ones(3, device="cuda:1"))
+
+
+def test_values_come_back_as_they_are() -> None:
+    x = torch.tensor([1.0, 2.0], device="cuda")
+    assert x.tolist() == x.cpu().numpy().tolist() == x.numpy(force=True).tolist() == [1, 2]
+    assert (x[0].item(), float(x[1]), int(x[1]), bool(x[0]), f"{x[1]:.1f}") == (1, 2, 2, True, "2.0")
+    assert [float(value) for value in x] == [1, 2]
+
+
+def test_a_tensor_prints_its_device() -> None:
+    assert repr(torch.tensor([1.0, 2.0], device="cuda:1")) == "tensor([1., 2.], device='cuda:1')"
+    assert "device='cuda:0', requires_grad=True)" in repr(nn.Parameter(torch.ones(2, device="cuda")))
+    assert "device='cuda:0'" in repr(torch.rand(60, 60, device="cuda"))
+    assert "cuda:0" in repr(torch.eye(3, device="cuda").to_sparse())
+
+
+def test_pinned_memory_is_host_memory_that_says_so() -> None:
+    x = torch.rand(3)
+    assert x.pin_memory().is_pinned()
+    assert not x.is_pinned()
+    assert torch.zeros(3, pin_memory=True).is_pinned()
+    assert x.pin_memory().to("cuda", non_blocking=True).device == CUDA
+    with pytest.raises(
+        RuntimeError, match="cannot pin 'torch\\.cuda\\.FloatTensor' only dense CPU tensors can be pinned"
+    ):
+        x.cuda().pin_memory()
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("pin", [False, True])
+def test_a_data_loader_gives_host_batches_pinned_as_asked(workers: int, pin: bool) -> None:
+    data = TensorDataset(torch.randn(8, 3), torch.arange(8))
+    seen = []
+    for features, target in DataLoader(data, batch_size=4, num_workers=workers, pin_memory=pin):
+        assert features.is_pinned() is pin
+        assert features.device == torch.device("cpu")
+        seen += target.to("cuda", non_blocking=True).tolist()
+    assert seen == list(range(8))
+
+
+@pytest.mark.parametrize(
+    ("map_location", "expected"),
+    [
+        (None, "cuda:1"),
+        ("cpu", "cpu"),
+        ("cuda:0", "cuda:0"),
+        (torch.device("cuda"), "cuda:0"),
+        ({"cuda:1": "cuda:0"}, "cuda:0"),
+        (lambda storage, place: storage, "cpu"),
+        (lambda storage, place: storage.cuda(0), "cuda:0"),
+    ],
+)
+def test_what_was_saved_is_loaded_to_the_place_asked_for(map_location: Any, expected: str, tmp_path: Path) -> None:
+    x = torch.rand(4, device="cuda:1")
+    torch.save({"x": x, "view": x[2:]}, tmp_path / "x.pt")
+    loaded = torch.load(tmp_path / "x.pt", map_location=map_location)
+    assert {str(loaded["x"].device), str(loaded["view"].device)} == {expected}
+    assert loaded["x"].tolist() == x.tolist()
+
+
+def test_a_file_saved_in_a_simulation_is_an_ordinary_checkpoint(tmp_path: Path) -> None:
+    torch.save(torch.rand(100), tmp_path / "host.pt")
+    torch.save(torch.rand(100, device="cuda"), tmp_path / "device.pt")
+    sizes = [(tmp_path / name).stat().st_size for name in ("host.pt", "device.pt")]
+    assert abs(sizes[0] - sizes[1]) <= 64  # the word `cuda:0` instead of `cpu`, aligned
+    assert torch.load(tmp_path / "device.pt", mmap=True, map_location="cpu").device == torch.device("cpu")
+
+
+def test_state_goes_between_modules_as_torch_has_it() -> None:
+    there, here = nn.Linear(2, 2).cuda(), nn.Linear(2, 2)
+    here.load_state_dict(there.state_dict())
+    assert here.weight.device == torch.device("cpu")
+    assert here.weight.tolist() == there.weight.tolist()
+    here.load_state_dict(there.state_dict(), assign=True)
+    assert here.weight.device == CUDA
+
+
+def test_copies_and_pickles_stay_on_the_device() -> None:
+    x = torch.rand(3, device="cuda:1", requires_grad=True)
+    for other in (copy.deepcopy(x), pickle.loads(pickle.dumps(x)), copy.copy(x)):
+        assert other.device == x.device
+        assert torch.equal(other, x)
+    assert copy.deepcopy(x).data_ptr() != x.data_ptr()
+    model = nn.Linear(2, 2).cuda()
+    buffer = io.BytesIO()
+    torch.save(model, buffer)
+    buffer.seek(0)
+    for again in (copy.deepcopy(model), pickle.loads(pickle.dumps(model)), torch.load(buffer, weights_only=False)):
+        assert again.weight.device == CUDA
+
+
+def test_a_storage_says_where_it_is() -> None:
+    storage = torch.rand(3, device="cuda:1").untyped_storage()
+    assert storage.device == torch.device("cuda:1")
+    assert storage.is_cuda
+    assert storage.get_device() == 1
+    assert storage.clone().device == storage.device
+    assert storage.cpu().device == torch.device("cpu")
+    assert storage.cuda(0).device == CUDA
+
+
+def test_memory_of_a_device_cannot_be_sent_to_another_process() -> None:
+    x = torch.rand(2, device="cuda")
+    assert x.share_memory_().is_shared()
+    with pytest.raises(devtrace.SimulateError, match="simulate-share"):
+        torch.multiprocessing.reductions.reduce_tensor(x)
+
+
+def test_a_gradient_is_taken_from_the_tensors_own_device_only() -> None:
+    parameter = nn.Parameter(torch.ones(3, device="cuda"))
+    with pytest.raises(RuntimeError, match="assigned grad has data located on a different device"):
+        parameter.grad = torch.ones(3)
+    parameter.grad = torch.ones(3, device="cuda")
+    parameter.grad = None
+    parameter.data = torch.ones(3, device="cuda:1")
+    assert parameter.device == torch.device("cuda:1")
+
+
+def test_a_subclass_stays_itself() -> None:
+    class Named(torch.Tensor):
+        pass
+
+    x = torch.ones(3, device="cuda").as_subclass(Named)
+    assert type(x.to("cuda:1")) is Named
+    assert (x.cpu() + 1).device == torch.device("cpu")
+    assert (x + 1).device == CUDA
+
+
+def test_legacy_constructors_make_host_tensors_whatever_was_used_last() -> None:
+    torch.ones(3, device="cuda") * 2
+    for made in (torch.Tensor(3), torch.Tensor([1, 2]), torch.FloatTensor(2), torch.LongTensor([1]), torch.Tensor()):
+        assert made.device == torch.device("cpu")
+    with pytest.raises(RuntimeError, match="cuda:0 and cpu"):
+        torch.ones(3, device="cuda") + torch.Tensor(3)
+    assert torch.cuda.FloatTensor([1, 2]).device == CUDA  # type: ignore[attr-defined]
+    assert isinstance(torch.ones(2), torch.FloatTensor)
+    assert not isinstance(torch.ones(2, device="cuda"), torch.FloatTensor)
+    assert isinstance(torch.ones(2, device="cuda"), torch.cuda.FloatTensor)  # type: ignore[attr-defined]
+
+
+def test_what_a_composite_makes_in_cpp_joins_the_tensors_it_meets() -> None:
+    torch.ones(3, device="cuda") * 2  # the last device used is no reason to be there
+    assert functional.one_hot(torch.tensor([0, 1])).device == torch.device("cpu")
+    assert functional.one_hot(torch.tensor([0, 1], device="cuda:1")).device == torch.device("cuda:1")
+    assert torch.where(torch.ones(2, device="cuda") > 0, 1.0, 2.0).device == CUDA
+
+
+def test_a_packed_sequence_keeps_its_batch_sizes_on_the_host() -> None:
+    rows = torch.ones(2, 3, 1, device="cuda")
+    packed = nn.utils.rnn.pack_padded_sequence(rows, torch.tensor([3, 2]), batch_first=True)
+    assert packed.data.device == CUDA
+    assert packed.batch_sizes.device == torch.device("cpu")
+    output, _ = nn.LSTM(1, 2).cuda()(packed)
+    assert output.data.device == CUDA
+
+
+def test_tensors_of_a_transform_say_where_they_are() -> None:
+    def loss(weight: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        assert weight.device == x.device == CUDA
+        return (weight * x + torch.ones(3, device=x.device)).sum()
+
+    x = torch.ones(3, device="cuda")
+    assert torch.func.grad(loss)(x, x).device == CUDA
+    assert torch.func.vmap(lambda row: loss(row, x))(torch.ones(2, 3, device="cuda")).device == CUDA
+    assert torch.func.grad(lambda a: a.to("cuda:1").sum())(x).device == CUDA
+
+
+def test_inference_mode_follows_the_same_rules() -> None:
+    with torch.inference_mode():
+        model = nn.Linear(3, 2).cuda()
+        assert model(torch.ones(1, 3, device="cuda")).device == CUDA
+        with pytest.raises(RuntimeError, match="wrapper_CUDA_addmm"):
+            model(torch.ones(1, 3))
+        x = torch.ones(3).to("cuda")
+        assert x.to("cuda") is x
+        assert functional.one_hot(x.long()).device == CUDA
+
+
+def test_scripted_and_compiled_functions_run() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch.jit is on its way out
+
+        @torch.jit.script
+        def doubled(x: torch.Tensor) -> torch.Tensor:
+            return x * 2 + torch.zeros(3, device=x.device)
+
+    assert doubled(torch.ones(3, device="cuda")).device == CUDA
+    assert torch.compile(lambda x: x * 2)(torch.ones(3, device="cuda")).device == CUDA
+
+
+def test_an_operator_of_the_program_gives_what_its_kernel_makes() -> None:
+    @torch.library.custom_op("devtrace_tests::shifted", mutates_args=())
+    def shifted(x: torch.Tensor) -> torch.Tensor:
+        return x + torch.ones(3, device=x.device)
+
+    assert shifted(torch.ones(3, device="cuda:1")).device == torch.device("cuda:1")
+    assert shifted(torch.ones(3)).device == torch.device("cpu")
