@@ -10,7 +10,7 @@ const AWAY = 14;
 
 export class Card {
   constructor(
-    private readonly _trace: ITrace,
+    private _trace: ITrace,
     private readonly _within: HTMLElement
   ) {
     this.node = h(_within, 'div', { class: 'dt-card', aria: { hidden: 'true' } });
@@ -30,6 +30,11 @@ export class Card {
       { label: 'took', text: opTime(this._trace, begin[call], end[call]), device: -1 }
     ];
     this._show(`call ${call}`, modulePath(this._trace, module[call]), facts, x, y);
+  }
+
+  /** Goes on with a longer trace of the same ops. */
+  grow(trace: ITrace): void {
+    this._trace = trace;
   }
 
   hide(): void {

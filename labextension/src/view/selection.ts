@@ -24,9 +24,14 @@ const NOTHING: IPicked = { finding: -1, op: -1, module: -1, site: -1 };
 
 export class Selection {
   constructor(
-    private readonly _trace: ITrace,
+    private _trace: ITrace,
     readonly host: IHost = {}
   ) {}
+
+  /** Goes on with a longer trace of the same ops. */
+  grow(trace: ITrace): void {
+    this._trace = trace;
+  }
 
   get picked(): IPicked {
     return this._picked;

@@ -37,10 +37,21 @@ export function mountTimeline(el: HTMLElement, trace: ITrace, selection: Selecti
   return new TimelineView(el, trace, selection).dispose;
 }
 
+export interface IGrowing {
+  /** Goes on with a longer trace of the same ops; a view of the whole, or of its end, follows. */
+  readonly update: (trace: ITrace) => void;
+  readonly dispose: () => void;
+}
+
+export function mountGrowing(el: HTMLElement, trace: ITrace, selection: Selection): IGrowing {
+  const view = new TimelineView(el, trace, selection);
+  return { update: view.update, dispose: view.dispose };
+}
+
 class TimelineView implements IPlot {
   constructor(
     el: HTMLElement,
-    readonly trace: ITrace,
+    public trace: ITrace,
     readonly selection: Selection
   ) {
     this._timeline = buildTimeline(trace, 'time');
@@ -114,6 +125,25 @@ class TimelineView implements IPlot {
     this.find(this._query);
     this.redraw();
   }
+
+  readonly update = (trace: ITrace): void => {
+    const { begin, end } = this._timeline.whole;
+    const { begin: left, end: right } = this._range;
+    this.trace = trace;
+    this.selection.grow(trace);
+    this._card.grow(trace);
+    this._timeline = buildTimeline(trace, this.clock);
+    this._stack = buildStack(this._timeline);
+    const { whole } = this._timeline;
+    if (left <= begin && right >= end) {
+      this._range = whole;
+    } else if (right >= end) {
+      this._range = { begin: whole.end - (right - left), end: whole.end };
+    }
+    this._minimap = null;
+    this.find(this._query);
+    this._resize();
+  };
 
   /** Lets the ops that do not match fade; the result is how many match. */
   find(query: string): number {
@@ -364,7 +394,7 @@ class TimelineView implements IPlot {
   }
 
   private _timeline: ITimeline;
-  private readonly _stack: IStack;
+  private _stack: IStack;
   private _range: IRange;
   private _glide: { readonly from: IRange; readonly to: IRange; readonly since: number } | null = null;
   private _query = '';

@@ -1,0 +1,224 @@
+/**
+ * The ops of a recording that still runs, as they arrive piece by piece (the messages are described in live_view.py), and the trace that
+ * they make so far. What arrives is checked: a message that is not what was promised is refused whole.
+ */
+import { columnsOf, TABLE_NAMES } from './columns';
+import { isObject, type JsonObject } from './findings';
+import type { ITrace } from './trace';
+
+export interface IProgress {
+  readonly ops: number;
+  readonly seconds: number;
+  readonly copied: number;
+  /** By device its ops and the bytes that live there. */
+  readonly counts: ReadonlyArray<readonly [device: string, ops: number, bytes: number]>;
+}
+
+const NO_PROGRESS: IProgress = { ops: 0, seconds: 0, copied: 0, counts: [] };
+const PHASES = ['forward', 'backward', 'optimizer'] as const;
+/** Bytes of a value, by the name of its type in the message. */
+const READERS = {
+  float64: { size: 8, read: (data: DataView, at: number) => data.getFloat64(at, true) },
+  uint32: { size: 4, read: (data: DataView, at: number) => data.getUint32(at, true) },
+  int16: { size: 2, read: (data: DataView, at: number) => data.getInt16(at, true) },
+  uint16: { size: 2, read: (data: DataView, at: number) => data.getUint16(at, true) },
+  uint8: { size: 1, read: (data: DataView, at: number) => data.getUint8(at) }
+} as const;
+const NAMES = ['start', 'duration', 'name', 'device', 'thread', 'phase'] as const;
+type Name = (typeof NAMES)[number];
+type Columns = Record<Name, Float64Array>;
+
+export class LiveOps {
+  get title(): string {
+    return this._title;
+  }
+
+  get progress(): IProgress {
+    return this._progress;
+  }
+
+  get isRunning(): boolean {
+    return this._running;
+  }
+
+  /** Takes in a message; false when it is none of ours or not what it says. */
+  take(content: unknown, buffers: readonly DataView[]): boolean {
+    if (!isObject(content)) {
+      return false;
+    }
+    switch (content['type']) {
+      case 'begin':
+        this._begin(content);
+        return true;
+      case 'append':
+        return this._append(content, buffers);
+      case 'end':
+        this._running = false;
+        this._progress = { ...this._progress, ...readNumbers(content) };
+        return true;
+      case 'idle':
+        this._running = false;
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  /** The trace so far, its ops in the order of time. */
+  trace(): ITrace {
+    const { start, duration, name, device, thread, phase } = this._joined();
+    const order = Uint32Array.from(start, (_, i) => i).sort((a, b) => start[a] - start[b] || a - b);
+    const strings = ['', ...PHASES, ...this._names, ...this._devices, ...this._threads, 'compute'];
+    const names = 1 + PHASES.length;
+    const devices = names + this._names.length;
+    const threads = devices + this._devices.length;
+    const ints = (values: Float64Array, base = 0): Int32Array => Int32Array.from(order, i => values[i] + base);
+    return {
+      ...emptyTables(),
+      ...{ title: this._title, recorded: '', producer: '', truncated: 0, notes: [], strings },
+      ...{ findings: [], rawFindings: [] },
+      devices: {
+        name: Int32Array.from(this._devices, (_, i) => devices + i),
+        simulated: new Int32Array(this._devices.length),
+        length: this._devices.length
+      },
+      threads: {
+        name: Int32Array.from(this._threads, (_, i) => threads + i),
+        rank: new Int32Array(this._threads.length),
+        length: this._threads.length
+      },
+      ops: {
+        ...emptyRows(order.length),
+        name: ints(name, names),
+        start: Float64Array.from(order, i => start[i]),
+        duration: Float64Array.from(order, i => duration[i]),
+        device: ints(device),
+        thread: ints(thread),
+        phase: ints(phase, 1),
+        kind: new Int32Array(order.length).fill(strings.length - 1)
+      }
+    };
+  }
+
+  private _begin(content: JsonObject): void {
+    this._title = typeof content['title'] === 'string' ? content['title'] : '';
+    this._parts = [];
+    this._names = [];
+    this._devices = [];
+    this._threads = [];
+    this._progress = NO_PROGRESS;
+    this._running = true;
+  }
+
+  private _append(content: JsonObject, buffers: readonly DataView[]): boolean {
+    const names = [...this._names, ...texts(content['names'])];
+    const devices = [...this._devices, ...texts(content['devices'])];
+    const threads = [...this._threads, ...texts(content['threads'])];
+    const part = readColumns(content, buffers);
+    const isKnown =
+      part &&
+      isBelow(part.name, 0, names.length) &&
+      isBelow(part.device, -1, devices.length) &&
+      isBelow(part.thread, 0, threads.length) &&
+      isBelow(part.phase, 0, PHASES.length) &&
+      isBelow(part.start, 0, Number.MAX_SAFE_INTEGER) &&
+      isBelow(part.duration, -1, Number.MAX_SAFE_INTEGER);
+    if (!isKnown) {
+      return false;
+    }
+    [this._names, this._devices, this._threads] = [names, devices, threads];
+    this._parts.push(part);
+    this._running = true;
+    this._progress = { ...this._progress, ...readNumbers(content), counts: readCounts(content['counts']) };
+    return true;
+  }
+
+  private _joined(): Columns {
+    const joined = Object.fromEntries(NAMES.map(name => [name, join(this._parts.map(part => part[name]))])) as Columns;
+    this._parts = [joined];
+    return joined;
+  }
+
+  private _title = '';
+  private _parts: Columns[] = [];
+  private _names: string[] = [];
+  private _devices: string[] = [];
+  private _threads: string[] = [];
+  private _progress = NO_PROGRESS;
+  private _running = false;
+}
+
+/** The columns of a message by name; null when they are not what it says. */
+function readColumns(content: JsonObject, buffers: readonly DataView[]): Columns | null {
+  const { length, columns } = content;
+  if (!Number.isSafeInteger(length) || !Array.isArray(columns)) {
+    return null;
+  }
+  const found = new Map<unknown, Float64Array>();
+  for (const [i, column] of columns.entries()) {
+    const [name, type] = Array.isArray(column) ? (column as unknown[]) : [];
+    const reader = READERS[type as keyof typeof READERS] as (typeof READERS)[keyof typeof READERS] | undefined;
+    const buffer = buffers.at(i);
+    if (reader === undefined || buffer?.byteLength !== (length as number) * reader.size) {
+      return null;
+    }
+    found.set(
+      name,
+      Float64Array.from({ length: length as number }, (_, row) => reader.read(buffer, row * reader.size))
+    );
+  }
+  return NAMES.every(name => found.has(name)) ? (Object.fromEntries(found) as Columns) : null;
+}
+
+function isBelow(values: Float64Array, low: number, high: number): boolean {
+  return values.every(value => value >= low && value < high);
+}
+
+function join(parts: readonly Float64Array[]): Float64Array {
+  const joined = new Float64Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    joined.set(part, at);
+    at += part.length;
+  }
+  return joined;
+}
+
+function texts(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter(item => typeof item === 'string') : [];
+}
+
+function number(value: unknown): number | undefined {
+  return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : undefined;
+}
+
+function readNumbers(content: JsonObject): Partial<IProgress> {
+  const pairs = (['ops', 'seconds', 'copied'] as const).map(name => [name, number(content[name])] as const);
+  return Object.fromEntries(pairs.filter(([, value]) => value !== undefined));
+}
+
+function readCounts(value: unknown): IProgress['counts'] {
+  return Object.entries(isObject(value) ? value : {}).map(([device, counts]) => {
+    const [ops, bytes] = Array.isArray(counts) ? (counts as unknown[]) : [];
+    return [device, number(ops) ?? 0, number(bytes) ?? 0] as const;
+  });
+}
+
+function emptyTables(): ITrace {
+  const tables = TABLE_NAMES.map(table => {
+    const columns = columnsOf(table).map(([name, { kind, wide }]) => {
+      const values = wide ? new Float64Array() : new Int32Array();
+      const isList = kind === 'ints' || kind === 'rows';
+      return [name, isList ? { offsets: new Float64Array(1), flat: values } : values] as const;
+    });
+    return [table, { ...Object.fromEntries(columns), length: 0 }] as const;
+  });
+  return Object.fromEntries(tables) as unknown as ITrace;
+}
+
+/** The columns of ops that a running recording does not tell. */
+function emptyRows(length: number) {
+  const none = new Int32Array(length).fill(-1);
+  const lists = { offsets: new Float64Array(length + 1), flat: new Int32Array() };
+  return { call: none, site: none, inputs: lists, outputs: lists, forward: none, grad: new Int32Array(length), length };
+}

@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { buildTimeline } from '../src/layout/timeline';
+import { LiveOps } from '../src/model/live';
+import { opName } from '../src/model/trace';
+
+const COLUMNS = [
+  ['start', 'float64'],
+  ['duration', 'float64'],
+  ['name', 'uint32'],
+  ['device', 'int16'],
+  ['thread', 'uint16'],
+  ['phase', 'uint8']
+];
+
+/** A message of ops on device 0, and its buffers, as the kernel sends them. */
+function append(start: number[], more: Record<string, unknown> = {}, device = 0): [unknown, DataView[]] {
+  const values = [
+    Float64Array.from(start),
+    Float64Array.from(start, () => 5),
+    Uint32Array.from(start, () => 0),
+    Int16Array.from(start, () => device),
+    Uint16Array.from(start, () => 0),
+    Uint8Array.from(start, () => 1)
+  ];
+  const content = {
+    ...{ type: 'append', length: start.length, columns: COLUMNS, names: [], devices: [], threads: [] },
+    ...{ ops: start.length, seconds: 1.5, counts: { cpu: [start.length, 64] } },
+    ...more
+  };
+  return [content, values.map(column => new DataView(column.buffer))];
+}
+
+const FIRST = { names: ['aten.mm'], devices: ['cpu'], threads: ['main'] };
+
+test('a recording grows piece by piece into a trace in the order of time', () => {
+  const live = new LiveOps();
+  assert(live.take({ type: 'begin', title: 'In[3]' }, []));
+  assert(live.take(...append([0, 30], FIRST)));
+  assert(live.take(...append([20, 50])));
+  const trace = live.trace();
+  assert.deepEqual([...trace.ops.start], [0, 20, 30, 50]);
+  assert.equal(opName(trace, 3), 'aten.mm');
+  assert.equal(buildTimeline(trace, 'time').phases.rows[2], 1);
+  assert.deepEqual(live.progress.counts, [['cpu', 2, 64]]);
+  assert.equal(live.isRunning, true);
+  assert(live.take({ type: 'end', ops: 4, seconds: 2 }, []));
+  assert.deepEqual([live.isRunning, live.progress.ops, live.title], [false, 4, 'In[3]']);
+});
+
+test('a new recording forgets the last', () => {
+  const live = new LiveOps();
+  live.take(...append([0], FIRST));
+  live.take({ type: 'begin', title: '' }, []);
+  assert.equal(live.trace().ops.length, 0);
+});
+
+test('a message that is not what it says is refused whole', () => {
+  const live = new LiveOps();
+  live.take(...append([0], FIRST));
+  const [content, buffers] = append([9]);
+  for (const [what, message, data] of [
+    ['nothing', null, []],
+    ['an unknown type', { type: 'eval', code: '1' }, []],
+    ['too few buffers', content, buffers.slice(1)],
+    ['a buffer of another length', { ...(content as object), length: 2 }, buffers],
+    ['an unknown type of column', { ...(content as object), columns: [['start', 'constructor']] }, buffers],
+    ['an unknown device', ...append([9], {}, 7)],
+    ['time before the beginning', ...append([-9])],
+    ['time that is none', ...append([NaN])]
+  ] as Array<[string, unknown, DataView[]]>) {
+    assert.equal(live.take(message, data), false, what);
+  }
+  assert.equal(live.trace().ops.length, 1);
+});
