@@ -82,6 +82,7 @@ class Recorder:
         """What few ops need: tensors among the keyword arguments, masks. Returns flags for the head."""
         if plan.births:
             rows.clear()
+            self.rows.unmeet(args[0])
         elif kwargs and plan.keywords:
             self.gather(kwargs, rows)
         return MASK if plan.masks and mask_among(args) else 0

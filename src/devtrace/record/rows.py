@@ -72,6 +72,14 @@ class Rows:
             stamps.put(tensor, (self.epoch, views, birth, past))
         return self._view(tensor, views, birth, -1)
 
+    def unmeet(self, tensor: Any) -> None:
+        """Take back what was said of a tensor that an op is only giving birth to, unless its birth was known."""
+        with self.lock:
+            _, views, birth, _ = stamps.get(tensor)
+            if birth < 0 and len(self.told) >= len(TOLD) and self.told[-len(TOLD)] in views.values():
+                del self.told[-len(TOLD) :]
+                stamps.put(tensor, stamps.UNSTAMPED)
+
     def made(self, tensor: Any, op: int, site: int, source: int = -1, past: Past | None = None) -> int:
         """The row of an op's output; `source` and `past` when it is a copy."""
         epoch, views, _, _ = stamps.get(tensor)

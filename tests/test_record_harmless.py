@@ -1,0 +1,238 @@
+"""Recording changes nothing: values, RNG, gradients, identity, memory, checkpoints, stacks, hooks and patches."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import io
+import random
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+from torch.optim.optimizer import _global_optimizer_pre_hooks
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import devtrace
+from devtrace.rules import broken_rule
+
+
+def surroundings() -> list[object]:
+    """All that a recording puts in place somewhere."""
+    registry = torch.nn.modules.module
+    return [
+        torch._C._len_torch_dispatch_stack(),
+        nn.Module.__call__,
+        nn.Module._apply,
+        threading.Thread.start,
+        threading.Thread._bootstrap_inner,  # type: ignore[attr-defined]
+        torch.jit._trace._trace_impl,
+        torch.jit.trace_module,
+        dict(registry._global_parameter_registration_hooks),
+        dict(registry._global_module_registration_hooks),
+        dict(_global_optimizer_pre_hooks),
+        hasattr(torch.UntypedStorage, "_devtrace_stamp"),
+    ]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left_behind() -> Iterator[None]:
+    before = surroundings()
+    yield
+    assert surroundings() == before
+
+
+Step = Callable[[dict[str, Any], random.Random], None]
+
+
+def _module(held: dict[str, Any], pick: random.Random) -> None:
+    held["x"] = held["model"](held["x"].detach())
+
+
+def _train(held: dict[str, Any], pick: random.Random) -> None:
+    held["optimizer"].zero_grad()
+    held["model"](torch.rand(3, 4)).pow(2).sum().backward()
+    held["optimizer"].step()
+
+
+def _view(held: dict[str, Any], pick: random.Random) -> None:
+    held["x"] = held["x"].reshape(-1)[: pick.randint(4, 12)].repeat(3)[:12].view(3, 4)
+
+
+def _in_place(held: dict[str, Any], pick: random.Random) -> None:
+    held["x"] = held["x"].detach().clone()
+    held["x"][pick.randint(0, 2)] *= 2
+    held["x"].add_(torch.randn_like(held["x"]))
+
+
+def _caught(held: dict[str, Any], pick: random.Random) -> None:
+    try:
+        held["x"] @ held["x"]
+    except RuntimeError as error:
+        held["errors"].append(str(error))
+
+
+def _lists(held: dict[str, Any], pick: random.Random) -> None:
+    parts = torch.split(held["x"], 1)
+    held["x"] = torch.cat([part + index for index, part in enumerate(parts)])
+
+
+def _mask(held: dict[str, Any], pick: random.Random) -> None:
+    mask = held["x"] > held["x"].mean()
+    held["x"] = torch.where(mask, held["x"], torch.zeros(()))
+    held["seen"].append(held["x"][mask].sum().item())
+
+
+def _load(held: dict[str, Any], pick: random.Random) -> None:
+    held["model"].load_state_dict(copy.deepcopy(held["model"].state_dict()))
+
+
+def _cast(held: dict[str, Any], pick: random.Random) -> None:
+    held["model"].double().float()
+
+
+STEPS: list[Step] = [_module, _train, _view, _in_place, _caught, _lists, _mask, _load, _cast]
+
+
+def run(steps: list[Step], seed: int, traced: bool) -> list[Any]:
+    torch.manual_seed(seed)
+    held: dict[str, Any] = {
+        "model": nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.3), nn.Tanh()),
+        "errors": [],
+        "seen": [],
+    }
+    held["optimizer"] = torch.optim.Adam(held["model"].parameters())
+    held["x"] = torch.rand(3, 4)
+    names = {id(value): type(value) for value in held["model"].parameters()}
+    pick = random.Random(seed)
+    recording = devtrace.record() if traced else None
+    if recording:
+        recording.__enter__()
+    for step in steps:
+        step(held, pick)
+    if recording:
+        recording.__exit__(None, None, None)
+        assert recording.trace.notes == ()
+        assert broken_rule(recording.trace) is None
+    assert {id(value): type(value) for value in held["model"].parameters()} == names
+    gradients = [None if p.grad is None else p.grad.clone() for p in held["model"].parameters()]
+    state = list(held["model"].state_dict().values())
+    return [held["x"].detach(), *state, *gradients, torch.get_rng_state(), held["errors"], held["seen"]]
+
+
+@settings(deadline=None, max_examples=40)
+@given(chosen=st.lists(st.integers(0, len(STEPS) - 1), min_size=1, max_size=8), seed=st.integers(0, 10**6))
+def test_a_traced_program_computes_what_it_computes_untraced(chosen: list[int], seed: int) -> None:
+    steps = [STEPS[index] for index in chosen]
+    for plain, traced in zip(run(steps, seed, False), run(steps, seed, True), strict=True):
+        if isinstance(plain, torch.Tensor):
+            assert plain.dtype == traced.dtype
+            assert torch.equal(plain, traced)
+        else:
+            assert plain == traced
+
+
+def test_no_tensor_outlives_its_owner() -> None:
+    with devtrace.record() as recording:
+        x = torch.rand(3, requires_grad=True)
+        y = (x * 2).view(3, 1).sum()
+        y.backward()
+        held: list[object] = [x, y, x.untyped_storage(), y.untyped_storage()]
+        alive = [weakref.ref(each) for each in held]
+        held.clear()
+        del x, y
+        gc.collect()
+        assert [ref() for ref in alive] == [None] * 4
+    assert len(recording.trace.ops)
+
+
+def test_no_tensor_of_a_failing_function_outlives_the_error() -> None:
+    alive: list[weakref.ref[torch.Tensor]] = []
+
+    def fail() -> None:
+        x = torch.rand(3)
+        alive.append(weakref.ref(x))
+        x.view(7)
+
+    try:
+        with devtrace.record():
+            fail()
+    except RuntimeError:
+        pass
+    gc.collect()
+    assert alive[0]() is None
+
+
+def test_a_gradient_is_stolen_and_not_copied() -> None:
+    def accumulated() -> list[str]:
+        w = torch.rand(3, requires_grad=True)
+        with devtrace.record() as recording:
+            (w * 2).sum().backward()
+        return [op.name for op in recording.trace.ops if op.phase == "backward"]
+
+    assert not {"aten.new_empty_strided", "aten.clone", "aten.copy_"} & set(accumulated())
+
+
+def test_a_checkpoint_is_the_same_byte_for_byte() -> None:
+    def saved(traced: bool) -> bytes:
+        torch.manual_seed(3)
+        model = nn.Linear(3, 3)
+        if traced:
+            with devtrace.record():
+                model(torch.rand(2, 3)).sum().backward()
+        else:
+            model(torch.rand(2, 3)).sum().backward()
+        buffer = io.BytesIO()
+        torch.save({"model": model.state_dict(), "whole": list(model.parameters())}, buffer)
+        return buffer.getvalue()
+
+    assert saved(True) == saved(False)
+
+
+class Unanswering(torch.Tensor):
+    """A subclass whose .shape raises."""
+
+    @property
+    def shape(self) -> torch.Size:  # type: ignore[override]
+        raise ValueError("no shape for you")
+
+
+def test_a_tensor_that_does_not_answer_is_one_note_and_the_program_goes_on() -> None:
+    x = torch.rand(3).as_subclass(Unanswering)
+    with devtrace.record() as recording:
+        for _ in range(5):
+            y = torch.ones(3).mul_(x)
+    assert y.sum() > 0
+    (note,) = recording.trace.notes
+    assert "no shape for you" in note
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, SystemExit])
+def test_whatever_ends_the_block_nothing_is_left(error: type[BaseException]) -> None:
+    class Net(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            raise error("stop")
+
+    with pytest.raises(error, match="stop"), devtrace.record() as recording:
+        Net()(torch.ones(2))
+    assert broken_rule(recording.trace) is None
+
+
+def test_a_mode_of_the_users_that_stays_on_the_stack_stays() -> None:
+    class Quiet(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return func(*args, **(kwargs or {}))
+
+    mode = Quiet()  # type: ignore[no-untyped-call]
+    with devtrace.record() as recording:
+        mode.__enter__()  # type: ignore[no-untyped-call]
+        torch.ones(2).add_(1)
+    assert torch._C._get_dispatch_stack_at(0) is mode
+    mode.__exit__(None, None, None)
+    assert [op.name for op in recording.trace.ops] == ["aten.ones", "aten.add_.Tensor"]
