@@ -1,0 +1,223 @@
+"""The end of a simulation: nothing is left behind, and its tensors say that it has ended."""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.utils._device import DeviceContext
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import devtrace
+from devtrace.errors import SimulateError
+
+OWNERS: tuple[Any, ...] = (
+    torch,
+    torch._C,
+    torch._C._nn,
+    torch._VF,
+    torch.Tensor,
+    torch.UntypedStorage,
+    torch.cuda,
+    torch.cuda.streams,
+    torch.cuda.nccl,
+    torch.functional,
+    torch.linalg,
+    torch.nn.functional,
+    torch.random,
+    torch.version,
+    torch.backends.cudnn,
+    DeviceContext,
+    threading.Thread,
+)
+
+
+def everything() -> list[dict[str, int]]:
+    return [{name: id(value) for name, value in vars(owner).items()} for owner in OWNERS]
+
+
+def use() -> None:
+    """Make it do what installs itself late: autocast's kernels, streams, generators."""
+    x = torch.rand(2, 2, device="cuda")
+    with torch.autocast("cuda"):
+        x.mm(x)
+    torch.cuda.Stream()
+    torch.Generator("cuda")
+    nn.DataParallel(nn.Linear(2, 2).cuda())(x)
+
+
+def assert_gone() -> None:
+    assert not torch.cuda.is_available()
+    assert torch.cuda.device_count() == 0
+    assert torch.accelerator.current_accelerator() is None
+    assert torch._C._len_torch_dispatch_stack() == 0
+    assert not torch._C._only_lift_cpu_tensors()
+    with pytest.raises(AssertionError, match="Torch not compiled with CUDA enabled"):
+        torch.zeros(1, device="cuda")
+
+
+def test_every_patched_name_is_the_original_object_again() -> None:
+    with devtrace.simulate("cuda:1"):
+        use()  # what torch itself sets on first use stays set
+    before = everything()
+    with devtrace.simulate("cuda:2"):
+        assert everything() != before
+        use()
+    assert everything() == before
+    assert_gone()
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
+def test_an_error_or_an_interrupt_ends_it_as_well(error: type[BaseException]) -> None:
+    before = everything()
+    with pytest.raises(error), devtrace.simulate("cuda:2"):
+        raise error
+    assert everything() == before
+    assert_gone()
+
+
+def test_a_start_that_fails_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    from devtrace.simulate import threads
+
+    before = everything()
+
+    def fail(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threads, "install", fail)
+    with pytest.raises(KeyboardInterrupt):
+        devtrace.simulate("cuda:2").start()
+    monkeypatch.undo()
+    assert everything() == before
+    assert_gone()
+
+
+def test_start_and_stop_work_without_a_block_and_stop_twice_does_no_harm() -> None:
+    simulation = devtrace.simulate("cuda:2").start()
+    assert torch.zeros(1, device="cuda:1").is_cuda
+    simulation.stop()
+    simulation.stop()
+    assert_gone()
+
+
+class Seen(TorchDispatchMode):
+    """Notes operators with the devices it sees."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.ops: list[tuple[str, str]] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        self.ops.append((str(func), str(out.device)))
+        return out
+
+
+def test_a_mode_of_the_program_sees_the_devices_and_survives_the_end() -> None:
+    mode = Seen()
+    with mode:  # entered first, and still above ours
+        simulation = devtrace.simulate("cuda:1").start()
+        x = torch.ones(2).to("cuda") * 2
+        x.to("cuda")
+        simulation.stop()
+        torch.ones(1)
+    assert mode.ops == [
+        ("aten.ones.default", "cpu"),
+        ("aten._to_copy.default", "cuda:0"),
+        ("aten.mul.Tensor", "cuda:0"),
+        ("aten.ones.default", "cpu"),
+    ]
+
+
+def test_a_thread_started_inside_has_the_devices() -> None:
+    seen: list[str] = []
+
+    def work() -> None:
+        seen.append(str((torch.ones(3, device="cuda:1") + 1).device))
+        try:
+            torch.ones(3) + torch.ones(3, device="cuda")
+        except RuntimeError as error:
+            seen.append(str(error))
+
+    with devtrace.simulate("cuda:2"):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    assert seen[0] == "cuda:1"
+    assert "cuda:0 and cpu!" in seen[1]
+
+
+def test_a_thread_that_outlives_the_simulation_goes_on_on_the_cpu() -> None:
+    ended, results = threading.Event(), []
+
+    def work() -> None:
+        ended.wait()
+        results.append((torch.ones(2) * 2).sum().item())
+
+    with devtrace.simulate("cuda:2"):
+        thread = threading.Thread(target=work)
+        thread.start()
+    ended.set()
+    thread.join()
+    assert results == [4]
+
+
+def after() -> tuple[torch.Tensor, nn.Linear, torch.Tensor]:
+    """A tensor, a module and a loss that outlive their simulation."""
+    with devtrace.simulate("cuda:2"):
+        x, model = torch.ones(1, 3, device="cuda:1"), nn.Linear(3, 2).cuda()
+        loss = model(x.to("cuda:0")).sum()
+        loss.backward()
+    return x, model, loss
+
+
+@pytest.mark.parametrize(
+    "use_it",
+    [
+        lambda x, model, loss: x + 1,
+        lambda x, model, loss: x[0],
+        lambda x, model, loss: x.cpu(),
+        lambda x, model, loss: x.numpy(),
+        lambda x, model, loss: loss.item(),
+        lambda x, model, loss: loss.backward(),
+        lambda x, model, loss: model(torch.ones(1, 3)),
+        lambda x, model, loss: model.to("cpu"),
+        lambda x, model, loss: model.weight.grad.sum(),
+        lambda x, model, loss: torch.save(model.state_dict(), io.BytesIO()),
+    ],
+)
+def test_a_tensor_used_after_its_simulation_says_so(use_it: Callable[..., object]) -> None:
+    with pytest.raises(SimulateError, match="simulate-ended: got a tensor on the simulated cuda:"):
+        use_it(*after())
+
+
+def test_a_tensor_can_be_looked_at_after_its_simulation() -> None:
+    x, model, _ = after()
+    assert repr(x) == "<tensor of shape (1, 3) on the simulated cuda:1, whose simulation has ended>"
+    assert (x.shape, x.dtype, str(x.device)) == ((1, 3), torch.float32, "cuda:1")
+    assert isinstance(model.weight, nn.Parameter)
+
+
+def test_a_tensor_is_on_its_device_again_in_the_next_simulation() -> None:
+    x, model, _ = after()
+    with devtrace.simulate("cuda:1"):
+        assert model(torch.ones(1, 3, device="cuda")).device == torch.device("cuda:0")
+        assert type(model.weight) is nn.Parameter
+        with pytest.raises(SimulateError, match="simulate-ended"):
+            x + 1  # there is no cuda:1
+    with devtrace.simulate("cuda:2"):
+        assert type(x) is torch.Tensor
+        assert (x + 1).tolist() == [[2, 2, 2]]
+
+
+def test_real_devices_are_not_hidden_unless_forced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    with pytest.raises(SimulateError, match="simulate-real-cuda"):
+        devtrace.simulate("cuda:1").start()
+    with devtrace.simulate("cuda:2", force=True):
+        assert torch.cuda.device_count() == 2
