@@ -1,9 +1,10 @@
 """A module's call, wrapped around `nn.Module.__call__` while recording.
 
 Alone in its file: frames of this file are where the walk to the user's line may stop (`sites.BOUNDARY`), because the
-line that called the module stands still until the call ends. try/finally unwinds for KeyboardInterrupt too, which
-hooks with `always_call` do not; and it does nothing while torch.compile traces, where a list that changes would be
-the user's error.
+line that called the module stands still until the call ends. try/finally unwinds for KeyboardInterrupt too, which hooks
+with `always_call` do not; and it does nothing while torch.compile traces, where a list that changes would be the user's
+error. Global names and not a closure, for torch.compile guards the cells of a closure: what was compiled while recording
+would be compiled again after it.
 """
 
 from __future__ import annotations
@@ -13,20 +14,20 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from torch.compiler import is_compiling
+from torch.nn import Module
 
 if TYPE_CHECKING:
     from devtrace.record.modules import Modules
-    from devtrace.record.state import ThreadState
+
+original: Callable[..., Any] = Module.__call__
+recording: Modules | None = None
 
 
-def wrapped(original: Callable[..., Any], states: dict[int, ThreadState], modules: Modules) -> Callable[..., Any]:
-    def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
-        if is_compiling() or (state := states.get(get_ident())) is None:
-            return original(self, *args, **kwargs)
-        before = modules.open(self, state)
-        try:
-            return original(self, *args, **kwargs)
-        finally:
-            state.close(before)
-
-    return __call__
+def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
+    if is_compiling() or recording is None or (state := recording.recorder.states.get(get_ident())) is None:
+        return original(self, *args, **kwargs)
+    before = recording.open(self, state)
+    try:
+        return original(self, *args, **kwargs)
+    finally:
+        state.close(before)

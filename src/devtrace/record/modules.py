@@ -48,8 +48,10 @@ class Modules:
         self._rows: dict[int, tuple[weakref.ref[Module], int]] = {}
 
     def install(self, patches: Patches) -> None:
-        original = Module.__call__
-        patches.set(Module, "__call__", calls.wrapped(original, self.recorder.states, self))
+        if Module.__call__ is not calls.__call__:
+            calls.original = Module.__call__
+            patches.set(Module, "__call__", calls.__call__)
+        patches.set(calls, "recording", self)
 
     def open(self, module: Module, state: ThreadState) -> tuple[int, int, int]:
         """A call begins, in the frame below this one."""

@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 
+_MISSING = object()
+
+
 class Patches:
     """Undone in reverse order. One that somebody else has patched over since is left: ours then only forwards."""
 
@@ -12,14 +15,14 @@ class Patches:
         self._done: list[tuple[Any, str, Any, Any]] = []
 
     def set(self, owner: Any, name: str, value: Any) -> None:
-        self._done.append((owner, name, owner.__dict__.get(name), value))
+        self._done.append((owner, name, owner.__dict__.get(name, _MISSING), value))
         setattr(owner, name, value)
 
     def undo(self) -> None:
         while self._done:
             owner, name, before, ours = self._done.pop()
             if owner.__dict__.get(name) is ours:
-                if before is None:
+                if before is _MISSING:
                     delattr(owner, name)
                 else:
                     setattr(owner, name, before)

@@ -1,0 +1,283 @@
+"""Everything torch does around eager code works as without us, and is recorded as far as torch shows it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+import devtrace
+from devtrace.rules import broken_rule
+from devtrace.trace import Trace
+
+
+def traced(program: Callable[[], Any]) -> tuple[Any, Trace]:
+    with devtrace.record() as recording:
+        result = program()
+    assert broken_rule(recording.trace) is None
+    return result, recording.trace
+
+
+def names(trace: Trace) -> list[str]:
+    return [op.name for op in trace.ops]
+
+
+class Backend:
+    """Counts what torch.compile compiles, and runs it as it is."""
+
+    def __init__(self) -> None:
+        self.graphs: list[int] = []
+
+    def __call__(self, graph: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+        self.graphs.append(len(graph.graph.nodes))
+        return graph.forward
+
+
+def test_what_was_compiled_before_is_not_compiled_again() -> None:
+    backend = Backend()
+    compiled = torch.compile(lambda x: x.sin() + 1, backend=backend, fullgraph=True)
+    x = torch.rand(3)
+    plain = compiled(x)
+    result, trace = traced(lambda: compiled(x))
+    compiled(x)
+    assert len(backend.graphs) == 1
+    assert torch.equal(result, plain)
+    assert "aten.sin" in names(trace)
+
+
+def test_what_is_compiled_while_recording_stays_compiled() -> None:
+    backend = Backend()
+    model = nn.Sequential(nn.Linear(3, 3), nn.ReLU())
+    compiled = torch.compile(model, backend=backend, fullgraph=True)
+    x = torch.rand(2, 3)
+    result, _ = traced(lambda: compiled(x))
+    again = compiled(x)
+    assert len(backend.graphs) == 1
+    assert torch.equal(result, again)
+
+
+def test_a_module_that_was_compiled_before_runs_compiled_while_recording_and_after() -> None:
+    backend = Backend()
+    compiled = torch.compile(nn.Sequential(nn.Linear(3, 3), nn.ReLU()), backend=backend, fullgraph=True)
+    x = torch.rand(2, 3)
+    compiled(x)
+    traced(lambda: compiled(x))
+    compiled(x)
+    assert len(backend.graphs) == 1
+
+
+def test_a_compiled_graph_is_the_same_traced_and_untraced() -> None:
+    def compile_once(trace: bool) -> list[int]:
+        torch._dynamo.reset()
+        backend = Backend()
+        model = nn.Sequential(nn.Linear(3, 3), nn.Dropout(), nn.Linear(3, 1))
+        compiled = torch.compile(model, backend=backend)
+        if trace:
+            traced(lambda: compiled(torch.rand(2, 3)).sum())
+        else:
+            compiled(torch.rand(2, 3)).sum()
+        return backend.graphs
+
+    assert compile_once(True) == compile_once(False)
+
+
+def test_cond_is_one_op() -> None:
+    result, trace = traced(lambda: torch.cond(torch.tensor(True), lambda x: x + 1, lambda x: x - 1, (torch.ones(2),)))
+    assert result.tolist() == [2, 2]
+    assert any("cond" in name for name in names(trace)) or "aten.add.Tensor" in names(trace)
+
+
+def test_jit_trace_works_and_says_that_it_is_not_recorded() -> None:
+    def program() -> Any:
+        y = torch.ones(2) * 3
+        return torch.jit.trace(nn.Linear(2, 2), (torch.ones(1, 2),)), y + 1
+
+    (module, _), trace = traced(program)
+    assert module(torch.ones(1, 2)).shape == (1, 2)
+    assert names(trace)[-1] == "aten.add.Tensor"
+    assert any("jit.trace" in note for note in trace.notes)
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_checkpointing_records_the_second_forward_at_its_own_line(reentrant: bool) -> None:
+    layer = nn.Linear(2, 2)
+
+    def block(x: torch.Tensor) -> torch.Tensor:
+        out: torch.Tensor = layer(x).tanh()
+        return out
+
+    def program() -> None:
+        x = torch.ones(1, 2, requires_grad=True)
+        checkpoint(block, x, use_reentrant=reentrant).sum().backward()
+
+    _, trace = traced(program)
+    tanh = [op for op in trace.ops if op.name == "aten.tanh"]
+    assert [op.phase for op in tanh] == ["forward" if not reentrant else tanh[0].phase, "backward"]
+    assert [op.site.text for op in tanh if op.site] == ["layer(x).tanh()"] * 2
+
+
+def test_a_function_of_ones_own_keeps_the_lines_of_its_backward() -> None:
+    class Double(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, *grads: torch.Tensor) -> torch.Tensor:
+            return grads[0].mul(2)
+
+    def program() -> None:
+        Double.apply(torch.ones(2, requires_grad=True)).sum().backward()  # type: ignore[no-untyped-call]
+
+    _, trace = traced(program)
+    (inside,) = [op for op in trace.ops if op.site and op.site.text == "grads[0].mul(2)"]
+    assert inside.phase == "backward"
+
+
+def test_vmap_and_grad() -> None:
+    result, trace = traced(lambda: torch.vmap(torch.func.grad(lambda x: (x**2).sum()))(torch.ones(3, 2)))
+    assert result.tolist() == [[2, 2]] * 3
+    assert len(trace.ops)
+
+
+def test_inference_mode_autocast_and_default_device() -> None:
+    def program() -> torch.Tensor:
+        layer = nn.Linear(2, 2)
+        with torch.inference_mode():
+            layer(torch.ones(1, 2))
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            out: torch.Tensor = layer(torch.ones(1, 2))
+        with torch.device("meta"):
+            torch.ones(3)
+        return out
+
+    result, trace = traced(program)
+    assert result.dtype == torch.bfloat16
+    assert "meta" in [str(device) for device in trace.devices]
+    assert "aten.linear" in names(trace)
+
+
+def test_a_profiler_inside() -> None:
+    def program() -> int:
+        with torch.profiler.profile() as profiler:
+            torch.ones(3).sin()
+        return len(profiler.events() or [])
+
+    events, trace = traced(program)
+    assert events
+    assert names(trace)[-1] == "aten.sin"
+
+
+def test_subclasses_and_layouts_of_all_kinds() -> None:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    def program() -> None:
+        sparse = torch.eye(3).to_sparse()
+        (sparse + sparse).to_dense()
+        torch.eye(3).to_sparse_csr() @ torch.ones(3, 1)
+        jagged = torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(1, 3)], layout=torch.jagged)
+        (jagged * 2).unbind()
+        strided = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
+        strided * 2
+        torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.qint8).dequantize()
+        with FakeTensorMode() as mode:
+            mode.from_tensor(torch.ones(3)).sin()
+        torch.ones(2, dtype=torch.complex64).conj() * 1j
+
+    _, trace = traced(program)
+    assert {"aten.sin", "aten.dequantize.self"} <= set(names(trace))
+
+
+def test_lists_and_out_arguments_are_inputs_and_outputs() -> None:
+    def program() -> None:
+        a, b, out = torch.ones(2), torch.ones(3), torch.empty(2)
+        torch._foreach_add_([a, b], 1)
+        torch.add(a, a, out=out)
+
+    _, trace = traced(program)
+    foreach, added = trace.ops[-2], trace.ops[-1]
+    assert [tensor.shape for tensor in foreach.inputs] == [(2,), (3,)]
+    assert added.outputs[0] in added.inputs
+    assert added.outputs[0].producer is not None
+    assert added.outputs[0].producer.name.startswith("aten.empty")
+
+
+def test_masks_and_reads_are_syncs() -> None:
+    def program() -> None:
+        x = torch.rand(3)
+        x[x > 0]
+        x.nonzero()
+        bool(x.sum() > 0)
+        x[torch.tensor([0])]
+
+    _, trace = traced(program)
+    kinds = [
+        (op.name, op.kind) for op in trace.ops if op.name.startswith(("aten.index", "aten.nonzero", "aten._local"))
+    ]
+    assert kinds == [
+        ("aten.index.Tensor", "sync"),
+        ("aten.nonzero", "sync"),
+        ("aten._local_scalar_dense", "sync"),
+        ("aten.index.Tensor", "compute"),
+    ]
+
+
+def test_births_of_tensors_made_of_other_things() -> None:
+    import numpy as np
+
+    def program() -> torch.Tensor:
+        array = torch.from_numpy(np.ones(3))
+        return array + torch.tensor([1.0, 2.0, 3.0])
+
+    _, trace = traced(program)
+    born = [tensor.site.text for tensor in trace.ops[-1].inputs if tensor.site]
+    assert born == ["torch.from_numpy(np.ones(3))", "torch.tensor([1.0, 2.0, 3.0])"]
+
+
+def test_a_pool_of_threads_started_inside() -> None:
+    def program() -> None:
+        with ThreadPoolExecutor(2, thread_name_prefix="pool") as pool:
+            list(pool.map(lambda n: torch.ones(n).sum(), range(1, 9)))
+
+    _, trace = traced(program)
+    assert names(trace).count("aten.sum") == 8
+    assert {thread.name.split("_")[0] for thread in trace.threads if thread.name != "MainThread"} == {"pool"}
+
+
+def test_a_thread_that_goes_on_after_the_block_is_left_alone() -> None:
+    go, done = threading.Event(), threading.Event()
+
+    def work() -> None:
+        torch.ones(2)
+        go.wait()
+        torch.ones(2).sin()
+        done.set()
+
+    thread = threading.Thread(target=work)
+    with devtrace.record() as recording:
+        thread.start()
+        while not len(recording._recording.recorder.threads) > 1:  # type: ignore[union-attr]
+            pass
+    go.set()
+    thread.join()
+    assert done.is_set()
+    assert "aten.sin" not in names(recording.trace)
+
+
+def test_data_parallel_names_its_replicas() -> None:
+    with devtrace.record(simulate="cuda:2") as recording:
+        model = nn.DataParallel(nn.Linear(4, 2).to("cuda:0"), [0, 1])
+        model(torch.rand(6, 4, device="cuda:0")).sum().backward()
+    trace = recording.trace
+    assert broken_rule(trace) is None
+    labels = [thread.name for thread in trace.threads]
+    assert [label.rsplit(", ", 1)[-1] for label in labels[1:]] == ["replica 0", "replica 1"]
+    linears = [op for op in trace.ops if op.name == "aten.addmm"]
+    assert {str(op.device) for op in linears} == {"cuda:0", "cuda:1"}
+    assert {op.module.path for op in linears if op.module} == {"model.module"}
