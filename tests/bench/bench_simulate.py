@@ -1,4 +1,4 @@
-"""A training step on a simulated device, recording off: at most 5 times a small step of the CPU, 1.3 times a big one."""
+"""A training step on a simulated device, recording off: at most 5 times a small CPU step, 1.3 times a big one."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
 Alone in its file: frames of this file are where the walk to the user's line may stop (`sites.BOUNDARY`), because the
 line that called the module stands still until the call ends. try/finally unwinds for KeyboardInterrupt too, which hooks
 with `always_call` do not; and it does nothing while torch.compile traces, where a list that changes would be the user's
-error. Global names and not a closure, for torch.compile guards the cells of a closure: what was compiled while recording
-would be compiled again after it.
+error. Global names and not a closure, for torch.compile guards the cells of a closure: what was compiled while
+recording would be compiled again after it.
 """
 
 from __future__ import annotations
