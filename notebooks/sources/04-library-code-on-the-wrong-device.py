@@ -81,9 +81,10 @@ latents, ids = sample(4, 6)
 # %% code
 report = %devtrace report ids
 finding = report.findings[0]
-assert finding.rule == "device-mismatch" and finding.culprit.device == "cpu"
+assert finding.rule == "device-mismatch" and finding.cause == "created-without-device"
 assert finding.site.file.endswith("pipeline_flux.py") and "torch.arange(height)" in finding.culprit.born.text
-finding.culprit.born.line, finding.culprit.born.text
+assert "torch.arange(height, device=" in finding.help
+finding.culprit.born.line, finding.culprit.born.text, finding.help
 
 # %% en
 # ## Why PyTorch behaves so

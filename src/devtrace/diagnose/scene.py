@@ -89,10 +89,19 @@ class Scene:
 
     def given_tensors(self, frame: int, home: str) -> bool:
         """Whether a frame's function was handed a tensor of a device."""
+        return any(self._is_on(value, home) for value in self._given(frame))
+
+    def given_device(self, frame: int, home: str) -> bool:
+        """Whether a frame's function was told a device."""
+        told = (value for value in self._given(frame) if type(value) is str or type(value).__name__ == "device")
+        return any(str(value) in (home, home.partition(":")[0]) for value in told)
+
+    def _given(self, frame: int) -> list[object]:
+        """The arguments of a frame's function, as they are now."""
         code, held = self.frames[frame].f_code, self.frames[frame].f_locals
         given = code.co_argcount + code.co_kwonlyargcount
         given += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
-        return any(self._is_on(held.get(name), home) for name in code.co_varnames[:given])
+        return [held.get(name) for name in code.co_varnames[:given]]
 
     def _is_on(self, value: object, home: str, depth: int = 2) -> bool:
         if names.is_tensor(value):
