@@ -195,13 +195,18 @@ def mixed(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: dict[
     """Several homes meet: the rules decide, or, for an operator without a rule, those it is made of."""
     found = settle(func, args, kwargs)
     home = found[0].home
+    check = ""
     if any(arg.home is not home for arg in found):
-        if rules.rule_of(func).check == "inner":
+        check = rules.rule_of(func).check
+        if check == "inner":
             with mode:
                 return func.redispatch(_CPU_KERNEL, *args, **kwargs)
         home = rules.judge(func, found)
     out = func(*args, **kwargs)
-    if home is not HOST:
+    if check == "pairs" and isinstance(out, (list, tuple)):
+        for value, row in zip(out, rules.rows(found), strict=False):
+            claim_all(value, rules.first_device(row))
+    elif home is not HOST:
         mode.last = home
         claim_all(out, home)
     return out

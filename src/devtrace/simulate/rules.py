@@ -107,6 +107,8 @@ def iterator(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
     `any`: in any number; `weight: words`: only there, `words` for elsewhere; `:` nowhere.
     """
     common = first_device(found)
+    if common is HOST:
+        return
     only, said, words = rule.detail.partition(":")
     scalars = 0
     for arg in found:
@@ -146,12 +148,17 @@ def index(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
 
 def pairs(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
     """Lists whose devices differ are worked off element by element, each as TensorIterator would."""
+    for row in rows(found):
+        iterator(func, rule, row)
+
+
+def rows(found: list[Arg]) -> list[list[Arg]]:
+    """The first elements of all lists, then the second, each with what came without a list."""
     lists: dict[int, list[Arg]] = {}
     for arg in found:
         lists.setdefault(arg.listed, []).append(arg)
     single = lists.pop(-1, [])
-    for row in zip(*lists.values(), strict=False):
-        iterator(func, rule, [*row, *single])
+    return [[*row, *single] for row in zip(*lists.values(), strict=False)]
 
 
 def same(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:

@@ -1,0 +1,68 @@
+"""The simulator against real CUDA, row by row, where somebody has asked a GPU; and that the comparison can fail."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from devtrace.simulate import truth
+
+FILE = Path(__file__).parent / "data" / "cuda_truth.json"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not FILE.exists(), reason="nobody has run `python -m devtrace.simulate.truth` on a GPU yet")
+def test_the_simulator_answers_as_real_cuda_does() -> None:
+    pytest.importorskip("expecttest")
+    said = json.loads(FILE.read_text())["answers"]
+    assert truth.differences(said, truth.survey((), simulate=True)) == []
+
+
+def test_a_comparison_finds_what_differs_and_only_that() -> None:
+    seen = {
+        "mm": {"float32[2] | 0": "legal -> cuda:0", "float32[3] | 0": "RuntimeError: no"},
+        "add": {"q": "legal -> cpu"},
+    }
+    assert truth.differences(seen, seen) == []
+    said = {
+        "mm": {"float32[2] | 0": "RuntimeError: no", "float32[3] | 0": "RuntimeError: no", "float32[4] | 0": "unasked"},
+        "unknown": {"q": "legal -> cpu"},
+    }
+    assert truth.differences(said, seen) == [
+        "mm | float32[2] | 0: CUDA 'RuntimeError: no', simulated 'legal -> cuda:0'"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "agreed"),
+    [
+        (
+            "RuntimeError: got mat2 is on cpu (when checking argument in method a)",
+            "RuntimeError: got mat2 is on cpu",
+            True,
+        ),
+        ("RuntimeError: got mat2 is on cpu", "RuntimeError: got mat1 is on cpu", False),
+        ("RuntimeError: no", "TypeError: no", False),
+        ("legal -> cuda:0", "legal -> cpu", False),
+    ],
+)
+def test_words_are_compared_up_to_the_names_of_functions(one: str, other: str, agreed: bool) -> None:
+    assert truth.agree(one, other) is agreed
+
+
+def test_the_questions_leave_each_tensor_behind_in_turn() -> None:
+    pytest.importorskip("expecttest")
+    answers = truth.survey(["mm", "mul"], simulate=True)
+    assert set(answers) == {"mm", "mul"}
+    assert all("is on cpu" in said or "on cuda:0" in said for said in answers["mm"].values())
+    assert any(said == "legal -> cuda:0" for said in answers["mul"].values())  # a 0-dimensional host tensor
+    assert any("cuda:0 and cpu!" in said for said in answers["mul"].values())
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine can answer")
+def test_without_cuda_one_sentence_says_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert truth.main([]) == 2
+    assert capsys.readouterr().err.startswith("truth: got a machine without CUDA;")
