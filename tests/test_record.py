@@ -162,3 +162,15 @@ def test_tensors_in_a_list_argument_are_inputs() -> None:
         torch.cat([table, table[index]])
     indexed, joined = recording.trace.ops[-2], recording.trace.ops[-1]
     assert [len(op.inputs) for op in (indexed, joined)] == [2, 2]
+
+
+def test_a_recording_inside_of_another_has_its_ops_to_itself() -> None:
+    with devtrace.record() as outer:
+        x = torch.ones(2)
+        with devtrace.record() as inner:
+            x.sin()
+        x.cos()
+    assert [op.name for op in inner.trace.ops] == ["aten.sin"]
+    assert [op.name for op in outer.trace.ops] == ["aten.ones", "aten.cos"]
+    assert len(outer.trace.notes) == 1
+    assert broken_rule(outer.trace) is None

@@ -1,7 +1,7 @@
 """What recording costs: a transformer encoder's training step, in one process, interleaved, each way's fastest run.
 
-CPU time of the one thread, which a busy machine disturbs least, and without what a profiler does when it stops. Ops this
-small are near the worst case: the more a kernel has to do, the less recording weighs.
+CPU time of the one thread, which a busy machine disturbs least, and without what a profiler does when it stops. Ops
+this small are near the worst case: the more a kernel has to do, the less recording weighs.
 """
 
 from __future__ import annotations

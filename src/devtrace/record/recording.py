@@ -23,6 +23,11 @@ from devtrace.record.stack import pushed
 from devtrace.trace import Trace
 
 
+NESTED = "what a recording inside of this one recorded is in its trace only"
+
+_running: list[Recorder] = []
+
+
 @dataclass(frozen=True, slots=True)
 class Recorded:
     """What a recording leaves: the trace, the failing exception's frames by site row, and rows of live tensors."""
@@ -63,8 +68,11 @@ class Recording:
             state = self.recorder.follow(current_thread().name)
             stack.callback(self.recorder.leave, state)
             stack.enter_context(pushed(RecordMode(self.recorder, state)))
+            stack.callback(_resume, _pause())
             stack.callback(setattr, self.recorder, "active", False)
             self.recorder.active = True
+            _running.append(self.recorder)
+            stack.callback(_running.remove, self.recorder)
             self._stack = stack.pop_all()
 
     def stop(self) -> None:
@@ -105,6 +113,20 @@ class Recording:
 @cache
 def _producer() -> str:
     return f"devtrace {version('devtrace')}"
+
+
+def _pause() -> Recorder | None:
+    """Stop the recording around this one for as long: both would stamp the same tensors."""
+    around = next((recorder for recorder in reversed(_running) if recorder.active), None)
+    if around is not None:
+        around.note(NESTED)
+        around.active = False
+    return around
+
+
+def _resume(around: Recorder | None) -> None:
+    if around is not None:
+        around.active = True
 
 
 def _frames(error: BaseException | None) -> list[tuple[int, FrameType]]:
