@@ -22,7 +22,6 @@ from devtrace.record.recorder import Recorder
 from devtrace.record.stack import pushed
 from devtrace.trace import Trace
 
-
 NESTED = "what a recording inside of this one recorded is in its trace only"
 
 _running: list[Recorder] = []

@@ -10,6 +10,7 @@ past), nearest first. A stamp holds no tensor, is not pickled, copied or saved w
 
 from __future__ import annotations
 
+import functools
 import itertools
 import weakref
 from typing import Any, Final
@@ -27,6 +28,16 @@ _epochs = itertools.count()
 _users = 0
 # Tensors whose storage takes no attribute (sparse, mkldnn), or all of them where the self-test fails.
 _odd: dict[int, tuple[weakref.ref[Any], Stamp]] = {}
+
+
+class _NoStorageError(RuntimeError):
+    """This tensor's storage keeps no attribute."""
+
+
+def _storage(tensor: Any) -> Any:
+    if not _kept():
+        raise _NoStorageError
+    return tensor.untyped_storage()
 
 
 def new_epoch() -> int:
@@ -50,7 +61,7 @@ def end() -> None:
 def get(tensor: Any) -> Stamp:
     """The stamp of any tensor, UNSTAMPED if it has none."""
     try:
-        stamp: Stamp = getattr(tensor.untyped_storage(), NAME, UNSTAMPED)
+        stamp: Stamp = getattr(_storage(tensor), NAME, UNSTAMPED)
     except (NotImplementedError, RuntimeError):
         held = _odd.get(id(tensor))
         return held[1] if held and held[0]() is tensor else UNSTAMPED
@@ -59,7 +70,7 @@ def get(tensor: Any) -> Stamp:
 
 def put(tensor: Any, stamp: Stamp) -> None:
     try:
-        tensor.untyped_storage()._devtrace_stamp = stamp
+        _storage(tensor)._devtrace_stamp = stamp
     except (NotImplementedError, RuntimeError):
         key = id(tensor)
         _odd[key] = (weakref.ref(tensor, lambda _: _odd.pop(key, None)), stamp)
@@ -72,8 +83,11 @@ def shorten(past: Past | None, left: int = LONGEST_PAST) -> Past | None:
     return past[0], past[1], shorten(past[2], left - 1)
 
 
-def storages_keep_attributes() -> bool:
-    """Whether this torch hands out the same storage object again, with its attributes, after Python has dropped it."""
+@functools.cache
+def _kept() -> bool:
+    """Whether this torch hands out the same storage object again, with its attributes, after Python has dropped it.
+    Where it does not, tensors are told apart one by one, and views not led back to what they are views of.
+    """
     tensor = torch.empty(2)
     tensor.untyped_storage()._devtrace_probe = 1  # type: ignore[attr-defined]
     return getattr(tensor.view(1, 2).untyped_storage(), "_devtrace_probe", 0) == 1
