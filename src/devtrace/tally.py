@@ -19,7 +19,7 @@ COUNTS: Final = (*DIRECTIONS, "syncs", "cpu_compute", "bytes")
 
 
 class Ops(NamedTuple):
-    """Columns of ops: `times` is how many each row counts for."""
+    """Columns of ops: `times` is how many each row counts for, `paid_at` the site that waits and copies count for."""
 
     site: Array
     device: Array
@@ -27,6 +27,7 @@ class Ops(NamedTuple):
     sync: Mask
     compute: Mask
     has_dimensions: Mask
+    paid_at: Array
 
 
 class Copies(NamedTuple):
@@ -44,6 +45,24 @@ class Counted(NamedTuple):
 
     by_device: Array
     counts: dict[str, Array]
+
+
+def callers_of_backward(site: Array, backward: Mask, forward: Array, seeds: Mask) -> Array:
+    """Where each op's waits and copies are paid: at its own site, those of a backward pass where backward was called.
+
+    That is where the first gradient was made (`seeds`: ones_like, just before the pass), else where its ops without a
+    forward op are.
+    """
+    if not backward.any():
+        return site
+    begins = np.flatnonzero(backward & ~np.concatenate([[False], backward[:-1]]))
+    run = np.searchsorted(begins, np.arange(len(site)), side="right") - 1
+    called = site[begins]
+    alone = np.flatnonzero(backward & (forward < 0) & (site >= 0))
+    called[run[alone]] = site[alone]
+    seeded = (begins > 0) & seeds[begins - 1]
+    called = np.where(seeded, site[begins - 1], called)
+    return np.where(backward, called[np.maximum(run, 0)], site)
 
 
 def directions(copies: Copies, host: int) -> dict[str, Mask]:
@@ -70,10 +89,10 @@ def on_host(ops: Ops, host: int, *, uses_device: bool) -> Mask:
 
 def count(ops: Ops, copies: Copies, *, sites: int, devices: int, host: int, uses_device: bool) -> Counted:
     counts = {
-        "syncs": _sum(ops.site, ops.times * waits(ops, host), sites),
+        "syncs": _sum(ops.paid_at, ops.times * waits(ops, host), sites),
         "cpu_compute": _sum(ops.site, ops.times * on_host(ops, host, uses_device=uses_device), sites),
     }
-    at = ops.site[copies.op]
+    at = ops.paid_at[copies.op]
     for name, chosen in directions(copies, host).items():
         counts[name] = _sum(at, copies.times * chosen, sites)
     counts["bytes"] = _sum(at, copies.bytes, sites)

@@ -8,7 +8,7 @@ from typing import Final
 
 from devtrace.diagnose import names, origins
 from devtrace.diagnose.facts import HOST, Facts
-from devtrace.diagnose.mends import Fix
+from devtrace.diagnose.mends import Fix, called_name
 from devtrace.diagnose.scene import Scene
 from devtrace.diagnose.scopes import Stand
 from devtrace.report import Culprit, Finding
@@ -45,7 +45,11 @@ def host_conversion(facts: Facts, scene: Scene, op: int, text: str) -> Finding |
 
 
 def _tensor(facts: Facts, scene: Scene, op: int, stand: Stand | None) -> int:
-    """The row of the tensor that was to be converted: the op's own, else what the line speaks of."""
+    """The row of the tensor to be converted: what the line has just computed, the op's own, what the line speaks of."""
+    if stand is not None and isinstance(operand(stand), ast.Call | ast.BinOp) and op > 0:
+        fresh = [row for row in facts.outputs(op - 1) if facts.device(row) != HOST]
+        if fresh:
+            return fresh[0]
     for row in facts.inputs(op):
         if facts.device(row) != HOST:
             return row
@@ -56,7 +60,7 @@ def _tensor(facts: Facts, scene: Scene, op: int, stand: Stand | None) -> int:
 
 def _culprit(facts: Facts, scene: Scene, row: int, stand: Stand | None) -> Culprit:
     base = facts.base(row)
-    node = stand.node_of(row) if stand is not None else None
+    node = (operand(stand) or stand.node_of(row)) if stand is not None else None
     producer = facts.producer(row)
     place = facts.place(facts.trace.ops.number("site", producer)) if producer >= 0 else None
     said = [name.text for name in scene.names(row)]
@@ -82,13 +86,23 @@ def _fix(row: int, stand: Stand | None) -> Fix:
     words = Fix("bring it to the host first: x.cpu().numpy()")
     if stand is None:
         return words
-    call = _conversion(stand.place.node)
-    node = call.func.value if call is not None and isinstance(call.func, ast.Attribute) else stand.node_of(row)
+    node = operand(stand) or stand.node_of(row)
     if node is None:
         return words
     new = f"{stand.code.moved_to(node, 'cpu').removesuffix('.to(cpu)')}.cpu()"
     edit = stand.code.replaced(node, new)
     return Fix(f"bring it to the host first: {' '.join(new.split())}", (edit,)) if edit is not None else words
+
+
+def operand(stand: Stand) -> ast.expr | None:
+    """What is converted: `x` of `x.numpy()`, of `np.asarray(x)`."""
+    call = _conversion(stand.place.node)
+    if call is not None and isinstance(call.func, ast.Attribute):
+        return call.func.value
+    at = stand.place.node
+    if isinstance(at, ast.Call) and called_name(at) in ("array", "asarray", "ascontiguousarray") and at.args:
+        return None if isinstance(at.args[0], ast.List | ast.Tuple | ast.ListComp) else at.args[0]
+    return None
 
 
 def _conversion(node: ast.AST) -> ast.Call | None:

@@ -50,7 +50,8 @@ class Case:
     def of(cls, facts: Facts, scene: Scene, suspect: Suspect) -> Case:
         weighty = frozenset(scene.held_rows) if facts.live else frozenset(_by_role(facts))
         origin = origins.origin(facts, suspect.tensor, weighty)
-        named = [row for row in origin.path if scene.names(row)]
+        followed = origin.path if suspect.device == HOST else [suspect.tensor, facts.base(suspect.tensor)]
+        named = [row for row in followed if scene.names(row)]
         subject = named[0] if named else suspect.tensor
         roots = [name for row in named[1:] for name in scene.names(row) if lasting(name)]
         return cls(facts, scene, suspect, origin, subject, scene.names(subject), roots)

@@ -69,7 +69,7 @@ def copies_between_devices(facts: Facts, tally: Tally) -> Iterator[Finding]:
 
 def _findings(facts: Facts, tally: Tally, direction: str) -> Iterator[Finding]:
     chosen = np.flatnonzero(directions(facts)[direction])
-    at = facts.op_users[facts.trace.copies.ints("op")[chosen]]
+    at = facts.cost_users[facts.trace.copies.ints("op")[chosen]]
     order = np.argsort(at, kind="stable")
     bounds = np.searchsorted(at[order], np.arange(len(facts.trace.sites) + 1))
     for site in tally.sites(direction):
@@ -185,14 +185,17 @@ def _round_trip(crossing: Crossing) -> Habit | None:
 def _comes_back(facts: Facts, op: int) -> int | None:
     """The site where something made of a copied tensor is copied back to a device, within the next ops."""
     reached = set(facts.outputs(op))
+    worked: set[int] = set()
     ops = facts.trace.ops
     for later in range(op + 1, min(op + 400, len(ops))):
-        if reached.isdisjoint(facts.inputs(later)):
+        taken = facts.inputs(later)
+        if reached.isdisjoint(taken):
             continue
-        device = ops.number("device", later)
-        if device == facts.host:
+        if ops.number("device", later) == facts.host:
             reached.update(facts.outputs(later))
-        elif facts.kind(later) == "copy" and ops.raw("phase", later) != "backward":
+            if facts.kind(later) == "compute" or not worked.isdisjoint(taken):
+                worked.update(facts.outputs(later))
+        elif facts.kind(later) == "copy" and ops.raw("phase", later) != "backward" and not worked.isdisjoint(taken):
             return int(facts.op_users[later])
     return None
 

@@ -26,6 +26,19 @@ class Code:
         tail = self.source.line(span.end_line).encode()[span.end_column :].decode()
         return self._checked(span.line, before, f"{head}{text}{tail}")
 
+    def all_replaced(self, changes: list[tuple[ast.AST, str]]) -> Edit | None:
+        """Several nodes, none inside another, become texts: one edit over the lines that they stand on."""
+        spans = sorted(((self.source.span(node), text) for node, text in changes), reverse=True)
+        first, last = min(span.line for span, _ in spans), max(span.end_line for span, _ in spans)
+        lines = [self.source.line(number).encode() for number in range(first, last + 1)]
+        before = b"\n".join(lines).decode()
+        for span, text in spans:
+            top, bottom = span.line - first, span.end_line - first
+            joined = lines[top][: span.column] + text.encode() + lines[bottom][span.end_column :]
+            lines[top : bottom + 1] = [joined, *[b""] * (bottom - top)]
+        kept = [line for index, line in enumerate(lines) if line or not before.split("\n")[index].strip()]
+        return self._checked(first, before, b"\n".join(kept).decode())
+
     def above(self, statement: ast.stmt, *lines: str) -> Edit | None:
         """New lines before a statement, with its indent."""
         span = self.source.span(statement)

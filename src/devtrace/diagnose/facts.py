@@ -18,6 +18,7 @@ import numpy.typing as npt
 from devtrace import source as sources
 from devtrace.report import Site
 from devtrace.source import Source, Span
+from devtrace.tally import callers_of_backward
 from devtrace.trace import Ints, Trace
 
 if TYPE_CHECKING:
@@ -80,6 +81,14 @@ class Facts:
         return np.where(op_sites >= 0, self.users[op_sites], -1)
 
     @cached_property
+    def cost_users(self) -> Ints:
+        """`op_users`, but of the backward pass the line that called backward: there the program waits and copies."""
+        ops = self.trace.ops
+        backward = ops.ints("phase") == self.strings.get("backward", -1)
+        seeds = ops.ints("name") == self.strings.get("aten.ones_like", -1)
+        return callers_of_backward(self.op_users, backward, ops.ints("forward"), seeds)
+
+    @cached_property
     def dims(self) -> Ints:
         """The number of dimensions of each tensor; -1 where the shape is not known."""
         lengths = np.diff(self.trace.shapes.lists("dims").offsets)
@@ -98,7 +107,18 @@ class Facts:
         return self.device_names[self.trace.tensors.number("device", tensor)]
 
     def producer(self, tensor: int) -> int:
-        return self.trace.tensors.number("producer", tensor)
+        return int(self.producers[tensor])
+
+    @cached_property
+    def producers(self) -> Ints:
+        """The op that made each tensor: the recorded one, else the first factory that gave it back."""
+        recorded = self.trace.tensors.ints("producer")
+        outputs = self.trace.ops.lists("outputs")
+        made = np.flatnonzero(np.repeat(self.is_kind("create"), np.diff(outputs.offsets)))
+        rows, first = np.unique(outputs.flat[made], return_index=True)
+        by = np.full(len(recorded), -1, dtype=recorded.dtype)
+        by[rows] = np.searchsorted(outputs.offsets, made[first], side="right") - 1
+        return np.where(recorded >= 0, recorded, by)
 
     def source(self, tensor: int) -> int:
         return self.trace.tensors.number("source", tensor)
@@ -131,7 +151,7 @@ class Facts:
         """`base` of every tensor."""
         tensors = self.trace.tensors
         rows = np.arange(len(tensors))
-        sources, devices, producers = tensors.ints("source"), tensors.ints("device"), tensors.ints("producer")
+        sources, devices, producers = tensors.ints("source"), tensors.ints("device"), self.producers
         copied = self.is_kind("copy")
         copies = (producers >= 0) & (copied[producers] if len(copied) else False)
         view = (sources >= 0) & (devices[sources] == devices) & ~copies

@@ -39,6 +39,7 @@ def _ops(facts: Facts) -> counting.Ops:
         sync=facts.is_kind("sync"),
         compute=facts.is_kind("compute"),
         has_dimensions=_has_dimensions(facts),
+        paid_at=facts.cost_users,
     )
 
 

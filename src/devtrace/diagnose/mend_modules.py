@@ -11,6 +11,7 @@ from devtrace.diagnose.causes import Case, Verdict
 from devtrace.diagnose.edits import Code
 from devtrace.diagnose.facts import Facts
 from devtrace.diagnose.mends import Fix, called, code_at, code_of, flat, made
+from devtrace.diagnose.names import Name
 from devtrace.diagnose.scopes import Stand
 from devtrace.report import Site
 from devtrace.source import read
@@ -192,12 +193,20 @@ def _is_parameter_call(node: ast.expr) -> bool:
 
 def bring_back(case: Case, verdict: Verdict) -> Fix | None:
     """After the line that sent the module away, or the call of the function that did: `model.to(device)`."""
-    if verdict.module is None or verdict.move is None or verdict.name is None:
+    away = case.facts.site(verdict.move.site) if verdict.move is not None else None
+    if away is None or verdict.module is None:
         return None
-    stand = Stand.of(case.scene, verdict.module.frame, case.suspect.home)
-    away = case.facts.site(verdict.move.site)
-    if stand is None or away is None:
-        return None
+    for name in case.names:
+        root = next((place for place, _ in name.modules() if name.registered_from(place)), None)
+        stand = Stand.of(case.scene, name.frame, case.suspect.home)
+        said = code_of(Name(name.holds[: root + 1], (), "")) if root is not None else None
+        found = _after_the_errand(stand, said, away) if stand is not None and said else None
+        if found is not None:
+            return found
+    return None
+
+
+def _after_the_errand(stand: Stand, said: str, away: Site) -> Fix | None:
     span = stand.code.source.span
     function = away.function.rpartition(".")[2]
     for statement in stand.statements():
@@ -206,7 +215,6 @@ def bring_back(case: Case, verdict: Verdict) -> Fix | None:
         here = away.file == stand.code.site.file and span(statement).line <= away.line <= span(statement).end_line
         if here or (function and function in called(statement)):
             device = stand.set_up_device(span(statement).end_line + 1)
-            said = code_of(verdict.module)
-            if device and said:
+            if device:
                 return made(f"bring it back: {said}.to({device})", stand.code.below(statement, f"{said}.to({device})"))
     return None

@@ -6,6 +6,8 @@ import ast
 
 from devtrace.diagnose import names, origins
 from devtrace.diagnose.causes import Case, Verdict
+from devtrace.diagnose.edits import Code
+from devtrace.diagnose.facts import Place
 from devtrace.diagnose.mends import Fix, code_at, flat, made, standing
 from devtrace.diagnose.scopes import Stand
 
@@ -26,9 +28,24 @@ def give_the_device(case: Case, verdict: Verdict) -> Fix | None:
     word = next((word for word in call.keywords if word.arg == "device"), None)
     if word is not None:
         return made(f"create it with device={device}", code.replaced(word.value, device))
+    told: list[tuple[ast.AST, str]] = [(one, _told(code, one, device)) for one in _untold(found[1], call)]
+    return made(f"give it the device: {flat(_told(code, call, device))}", code.all_replaced(told))
+
+
+def _told(code: Code, call: ast.Call, device: str) -> str:
+    """A factory's call with a device."""
     body = code.text(call)[:-1].rstrip().removesuffix(",")
-    new = f"{body}{', ' if call.args or call.keywords else ''}device={device})"
-    return made(f"give it the device: {flat(new)}", code.replaced(call, new))
+    return f"{body}{', ' if call.args or call.keywords else ''}device={device})"
+
+
+def _untold(place: Place, call: ast.Call) -> list[ast.Call]:
+    """A factory's call, and the others of its statement that are told no device either."""
+    found = [call]
+    for node in ast.walk(place.statement):
+        if isinstance(node, ast.Call) and node is not call and origins.is_untold(node):
+            inside = any(node in ast.walk(other) or other in ast.walk(node) for other in found)
+            found += [] if inside else [node]
+    return found
 
 
 def cast_where_bound(case: Case, verdict: Verdict) -> Fix | None:

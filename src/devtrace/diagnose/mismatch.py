@@ -15,8 +15,10 @@ from devtrace.diagnose.scopes import Stand
 from devtrace.diagnose.suspects import suspect
 from devtrace.diagnose.words import message
 from devtrace.report import Culprit, Finding, Site
+from devtrace.trace import Failure
 
 _SAYS_DEVICE: Final = re.compile(r"device|cuda|Input type \(|on cpu", re.IGNORECASE)
+_IS_MIX: Final = re.compile(r"same device|at least two devices|numpy|generator", re.IGNORECASE)
 LONGEST_CHAIN: Final = 8
 
 
@@ -26,11 +28,41 @@ def device_errors(facts: Facts) -> Iterator[Finding]:
     for error in facts.trace.errors:
         if not _SAYS_DEVICE.search(error.message):
             continue
-        for explain in (boundary.host_conversion, generators.generator_mismatch, device_mismatch):
-            found = explain(facts, scene, error.op.id, error.message)
-            if found is not None:
-                yield found
-                break
+        try:
+            found = _explained(facts, scene, error.op.id, error.message)
+        except Exception as fault:  # noqa: BLE001 (torch's own error is shown all the same)
+            yield _unexplained(
+                facts, error.op.id, error, f"devtrace failed to explain it ({type(fault).__name__}: {fault})."
+            )
+            continue
+        if found is not None:
+            yield found
+        elif _IS_MIX.search(error.message):
+            yield _unexplained(facts, error.op.id, error, "The trace does not tell which tensor it was.")
+
+
+def _explained(facts: Facts, scene: Scene, op: int, text: str) -> Finding | None:
+    for explain in (boundary.host_conversion, generators.generator_mismatch, device_mismatch):
+        found = explain(facts, scene, op, text)
+        if found is not None:
+            return found
+    return None
+
+
+def _unexplained(facts: Facts, op: int, error: Failure, why: str) -> Finding:
+    """torch's own words, where devtrace has none."""
+    first = error.message.strip().splitlines()[0] if error.message.strip() else ""
+    devices = dict.fromkeys(facts.device(row) for row in facts.inputs(op))
+    return Finding(
+        rule="device-mismatch",
+        severity="error",
+        cause="unknown",
+        devices=tuple(devices),
+        site=facts.site(facts.trace.ops.number("site", op)),
+        op=op,
+        message=f"{error.type}: {first}\n{why}",
+        ops=(op,),
+    )
 
 
 def device_mismatch(facts: Facts, scene: Scene, op: int, text: str) -> Finding | None:

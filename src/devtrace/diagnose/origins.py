@@ -92,6 +92,13 @@ def factory(place: Place) -> ast.Call | None:
     return None
 
 
+def is_untold(call: ast.Call) -> bool:
+    """Whether a call is of torch's factories, as `torch.zeros`, and is given no device."""
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    of_torch = isinstance(owner, ast.Name) and owner.id in ("torch", "th")
+    return of_torch and _called(call) in FACTORIES and not any(word.arg == "device" for word in call.keywords)
+
+
 def _called(call: ast.Call) -> str:
     if isinstance(call.func, ast.Attribute):
         return call.func.attr

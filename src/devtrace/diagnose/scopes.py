@@ -155,6 +155,8 @@ class Stand:
             for value in found:
                 if names.is_tensor(value.value) and same(rows[id(value.node)]):
                     return value.node
+        if any(name.last.step in ("parameter", "buffer") for name in self.scene.names(row)):
+            return None
         left = [node for node in _operands(at) if evaluate(node, self.scope()) is MISSING and not _is_constant(node)]
         return left[0] if len(left) == 1 else None
 

@@ -22,7 +22,7 @@ OFTEN: Final = 10
 
 def host_syncs(facts: Facts, tally: Tally) -> Iterator[Finding]:
     waiting = np.flatnonzero(waits(facts))
-    at = facts.op_users[waiting]
+    at = facts.cost_users[waiting]
     for site in tally.sites("syncs"):
         ops = waiting[at == site]
         times = int(tally["syncs"][site])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from devtrace.diagnose.causes import Case, Verdict
+from devtrace.diagnose.facts import HOST
 from devtrace.report import Site
 
 
@@ -39,10 +42,16 @@ def _reason(case: Case, verdict: Verdict) -> str:
         "created-without-device": "It is created in the computation without a device=, so on the default device.",
         "never-moved": f"{'Its module' if verdict.module is not None else 'It'} was {probably}never moved.",
         "stale-copy": "It was taken before the move and stayed where it was.",
-        "wrong-device": "The code asks for this device by itself instead of taking that of its input.",
+        "wrong-device": _wrong(case),
         "default-device": "A default device is set, and this was created without a device.",
     }
     return sentences.get(verdict.cause, "")
+
+
+def _wrong(case: Case) -> str:
+    if case.suspect.device != HOST and case.origin.row != case.subject:
+        return f"It stayed on {case.suspect.device} while the computation went on to {case.suspect.home}."
+    return "The code asks for this device by itself instead of taking that of its input."
 
 
 def _library(case: Case) -> str:
@@ -54,12 +63,18 @@ def _library(case: Case) -> str:
     return f"This is code of the package {site.package}{entered}."
 
 
+def _evaluating(case: Case) -> bool:
+    """Whether the last module called before was in evaluation mode."""
+    calls = case.facts.trace.calls
+    before = np.flatnonzero(calls.ints("begin") <= case.suspect.op)
+    return bool(len(before)) and calls.number("training", int(before[-1])) == 0
+
+
 def _phase(case: Case) -> str:
     """A failure that only evaluation reaches."""
     facts, op = case.facts, case.suspect.op
     ops = facts.trace.ops
-    grad = ops.ints("grad")[:op]
     trained = (facts.trace.ops.ints("phase")[:op] == facts.strings.get("backward", -1)).any()
-    if trained and len(grad) and not ops.number("grad", op):
+    if trained and not ops.number("grad", op) and _evaluating(case):
         return "Training did not reach this line; it ran first without gradients, in evaluation."
     return ""

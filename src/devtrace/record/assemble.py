@@ -23,7 +23,7 @@ from devtrace.record.plans import COMPUTE, SYNC, by_id
 from devtrace.record.recorder import Recorder
 from devtrace.record.rows import size_of
 from devtrace.record.tensors import Tensors
-from devtrace.tally import Copies, Ops, count
+from devtrace.tally import Copies, Ops, callers_of_backward, count
 from devtrace.trace import Trace
 
 Array = npt.NDArray[Any]
@@ -208,16 +208,21 @@ class _Assembly:
             return
         deep = self.tensors.have_dimensions(self.inputs) | self.tensors.have_dimensions(self.outputs)
         by_device, counts = count(
-            Ops(site, self.device, times, self.kind == SYNC, self.kind == COMPUTE, deep),
+            Ops(site, self.device, times, self.kind == SYNC, self.kind == COMPUTE, deep, self._paid_at(site)),
             self._folded_copies(),
             sites=self.builder.count("sites"),
             devices=len(self.device_names),
             host=self.host,
             uses_device=bool(np.any((self.device >= 0) & (self.device != self.host))),
         )
-        for row in np.flatnonzero(by_device.any(axis=1)).tolist():
+        busy = by_device.any(axis=1) | np.any(list(counts.values()), axis=0)
+        for row in np.flatnonzero(busy).tolist():
             own = {name: int(column[row]) for name, column in counts.items()}
             self.builder.append("ledger", site=row, ops=by_device[row].tolist(), **own)
+
+    def _paid_at(self, site: Array) -> Array:
+        seeds = np.array([plan.name == "aten.ones_like" for plan in by_id] or [False])[self.merged.plan]
+        return callers_of_backward(site, self.merged.backward, self.forward, seeds)
 
     def _folded_copies(self) -> Copies:
         copies, layouts = self.recorder.copies, self.recorder.rows.layouts
