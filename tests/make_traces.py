@@ -396,7 +396,7 @@ def training(ops: int = 20_000, places: Sequence[str] = ("cuda:0",) * 6) -> Trac
         steps += 1
     sync = finding(
         "host-sync",
-        "note",
+        "warning",
         devices=["cuda:0", "cpu"],
         site=scene.at(7, 9, lines[8], "loss.item()"),
         op=scene.builder.count("ops") - 1,

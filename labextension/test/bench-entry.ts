@@ -66,7 +66,7 @@ async function walk(el: HTMLElement, trace: ITrace): Promise<number[]> {
 /** Each jump of a table to another place, from the scroll to the frame that shows it, ms. */
 async function scroll(el: HTMLElement, trace: ITrace): Promise<number[]> {
   const dispose = mountOps(el, trace, new Selection(trace));
-  const body = el.querySelector<HTMLElement>('.dt-op-body');
+  const body = el.querySelector<HTMLElement>('.dt-op-grid');
   const times: number[] = [];
   for (let step = 0; body && step < STEPS; step++) {
     await frame();

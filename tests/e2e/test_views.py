@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import make_traces
-from built import stale
+from built import ROOT, stale
 from devtrace.format import encode
 from e2e import hostile
 from e2e.views import TABS, Views
@@ -308,3 +308,62 @@ def test_a_theme_that_changes_is_followed(page: Page) -> None:
     page.wait_for_function(
         "document.querySelector('.dt-canvas').getContext('2d').getImageData(2, 2, 1, 1).data[0] === 17"
     )
+
+
+AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
+
+
+def violations(page: Page) -> list[str]:
+    """What axe-core finds wrong with what is on the page, one line each."""
+    found = page.evaluate("() => axe.run(document)")["violations"]
+    return [f"{rule['id']}: {rule['help']}: {node['html'][:160]}" for rule in found for node in rule["nodes"][:3]]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [500, 1280])
+def test_axe_finds_no_violation_in_any_view(page: Page, theme: str, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    views = Views(page, theme)
+    views.mount(make_traces.failing())
+    page.add_script_tag(path=str(AXE))
+    page.locator('[data-devtrace="finding"]').click()
+    for tab in TABS:
+        views.open(tab)
+        assert violations(page) == [], tab
+
+
+def test_a_refusal_and_a_report_without_findings_are_accessible_too(page: Page) -> None:
+    views = Views(page)
+    page.add_script_tag(path=str(AXE))
+    views.mount("no trace")
+    assert violations(page) == []
+    views.mount(make_traces.threads())
+    assert violations(page) == []
+
+
+def test_with_forced_colours_the_views_still_paint(page: Page) -> None:
+    page.emulate_media(forced_colors="active", reduced_motion="reduce")
+    views = Views(page)
+    views.mount(make_traces.failing())
+    for tab in TABS:
+        views.open(tab)
+
+
+def test_where_motion_is_reduced_a_jump_does_not_glide(page: Page) -> None:
+    page.emulate_media(reduced_motion="reduce")
+    views = Views(page)
+    views.mount(make_traces.training(2000))
+    plot = page.get_by_role("application")
+    frames = page.evaluate(
+        """async plot => {
+          const picture = () => plot.querySelector('canvas').toDataURL();
+          const frame = () => new Promise(requestAnimationFrame);
+          plot.dispatchEvent(new KeyboardEvent('keydown', { key: '+', bubbles: true, cancelable: true }));
+          await frame(); await frame();
+          const first = picture();
+          for (let i = 0; i < 20; i++) await frame();
+          return first === picture();
+        }""",
+        plot.element_handle(),
+    )
+    assert frames

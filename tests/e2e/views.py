@@ -12,6 +12,7 @@ from devtrace.format import encode
 from devtrace.trace import Trace
 
 TABS = ("Timeline", "Modules", "Lines", "Ops")
+INK = {"light": "#000000", "dark": "#ffffff"}
 GROUND = {"light": "#ffffff", "dark": "#111417"}
 
 
@@ -22,7 +23,7 @@ class Views:
         self.page = page
         page.set_content(
             f'<!doctype html><html lang="en"><title>views</title><body style="background: {GROUND[theme]}">'
-            f'<main id="slot" data-dt-theme="{theme}"></main>'
+            f'<main><h1 style="color: {INK[theme]}">views</h1><div id="slot" data-dt-theme="{theme}"></div></main>'
         )
         page.add_script_tag(content=SCRIPT.read_text(encoding="utf-8"))
 

@@ -69,7 +69,7 @@ class LinesView {
     });
     const head = h(
       this._root,
-      'h3',
+      'div',
       { class: 'dt-source-name', title: block.file },
       h(grid, 'span', { text: label.slice(0, 200) }),
       h(grid, 'span', { class: 'dt-faint', text: block.ops > 0 ? counted(block.ops, 'op') : '' })

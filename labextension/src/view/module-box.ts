@@ -57,7 +57,6 @@ export function boxElement(owner: Node, trace: ITrace, place: IPlaced, links: re
       aria: {
         level: String(box.depth + 1),
         selected: 'false',
-        label: spoken(trace, box, names, links),
         ...(children.length > 0 ? { expanded: String(box.open) } : {})
       },
       style: {
@@ -69,7 +68,8 @@ export function boxElement(owner: Node, trace: ITrace, place: IPlaced, links: re
       }
     },
     head(owner, trace, box, devices),
-    h(owner, 'span', { class: 'dt-box-detail', text: detail })
+    h(owner, 'span', { class: 'dt-box-detail', text: detail }),
+    h(owner, 'span', { class: 'dt-hidden', text: spoken(trace, box, names, links) })
   );
 }
 
@@ -88,26 +88,24 @@ function head(owner: Node, trace: ITrace, box: IBox, devices: readonly number[])
     result.append(h(owner, 'span', { class: 'dt-repeats', text: `×${box.repeats}`, title }));
   }
   if (alarm === 2) {
-    result.append(h(owner, 'span', { class: 'dt-box-sign', text: '✗' }));
+    result.append(h(owner, 'span', { class: 'dt-box-sign', text: '✗', aria: { hidden: 'true' } }));
   }
   if (children.length > 0) {
     result.append(
       h(owner, 'span', { class: 'dt-grow' }),
-      h(owner, 'span', { class: 'dt-toggle', text: box.open ? '▾' : '▸' })
+      h(owner, 'span', { class: 'dt-toggle', text: box.open ? '▾' : '▸', aria: { hidden: 'true' } })
     );
   }
   return result;
 }
 
-/** The box in words, as a screen reader says it. */
+/** What a box shows by colour, outline and arrows, in words. */
 function spoken(trace: ITrace, box: IBox, devices: readonly string[], links: readonly ILink[]): string {
-  const { title, detail } = boxText(trace, box);
   const state = ['', ', has a finding', ', failed'][box.nodes[0].alarm];
-  const received = links.map(
-    ({ from, to, bytes }) =>
-      `, receives ${formatBytes(bytes)} from ${deviceName(trace, from)} to ${deviceName(trace, to)}`
-  );
-  return `${title.slice(0, 200)}, ${detail.slice(0, 200)}, on ${devices.join(' and ') || 'no device'}${state}${received.join('')}`;
+  const received = links.map(({ from, to, bytes }) => {
+    return `, receives ${formatBytes(bytes)} from ${deviceName(trace, from)} to ${deviceName(trace, to)}`;
+  });
+  return `on ${devices.join(' and ') || 'no device'}${state}${received.join('')}`;
 }
 
 /** Equal stripes of the devices' colours, side by side. */

@@ -13,6 +13,8 @@ import type { Selection } from './selection';
 
 const ROW = 24;
 const HEIGHT = 384;
+/** The names of the columns stay in view above the rows, with the grid's borders. */
+const HEAD = 30;
 /** Rows kept ready above and below the view. */
 const SPARE = 4;
 
@@ -31,18 +33,18 @@ class OpsView {
     this._root = h(el, 'div', { class: 'dt-ops', data: { devtrace: 'ops' } });
     this._layer = h(el, 'div', { class: 'dt-op-layer', role: 'rowgroup' });
     this._spacer = h(el, 'div', { class: 'dt-op-spacer', role: 'presentation' }, this._layer);
-    this._body = h(
-      el,
-      'div',
-      { class: 'dt-op-body', role: 'presentation', style: { 'max-height': `${HEIGHT}px` } },
-      this._spacer
-    );
     this._grid = h(
       el,
       'div',
-      { class: 'dt-op-grid', role: 'grid', aria: { label: 'Ops' }, attributes: { tabindex: '0' } },
+      {
+        class: 'dt-op-grid',
+        role: 'grid',
+        aria: { label: 'Ops' },
+        attributes: { tabindex: '0' },
+        style: { 'max-height': `${HEIGHT + HEAD}px` }
+      },
       this._head(),
-      this._body
+      this._spacer
     );
     this._count = h(el, 'span', { class: 'dt-found', role: 'status' });
     const filters = opFilters(this._root, _trace, this._scope, filter => {
@@ -79,7 +81,7 @@ class OpsView {
   }
 
   private _listen(): void {
-    this._scope.listen(this._body, 'scroll', this._render, { passive: true });
+    this._scope.listen(this._grid, 'scroll', this._render, { passive: true });
     this._scope.listen(this._layer, 'click', event => {
       const row = this._pool.findIndex(({ node }) => node.contains(event.target as Node));
       if (row >= 0) {
@@ -114,7 +116,7 @@ class OpsView {
     const { length } = this._rows;
     this._scroll = new Scroll(length, ROW, Math.min(HEIGHT, length * ROW));
     this._spacer.style.height = `${this._scroll.height}px`;
-    this._body.scrollTop = 0;
+    this._grid.scrollTop = 0;
     this._grid.setAttribute('aria-rowcount', String(length + 1));
     const all = this._trace.ops.length;
     this._count.textContent = length === all ? '' : `${formatCount(length)} of ${formatCount(all)}`;
@@ -122,7 +124,7 @@ class OpsView {
   }
 
   private readonly _render = (): void => {
-    const top = this._scroll.rowAt(this._body.scrollTop);
+    const top = this._scroll.rowAt(this._grid.scrollTop);
     const first = Math.max(0, Math.floor(top) - SPARE);
     const count = Math.min(this._rows.length - first, Math.ceil(HEIGHT / ROW) + 2 * SPARE);
     while (this._pool.length < count) {
@@ -130,7 +132,7 @@ class OpsView {
       this._pool.push(row);
       this._layer.append(row.node);
     }
-    this._layer.style.transform = `translateY(${this._body.scrollTop - (top - first) * ROW}px)`;
+    this._layer.style.transform = `translateY(${this._grid.scrollTop - (top - first) * ROW}px)`;
     const { op } = this._selection.picked;
     this._pool.forEach((row, i) => {
       row.node.hidden = i >= count;
@@ -146,10 +148,10 @@ class OpsView {
   private _showPicked(): void {
     const { op } = this._selection.picked;
     const at = op < 0 ? -1 : this._rows.indexOf(op);
-    const top = this._scroll.rowAt(this._body.scrollTop);
+    const top = this._scroll.rowAt(this._grid.scrollTop);
     const visible = this._scroll.viewHeight / ROW;
     if (at >= 0 && (at < top || at + 1 > top + visible)) {
-      this._body.scrollTop = this._scroll.scrollTopOf(at < top ? at : at + 1 - visible);
+      this._grid.scrollTop = this._scroll.scrollTopOf(at < top ? at : at + 1 - visible);
     }
     this._render();
   }
@@ -182,7 +184,6 @@ class OpsView {
   private readonly _scope = new Scope();
   private readonly _root: HTMLElement;
   private readonly _grid: HTMLElement;
-  private readonly _body: HTMLElement;
   private readonly _spacer: HTMLElement;
   private readonly _layer: HTMLElement;
   private readonly _count: HTMLElement;
