@@ -260,6 +260,14 @@ def test_a_signal_ends_the_process_as_it_would_and_the_trace_so_far_is_saved(num
     assert [op.name for op in load(tmp_path / "a.devtrace").ops] == ["aten.ones"]
 
 
+def test_a_signal_in_the_middle_of_a_print_saves_the_trace_all_the_same(tmp_path: Path) -> None:
+    process = started(WAITS.format(wait='print("x" * 2**20, flush=True)'), "--save", "a.devtrace")
+    process.terminate()  # while the pipe, which nobody reads, is full
+    _, stderr = process.communicate(timeout=TIMEOUT)
+    assert "devtrace: the trace is in a.devtrace" in stderr
+    assert [op.name for op in load(tmp_path / "a.devtrace").ops] == ["aten.ones"]
+
+
 def test_the_trace_is_saved_although_the_main_thread_hangs_where_no_handler_runs(tmp_path: Path) -> None:
     hang = "import ctypes, threading\nlock = ctypes.create_string_buffer(64)\nlibc = ctypes.CDLL(None)\n"
     hang += "libc.pthread_mutex_init(lock, None)\nlibc.pthread_mutex_lock(lock)\nlibc.pthread_mutex_lock(lock)"

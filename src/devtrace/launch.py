@@ -238,6 +238,9 @@ def _say(text: str) -> None:
         encoding = getattr(stream, "encoding", None) or "utf-8"
         stream.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
         stream.flush()
+    except RuntimeError:  # a signal came in the middle of the program's own write to stderr
+        with contextlib.suppress(OSError):
+            os.write(2, text.encode("utf-8", "backslashreplace") + b"\n")
     except (AttributeError, OSError, ValueError):
         return
 
@@ -245,5 +248,5 @@ def _say(text: str) -> None:
 def _flush(stream: Any) -> None:
     try:
         stream.flush()
-    except (AttributeError, OSError, ValueError):
+    except (AttributeError, OSError, ValueError, RuntimeError):  # the last as in _say
         return
