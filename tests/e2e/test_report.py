@@ -1,0 +1,84 @@
+"""The report of a failing cell in a real JupyterLab and Notebook 7: seen, clicked, saved, and seen again untrusted."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from playwright.sync_api import Page, expect
+
+import make_traces
+from devtrace.format import save
+from e2e.notebook import App, Notebook
+from e2e.server import TOKEN, Server
+
+pytestmark = pytest.mark.e2e
+
+LOAD = "%load_ext devtrace\n%devtrace simulate cuda:1\nimport torch\nfrom torch import nn"
+MODEL = (
+    "model = nn.Sequential()\nmodel.body = nn.Linear(8, 8)\nmodel.head = nn.Linear(8, 8)\n"
+    'device = torch.device("cuda")\nmodel.to(device);'
+)
+HEAD = "model.head = nn.Linear(8, 2)"
+USE = "%%devtrace\nx = torch.randn(4, 8, device=device)\nmodel(x)"
+
+
+def open_and_run(page: Page, server: Server, name: str, app: App = "lab") -> Notebook:
+    notebook = Notebook.open(page, server, server.write(name, LOAD, MODEL, HEAD, USE), app)
+    notebook.run_all()
+    notebook.wait_ready("report")
+    return notebook
+
+
+def expect_the_story(notebook: Notebook) -> None:
+    """The finding, and after a click its op, module and line, in every view."""
+    page = notebook.page
+    finding = page.locator('[data-devtrace="finding"][data-rule="device-mismatch"]')
+    expect(finding).to_contain_text("model.head")
+    finding.click()
+    expect(finding).to_have_attribute("aria-selected", "true")
+    for tab, picked in (
+        ("Modules", '[data-module="model.head"][data-device="cpu"][aria-selected="true"]'),
+        ("Lines", '[data-line="3"][aria-selected="true"]'),
+        ("Ops", '.dt-op-row[aria-selected="true"]:has-text("addmm")'),
+    ):
+        page.get_by_role("tab", name=tab, exact=True).click()
+        expect(page.locator(picked)).to_be_visible()
+
+
+@pytest.mark.parametrize("app", ["lab", "notebook"])
+def test_a_failing_cell_tells_its_story(page: Page, server: Server, app: App) -> None:
+    expect_the_story(open_and_run(page, server, f"story-{app}.ipynb", app))
+
+
+def test_it_is_all_there_again_untrusted_and_without_a_kernel(page: Page, server: Server) -> None:
+    open_and_run(page, server, "first.ipynb").save()
+    saved = server.read("first.ipynb")
+    server.shut_kernels_down()
+    # Written from outside, the copy has no signature: JupyterLab does not trust it.
+    server.write("untrusted.ipynb", *saved.cells)
+    again = Notebook.open(page, server, "untrusted.ipynb", kernel=False)
+    again.wait_ready("report")
+    assert not page.evaluate("jupyterapp.shell.currentWidget.content.model.cells.get(3).trusted")
+    expect_the_story(again)
+
+
+def open_file(page: Page, server: Server, name: str) -> None:
+    page.goto(f"{server.url}lab/workspaces/e2e?reset&token={TOKEN}")
+    page.wait_for_function("window.jupyterapp !== undefined")
+    page.get_by_role("listitem", name=name).first.dblclick()
+
+
+def test_a_file_opens_with_a_double_click(page: Page, server: Server) -> None:
+    save(make_traces.failing(), server.folder / "run.devtrace")
+    open_file(page, server, "run.devtrace")
+    report = page.locator('[data-devtrace="report"][data-ready="true"]')
+    expect(report).to_have_attribute("data-op-count", "102")
+    expect(report.locator('[data-devtrace="timeline"]')).to_have_attribute("data-ready", "true")
+
+
+@pytest.mark.parametrize("text", ["{", json.dumps({"format": "devtrace", "version": 99}), ""])
+def test_a_file_that_is_no_trace_is_told_in_one_sentence(page: Page, server: Server, text: str) -> None:
+    (server.folder / "broken.devtrace").write_text(text)
+    open_file(page, server, "broken.devtrace")
+    expect(page.get_by_role("alert").filter(has_text="trace-")).to_be_visible()
