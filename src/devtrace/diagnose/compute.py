@@ -50,7 +50,7 @@ def _module_between_copies(facts: Facts, ops: Rows) -> str:
     if len(fed) < STEPS:
         return ""
     call = facts.trace.ops[fed[0]].call
-    return str(call.module.path) if call is not None and _has_parameters(facts, fed[0]) else ""
+    return str(call.module.path) if call is not None and any(_has_parameters(facts, op) for op in fed) else ""
 
 
 def _fed_from_device(facts: Facts, op: int) -> bool:
@@ -64,8 +64,9 @@ def _fed_from_device(facts: Facts, op: int) -> bool:
 
 
 def _has_parameters(facts: Facts, op: int) -> bool:
-    """Whether an op reads a tensor that was there before the step: a weight, not an activation."""
-    return any(facts.producer(row) < 0 or facts.kind(facts.producer(row)) == "create" for row in facts.inputs(op))
+    """Whether an op reads a weight: lengths and masks that a module keeps on the host are no layer left behind."""
+    tensors = facts.trace.tensors
+    return any(tensors.raw("role", row) == "parameter" for row in facts.inputs(op))
 
 
 def split_modules(facts: Facts, tally: Tally) -> Iterator[Finding]:

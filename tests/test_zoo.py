@@ -1,0 +1,21 @@
+"""Healthy programs give no error and no warning: a false alarm costs more than a missed bug."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from programs import run
+
+ZOO = sorted(Path(__file__).with_name("zoo").glob("*.py"))
+
+
+@pytest.mark.parametrize("path", ZOO, ids=lambda path: path.stem)
+def test_a_healthy_program_raises_no_alarm(path: Path) -> None:
+    said = run(path)
+    assert (said.raised, said.alarms, said.notes) == ("", [], ())
+
+
+def test_the_zoo_has_twenty_programs_or_more() -> None:
+    assert len(ZOO) >= 20
