@@ -1,0 +1,78 @@
+"""What diagnosis promises for any program: one report, every import order, torch's own words where ours fail."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+
+import devtrace
+from devtrace.diagnose import mismatch
+from devtrace.diagnose.facts import Facts
+from devtrace.report import Report, from_json
+
+
+def failing() -> devtrace.record:
+    """A head attached after the move."""
+    with pytest.raises(RuntimeError, match="same device"), devtrace.record(simulate="cuda:2") as recording:  # noqa: PT012
+        model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2)).to("cuda:0")
+        model[1] = nn.Linear(4, 3)
+        model(torch.rand(2, 4, device="cuda:0"))
+    return recording
+
+
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "import devtrace",
+        "import devtrace.diagnose",
+        "from devtrace.diagnose.facts import Facts; import devtrace",
+        "import devtrace; devtrace.Report; from devtrace.diagnose import facts",
+        "from devtrace import diagnose; import devtrace.diagnose.facts, devtrace",
+    ],
+)
+def test_diagnose_is_the_function_in_every_import_order(imports: str) -> None:
+    code = f"{imports}\nimport devtrace\nassert type(devtrace.diagnose).__name__ == 'function', devtrace.diagnose"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+def test_a_report_is_made_once_and_carried_by_its_trace() -> None:
+    recording = failing()
+    report = devtrace.diagnose(recording.trace)
+    assert report is recording.report
+    again = devtrace.diagnose(replace(report.trace, _tables={}))
+    assert again.findings == report.findings
+    assert again.ledger == report.ledger
+    assert again.text == report.text
+
+
+def test_findings_survive_their_way_through_json() -> None:
+    report = failing().report
+    assert report.trace.findings is not None
+    assert tuple(from_json(data, report.trace) for data in report.trace.findings) == report.findings
+
+
+def test_a_diagnosis_that_fails_leaves_torchs_own_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise KeyError("made to fail")
+
+    monkeypatch.setattr(mismatch, "device_mismatch", broken)
+    report = failing().report
+    assert isinstance(report, Report)
+    finding = report.findings[0]
+    assert (finding.severity, finding.cause) == ("error", "unknown")
+    assert "same device" in finding.message
+    assert "made to fail" in report.text
+    assert len(report.ledger) > 0
+
+
+def test_without_live_objects_the_recorded_names_tell() -> None:
+    trace = replace(failing().trace, findings=None, _tables={})
+    found = list(mismatch.device_errors(Facts(trace)))
+    assert found[0].culprit is not None
+    assert found[0].culprit.device == "cpu"
+    assert found[0].culprit.born is not None
