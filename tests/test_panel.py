@@ -201,7 +201,9 @@ def test_while_a_cell_runs_its_counts_come_in_and_stop_when_it_ends(panel: Panel
     assert not ended["state"]["running"]
 
 
-def test_a_hidden_panel_is_told_of_traces_but_nothing_is_counted_for_it(panel: Panel, tracing: Tracing) -> None:
+def test_a_hidden_panel_is_told_of_traces_but_a_short_cell_is_not_counted_for_it(
+    panel: Panel, tracing: Tracing
+) -> None:
     front = FrontEnd(panel, visible=False)
 
     def work() -> None:
@@ -212,6 +214,16 @@ def test_a_hidden_panel_is_told_of_traces_but_nothing_is_counted_for_it(panel: P
     trace(tracing, work)
     front.wait(lambda message: message.get("traces"))
     assert not any("live" in message or "inventory" in message for message in front.got)
+
+
+def test_a_hidden_panel_is_told_now_and_then_how_far_a_long_cell_is(panel: Panel, tracing: Tracing) -> None:
+    front = FrontEnd(panel, visible=False)
+
+    def work() -> None:
+        torch.ones(4)
+        front.wait(lambda message: message.get("live", {}).get("ops") == 1)
+
+    trace(tracing, work)
 
 
 def test_many_changes_become_few_messages(panel: Panel, tracing: Tracing) -> None:

@@ -50,6 +50,12 @@ export interface ISidebar {
   readonly refused: string;
 }
 
+/** The traces that the last run of their cell left; of what came before them the user has moved on. */
+export function latest(entries: readonly IEntry[]): readonly IEntry[] {
+  const last = new Map(entries.map(entry => [entry.cell, entry]));
+  return entries.filter(entry => entry.cell === '' || last.get(entry.cell) === entry);
+}
+
 export const NOWHERE: ISidebar = {
   name: '',
   link: 'nowhere',

@@ -55,7 +55,7 @@ export function mountSidebar(el: HTMLElement, actions: IActions): IMounted {
       root,
       'Findings',
       ({ entries }, body, inner) => {
-        drawFindings(entries, body, inner, actions);
+        drawFindings(entries, body, inner, open, actions);
       },
       sameOf(['entries']),
       ({ entries }) => String(countFindings(entries))
