@@ -14,10 +14,11 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 from urllib.error import URLError
 
 import nbformat
@@ -36,9 +37,11 @@ class Server:
     folder: Path
     log: Path
 
-    def write(self, name: str, *cells: str | dict[str, Any], trusted_outputs: bool = False) -> str:
+    def write(
+        self, name: str, *cells: str | dict[str, Any], trusted_outputs: bool = False, kernel: str = "python3"
+    ) -> str:
         """Write a notebook of these sources (or ready cells) into the served folder; the result is its path there."""
-        notebook = nbformat.v4.new_notebook(metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}})
+        notebook = nbformat.v4.new_notebook(metadata={"kernelspec": {"name": kernel, "display_name": kernel}})
         notebook.cells = [nbformat.v4.new_code_cell(cell) if isinstance(cell, str) else cell for cell in cells]
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -56,10 +59,10 @@ class Server:
             return json.loads(response.read() or "null")
 
     def shut_kernels_down(self) -> None:
-        for session in self.api("GET", "sessions"):
-            self.api("DELETE", f"sessions/{session['id']}")
-        for kernel in self.api("GET", "kernels"):
-            self.api("DELETE", f"kernels/{kernel['id']}")
+        for what in ("sessions", "kernels"):
+            for running in self.api("GET", what):
+                with suppress(HTTPError):  # it went by itself
+                    self.api("DELETE", f"{what}/{running['id']}")
 
 
 @contextmanager

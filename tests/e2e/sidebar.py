@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from playwright.sync_api import Locator, Page, expect
 
+from built import ROOT
 from e2e.notebook import Notebook
+
+AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
 
 # A model whose head was attached after the move, on a machine without a GPU.
 STORY = (
@@ -69,11 +72,10 @@ class Sidebar:
     def device(self, name: str) -> Locator:
         return self.root.locator(f'[data-part=devices] details[data-device="{name}"]')
 
-    def held(self, name: str) -> Locator:
-        """The row of what a name holds."""
-        return self.root.locator(".dt-side-held, .dt-side-mixed-model").filter(
-            has=self.page.get_by_text(name, exact=True)
-        )
+    def held(self, name: str, device: str = "") -> Locator:
+        """The row of what a name holds, among those of a device."""
+        around = self.device(device) if device else self.root
+        return around.locator(".dt-side-held").filter(has=self.page.locator(f'code[title="{name}"]'))
 
     def expect_traces(self, *labels: str) -> None:
         """The traces, newest first, are these."""
@@ -112,3 +114,17 @@ def selected(page: Page) -> str:
 def active_cell(page: Page) -> int:
     index: int = page.evaluate("jupyterapp.shell.currentWidget.content.activeCellIndex")
     return index
+
+
+def execution_count(notebook: Notebook, index: int) -> int:
+    count: int = notebook.page.evaluate(
+        "index => jupyterapp.shell.currentWidget.content.model.cells.get(index).executionCount", index
+    )
+    return count
+
+
+def violations(page: Page, within: str = "#devtrace-sidebar") -> list[str]:
+    """What axe-core finds wrong, each with the elements that it is about."""
+    page.add_script_tag(path=AXE)
+    found = page.evaluate("async within => (await axe.run(within)).violations", within)
+    return [f"{each['id']}: {[node['html'][:160] for node in each['nodes']]}" for each in found]

@@ -19,7 +19,7 @@ export interface IMounted {
   dispose(): void;
 }
 
-const CONTROLS: ReadonlyArray<keyof ISidebar> = ['name', 'link', 'version', 'state', 'waiting', 'refused'];
+const CONTROLS: ReadonlyArray<keyof ISidebar> = ['name', 'link', 'version', 'state', 'wanted', 'waiting', 'refused'];
 
 function sameOf(keys: ReadonlyArray<keyof ISidebar>): (a: ISidebar, b: ISidebar) => boolean {
   return (a, b) => keys.every(key => a[key] === b[key]);
