@@ -18,8 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError
-from urllib.error import URLError
+from urllib.error import HTTPError, URLError
 
 import nbformat
 
@@ -51,6 +50,18 @@ class Server:
     def read(self, name: str) -> Any:
         """The notebook as it is saved."""
         return nbformat.read(self.folder / name, as_version=4)
+
+    @contextmanager
+    def settings(self, plugin: str, **values: object) -> Iterator[None]:
+        """The user's settings of a plugin (package:name), for pages that are opened in the block."""
+        package, _, name = plugin.partition(":")
+        path = self.folder.parent / "home" / "settings" / package / f"{name}.jupyterlab-settings"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(values))
+        try:
+            yield
+        finally:
+            path.unlink()
 
     def api(self, method: str, path: str) -> Any:
         request = urllib.request.Request(f"{self.url}api/{path}", method=method)

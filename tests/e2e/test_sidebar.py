@@ -1,4 +1,4 @@
-"""The sidebar in a real browser: the whole story from the panel, by mouse and by keyboard, and what it lists and shows."""
+"""The sidebar in a real browser: the whole story from the panel, by mouse and keyboard, and what it lists and shows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def expect_fixed(notebook: Notebook, sidebar: Sidebar, before: list[str]) -> Non
     expect(page.locator(".jp-Notebook.jp-mod-editMode")).to_be_attached()
     changed = active_cell(page)
     page.wait_for_function(
-        "([at, before]) => jupyterapp.shell.currentWidget.content.model.cells.get(at).sharedModel.getSource() !== before",
+        "([at, before]) => before !=="
+        " jupyterapp.shell.currentWidget.content.model.cells.get(at).sharedModel.getSource()",
         arg=[changed, before[changed]],
     )
     after = source(notebook, changed)

@@ -165,8 +165,9 @@ def test_two_notebooks_on_one_kernel_share_its_state_and_show_each_its_own_trace
     sidebar.expect_traces("In[2]")
     notebook.open_beside(server.write("second.ipynb", "torch.ones(5) * 2"))
     page.evaluate(
-        "async () => { const [first, second] = ['first.ipynb', 'second.ipynb'].map(name => [...jupyterapp.shell.widgets('main')]"
-        ".find(widget => widget.title.label === name).sessionContext);"
+        "async () => { const open = [...jupyterapp.shell.widgets('main')];"
+        " const [first, second] = ['first.ipynb', 'second.ipynb']"
+        ".map(name => open.find(widget => widget.title.label === name).sessionContext);"
         " await second.changeKernel({ id: first.session.kernel.id }); }"
     )
     notebook.wait_idle()

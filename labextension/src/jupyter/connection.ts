@@ -134,9 +134,10 @@ export class Connection {
   private readonly _onStatus = (): void => {
     const kernel = this._context.session?.kernel;
     if (kernel?.status === 'restarting' || kernel?.status === 'autorestarting' || kernel?.status === 'dead') {
+      this._channel = null; // It ends with the kernel, which is not to be talked to any more.
       this._drop('connecting');
       this._unmet = true;
-    } else if (kernel && isReady(kernel)) {
+    } else if (kernel && this._isReady(kernel)) {
       if (this._unmet) {
         this._connectSoon();
       } else if (kernel.status === 'idle' && this._mentioned) {
@@ -170,7 +171,7 @@ export class Connection {
     if (!kernel || !this._started || this._disposed) {
       return;
     }
-    this._unmet = !isReady(kernel);
+    this._unmet = !this._isReady(kernel);
     if (this._unmet) {
       return; // The next change of its status leads here again.
     }
@@ -270,6 +271,11 @@ export class Connection {
     }
   }
 
+  /** Sooner, a message would go to the kernel that is about to end, or wait for the one that starts. */
+  private _isReady({ status, connectionStatus }: Kernel.IKernelConnection): boolean {
+    return !this._context.isRestarting && connectionStatus === 'connected' && (status === 'idle' || status === 'busy');
+  }
+
   private _drop(link: Link): void {
     this._turn++;
     window.clearTimeout(this._timer);
@@ -305,9 +311,4 @@ export class Connection {
   private readonly _waiting = new Map<number, IWaiting>();
   private readonly _changed = new Signal<this, void>(this);
   private readonly _greeted = new Signal<this, boolean>(this);
-}
-
-/** Sooner, a message would wait for the kernel, and be lost when the connection is made anew while it starts. */
-function isReady({ status, connectionStatus }: Kernel.IKernelConnection): boolean {
-  return connectionStatus === 'connected' && (status === 'idle' || status === 'busy');
 }
