@@ -57,6 +57,13 @@ class Case:
         return cls(facts, scene, suspect, origin, subject, scene.names(subject), roots)
 
     @property
+    def in_a_replica(self) -> bool:
+        """Whether the op failed in a thread of DataParallel's, over a tensor that its module holds."""
+        if self.facts.trace.ops.number("thread", self.suspect.op) <= 0:
+            return False
+        return any(type(value).__name__ == "DataParallel" for name in self.names for value in name.objects)
+
+    @property
     def born(self) -> int:
         return self.facts.born(self.facts.base(self.subject))
 
@@ -358,6 +365,8 @@ def _under_way(case: Case, op: int) -> bool:
     site = facts.site(facts.trace.ops.number("site", op))
     if site is None:
         return False
+    if _in_a_module(facts, site.function):
+        return True
     frame = case.scene.frame_of(site)
     if frame is not None:
         told = not case.names and case.scene.given_device(frame, case.suspect.home)  # a passing value of its own line
@@ -366,6 +375,12 @@ def _under_way(case: Case, op: int) -> bool:
         case.scene.given_tensors(number, case.suspect.home) and case.scene.calls(number, site.function)
         for number in range(len(case.scene.frames))
     )
+
+
+def _in_a_module(facts: Facts, function: str) -> bool:
+    """Whether a function is a method of a module that the trace knows, and not its constructor."""
+    klass, _, method = function.rpartition(".")
+    return bool(klass) and method != "__init__" and klass in {str(module.type) for module in facts.trace.modules}
 
 
 def _left_by_a_move(case: Case) -> Verdict | None:

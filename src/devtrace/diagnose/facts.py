@@ -227,6 +227,11 @@ class Facts:
 
     # Frames.
 
+    @cached_property
+    def failed(self) -> int:
+        """The last op that raised; one without inputs when none did."""
+        return self.trace.errors[-1].op.id if len(self.trace.errors) else -1
+
     @property
     def frames(self) -> tuple[tuple[int, FrameType], ...]:
         """The frames of the error, innermost first."""

@@ -41,8 +41,16 @@ WORDS: Final = {
 }
 
 
+REPLICAS: Final = (
+    "run one process per GPU with DistributedDataParallel, or use a model that keeps its tensors in torch.nn "
+    "parameters; DataParallel cannot replicate this one"
+)
+
+
 def fix(case: Case, verdict: Verdict) -> Fix:
     """The first strategy for the cause that fits the code; words alone when none does."""
+    if case.in_a_replica:
+        return Fix(REPLICAS)
     if case.scene.frames:
         for strategy in (*STRATEGIES.get(verdict.cause, ()), *LAST):
             found = strategy(case, verdict)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from typing import Final
@@ -112,6 +113,9 @@ def _written(case: Case) -> list[str]:
     place = facts.place(facts.trace.ops.number("site", op)) if op >= 0 else None
     if place is None:
         return here
+    failing = facts.place(facts.trace.ops.number("site", case.suspect.op))
+    if failing is not None and failing.statement is place.statement and isinstance(place.node, ast.expr):
+        here.append(place.source.segment(place.node))
     outputs = facts.outputs(op)
     index = outputs.index(case.suspect.tensor) if case.suspect.tensor in outputs else 0
     return [*here, *origins.targets(place, index)]

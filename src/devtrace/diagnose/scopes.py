@@ -37,6 +37,11 @@ class Stand:
         return cls(scene, number, home, Code(place.source, row), place)
 
     @property
+    def op(self) -> int:
+        """The op that failed in this line, or below it."""
+        return self.scene.facts.failed
+
+    @property
     def held(self) -> dict[str, Any]:
         return self.scene.variables(self.number)
 
@@ -157,6 +162,8 @@ class Stand:
                     return value.node
         if any(name.last.step in ("parameter", "buffer") for name in self.scene.names(row)):
             return None
+        if isinstance(at, ast.BinOp) and len(inputs := facts.inputs(self.op)) == 2 and inputs[0] != inputs[1]:
+            return at.left if inputs[0] == row else at.right if inputs[1] == row else None
         left = [node for node in _operands(at) if evaluate(node, self.scope()) is MISSING and not _is_constant(node)]
         return left[0] if len(left) == 1 else None
 

@@ -13,7 +13,9 @@ def message(case: Case, verdict: Verdict, said: str, fellows: list[str]) -> str:
     """One or two sentences: the odd one and its device, the others and theirs, then the reason."""
     subject, verb = _subject(said, fellows)
     first = f"{subject} {verb} on {case.suspect.device}{_others(case, verdict)}."
-    return " ".join(part for part in (first, _reason(case, verdict), _library(case), _phase(case)) if part)
+    return " ".join(
+        part for part in (first, _reason(case, verdict), replica(case), _library(case), _phase(case)) if part
+    )
 
 
 def _subject(said: str, fellows: list[str]) -> tuple[str, str]:
@@ -48,7 +50,20 @@ def _reason(case: Case, verdict: Verdict) -> str:
     return sentences.get(verdict.cause, "")
 
 
+def replica(case: Case) -> str:
+    """A mismatch in a replica's thread: all replicas reach the same tensor."""
+    thread = case.facts.trace.ops[case.suspect.op].thread
+    if not case.in_a_replica:
+        return ""
+    return (
+        f"Thread {thread.name} runs a replica of DataParallel on {case.suspect.home}, and the replicas share this "
+        "tensor: it is reached past the parameters that DataParallel copies."
+    )
+
+
 def _wrong(case: Case) -> str:
+    if case.in_a_replica:
+        return ""
     if case.suspect.device != HOST and case.origin.row != case.subject:
         return f"It stayed on {case.suspect.device} while the computation went on to {case.suspect.home}."
     return "The code asks for this device by itself instead of taking that of its input."
