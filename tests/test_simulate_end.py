@@ -215,6 +215,20 @@ def test_a_tensor_is_on_its_device_again_in_the_next_simulation() -> None:
         assert (x + 1).tolist() == [[2, 2, 2]]
 
 
+def test_memory_counts_from_the_start_of_its_simulation() -> None:
+    with devtrace.simulate("cuda:2"):
+        kept = torch.zeros(3, device="cuda:1")
+    with devtrace.simulate("cuda:2"):
+        assert torch.cuda.memory_allocated(1) == torch.cuda.max_memory_allocated(1) == 0
+        made = kept + 1
+        assert torch.cuda.memory_allocated(1) == 12
+        del kept
+        assert torch.cuda.memory_allocated(1) == 12
+        del made
+        assert torch.cuda.memory_allocated(1) == 0
+        assert torch.cuda.max_memory_allocated(1) == 12
+
+
 def test_real_devices_are_not_hidden_unless_forced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     with pytest.raises(SimulateError, match="simulate-real-cuda"):

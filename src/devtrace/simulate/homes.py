@@ -16,9 +16,13 @@ TAG = "_devtrace_tag"
 
 
 class Home:
-    """One simulated device, the host, or the floating home, with the storages alive on it and their bytes."""
+    """One simulated device, the host, or the floating home, with how many storages are alive on it.
 
-    __slots__ = ("allocated", "device", "generator", "index", "live", "peak")
+    `allocated` and `peak` are bytes of storages made since the simulation began: a storage that outlives its simulation
+    gives nothing back in the next, however long the program, or garbage that waits to be collected, holds it.
+    """
+
+    __slots__ = ("allocated", "device", "era", "generator", "index", "live", "peak")
 
     def __init__(self, device: torch.device | None, index: int) -> None:
         self.device = device
@@ -26,7 +30,28 @@ class Home:
         self.allocated = 0
         self.live = 0
         self.peak = 0
+        self.era = 0
         self.generator: Any = None
+
+    def begin(self) -> None:
+        """A simulation begins."""
+        self.era += 1
+        self.allocated = self.peak = 0
+        self.generator = None
+
+    def take(self, nbytes: int) -> int:
+        """A storage comes to live here; gives the era in which it did."""
+        self.live += 1
+        self.allocated += nbytes
+        if self.allocated > self.peak:
+            self.peak = self.allocated
+        return self.era
+
+    def give(self, nbytes: int, era: int) -> None:
+        """A storage that came in an era dies or moves out."""
+        self.live -= 1
+        if era == self.era:
+            self.allocated -= nbytes
 
     def __repr__(self) -> str:
         return f"Home({self.device})"
@@ -35,30 +60,23 @@ class Home:
 class Tag:
     """Ties one storage to its home and gives the bytes back when the storage dies."""
 
-    __slots__ = ("hint", "home", "nbytes", "pinned")
+    __slots__ = ("era", "hint", "home", "nbytes", "pinned")
 
     def __init__(self, home: Home, nbytes: int) -> None:
         self.home = home
         self.nbytes = nbytes
         self.pinned = False
         self.hint: Home | None = None
-        home.live += 1
-        home.allocated += nbytes
-        if home.allocated > home.peak:
-            home.peak = home.allocated
+        self.era = home.take(nbytes)
 
     def __del__(self) -> None:
-        self.home.live -= 1
-        self.home.allocated -= self.nbytes
+        self.home.give(self.nbytes, self.era)
 
     def move(self, home: Home) -> None:
         """The storage turns out to live somewhere else than first thought."""
-        self.home.live -= 1
-        self.home.allocated -= self.nbytes
+        self.home.give(self.nbytes, self.era)
         self.home, self.hint = home, None
-        home.live += 1
-        home.allocated += self.nbytes
-        home.peak = max(home.peak, home.allocated)
+        self.era = home.take(self.nbytes)
 
 
 HOST = Home(None, -1)

@@ -98,7 +98,7 @@ class Simulation:
         undo.callback(ended.end_all, devices.homes)
         patches.set(torch.UntypedStorage, TAG, HOST_TAG)
         for home in devices.homes:
-            home.generator, home.peak = None, home.allocated
+            home.begin()
         SIMULATED.update((home.device, home) for home in devices.homes if home.device is not None)
         undo.callback(SIMULATED.clear)
         ended.revive(devices.homes)
