@@ -16,6 +16,11 @@ from devtrace.report import Finding, Report
 
 LIMIT = 300  # seconds, for a machine that is busy with something else
 
+# Every program starts from a server that has imported torch and run nothing. A fork of the test's own process would
+# hang in its first parallel op: the threads that torch's pool believes in do not live on in a child.
+FRESH = multiprocessing.get_context("forkserver")
+FRESH.set_forkserver_preload(["torch", "devtrace.session", "devtrace.diagnose", "devtrace.simulate"])
+
 
 @dataclass(frozen=True)
 class Said:
@@ -41,7 +46,7 @@ class Said:
 def run(path: Path, args: tuple[str, ...] = ("cuda:0",), simulate: str = "cuda:2") -> Said:
     """What `run(*args)` of a file does on simulated devices."""
     here, there = multiprocessing.Pipe(duplex=False)
-    child = multiprocessing.get_context("fork").Process(target=_child, args=(there, path, args, simulate))
+    child = FRESH.Process(target=_child, args=(there, path, args, simulate))
     child.start()
     there.close()
     try:
