@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from torch import nn
 
 import devtrace
 from devtrace.diff import Change, Comparison, diff
+from devtrace.dump import dump
+from devtrace.format import decode
 from devtrace.trace import Trace
 from goldens import assert_golden
 from samples import Sample, training
@@ -128,3 +131,44 @@ def test_of_many_changes_the_first_are_shown_and_the_rest_counted() -> None:
     compared = Comparison(report, report, tuple(Change("syncs", f"line {n}", "1", "2") for n in range(100)))
     assert compared.text.endswith("and 60 more changes")
     assert "and 60 more changes" in compared._repr_html_()
+
+
+def test_a_comparison_is_a_trace_that_also_says_what_changed() -> None:
+    compared = diff(training(2, failing=False), training(3))
+    data = json.loads(json.dumps(compared.data))
+    trace = decode(data)
+    told = data["comparison"]
+    assert dump(trace) == dump(compared.after.trace)
+    assert (told["headline"], told["totals"], told["worse"], told["more"]) == (
+        compared.headline, compared.totals, True, 0,
+    )  # fmt: skip
+    assert [(row["sign"], row["what"], row["where"], row["before"], row["after"]) for row in told["changes"]] == [
+        (change.sign, change.what, " ".join(change.where.split()), change.before, change.after)
+        for change in compared.changes
+    ]
+    for row in told["changes"]:
+        assert row["site"] < 0 or str(trace.sites[row["site"]]) in row["where"]
+        assert row["module"] < 0 or row["where"].startswith(trace.modules[row["module"]].path)
+    came = next(row for row in told["changes"] if row["finding"] >= 0)
+    assert compared.after.findings[came["finding"]].rule in came["after"]
+
+
+def test_a_change_names_the_module_that_it_speaks_of() -> None:
+    def on(device: str) -> Trace:
+        with devtrace.record(simulate="cuda:1") as recording:
+            model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2)).to(device)
+            model(torch.ones(1, 4, device=device))
+        return recording.trace
+
+    compared = diff(on("cuda:0"), on("cpu"))
+    paths = [module.path for module in compared.after.trace.modules]
+    rows = compared.data["comparison"]["changes"]
+    assert {(row["what"], paths[row["module"]]) for row in rows if row["what"] in ("device", "compute")} == {
+        ("device", "model"), ("compute", "model.0"), ("compute", "model.1"),
+    }  # fmt: skip
+
+
+def test_of_what_came_and_went_the_worst_stands_first() -> None:
+    broken, clean = diff(training(2), training(2)).after, diff(empty_trace(), empty_trace()).after
+    came = [change.finding for change in diff(clean, broken).changes if change.what == "finding"]
+    assert came == sorted(came)

@@ -64,7 +64,7 @@ ALLOWED = {
         "errors",
         "unmet",
     },
-    "diff": {"diagnose", "page", "ranks", "report", "plain", "trace"},
+    "diff": {"diagnose", "page", "ranks", "report", "format", "plain", "trace"},
     "profiler": {"record", "builder", "trace", "errors"},
     "figures": {"lanes", "palette", "plain", "trace", "columns", "errors"},
     "display": {"cut", "html", "page", "plain", "report", "format", "trace"},

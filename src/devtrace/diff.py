@@ -12,18 +12,21 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
 from . import plain
 from .diagnose import diagnose
+from .format import encode
 from .ranks import load
 from .report import Finding, LedgerRow, Report, Site
 from .trace import Failure, Trace
 
 WIDTH: Final = 100
 MOST_LINES: Final = 40
+MOST_ROWS: Final = 1000
+"""Changes that a view is given: more than anyone reads, and no weight beside the trace."""
 _HELD: Final = ("parameter", "buffer", "attribute")
 
 What = Literal["finding", "error", "device", "compute", "copies", "syncs"]
@@ -32,13 +35,19 @@ Key = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One difference. `before` or `after` is empty for what came or went; `worse`: an error or a warning came."""
+    """One difference. `before` or `after` is empty for what came or went; `worse`: an error or a warning came.
+
+    `site`, `module` and `finding` (its place in the second report) are what a view selects for it.
+    """
 
     what: What
     where: str
     before: str
     after: str
     worse: bool = False
+    site: Site | None = None
+    module: str = ""
+    finding: int = -1
 
     @property
     def sign(self) -> str:
@@ -89,6 +98,26 @@ class Comparison:
     def __str__(self) -> str:
         return self.text
 
+    @property
+    def data(self) -> dict[str, Any]:
+        """The second trace as one JSON object that says under "comparison" what changed; any reader of traces takes it.
+
+        A change names the rows of this trace that it speaks of by `site`, `module` and `finding`, -1: none.
+        """
+        return encode(self.after.trace) | {"comparison": self._told()}
+
+    def _told(self) -> dict[str, Any]:
+        trace = self.after.trace
+        sites = {site: id for id, site in reversed([*enumerate(map(Site.of, trace.sites))])}
+        modules = {module.path: id for id, module in enumerate(trace.modules)}
+        return {
+            "headline": self.headline,
+            "totals": self.totals,
+            "worse": self.worse,
+            "changes": [_plain(change, sites, modules) for change in self.changes[:MOST_ROWS]],
+            "more": max(len(self.changes) - MOST_ROWS, 0),
+        }
+
     def _repr_html_(self) -> str:
         rows = "".join(f"<tr>{''.join(map(_cell, _cells(change)))}</tr>" for change in self.changes[:MOST_LINES])
         more = len(self.changes) - MOST_LINES
@@ -104,6 +133,20 @@ class Comparison:
         target = Path(path)
         target.write_text(page(self.after, above=self._repr_html_()), encoding="utf-8")
         return target
+
+
+def _plain(change: Change, sites: Mapping[Site, int], modules: Mapping[str, int]) -> dict[str, Any]:
+    return {
+        "sign": change.sign,
+        "what": change.what,
+        "where": plain.line(change.where),
+        "before": plain.line(change.before),
+        "after": plain.line(change.after),
+        "worse": change.worse,
+        "site": sites.get(change.site, -1) if change.site else -1,
+        "module": modules.get(change.module, -1),
+        "finding": change.finding,
+    }
 
 
 def _cells(change: Change) -> list[str]:
@@ -143,12 +186,20 @@ def _same_line(site: Site | None) -> Key:
 
 
 def _findings(sides: _Sides) -> Iterable[Change]:
-    before, after = ({_identity(f): f for f in report.findings if f.severity != "note"} for report in sides)
-    for key in after.keys() - before.keys():
-        finding = after[key]
-        yield Change("finding", _where(finding.site), "", _told(finding), worse=True)
-    for key in before.keys() - after.keys():
-        yield Change("finding", _where(before[key].site), _told(before[key]), "")
+    before, after = map(_by_identity, sides)
+    for key, (number, finding) in after.items():
+        if key not in before:
+            where = _where(finding.site)
+            yield Change("finding", where, "", _told(finding), worse=True, site=finding.site, finding=number)
+    for key, (_, finding) in before.items():
+        if key not in after:
+            yield Change("finding", _where(finding.site), _told(finding), "", site=finding.site)
+
+
+def _by_identity(report: Report) -> dict[Key, tuple[int, Finding]]:
+    """Errors and warnings, the worst first, each with its place in the report."""
+    numbered = enumerate(report.findings)
+    return {_identity(finding): (number, finding) for number, finding in numbered if finding.severity != "note"}
 
 
 def _identity(finding: Finding) -> Key:
@@ -167,10 +218,13 @@ def _where(site: Site | None) -> str:
 def _errors(sides: _Sides) -> Iterable[Change]:
     """Exceptions of ops that no finding speaks of."""
     before, after = ({_failure(error): error for error in _untold(report)} for report in sides)
-    for key in after.keys() - before.keys():
-        yield Change("error", f"{after[key].op.site or 'somewhere'}", "", ": ".join(key), worse=True)
-    for key in before.keys() - after.keys():
-        yield Change("error", f"{before[key].op.site or 'somewhere'}", ": ".join(key), "")
+    for key, error in after.items():
+        if key not in before:
+            site = Site.of(error.op.site) if error.op.site else None
+            yield Change("error", f"{site or 'somewhere'}", "", ": ".join(key), worse=True, site=site)
+    for key, error in before.items():
+        if key not in after:
+            yield Change("error", f"{error.op.site or 'somewhere'}", ": ".join(key), "")
 
 
 def _failure(error: Failure) -> Key:
@@ -185,8 +239,10 @@ def _untold(report: Report) -> list[Failure]:
 def _devices(sides: _Sides) -> Iterable[Change]:
     before, after = _places(sides.before.trace), _places(sides.after.trace)
     moved = {name: (before[name], after[name]) for name in after if name in before and before[name] != after[name]}
-    for label, (first, second) in _gathered(moved, before.keys() & after.keys()):
-        yield Change("device", label, first, second)
+    for name, count, (first, second) in _gathered(moved, before.keys() & after.keys()):
+        label = f"{name} ({plain.counted(count, 'tensor')})" if count > 1 else name
+        module = name if count > 1 else name.rpartition(".")[0]
+        yield Change("device", label, first, second, module=module)
 
 
 def _places(trace: Trace) -> dict[str, str]:
@@ -197,8 +253,8 @@ def _places(trace: Trace) -> dict[str, str]:
     return {tensors[row].name: tensors[row].device.name for row in held.tolist()}
 
 
-def _gathered(moved: Mapping[str, tuple[str, str]], known: Iterable[str]) -> Iterable[tuple[str, tuple[str, str]]]:
-    """Changed names; a module all of whose tensors changed alike stands for them."""
+def _gathered(moved: Mapping[str, tuple[str, str]], known: Iterable[str]) -> Iterable[tuple[str, int, tuple[str, str]]]:
+    """Changed names; a module all of whose tensors changed alike stands for them, with their number."""
     under: dict[str, list[str]] = defaultdict(list)
     for name in known:
         for prefix in _prefixes(name):
@@ -207,13 +263,10 @@ def _gathered(moved: Mapping[str, tuple[str, str]], known: Iterable[str]) -> Ite
     for name, change in sorted(moved.items()):
         if name in done:
             continue
-        whole = next((p for p in _prefixes(name) if {moved.get(other) for other in under[p]} == {change}), None)
-        names = under[whole] if whole is not None else [name]
+        whole = next((p for p in _prefixes(name) if {moved.get(other) for other in under[p]} == {change}), name)
+        names = under[whole] if len(under[whole]) > 1 else [name]
         done.update(names)
-        yield (
-            (f"{whole} ({plain.counted(len(names), 'tensor')})" if whole is not None and len(names) > 1 else name),
-            change,
-        )
+        yield whole if len(names) > 1 else name, len(names), change
 
 
 def _prefixes(name: str) -> list[str]:
@@ -227,7 +280,11 @@ def _compute(sides: _Sides) -> Iterable[Change]:
     before, after = _workplaces(sides.before.trace), _workplaces(sides.after.trace)
     for path in sorted(before.keys() & after.keys()):
         if before[path] != after[path]:
-            yield Change("compute", path, " + ".join(sorted(before[path])), " + ".join(sorted(after[path])))
+            yield Change("compute", path, _joined(before[path]), _joined(after[path]), module=path)
+
+
+def _joined(devices: Iterable[str]) -> str:
+    return " + ".join(sorted(devices))
 
 
 def _workplaces(trace: Trace) -> dict[str, set[str]]:
@@ -265,7 +322,8 @@ def _counted(sides: _Sides, what: What, count: Callable[[LedgerRow], int]) -> It
     before, after = sums
     changed = [key for key in sites if before[key] != after[key]]
     for key in sorted(changed, key=lambda key: -abs(after[key] - before[key])):
-        yield Change(what, _where(sites[key]), _number(before[key], after[key]), _number(after[key], before[key]))
+        counts = _number(before[key], after[key]), _number(after[key], before[key])
+        yield Change(what, _where(sites[key]), *counts, site=sites[key])
 
 
 def _number(count: int, other: int) -> str:

@@ -114,7 +114,8 @@ def _written(case: Case) -> list[str]:
     if place is None:
         return here
     failing = facts.place(facts.trace.ops.number("site", case.suspect.op))
-    if failing is not None and failing.statement is place.statement and isinstance(place.node, ast.expr):
+    within = failing is not None and failing.statement is place.statement and failing.node is not place.node
+    if within and isinstance(place.node, ast.expr):
         here.append(place.source.segment(place.node))
     outputs = facts.outputs(op)
     index = outputs.index(case.suspect.tensor) if case.suspect.tensor in outputs else 0
