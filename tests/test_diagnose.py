@@ -76,3 +76,45 @@ def test_without_live_objects_the_recorded_names_tell() -> None:
     assert found[0].culprit is not None
     assert found[0].culprit.device == "cpu"
     assert found[0].culprit.born is not None
+
+
+def warnings_of(recording: devtrace.record) -> list[str]:
+    return [finding.rule for finding in recording.report.findings if finding.severity != "note"]
+
+
+def test_modules_called_by_one_name_are_no_split_module() -> None:
+    with devtrace.record(simulate="cuda:2") as recording:
+        blocks = [nn.Linear(4, 4).to("cuda:0"), nn.Linear(4, 4, bias=False).to("cuda:1")]
+        x = torch.rand(2, 4)
+        for place, block in enumerate(blocks):
+            x = block(x.to(f"cuda:{place}"))
+    assert warnings_of(recording) == []
+
+
+def test_a_replaced_layer_and_its_successor_are_no_split_module() -> None:
+    with devtrace.record(simulate="cuda:2") as recording:
+        model = nn.Sequential(nn.Linear(4, 4)).to("cuda:0")
+        model(torch.rand(2, 4, device="cuda:0"))
+        old, model[0] = model[0], nn.Linear(4, 2, bias=False).to("cuda:1")
+        model(torch.rand(2, 4, device="cuda:1"))
+    assert warnings_of(recording) == []
+    assert old.bias is not None
+
+
+class Late(nn.Module):
+    """Brings its bias along in each forward, which hides that nothing moved it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.ones(4, 4)), nn.Parameter(torch.zeros(4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x @ self.weight + self.bias.to(x.device)
+
+
+def test_a_module_with_one_tensor_here_and_one_there_is_split() -> None:
+    with devtrace.record(simulate="cuda:2") as recording:
+        late = Late()
+        late.weight = nn.Parameter(late.weight.detach().to("cuda:0"))
+        late(torch.rand(2, 4, device="cuda:0"))
+    assert warnings_of(recording) == ["split-module"]

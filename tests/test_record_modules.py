@@ -110,6 +110,35 @@ def test_a_variable_names_a_model_that_the_code_calls_otherwise() -> None:
     assert recording.trace.modules[0].path == "anything"
 
 
+def test_modules_that_one_loop_variable_calls_have_a_name_each() -> None:
+    def run(parts: list[nn.Linear]) -> None:
+        x = torch.rand(1, 4)
+        for part in parts:
+            x = part(x)
+
+    stages = [nn.Linear(4, 4), nn.Linear(4, 4, bias=False)]
+    with devtrace.record(namespace={"stages": stages}) as recording:
+        run(stages)
+    assert [row.path for row in recording.trace.modules] == ["stages[0]", "stages[1]"]
+    with devtrace.record(namespace={"model": nn.ModuleDict({"up": stages[0], "down": stages[1]})}) as recording:
+        run(stages)
+    assert [row.path for row in recording.trace.modules] == ["model.up", "model.down"]
+    with devtrace.record(namespace={}) as recording:
+        run(stages)
+    assert [row.path for row in recording.trace.modules] == ["part", "part#2"]
+    named = {row.name for row in recording.trace.tensors if row.role == "parameter"}
+    assert named == {"part.weight", "part.bias", "part#2.weight"}
+
+
+def test_of_models_that_one_variable_held_in_turn_the_living_one_keeps_the_name() -> None:
+    with devtrace.record(namespace={}) as recording:
+        for width in (2, 3):
+            model = nn.Linear(4, width)
+            model(torch.rand(1, 4))
+    rows = [(row.path, row.ran) for row in recording.trace.modules]
+    assert rows == [("model#2", 1), ("model", 1)]
+
+
 def test_a_part_that_was_called_first_joins_its_tree() -> None:
     net = Net()
     with devtrace.record() as recording:

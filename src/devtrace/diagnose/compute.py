@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Final
 
@@ -79,8 +79,10 @@ def split_modules(facts: Facts, tally: Tally) -> Iterator[Finding]:
     for name, row in last.items():
         if facts.dims[row] > 0:
             homes[name.rpartition(".")[0]].setdefault(facts.device(row), row)
+    # A replaced module and its successor have one path.
+    modules = Counter(str(module.path) for module in facts.trace.modules)
     for path, places in homes.items():
-        if len(places) > 1 and path:
+        if len(places) > 1 and path and modules[path] == 1:
             yield _split(facts, path, places)
 
 

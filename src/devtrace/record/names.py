@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -31,14 +32,32 @@ class Named:
         self._found: dict[int, tuple[str, str]] = {}
 
     def paths(self, known: list[Known]) -> list[str]:
-        """The modules' paths as the user would write them."""
-        roots: dict[int, str] = {}
-        paths = []
-        for module in known:
-            if module.root not in roots:
-                roots[module.root] = self._root(known[module.root])
-            paths.append(f"{roots[module.root]}.{module.path}" if module.path else roots[module.root])
-        return paths
+        """The modules' paths as the user would write them; two roots never share one."""
+        rows = dict.fromkeys(each.root for each in known)
+        roots = self._distinct({row: self._root(known[row]) for row in rows}, known)
+        return [f"{roots[each.root]}.{each.path}" if each.path else roots[each.root] for each in known]
+
+    def _distinct(self, roots: dict[int, str], known: list[Known]) -> dict[int, str]:
+        """`for block in blocks: x = block(x)` calls many by one name: `blocks[0]`, else `block` and `block#2`."""
+        shared = Counter(roots.values())
+        places = {row: name if shared[name] == 1 else self._place(known[row]) or name for row, name in roots.items()}
+        seen: Counter[str] = Counter()
+        for row in sorted(places, key=lambda row: known[row].module() is None):
+            name = places[row]
+            seen[name] += 1
+            if seen[name] > 1:
+                places[row] = f"{name}#{seen[name]}"
+        return places
+
+    def _place(self, root: Known) -> str:
+        """Its place in a list, tuple, dict or module that a variable of the user's holds."""
+        module = root.module()
+        for name, value in list((self._namespace or {}).items()) if module is not None else ():
+            if not name.startswith("_"):
+                for text, held in _entries(value):
+                    if held is module:
+                        return f"{name}{text}"
+        return ""
 
     def _root(self, root: Known) -> str:
         """The expression that calls it at the cell's or script's own level, else a variable, else the expression."""
@@ -108,6 +127,16 @@ class Named:
             if place < len(rows) and rows[place] == row:
                 role[place], name[place] = (text(each) for each in self._found[row])
         return role, name
+
+
+def _entries(value: object) -> Iterator[tuple[str, object]]:
+    """What a variable holds, each with the text that leads to it."""
+    if type(value) is list or type(value) is tuple:
+        yield from ((f"[{place}]", held) for place, held in enumerate(value))
+    elif type(value) is dict:
+        yield from ((f'["{key}"]', held) for key, held in value.items() if type(key) is str)
+    elif isinstance(value, torch.nn.Module):
+        yield from ((f".{name}", held) for name, held in value._modules.items())
 
 
 def _callee(site: int) -> str:
