@@ -15,10 +15,14 @@ ARGS ?=
 BIN := $(abspath $(VENV))/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 PYTEST := $(BIN)/python -m pytest -q
+# Two at a time, a file staying with one worker: what a file shares (a kernel, a model) is made once.
+PYTEST_APART := $(PYTEST) -n 2 --dist loadfile
 JLPM := YARN_ENABLE_TELEMETRY=0 $(BIN)/jlpm
 export PATH := $(BIN):$(PATH)
 # The sources of this folder, also where the environment belongs to another checkout.
 export PYTHONPATH := $(CURDIR)/src
+# Tests start hundreds of Pythons; without this each would compile our sources anew where the caller forbids caches.
+unexport PYTHONDONTWRITEBYTECODE
 
 # The newest that the pinned versions were run with comes first.
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
@@ -62,7 +66,7 @@ layers: $(READY) ## who may import whom, in both languages
 	$(PYTEST) tests/test_layers.py
 
 unit: $(READY) $(SYSTEMS) ## Python tests without notebooks and browser
-	$(PYTEST) -m "not e2e and not notebook and not wheel" --ignore=tests/test_layers.py
+	$(PYTEST_APART) -m "not e2e and not notebook and not wheel" --ignore=tests/test_layers.py
 
 ts: $(READY) ## TypeScript tests
 	$(JLPM) test
@@ -71,7 +75,7 @@ wheel: $(READY) ## the wheel works where there is neither Node nor a build
 	$(PYTEST) -m wheel
 
 notebooks: $(READY) $(SYSTEMS) ## run every notebook from top to bottom
-	$(PYTEST) -m notebook
+	$(PYTEST) -n 2 -m notebook
 
 e2e: $(READY) chromium ## drive a real JupyterLab in a real Chromium
 	timeout -k 30 1200 $(PYTEST) -m e2e

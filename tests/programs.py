@@ -19,7 +19,7 @@ LIMIT = 300  # seconds, for a machine that is busy with something else
 # Every program starts from a server that has imported torch and run nothing. A fork of the test's own process would
 # hang in its first parallel op: the threads that torch's pool believes in do not live on in a child.
 FRESH = multiprocessing.get_context("forkserver")
-FRESH.set_forkserver_preload(["torch", "devtrace.session", "devtrace.diagnose", "devtrace.simulate"])
+FRESH.set_forkserver_preload(["torch", "devtrace.record.recording", "devtrace.diagnose", "devtrace.simulate"])
 
 
 @dataclass(frozen=True)
