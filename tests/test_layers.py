@@ -36,7 +36,8 @@ ALLOWED = {
     "schema": {"columns"},
     "format": {"rules", "builder", "trace", "columns", "errors"},
     "tally": set[str](),
-    "record": {"tally", "live_objects", "source", "builder", "trace", "columns", "errors"},
+    "job": set[str](),
+    "record": {"tally", "job", "live_objects", "source", "builder", "trace", "columns", "errors"},
     "simulate": {"errors"},
     "report": {"builder", "trace", "columns", "errors"},
     "diagnose": {"tally", "live_objects", "report", "source", "builder", "trace", "columns", "errors"},
@@ -68,7 +69,7 @@ ALLOWED = {
     "profiler": {"record", "builder", "trace", "errors"},
     "figures": {"lanes", "palette", "plain", "trace", "columns", "errors"},
     "display": {"cut", "html", "page", "plain", "report", "format", "trace"},
-    "launch": {"arrival", "session", "progress", "running", "ranks", "page", "errors"},
+    "launch": {"arrival", "session", "progress", "running", "job", "ranks", "page", "errors"},
 }
 ALLOWED |= {
     "arrival": set[str](),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 import torch
@@ -143,6 +144,101 @@ def test_optimizer_ops_have_their_phase_line_and_names() -> None:
     assert {op.site.text for op in steps if op.site} == {"optimizer.step()"}
     names = {tensor.name for op in steps for tensor in op.inputs}
     assert {"model.head.weight", "model.head.weight.grad", "model.head.weight.exp_avg"} <= names
+
+
+class Refusing(torch.optim.SGD):
+    """Fails after it has worked."""
+
+    def step(self, closure: Any = None) -> None:
+        super().step()
+        raise ValueError
+
+
+@pytest.mark.parametrize("within", [nn.Identity(), None], ids=["in a module's call", "in no module's call"])
+def test_an_optimizer_that_fails_takes_its_phase_and_line_with_it(within: nn.Module | None) -> None:
+    model = Net()
+    optimizer = Refusing(model.parameters(), lr=0.1, foreach=True)
+
+    def fail(*_: Any) -> None:
+        with pytest.raises(ValueError):  # noqa: PT011 (it has no text)
+            optimizer.step()
+        torch.ones(1).sin()
+
+    with devtrace.record() as recording:
+        model(torch.rand(4, 8)).sum().backward()
+        if within is None:
+            fail()
+        else:
+            handle = within.register_forward_pre_hook(fail)
+            within(torch.ones(1))
+            handle.remove()
+        torch.ones(1).cos()
+    ops = recording.trace.ops
+    assert [op.name for op in ops if op.phase == "optimizer"] == ["aten._foreach_add_.List"]
+    after = {op.name: op.site.text for op in ops if op.name in ("aten.sin", "aten.cos") and op.site}
+    assert after == {"aten.sin": "torch.ones(1).sin()", "aten.cos": "torch.ones(1).cos()"}
+
+
+def test_what_an_optimizer_does_after_its_closure_is_still_its_own() -> None:
+    model = Net()
+    optimizer = torch.optim.LBFGS(model.parameters(), max_iter=2)
+
+    def closure() -> torch.Tensor:
+        optimizer.zero_grad()
+        loss: torch.Tensor = model(torch.ones(4, 8)).square().sum()
+        loss.backward()
+        return loss
+
+    with devtrace.record() as recording:
+        optimizer.step(closure)
+    assert recording.trace.ops[-1].phase == "optimizer"
+    assert {op.phase for op in named(recording.trace, "aten.addmm")} == {"forward"}
+
+
+def test_an_optimizer_within_an_optimizer_leaves_the_outer_one_its_phase() -> None:
+    class Outer(torch.optim.Optimizer):
+        def __init__(self, inner: torch.optim.Optimizer) -> None:
+            super().__init__(inner.param_groups, {})
+            self.inner = inner
+
+        def step(self, closure: Any = None) -> None:  # type: ignore[override]
+            self.inner.step()
+            with torch.no_grad():
+                self.param_groups[0]["params"][0].mul_(2)
+
+    model = Net()
+    optimizer = Outer(torch.optim.SGD(model.parameters(), lr=0.1))
+    with devtrace.record() as recording:
+        model(torch.rand(4, 8)).sum().backward()
+        optimizer.step()
+        torch.ones(1)
+    phases = [op.phase for op in recording.trace.ops]
+    assert named(recording.trace, "aten.mul_.Tensor")[0].phase == "optimizer"
+    assert phases[-1] != "optimizer"
+
+
+def test_threads_have_the_rank_of_their_process_in_its_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "3")
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    with devtrace.record() as recording:
+        torch.ones(1)
+    assert [thread.rank for thread in recording.trace.threads] == [3]
+    monkeypatch.delenv("WORLD_SIZE")
+    with devtrace.record() as alone:
+        torch.ones(1)
+    assert [thread.rank for thread in alone.trace.threads] == [-1]
+
+
+def test_a_process_group_knows_the_rank_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "3")
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+    try:
+        with devtrace.record() as within:
+            torch.ones(1)
+    finally:
+        torch.distributed.destroy_process_group()
+    assert [thread.rank for thread in within.trace.threads] == [0]
 
 
 def test_a_tensor_of_one_recording_keeps_its_birth_in_the_next() -> None:

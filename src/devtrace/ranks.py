@@ -7,7 +7,6 @@ same.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -25,12 +24,6 @@ from .trace import Ints, Lists, Trace, Values
 _SHARED: Final = ("devices", "shapes", "sites", "sources")
 """Tables whose equal rows become one row."""
 _COUNTS_OPS: Final = {("calls", "begin"), ("calls", "end"), ("moves", "op"), ("modules", "op")}
-
-
-def rank_of_job() -> int | None:
-    """This process's rank in a job of torchrun (or what sets the same variables); None where it stands alone."""
-    rank, size = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
-    return int(rank) if rank.isdecimal() and size.isdecimal() else None
 
 
 def ranked_path(path: str | Path, rank: int | None) -> Path:

@@ -90,7 +90,7 @@ class _Assembly:
         self.history.add_modules(self.builder, self.named.paths(self.modules.known), rows, merged.place)
         self.history.add_moves(self.builder, rows, merged.place, self._moved_to)
         for state in self.recorder.threads:
-            self.builder.append("threads", name=state.name, rank=-1)
+            self.builder.append("threads", name=state.name, rank=self.recorder.rank)
         self._ops(look_up[site], self._calls())
         role, name = self.named.columns(self.tensors.rows, self.builder.text)
         self.builder.columns("tensors", self.tensors.columns(self.builder, look_up, role, name))

@@ -57,6 +57,8 @@ class RecordMode(TorchDispatchMode):
         plan = plans.get(id(func)) or plan_for(func)
         recorder = self.recorder
         if plan.silent or not recorder.active:
+            if plan.region:
+                self.state.region(plan.region)
             return plan.call(*args, **(kwargs or _NONE))
         state, known, epoch = self.state, self.known, self.known.epoch
         try:

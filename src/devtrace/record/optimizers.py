@@ -1,4 +1,8 @@
-"""Which ops are an optimizer's: the global hooks around every `step`."""
+"""Which ops are an optimizer's: the global hooks around every `step`.
+
+The hook after a step is not called when the step raises. But torch runs every step in a region of its profiler, and
+that a region ends is an op, which the mode sees after an error too (`ThreadState.region`).
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from torch.compiler import is_compiling
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
-
-from devtrace.record.chunk import OPTIMIZER
 
 if TYPE_CHECKING:
     from torch.utils.hooks import RemovableHandle
@@ -32,7 +34,7 @@ class Optimizers:
         if is_compiling() or (state := self.recorder.states.get(get_ident())) is None:
             return
         self.seen[id(optimizer)] = weakref.ref(optimizer)
-        state.phase = OPTIMIZER
+        state.begin_step()
         # torch's own optimizers run none of the user's code but a closure: all their ops are at the line of `step`.
         if type(optimizer).__module__.startswith("torch.optim") and len(args) < 2 and not kwargs:
             state.fixed = state.find(sys._getframe(1))
@@ -40,4 +42,4 @@ class Optimizers:
     def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         state = self.recorder.states.get(get_ident())
         if state is not None:
-            state.phase, state.fixed = 0, -1
+            state.end_step()

@@ -100,6 +100,9 @@ _SILENT: Final = frozenset(
     )
 )
 
+# A region of torch's profiler begins or ends.
+_REGIONS: Final = {"profiler::_record_function_enter_new": 1, "profiler::_record_function_exit": -1}
+
 OTHER, ONE, IN_PLACE = range(3)
 """What an op gives back: several tensors, none or a copy; one tensor; its first argument."""
 
@@ -127,6 +130,7 @@ class Plan:
         "masks",
         "name",
         "plain",
+        "region",
         "silent",
         "special",
         "way",
@@ -141,6 +145,7 @@ class Plan:
         self.name = str(func)
         self.kind = COMPUTE
         self.silent = self.copies = self.masks = self.births = False
+        self.region = 0
         self.keywords = True
         self.way = OTHER
         self.plain = _NO_TENSOR
@@ -155,6 +160,7 @@ class Plan:
         tensors = [argument for argument in schema.arguments if "Tensor" in str(argument.type)]
         returns = [result for result in schema.returns if "Tensor" in str(result.type)]
         self.silent = base in _SILENT or (base not in _SYNCS and not returns and not tensors)
+        self.region = _REGIONS.get(schema.name, 0)
         self.kind = _kind(func, base, takes=bool(tensors), gives=bool(returns))
         self.copies = base in _CARRIERS
         # The tensor handed in is only being made: torch.tensor, from_numpy, torch.load.

@@ -31,6 +31,7 @@ class Recorder:
         self.max_ops = max_ops
         self.active = False
         self.first_tick = 0  # happenings with a lower one were before this recording
+        self.rank = -1  # of this process in its job
         self.recorded = time()
         self.origin = perf_counter_ns()
         self.states: dict[int, ThreadState] = {}
@@ -107,7 +108,6 @@ class Recorder:
     def raised(self, state: ThreadState, op: tuple[int, int, int, int], rows: list[int], error: BaseException) -> None:
         """Record an op that raised: no outputs, and no end."""
         head, site, start, number = op
-        state.fixed, state.phase = -1, 0
         self.failures.append(Failed(state.op, type(error).__name__, text_of(error)))
         state.heads += (head | SEVERAL | len(rows) << COUNT_SHIFT, site, start, -1, number, -1, 0)
         state.flat += rows

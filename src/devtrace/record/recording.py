@@ -11,6 +11,9 @@ from threading import current_thread
 from types import FrameType
 from typing import Any
 
+import torch
+
+from devtrace.job import rank_of_job
 from devtrace.record import above, hooks, sites, stamps, threads, tracing
 from devtrace.record.assemble import assemble
 from devtrace.record.dispatch import RecordMode
@@ -70,11 +73,13 @@ class Recording:
             stack.callback(_resume, _pause())
             stack.callback(setattr, self.recorder, "active", False)
             self.recorder.active = True
+            self.recorder.rank = _rank(-1)
             _running.append(self.recorder)
             stack.callback(_running.remove, self.recorder)
             self._stack = stack.pop_all()
 
     def stop(self) -> None:
+        self.recorder.rank = _rank(self.recorder.rank)
         self._stack.close()
 
     def finish(self, title: str, error: BaseException | None, simulated: Callable[[str], bool]) -> Recorded:
@@ -112,6 +117,14 @@ class Recording:
 @cache
 def _producer() -> str:
     return f"devtrace {version('devtrace')}"
+
+
+def _rank(known: int) -> int:
+    """This process's rank in its job; what was known of it where nobody can tell."""
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        return torch.distributed.get_rank()
+    told = rank_of_job()
+    return known if told is None or known >= 0 else told
 
 
 def _pause() -> Recorder | None:

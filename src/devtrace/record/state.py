@@ -17,7 +17,7 @@ from torch._C._autograd import _get_sequence_nr as sequence_number
 from torch.autograd.graph import _engine_run_backward
 
 from devtrace.record import sites
-from devtrace.record.chunk import BACKWARD, NODE_SHIFT, NODES, Chunk
+from devtrace.record.chunk import BACKWARD, NODE_SHIFT, NODES, OPTIMIZER, Chunk
 from devtrace.record.sites import USER, files, known
 
 NO_NUMBER: Final = 1 << 31
@@ -67,6 +67,8 @@ class ThreadState:
         "packed",
         "parent",
         "phase",
+        "regions",
+        "steps",
         "task",
         "task_site",
     )
@@ -89,6 +91,8 @@ class ThreadState:
         self.outers: list[int] = []  # for each open call the site of whoever called, UNKNOWN until asked for
         self.fixed = -1  # the site of all ops for now: inside an optimizer's own code
         self.phase = 0
+        self.regions = 0  # of torch's profiler that are open
+        self.steps: list[tuple[int, int, int]] = []  # optimizers': regions open in each; phase and `fixed` before it
         self.number = sequence_number()  # autograd's counter in this thread after the last op
         self.task = -1
         self.task_site = -1
@@ -124,7 +128,6 @@ class ThreadState:
         if task != self.task:
             self.task = task
             self.task_site = self.find(caller)
-            self.phase, self.fixed = 0, -1
         number = node._sequence_nr()
         return head, self.task_site, number if number < NO_NUMBER else -1
 
@@ -163,6 +166,21 @@ class ThreadState:
         self.ended.extend(self.opened.pop()._replace(end=self.op & NUMBERS))
         self.call, self.fixed, self.phase = before
         self.outers.pop()
+
+    def region(self, change: int) -> None:
+        """A region of torch's profiler begins or ends, and with it an optimizer's step that did not come to its end."""
+        self.regions += change
+        while self.steps and self.steps[-1][0] > self.regions:
+            self.end_step()
+
+    def begin_step(self) -> None:
+        """An optimizer begins to work, in a region of its own."""
+        self.steps.append((self.regions, self.phase, self.fixed))
+        self.phase = OPTIMIZER
+
+    def end_step(self) -> None:
+        if self.steps:
+            _, self.phase, self.fixed = self.steps.pop()
 
     def calls(self) -> list[Call]:
         """All calls so far, in the order in which they began; one that is still open ends at the next op."""
