@@ -149,7 +149,7 @@ def test_optimizer_ops_have_their_phase_line_and_names() -> None:
 class Refusing(torch.optim.SGD):
     """Fails after it has worked."""
 
-    def step(self, closure: Any = None) -> None:
+    def step(self, closure: Any = None) -> Any:
         super().step()
         raise ValueError
 
@@ -232,7 +232,7 @@ def test_threads_have_the_rank_of_their_process_in_its_job(monkeypatch: pytest.M
 def test_a_process_group_knows_the_rank_best(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANK", "3")
     monkeypatch.setenv("WORLD_SIZE", "4")
-    torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+    torch.distributed.init_process_group("gloo", store=torch._C._distributed_c10d.HashStore(), rank=0, world_size=1)
     try:
         with devtrace.record() as within:
             torch.ones(1)

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from .arrival import Arrival
 from .errors import DevtraceError
-from .progress import Progress
 from .job import rank_of_job
+from .progress import Progress
 from .ranks import ranked_path, with_rank
 from .running import Program, print_as_its_own
 
