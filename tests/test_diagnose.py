@@ -25,6 +25,19 @@ def failing() -> devtrace.record:
     return recording
 
 
+def test_no_name_leads_through_an_object_of_devtraces() -> None:
+    """The recording is a variable of the frame that made it, and knows the namespace."""
+    with pytest.raises(RuntimeError, match="same device"), devtrace.record(simulate="cuda:1", namespace={}) as own:  # noqa: PT012
+        namespace = own._namespace
+        assert isinstance(namespace, dict)
+        namespace["layer"] = nn.Linear(4, 4)
+        namespace["layer"](torch.rand(2, 4, device="cuda:0"))
+    culprit = own.report.findings[0].culprit
+    assert culprit is not None
+    assert culprit.names
+    assert not [name for name in culprit.names if "own" in name]
+
+
 @pytest.mark.parametrize(
     "imports",
     [

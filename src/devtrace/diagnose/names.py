@@ -165,7 +165,7 @@ class Walk:
         self.objects[key] = value
         if issubclass(kind, torch.Tensor):
             self.tensors.append(value)
-        elif depth < MOST_DEPTH:
+        elif depth < MOST_DEPTH and not _is_ours(kind):
             queue.append((value, depth))
 
     def names(self, value: object) -> list[Name]:
@@ -201,6 +201,12 @@ class Walk:
             return hold.text
         keyed = self.names(hold.key)
         return f"[{keyed[0].text}]" if keyed else "[...]"
+
+
+def _is_ours(kind: type) -> bool:
+    """Whether it is an object of devtrace's, such as the recording: what it holds is no way to say the user's things."""
+    home = type.__dict__["__dict__"].__get__(kind).get("__module__")
+    return type(home) is str and home.partition(".")[0] == "devtrace"
 
 
 _Held = Iterator[tuple[Any, str, Step, Any]]
