@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from devtrace import palette
+from devtrace.bars import STROKES
 from devtrace.lanes import LONGEST_SHARE, Scale, lanes
 from devtrace.svg import MOST_LANES, short_name, timeline
 from devtrace.trace import Trace
@@ -20,7 +22,8 @@ from traces import empty_trace, head_trace, odd_trace
 PRESENTATION = {
     "xmlns", "x", "y", "width", "height", "viewBox", "preserveAspectRatio", "overflow", "role", "aria-label",
     "rx", "cx", "cy", "r", "d", "fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity",
-    "stroke-dasharray", "opacity", "font-family", "font-size", "font-weight", "text-anchor",
+    "stroke-dasharray", "stroke-dashoffset", "vector-effect", "opacity", "font-family", "font-size", "font-weight",
+    "text-anchor",
 }  # fmt: skip
 
 
@@ -57,6 +60,26 @@ def test_the_worst_finding_is_flagged_with_its_op_its_devices_and_its_tensor() -
     said = texts(timeline(head_trace()))
     assert "addmm · cuda:0 + cpu" in said
     assert "model.out_head.weight" in said
+
+
+def test_devices_of_one_hue_differ_by_a_hatch_too() -> None:
+    """In print, and to whoever sees no colour: each of eight CUDA devices is drawn by lines of its own."""
+    hatches = []
+    for number in range(8):
+        sample = Sample()
+        sample.op("aten.mm", f"cuda:{number}")
+        drawn = re.findall(r'<path [^>]*vector-effect="non-scaling-stroke"/>', timeline(sample.builder.build()))
+        hatches.append([re.sub(r'stroke="#[0-9a-f]+" ', "", line) for line in drawn])
+    assert hatches[0] == []
+    assert len({tuple(hatch) for hatch in hatches}) == 8
+    assert set(STROKES) == {step["hatch"] for step in palette.table()["kinds"]["cuda"]["steps"]}
+
+
+def test_a_value_read_on_the_cpu_waits_for_no_device() -> None:
+    sample = Sample()
+    for device in ("cpu", "cpu", "cuda:0"):
+        sample.op("aten._local_scalar_dense", device, kind="sync")
+    assert any("1 sync " in text for text in texts(timeline(sample.builder.build())))
 
 
 def test_a_picture_of_a_long_trace_stays_small() -> None:

@@ -13,11 +13,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from . import palette, plain
-from .lanes import Floats, Lane, Scale, begins, detail, lanes, spans
+from .bars import hatched, path, run, stretched
+from .lanes import Lane, Scale, begins, detail, lanes, spans
 from .trace import Ints, Trace
 
-COLUMNS: Final = 2000
-"""Places across the width: half a pixel where a notebook's output is 1000 wide."""
 MOST_LANES: Final = 10
 MOST_ARROWS: Final = 40
 ROOM: Final = 0.13
@@ -125,43 +124,21 @@ def _bars(picture: _Picture) -> str:
 
 
 def _bar(picture: _Picture, row: _Row) -> str:
-    fill = palette.shade(picture.trace.devices[row.lane.device].name).fill
-    boxes = _stretched(row.top, BAR, _run(*spans(picture.trace, picture.scale, row.lane.ops)), f'stroke="{fill}"')
+    shade = palette.shade(picture.trace.devices[row.lane.device].name)
+    begin, end = spans(picture.trace, picture.scale, row.lane.ops)
+    boxes = stretched(row.top, BAR, path(run(begin, end), BAR, f'stroke="{shade.fill}"'))
     places = picture.scale(begins(picture.trace)[_syncs(picture, row.lane.ops)])
-    ticks = _stretched(row.top - 5, 4, _run(places, places, 2), 'stroke="currentColor"')
+    ticks = stretched(row.top - 5, 4, path(run(places, places, 2), 4, 'stroke="currentColor"'))
     back = f'<rect y="{row.top}" width="100%" height="{BAR}" rx="2" fill="#808080" fill-opacity="0.13"/>'
-    return back + boxes + ticks
+    return back + boxes + hatched(row.top, BAR, shade, begin, end) + ticks
 
 
 def _syncs(picture: _Picture, ops: Ints) -> Ints:
-    found: Ints = ops[picture.trace.ops.ints("kind")[ops] == picture.text("sync")]
+    """Those of some ops that wait for a device; a value that is the CPU's own is there."""
+    kind, device = (picture.trace.ops.ints(name)[ops] for name in ("kind", "device"))
+    host = [id for id, row in enumerate(picture.trace.devices) if row.name == "cpu"]
+    found: Ints = ops[(kind == picture.text("sync")) & (device >= 0) & ~np.isin(device, host)]
     return found
-
-
-def _stretched(top: int, height: int, path: str, attributes: str) -> str:
-    """Boxes over the whole width, wherever that ends."""
-    if not path:
-        return ""
-    return (
-        f'<svg y="{top}" width="100%" height="{height}" viewBox="0 {-height / 2:g} {COLUMNS} {height}" '
-        f'preserveAspectRatio="none"><path d="{path}" stroke-width="{height}" {attributes}/></svg>'
-    )
-
-
-def _run(begin: Floats, end: Floats, least: int = 1) -> str:
-    """Boxes as one path of thick dashes; those closer than a column become one."""
-    if not len(begin):
-        return ""
-    first = np.minimum((begin * COLUMNS).astype(np.int64), COLUMNS - least)
-    last = np.minimum(np.ceil(end * COLUMNS).astype(np.int64), COLUMNS)
-    last = np.maximum(np.where(last - first > 3, last - 1, last), first + least)
-    order = np.argsort(first, kind="stable")
-    first, last = first[order], np.maximum.accumulate(last[order])
-    opens = np.flatnonzero(np.concatenate([[True], first[1:] > last[:-1]]))
-    starts, stops = first[opens], last[np.concatenate([opens[1:] - 1, [len(last) - 1]])]
-    steps = [f"M{starts[0]} 0h{stops[0] - starts[0]}"]
-    steps += [f"m{start - before} 0h{stop - start}" for before, start, stop in zip(stops, starts[1:], stops[1:])]  # noqa: B905 (the last has no next)
-    return "".join(steps)
 
 
 def _names(picture: _Picture) -> str:
@@ -315,11 +292,12 @@ def _phases(picture: _Picture) -> list[tuple[str, float, Ints]]:
 def _ribbon(picture: _Picture) -> str:
     """Which part of a training step each moment belongs to."""
     return "".join(
-        _stretched(
+        stretched(
             picture.bottom + 6,
             6,
-            _run(*spans(picture.trace, picture.scale, ops)),
-            f'stroke="currentColor" stroke-opacity="{opacity}"',
+            path(
+                run(*spans(picture.trace, picture.scale, ops)), 6, f'stroke="currentColor" stroke-opacity="{opacity}"'
+            ),
         )
         for _, opacity, ops in _phases(picture)
     )
