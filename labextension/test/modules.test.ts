@@ -110,6 +110,44 @@ test('what a module did is counted with all below it', async () => {
   assert.deepEqual([model.ops, model.time, [...model.held], [...model.worked]], [4, 40, [1, 2], [1, 2]]);
 });
 
+/** `m` with a weight that is copied from the CPU to device 1 by op 0 and used by op 1, in the call of `m` or outside of it. */
+function moved(copied: number, used: number): Promise<ITrace> {
+  return traceOf({
+    modules: [{ path: 'm' }],
+    calls: [{ module: 0, begin: 0, end: 2 }],
+    tensors: [0, 1].map(device => ({ device, role: 'parameter', name: 'm.weight' })),
+    ops: [
+      { start: 0, device: 1, kind: 'copy', call: copied, inputs: [0], outputs: [1] },
+      { start: 20, device: 1, call: used, inputs: [1] }
+    ],
+    copies: [{ op: 0, from: 0, to: 1, bytes: 64 }]
+  });
+}
+
+test('a parameter that was moved lies where it was moved to', async () => {
+  for (const used of [-1, 0]) {
+    assert.deepEqual([...moduleTree(await moved(-1, used))[0].held], [1]);
+  }
+});
+
+test('a model that is taken back after its last call is shown where it ran', async () => {
+  const trace = await traceOf({
+    modules: [{ path: 'm' }],
+    calls: [{ module: 0, begin: 0, end: 1 }],
+    tensors: [1, 0].map(device => ({ device, role: 'parameter', name: 'm.weight' })),
+    ops: [
+      { start: 0, device: 1, call: 0, inputs: [0] },
+      { start: 20, device: 0, kind: 'copy', inputs: [0], outputs: [1] }
+    ]
+  });
+  assert.deepEqual([...moduleTree(trace)[0].held], [1]);
+});
+
+test('moving a model is no data that crosses, but a weight that a call copies is', async () => {
+  assert.deepEqual(crossings(await moved(-1, 0)), []);
+  assert.equal(crossings(await moved(0, 0)).length, 1);
+});
+
 test('of two models with one name each keeps its own parameters', async () => {
   const trace = await traceOf({
     modules: [{ path: 'b' }, { path: 'b.fc', parent: 0 }, { path: 'b' }, { path: 'b.fc', parent: 2 }],

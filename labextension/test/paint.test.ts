@@ -178,8 +178,8 @@ test('a finding has its pin, its outline, and its tensor’s name in the lane th
 });
 
 test('copies say how many bytes crossed', async () => {
-  const trace = await traceOf({ ops: opsInTurn(1), copies: [{ op: 0, from: 0, to: 1, bytes: 2048 }] });
-  assert(paint(frameOf(trace)).texts.some(({ text }) => text === '2 KiB'));
+  const trace = await traceOf({ ops: opsInTurn(1), copies: [{ op: 0, from: 0, to: 1, bytes: 2000 }] });
+  assert(paint(frameOf(trace)).texts.some(({ text }) => text === '2 KB'));
 });
 
 test('only the rows in view are painted, of ten thousand', async () => {

@@ -77,6 +77,15 @@ test('a call without ops has no band', async () => {
   assert.equal(buildTimeline(trace, 'time').calls.rows.length, 0);
 });
 
+test('a value that is read on the CPU waits for no device and has no tick', async () => {
+  const trace = await traceOf({ ops: opsInTurn(4, op => ({ kind: 'sync', device: op - 1 })) });
+  const { syncs, lanes } = buildTimeline(trace, 'time');
+  assert.deepEqual(
+    [...syncs.order].map(op => lanes.lanes[lanes.laneOf[op]].device),
+    [1, 2]
+  );
+});
+
 test('phases are runs of ops', async () => {
   const phase = ['forward', 'forward', 'backward', 'optimizer', 'other', 'forward'];
   const trace = await traceOf({ ops: opsInTurn(6, op => ({ phase: phase[op] })) });

@@ -3,22 +3,17 @@ import { test } from 'node:test';
 import { counted, countTicks, formatBytes, formatTime, timeTicks } from '../src/layout/units';
 
 test('times and bytes have three digits that count and the unit that fits', () => {
-  assert.deepEqual([0, 1, 999, 1500, 12_340_000, 5e9, 9e13].map(formatTime), [
+  assert.deepEqual([0, 1, 999, 1500, 999_600, 12_340_000, 5e9, 9e13].map(formatTime), [
     '0 ns',
     '1 ns',
     '999 ns',
     '1.5 µs',
+    '1 ms',
     '12.3 ms',
     '5 s',
     '1.04 d'
   ]);
-  assert.deepEqual([0, 1023, 1536, 3 * 2 ** 20, 2 ** 52].map(formatBytes), [
-    '0 B',
-    '1023 B',
-    '1.5 KiB',
-    '3 MiB',
-    '4096 TiB'
-  ]);
+  assert.deepEqual([0, 999, 1536, 3_145_728, 4e15].map(formatBytes), ['0 B', '999 B', '1.54 KB', '3.15 MB', '4000 TB']);
 });
 
 test('one thing is told in the singular', () => {

@@ -22,7 +22,11 @@ export function crossings(trace: ITrace): ICrossing[] {
     return [];
   }
   const flow = new Flow(trace);
-  return Array.from({ length: copies.length }, (_, copy) => {
+  const isHeld = new Set(['parameter', 'buffer'].map(role => trace.strings.indexOf(role)));
+  const crossing = Array.from({ length: copies.length }, (_, copy) => copy).filter(
+    copy => !isMove(trace, copies.op[copy], isHeld)
+  );
+  return crossing.map(copy => {
     const op = copies.op[copy];
     return {
       source: op < 0 ? -1 : flow.sourceOf(op),
@@ -32,6 +36,12 @@ export function crossings(trace: ITrace): ICrossing[] {
       bytes: copies.bytes[copy]
     };
   });
+}
+
+/** `model.to(device)` takes a module elsewhere: no data that crosses between modules. A weight that a call copies is. */
+function isMove(trace: ITrace, op: number, isHeld: ReadonlySet<number>): boolean {
+  const [input = -1] = op < 0 ? [] : listed(trace.ops.inputs, op);
+  return input >= 0 && moduleOf(trace, op) < 0 && isHeld.has(trace.tensors.role[input]);
 }
 
 class Flow {

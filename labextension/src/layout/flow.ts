@@ -35,7 +35,7 @@ export type Measure = (box: IBox) => { readonly title: string; readonly detail: 
 /** Room for the arrow that leads to a box: none, from its neighbour (before it or, on a new row, above it), or from outside. */
 export type Lead = 'none' | 'neighbour' | 'outside';
 
-/** In front of a box: a label such as `×12 3.1 MiB`. */
+/** In front of a box: a label such as `×12 3.1 MB`. */
 export const LEAD = 86;
 /** Above a box. */
 const LEAD_ABOVE = 18;

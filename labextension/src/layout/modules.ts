@@ -1,6 +1,7 @@
 /**
  * The tree of modules in the order in which they ran, and what each did where: ops, time, devices of its parameters and of its work.
  */
+import type { ILists } from '../model/columns';
 import { moduleOf, type ITrace } from '../model/trace';
 
 export interface IModuleNode {
@@ -84,25 +85,60 @@ function countOps(trace: ITrace, drafts: readonly Draft[]): void {
   }
 }
 
-/** A parameter or buffer belongs to the module whose path its name continues by one name, first sought below the module that used it. */
+/**
+ * Where each parameter and buffer lay when its module last ran, or without a call when it was last seen: what was moved lies where it was
+ * moved to.
+ */
 function addHeld(trace: ITrace, drafts: readonly Draft[]): void {
-  const { strings, tensors, ops } = trace;
-  const isHeld = new Set(['parameter', 'buffer'].map(role => strings.indexOf(role)));
-  const paths = new Paths(trace);
-  const seen = new Uint8Array(tensors.length);
-  const { offsets, flat } = ops.inputs;
-  for (let op = 0; op < ops.length; op++) {
-    for (let at = offsets[op]; at < offsets[op + 1]; at++) {
-      const tensor = flat[at];
-      if (seen[tensor] === 0 && isHeld.has(tensors.role[tensor])) {
-        seen[tensor] = 1;
-        const owner = paths.ownerOf(strings[tensors.name[tensor]], moduleOf(trace, op));
-        if (owner !== undefined) {
-          drafts[owner].held.add(tensors.device[tensor]);
-        }
+  const held = new Held(trace, drafts);
+  for (const isCalled of [true, false]) {
+    for (let op = trace.ops.length - 1; op >= 0; op--) {
+      const user = moduleOf(trace, op);
+      if (user >= 0 === isCalled) {
+        held.addAll(trace.ops.outputs, op, user);
+        held.addAll(trace.ops.inputs, op, user);
       }
     }
   }
+}
+
+/** A parameter or buffer belongs to the module whose path its name continues by one name, first sought below the module that used it. */
+class Held {
+  constructor(
+    private readonly _trace: ITrace,
+    private readonly _drafts: readonly Draft[]
+  ) {
+    const { strings, tensors } = _trace;
+    this._roles = new Set(['parameter', 'buffer'].map(role => strings.indexOf(role)));
+    this._isSeen = new Uint8Array(tensors.length);
+    this._paths = new Paths(_trace);
+  }
+
+  addAll({ offsets, flat }: ILists, op: number, user: number): void {
+    for (let at = offsets[op]; at < offsets[op + 1]; at++) {
+      if (this._isSeen[flat[at]] === 0 && this._roles.has(this._trace.tensors.role[flat[at]])) {
+        this._isSeen[flat[at]] = 1;
+        this._add(flat[at], user);
+      }
+    }
+  }
+
+  /** Of the tensors that bore a name one after the other, the first to come here counts. */
+  private _add(tensor: number, user: number): void {
+    const { strings, tensors } = this._trace;
+    const name = tensors.name[tensor];
+    const owner = this._paths.ownerOf(strings[name], user);
+    const key = (owner ?? 0) * strings.length + name;
+    if (owner !== undefined && !this._known.has(key)) {
+      this._known.add(key);
+      this._drafts[owner].held.add(tensors.device[tensor]);
+    }
+  }
+
+  private readonly _roles: ReadonlySet<number>;
+  private readonly _isSeen: Uint8Array;
+  private readonly _paths: Paths;
+  private readonly _known = new Set<number>();
 }
 
 /** Modules by their paths; strings are compared by id, as a path may be long and stand in many rows. */

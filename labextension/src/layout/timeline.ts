@@ -1,7 +1,7 @@
 /**
  * All of a timeline that does not depend on the view: made once for a trace and a clock, read for every frame.
  */
-import type { ITrace } from '../model/trace';
+import { deviceByName, type ITrace } from '../model/trace';
 import { buildCalls, type ICallRows } from './calls';
 import { buildCopies, type ICopies } from './copies';
 import { makeHeader, type IHeader } from './header';
@@ -81,11 +81,14 @@ function wholeOf(start: Float64Array, end: Float64Array): IRange {
   return { begin: first - air, end: last + 2 * air };
 }
 
+/** Reading a value that is the CPU's own waits for nothing. */
 function buildSyncs(trace: ITrace, lanes: ILanes, start: Float64Array): ITracks {
   const sync = trace.strings.indexOf('sync');
+  const cpu = deviceByName(trace, 'cpu');
+  const { kind, device } = trace.ops;
   const row = new Int32Array(start.length).fill(-1);
-  for (let op = trace.ops.kind.indexOf(sync); op >= 0; op = trace.ops.kind.indexOf(sync, op + 1)) {
-    row[op] = lanes.laneOf[op];
+  for (let op = kind.indexOf(sync); op >= 0; op = kind.indexOf(sync, op + 1)) {
+    row[op] = device[op] < 0 || device[op] === cpu ? -1 : lanes.laneOf[op];
   }
   return buildTracks(row, lanes.lanes.length, start, start);
 }

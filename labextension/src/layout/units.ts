@@ -13,15 +13,18 @@ const TIMES: ReadonlyArray<readonly [number, string]> = [
 ];
 
 const BYTES: ReadonlyArray<readonly [number, string]> = [
-  [2 ** 40, 'TiB'],
-  [2 ** 30, 'GiB'],
-  [2 ** 20, 'MiB'],
-  [2 ** 10, 'KiB'],
+  [1e12, 'TB'],
+  [1e9, 'GB'],
+  [1e6, 'MB'],
+  [1e3, 'KB'],
   [1, 'B']
 ];
 
+/** 999.6 KB is 1 MB: three digits hold no more. */
+const ROUNDS_UP = 0.9995;
+
 function scaled(value: number, units: ReadonlyArray<readonly [number, string]>): string {
-  const [unit, name] = units.find(([size]) => Math.abs(value) >= size) ?? units[units.length - 1];
+  const [unit, name] = units.find(([size]) => Math.abs(value) >= size * ROUNDS_UP) ?? units[units.length - 1];
   return `${significant(value / unit)} ${name}`;
 }
 

@@ -53,7 +53,7 @@ function paintArrow(ctx: Context, frame: IFrame, x: number, begin: number, end: 
   ctx.fill();
 }
 
-/** `×12 768 KiB` to the right of the arrow, unless another label is there. */
+/** `×12 768 KB` to the right of the arrow, unless another label is there. */
 function paintLabel(
   ctx: Context,
   frame: IFrame,

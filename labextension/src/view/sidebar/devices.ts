@@ -105,7 +105,7 @@ function listOf(body: HTMLElement, rows: readonly IHolding[], scope: Scope): HTM
   return list;
 }
 
-/** `x   [128, 768] float32   384 KiB` */
+/** `x   [128, 768] float32   384 KB` */
 function heldRow(body: HTMLElement, holding: IHolding): Node[] {
   const { bytes } = holding.devices[0];
   return [
