@@ -39,8 +39,8 @@ INSTALLED := $(VENV)/share/jupyter/labextensions/devtrace
 TS_SOURCES := $(shell find labextension -type f -not -path 'labextension/lib/*' -not -path 'labextension/test/*')
 FIRST_NOTEBOOK = $(firstword $(sort $(wildcard notebooks/0*.ipynb)))
 
-.PHONY: help lab test check lint types layers unit ts wheel notebooks e2e chromium build dev format golden bench gallery \
-	notebook-outputs screenshot test-oldest clean distclean
+.PHONY: help lab test check lint types layers unit ts wheel notebooks e2e chromium build dev format golden bench sweep \
+	gallery notebook-outputs screenshot test-oldest clean distclean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -107,6 +107,9 @@ golden: $(READY) ## rewrite the golden files from what the code does now; read t
 
 bench: $(READY) ## print the tables of README's Performance section (ARGS=import: only those)
 	$(BIN)/python tests/bench $(ARGS)
+
+sweep: $(READY) ## every sample of torch's own operators on a simulated device (minutes; `make test` asks a few of each)
+	DEVTRACE_SWEEP=whole $(PYTEST) tests/test_simulate_sweep.py --durations=2
 
 gallery: $(READY) ## a page with every golden trace, in both themes
 	$(BIN)/python tools/gallery.py
