@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import threading
 from collections.abc import Callable, Iterator
@@ -12,12 +13,15 @@ from typing import Any
 import pytest
 import torch
 
+from devtrace.builder import TraceBuilder
 from devtrace.cells import Cell, Tracing
-from devtrace.format import decode
+from devtrace.format import decode, encode
+from devtrace.inventory import drain, listing
 from devtrace.panel import Panel
 from devtrace.panel.feed import PERIOD
 from devtrace.panel.messages import refusal, spec
 from devtrace.usage import Options
+from goldens import assert_golden
 
 Message = dict[str, Any]
 
@@ -201,7 +205,9 @@ def test_while_a_cell_runs_its_counts_come_in_and_stop_when_it_ends(panel: Panel
     assert not ended["state"]["running"]
 
 
-def test_a_hidden_panel_is_told_of_traces_but_nothing_is_counted_for_it(panel: Panel, tracing: Tracing) -> None:
+def test_a_hidden_panel_is_told_of_traces_but_a_short_cell_is_not_counted_for_it(
+    panel: Panel, tracing: Tracing
+) -> None:
     front = FrontEnd(panel, visible=False)
 
     def work() -> None:
@@ -212,6 +218,16 @@ def test_a_hidden_panel_is_told_of_traces_but_nothing_is_counted_for_it(panel: P
     trace(tracing, work)
     front.wait(lambda message: message.get("traces"))
     assert not any("live" in message or "inventory" in message for message in front.got)
+
+
+def test_a_hidden_panel_is_told_now_and_then_how_far_a_long_cell_is(panel: Panel, tracing: Tracing) -> None:
+    front = FrontEnd(panel, visible=False)
+
+    def work() -> None:
+        torch.ones(4)
+        front.wait(lambda message: message.get("live", {}).get("ops") == 1)
+
+    trace(tracing, work)
 
 
 def test_many_changes_become_few_messages(panel: Panel, tracing: Tracing) -> None:
@@ -399,3 +415,53 @@ def test_a_simulation_that_is_asked_for_in_a_running_cell_begins_when_it_has_end
     counts.append(kernel.call(torch.cuda.device_count))
     kernel.call(kernel.tracing.stop_simulating)
     assert counts == [0, 2]
+
+
+# Both languages read the same messages.
+
+
+def test_what_is_sent_is_a_golden_that_the_panel_reads_too(
+    panel: Panel, tracing: Tracing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("devtrace.panel.version", lambda _: "0.0.0")
+    monkeypatch.setattr("os.getcwd", lambda: "/home/user")
+    front = FrontEnd(panel)
+    panel._listed(drain(listing({"x": torch.ones(4), "net": mixed()})))
+    front.ask("limit", max_ops=5000)
+    front.ask("simulate", devices=99)
+
+    def work() -> None:
+        torch.ones(3).add_(1)
+        front.wait(lambda message: message.get("live", {}).get("ops") == 2)
+
+    trace(tracing, work, count=7)
+    front.wait(lambda message: message.get("traces"))
+    front.ask("fetch", trace=1)
+    front.ask("export", trace=1, form="perfetto")
+    kinds: dict[str, Message] = {}
+    for message in front.got:
+        if message["kind"] != "update" or message.get("live", {"ops": 2})["ops"] == 2:
+            kinds.setdefault(message["kind"], {}).update(steady(message))
+    sent = [dict(sorted(message.items())) for _, message in sorted(kinds.items())]
+    assert set(kinds) == set(spec()["to_panel"])
+    assert set(kinds["update"]) == {"kind", *(field.removesuffix("?") for field in spec()["to_panel"]["update"])}
+    assert_golden("messages.json", json.dumps(sent, indent=1) + "\n")
+
+
+def mixed() -> torch.nn.Module:
+    return torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2), torch.nn.Linear(2, 1, device="meta"))
+
+
+def steady(message: Message) -> Message:
+    """Without what differs from run to run: times, and the traces, which have goldens of their own."""
+    empty = encode(TraceBuilder().build())
+    changed: Message = {}
+    if "data" in message:
+        changed["data"] = empty
+    if "text" in message:
+        changed["text"] = "{}"
+    if "traces" in message:
+        changed["traces"] = [each | {"seconds": 0.5, "outline": empty} for each in message["traces"]]
+    if "live" in message:
+        changed["live"] = message["live"] | {"seconds": 0.25}
+    return message | changed

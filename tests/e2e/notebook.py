@@ -66,6 +66,33 @@ class Notebook:
         self.command("notebook:run-cell")
         self.wait_idle()
 
+    def start(self, index: int) -> None:
+        """Run one cell and go on while it runs."""
+        self.cell(index).locator(".jp-InputArea-editor").click()
+        self.page.evaluate("() => { void jupyterapp.commands.execute('notebook:run-cell'); }")
+
+    def open_beside(self, path: str) -> None:
+        """Open another notebook in the same page."""
+        self.command("docmanager:open", path=path)
+        self.go_to(path)
+
+    def go_to(self, name: str) -> None:
+        """Bring the tab of a notebook to the front."""
+        self.page.wait_for_function(
+            "name => [...jupyterapp.shell.widgets('main')].some(widget => widget.title.label === name)", arg=name
+        )
+        self.page.evaluate(
+            "name => { const widget = [...jupyterapp.shell.widgets('main')].find(each => each.title.label === name);"
+            " jupyterapp.shell.activateById(widget.id); }",
+            name,
+        )
+        self.page.wait_for_function("name => jupyterapp.shell.currentWidget.title.label === name", arg=name)
+
+    def settle_workspace(self) -> None:
+        """Wait until JupyterLab has saved its layout, which a reload brings back."""
+        with self.page.expect_response(lambda response: "/api/workspaces" in response.url):
+            self.page.evaluate("() => { jupyterapp.shell.expandRight(); jupyterapp.shell.collapseLeft(); }")
+
     def save(self) -> None:
         self.command("docmanager:save")
 

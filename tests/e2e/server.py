@@ -14,11 +14,11 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.error import URLError
+from urllib.error import HTTPError, URLError
 
 import nbformat
 
@@ -36,9 +36,11 @@ class Server:
     folder: Path
     log: Path
 
-    def write(self, name: str, *cells: str | dict[str, Any], trusted_outputs: bool = False) -> str:
+    def write(
+        self, name: str, *cells: str | dict[str, Any], trusted_outputs: bool = False, kernel: str = "python3"
+    ) -> str:
         """Write a notebook of these sources (or ready cells) into the served folder; the result is its path there."""
-        notebook = nbformat.v4.new_notebook(metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}})
+        notebook = nbformat.v4.new_notebook(metadata={"kernelspec": {"name": kernel, "display_name": kernel}})
         notebook.cells = [nbformat.v4.new_code_cell(cell) if isinstance(cell, str) else cell for cell in cells]
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -49,6 +51,18 @@ class Server:
         """The notebook as it is saved."""
         return nbformat.read(self.folder / name, as_version=4)
 
+    @contextmanager
+    def settings(self, plugin: str, **values: object) -> Iterator[None]:
+        """The user's settings of a plugin (package:name), for pages that are opened in the block."""
+        package, _, name = plugin.partition(":")
+        path = self.folder.parent / "home" / "settings" / package / f"{name}.jupyterlab-settings"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(values))
+        try:
+            yield
+        finally:
+            path.unlink()
+
     def api(self, method: str, path: str) -> Any:
         request = urllib.request.Request(f"{self.url}api/{path}", method=method)
         request.add_header("Authorization", f"token {TOKEN}")
@@ -56,10 +70,10 @@ class Server:
             return json.loads(response.read() or "null")
 
     def shut_kernels_down(self) -> None:
-        for session in self.api("GET", "sessions"):
-            self.api("DELETE", f"sessions/{session['id']}")
-        for kernel in self.api("GET", "kernels"):
-            self.api("DELETE", f"kernels/{kernel['id']}")
+        for what in ("sessions", "kernels"):
+            for running in self.api("GET", what):
+                with suppress(HTTPError):  # it went by itself
+                    self.api("DELETE", f"{what}/{running['id']}")
 
 
 @contextmanager

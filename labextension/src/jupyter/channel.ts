@@ -33,18 +33,15 @@ async function openComm(
   { received, closed }: IHandlers
 ): Promise<IChannel> {
   const comm = kernel.createComm(TARGET);
+  // Not by a subshell: when JupyterLab takes one away, ipykernel 7 writes warnings into the output of the cell that runs then.
+  (comm as { commsOverSubshells?: string }).commsOverSubshells = 'disabled';
   comm.onMsg = message => {
     received(message.content.data);
   };
   comm.onClose = () => {
     closed();
   };
-  // By a subshell, where the kernel has them, messages are answered while a cell runs.
-  const { subshellStarted } = comm as { subshellStarted?: Promise<void> };
-  const info = await kernel.info;
-  if (subshellStarted && info.supported_features?.includes('kernel subshells')) {
-    await subshellStarted.catch(() => undefined);
-  }
+  await kernel.info;
   comm.open(hello);
   return {
     send: data => {

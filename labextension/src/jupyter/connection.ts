@@ -22,6 +22,8 @@ import { openChannel, type IChannel } from './channel';
 
 /** How long a kernel may keep silent before it counts as busy, in ms. */
 const PATIENCE = 3000;
+/** How long a kernel's state must last before it is talked to, in ms. */
+const SETTLE = 250;
 
 interface IWaiting {
   resolve(message: ToPanel): void;
@@ -110,6 +112,11 @@ export class Connection {
     });
   }
 
+  /** What the kernel has said yes to is so; its next update says the same. */
+  assume(state: Partial<IState>): void {
+    this.state = this.state && { ...this.state, ...state };
+  }
+
   dispose(): void {
     this._disposed = true;
     this._drop('nowhere');
@@ -125,16 +132,19 @@ export class Connection {
   };
 
   private readonly _onStatus = (): void => {
-    const status = this._context.session?.kernel?.status;
-    if (status === 'restarting' || status === 'autorestarting' || status === 'dead') {
+    const kernel = this._context.session?.kernel;
+    if (kernel?.status === 'restarting' || kernel?.status === 'autorestarting' || kernel?.status === 'dead') {
+      this._channel = null; // It ends with the kernel, which is not to be talked to any more.
       this._drop('connecting');
-      this._restarted = true;
-    } else if (this._restarted && (status === 'idle' || status === 'busy' || status === 'starting')) {
-      this._restarted = false;
-      this._connect();
-    } else if (status === 'idle' && this._mentioned) {
-      this._mentioned = false;
-      this.retry();
+      this._unmet = true;
+    } else if (kernel && this._isReady(kernel)) {
+      if (this._unmet) {
+        this._connectSoon();
+      } else if (kernel.status === 'idle' && this._mentioned) {
+        this._mentioned = false;
+        this.start();
+        this.retry();
+      }
     }
     this._changed.emit();
   };
@@ -148,10 +158,22 @@ export class Connection {
     }
   };
 
+  /** A kernel that restarts goes through several states more than once. */
+  private _connectSoon(): void {
+    window.clearTimeout(this._timer);
+    this._timer = window.setTimeout(() => {
+      this._connect();
+    }, SETTLE);
+  }
+
   private _connect(): void {
     const kernel = this._context.session?.kernel;
     if (!kernel || !this._started || this._disposed) {
       return;
+    }
+    this._unmet = !this._isReady(kernel);
+    if (this._unmet) {
+      return; // The next change of its status leads here again.
     }
     this._drop('connecting');
     const turn = ++this._turn;
@@ -249,6 +271,11 @@ export class Connection {
     }
   }
 
+  /** Sooner, a message would go to the kernel that is about to end, or wait for the one that starts. */
+  private _isReady({ status, connectionStatus }: Kernel.IKernelConnection): boolean {
+    return !this._context.isRestarting && connectionStatus === 'connected' && (status === 'idle' || status === 'busy');
+  }
+
   private _drop(link: Link): void {
     this._turn++;
     window.clearTimeout(this._timer);
@@ -274,7 +301,8 @@ export class Connection {
   private _visible = false;
   private _started = false;
   private _disposed = false;
-  private _restarted = false;
+  /** The kernel that there is now has not been talked to. */
+  private _unmet = true;
   private _mentioned = false;
   private _turn = 0;
   private _next = 1;

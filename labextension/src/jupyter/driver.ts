@@ -39,7 +39,8 @@ export class Driver implements IActions {
     if (session) {
       void this._preferences.keep(session.path, { tracing: on });
       void this._connected(session).then(
-        connected => connected && session.wish(() => session.connection.ask({ kind: 'trace_cells', on }))
+        connected =>
+          connected && session.wish(() => session.connection.ask({ kind: 'trace_cells', on }), { tracing: on })
       );
     }
   };
@@ -135,7 +136,9 @@ export class Driver implements IActions {
     if (!(await this._connected(session))) {
       return;
     }
-    const done = await session.wish(() => session.connection.ask({ kind: 'simulate', devices }));
+    const done = await session.wish(() => session.connection.ask({ kind: 'simulate', devices }), {
+      simulated: devices
+    });
     if (done) {
       await this._preferences.keep(session.path, { simulated: devices });
     }

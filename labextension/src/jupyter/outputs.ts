@@ -7,7 +7,7 @@ import { NotebookPanel } from '@jupyterlab/notebook';
 import { Signal, type ISignal } from '@lumino/signaling';
 import { readOutline, type IOutline } from '../model/outline';
 import type { IEntry } from '../model/sidebar';
-import { MIME_TYPE } from '../model/trace';
+import { MIME_TYPE, type ITrace } from '../model/trace';
 
 /** Outputs change with every line that is printed; this many ms later we look. */
 const SETTLE = 60;
@@ -110,8 +110,18 @@ export class Outputs {
 }
 
 function entryOf({ outline, ops, seconds }: IOutline, cell: ICodeCellModel): IEntry {
-  const label = `In[${cell.executionCount ?? ' '}] ${outline.title}`.trim();
+  const label = `In[${countOf(outline, cell.id) ?? cell.executionCount ?? ' '}] ${outline.title}`.trim();
   return { key: keyOf(outline.recorded, cell.id, ops), label, cell: cell.id, seconds, ops, outline, number: -1 };
+}
+
+/** The number that the cell had when it was traced: its own comes later, with the end of its run. */
+function countOf({ sites, strings }: ITrace, cell: string): number | null {
+  for (let site = 0; site < sites.length; site++) {
+    if (strings[sites.cell_id[site]] === cell && sites.cell[site] >= 0) {
+      return sites.cell[site];
+    }
+  }
+  return null;
 }
 
 /** One trace, whether it comes from an output or from the kernel. */

@@ -54,7 +54,7 @@ function activate(
   translator: ITranslator | null
 ): void {
   const trans = (translator ?? nullTranslator).load('devtrace');
-  const sessions = new Sessions(notebooks, consoles);
+  const sessions = new Sessions(app.shell, notebooks, consoles);
   const preferences = new Preferences(registry, states);
   const guide = new Guide(app.shell, sessions, documents);
   const tabs = new WidgetTracker<MainAreaWidget>({ namespace: 'devtrace-traces' });

@@ -8,7 +8,7 @@ import { Signal, type ISignal } from '@lumino/signaling';
 import type { JsonObject } from '../model/findings';
 import type { ITraced } from '../model/messages';
 import { readTrace } from '../model/read';
-import { type IEntry, type ISidebar } from '../model/sidebar';
+import type { IEntry, ISidebar, IWanted } from '../model/sidebar';
 import { Connection } from './connection';
 import { codeCells, keyOf, Outputs } from './outputs';
 
@@ -54,21 +54,24 @@ export class Session {
   get sidebar(): ISidebar {
     const { link, version, state, live, inventory } = this.connection;
     return {
-      name: this.widget.title.label,
+      name: this.widget instanceof NotebookPanel ? this.widget.title.label : `${this.widget.title.label} (console)`,
       link,
       version,
       state,
       live,
       entries: this._entries,
       inventory,
+      wanted: this._wanted,
       waiting: this._waiting > 0,
       refused: this._refused
     };
   }
 
-  /** Asks the kernel for something and lets the panel say how that goes. */
-  async wish(act: () => Promise<unknown>): Promise<boolean> {
+  /** Asks the kernel for something and lets the panel say how that goes; `wanted` is shown as if it were done. */
+  async wish(act: () => Promise<unknown>, wanted: IWanted = {}): Promise<boolean> {
     this._refused = '';
+    this._wanted = { ...this._wanted, ...wanted };
+    this._emit();
     const timer = window.setTimeout(() => {
       this._waiting++;
       this._emit();
@@ -76,6 +79,7 @@ export class Session {
     const before = this._waiting;
     try {
       await act();
+      this.connection.assume(wanted);
       return true;
     } catch (error) {
       this._refused = error instanceof Error ? error.message : String(error);
@@ -83,6 +87,7 @@ export class Session {
     } finally {
       window.clearTimeout(timer);
       this._waiting = Math.min(this._waiting, before);
+      this._wanted = without(this._wanted, wanted);
       this._emit();
     }
   }
@@ -167,10 +172,17 @@ export class Session {
 
   private _entries: readonly IEntry[] = [];
   private _fromKernel: readonly ITraced[] = [];
+  private _wanted: IWanted = {};
   private _waiting = 0;
   private _refused = '';
   private _turn = 0;
   private readonly _read = new WeakMap<ITraced, Promise<IEntry | null>>();
   private readonly _changed = new Signal<this, void>(this);
   private readonly _tracesChanged = new Signal<this, void>(this);
+}
+
+/** What is wanted still when these wishes have been answered; a newer wish for the same stays. */
+function without(wanted: IWanted, answered: IWanted): IWanted {
+  const left = Object.entries(wanted).filter(([key, value]) => answered[key as keyof IWanted] !== value);
+  return Object.fromEntries(left);
 }

@@ -1,27 +1,28 @@
 /**
  * All notebooks and consoles that are open, and the one that the user is at.
  */
+import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { IConsoleTracker } from '@jupyterlab/console';
 import type { INotebookTracker } from '@jupyterlab/notebook';
 import { Signal, type ISignal } from '@lumino/signaling';
+import type { Widget } from '@lumino/widgets';
 import { Session, type Place } from './session';
 
 export class Sessions {
-  constructor(notebooks: INotebookTracker | null, consoles: IConsoleTracker | null) {
+  constructor(shell: JupyterFrontEnd.IShell, notebooks: INotebookTracker | null, consoles: IConsoleTracker | null) {
     for (const tracker of [notebooks, consoles]) {
       tracker?.forEach((widget: Place) => {
-        this._add(widget);
+        this._add(widget, shell);
       });
       tracker?.widgetAdded.connect((_: unknown, widget: Place) => {
-        this._add(widget);
+        this._add(widget, shell);
       });
-      tracker?.currentChanged.connect((_: unknown, widget: Place | null) => {
-        this._choose(widget);
-      });
-      if (tracker?.currentWidget) {
-        this._choose(tracker.currentWidget);
-      }
     }
+    // The shell's word, not the trackers': they go by the focus, which may be in the panel.
+    shell.currentChanged?.connect(() => {
+      this._choose(shell.currentWidget);
+    });
+    this._choose(shell.currentWidget);
   }
 
   /** The session that the user was at last, null when none is open. */
@@ -46,7 +47,7 @@ export class Sessions {
     return this.all.find(({ widget }) => element !== null && widget.node.contains(element)) ?? null;
   }
 
-  private _add(widget: Place): void {
+  private _add(widget: Place, shell: JupyterFrontEnd.IShell): void {
     if (this._sessions.has(widget)) {
       return;
     }
@@ -59,13 +60,13 @@ export class Sessions {
       }
     });
     this._added.emit(session);
-    if (this._current === null) {
+    if (this._current === null || shell.currentWidget === widget) {
       this._choose(widget);
     }
   }
 
-  private _choose(widget: Place | null): void {
-    // A tracker whose last widget is gone has none; the other's may still be there.
+  /** Another kind of tab (a trace, a file) leaves the panel with the notebook that was there before. */
+  private _choose(widget: Widget | null): void {
     const known = widget ? this._sessions.get(widget) : undefined;
     const next = known ?? (this._current && !this._current.isDisposed ? this._current : (this.all.at(-1) ?? null));
     if (next !== this._current) {
@@ -75,7 +76,7 @@ export class Sessions {
   }
 
   private _current: Session | null = null;
-  private readonly _sessions = new Map<Place, Session>();
+  private readonly _sessions = new Map<Widget, Session>();
   private readonly _currentChanged = new Signal<this, Session | null>(this);
   private readonly _added = new Signal<this, Session>(this);
 }

@@ -18,8 +18,6 @@ export class SidebarWidget extends Widget {
     this.addClass('dt-sidebar-widget');
     this.title.icon = traceIcon;
     this.title.caption = 'Devtrace';
-    this.node.setAttribute('role', 'region');
-    this.node.setAttribute('aria-label', 'Devtrace');
   }
 
   display(shown: ISidebar): void {

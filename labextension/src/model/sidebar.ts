@@ -34,6 +34,11 @@ export interface IEntry {
   readonly number: number;
 }
 
+export interface IWanted {
+  readonly tracing?: boolean;
+  readonly simulated?: number;
+}
+
 export interface ISidebar {
   /** The notebook or console that is shown. */
   readonly name: string;
@@ -44,10 +49,18 @@ export interface ISidebar {
   readonly live: ILive | null;
   readonly entries: readonly IEntry[];
   readonly inventory: IInventory | null;
-  /** A wish that the kernel has not answered: it does when the cell that runs has ended. */
+  /** What the user wants and the kernel has not answered yet. */
+  readonly wanted: IWanted;
+  /** The answer takes long: it comes when the cell that runs has ended. */
   readonly waiting: boolean;
   /** Why the last wish was refused, "" when it was not. */
   readonly refused: string;
+}
+
+/** The traces that the last run of their cell left; of what came before them the user has moved on. */
+export function latest(entries: readonly IEntry[]): readonly IEntry[] {
+  const last = new Map(entries.map(entry => [entry.cell, entry]));
+  return entries.filter(entry => entry.cell === '' || last.get(entry.cell) === entry);
 }
 
 export const NOWHERE: ISidebar = {
@@ -58,6 +71,7 @@ export const NOWHERE: ISidebar = {
   live: null,
   entries: [],
   inventory: null,
+  wanted: {},
   waiting: false,
   refused: ''
 };

@@ -34,36 +34,61 @@ export interface ICellStripes {
   readonly marks: readonly IMark[];
 }
 
-/** For each cell, by its id. Entries come oldest first: a newer trace of a line takes the place of an older one. */
+/** What is known of one cell so far, while the traces are gone through from the newest to the oldest. */
+interface IKnown {
+  /** The cell's text in the newest trace that touched it; traces of another text say nothing of this one. */
+  readonly text: string | null;
+  readonly lines: Map<number, IStripe>;
+  readonly marks: IMark[];
+  /** The newest trace of a run of the cell itself has been met: what its earlier runs did is over. */
+  over: boolean;
+}
+
+/** For each cell, by its id. Entries come oldest first. */
 export function stripesOf(entries: readonly IEntry[]): Map<string, ICellStripes> {
-  const stripes = new Map<string, Map<number, IStripe>>();
-  const marks = new Map<string, IMark[]>();
-  for (const { outline, label } of entries) {
-    const lines = linesOf(outline, label);
-    for (const [cell, ofCell] of lines) {
-      const known = stripes.get(cell) ?? new Map<number, IStripe>();
-      ofCell.forEach((stripe, line) => known.set(line, stripe));
-      stripes.set(cell, known);
-      // What an older trace found in these lines is history.
-      marks.set(
-        cell,
-        (marks.get(cell) ?? []).filter(({ place }) => !ofCell.has(place.line))
-      );
-    }
-    for (const mark of marksOf(outline, label)) {
-      marks.set(mark.place.cellId, [...(marks.get(mark.place.cellId) ?? []), mark]);
-    }
+  const cells = new Map<string, IKnown>();
+  for (const entry of [...entries].reverse()) {
+    add(cells, entry);
   }
-  const cells = new Set([...stripes.keys(), ...marks.keys()]);
   return new Map(
-    [...cells].map(cell => [
+    [...cells].map(([cell, { lines, marks }]) => [
       cell,
-      {
-        stripes: [...(stripes.get(cell)?.values() ?? [])].sort((a, b) => a.line - b.line),
-        marks: marks.get(cell) ?? []
-      }
+      { stripes: [...lines.values()].sort((a, b) => a.line - b.line), marks }
     ])
   );
+}
+
+function add(cells: Map<string, IKnown>, { outline, label, cell: run }: IEntry): void {
+  const lines = linesOf(outline, label);
+  const marks = marksOf(outline, label);
+  for (const cell of new Set([
+    ...lines.keys(),
+    ...marks.map(({ place }) => place.cellId),
+    ...(run === '' ? [] : [run])
+  ])) {
+    const text = textOf(outline, cell);
+    const known = cells.get(cell) ?? { text, lines: new Map<number, IStripe>(), marks: [], over: false };
+    cells.set(cell, known);
+    if (!known.over && (text === null || known.text === null || text === known.text)) {
+      // What was found in a line that has run since is history.
+      known.marks.push(...marks.filter(({ place }) => place.cellId === cell && !known.lines.has(place.line)));
+      for (const [line, stripe] of lines.get(cell) ?? []) {
+        if (!known.lines.has(line)) {
+          known.lines.set(line, stripe);
+        }
+      }
+    }
+    known.over ||= cell === run;
+  }
+}
+
+function textOf({ sources, strings }: ITrace, cell: string): string | null {
+  for (let source = 0; source < sources.length; source++) {
+    if (strings[sources.cell_id[source]] === cell) {
+      return strings[sources.text[source]];
+    }
+  }
+  return null;
 }
 
 function marksOf(trace: ITrace, label: string): IMark[] {

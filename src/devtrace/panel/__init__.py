@@ -4,9 +4,10 @@
     receive = panel.connect(send)            # a front end; both ways go the messages of messages.json
     panel.cell_begins(), panel.cell_ended()  # from IPython's events
 
-Messages may come in any thread: JupyterLab sends them by a subshell, so that they are answered while a cell runs. What
-changes torch itself waits until the kernel's own thread is idle, and the namespace is listed there (`idle`). Nothing is
-listed or counted while no panel is visible, and nothing is ever done for the panel in a running cell.
+Messages come between two cells or, from a front end that uses subshells, in a thread of their own while one runs. What
+changes torch itself waits until the kernel's own thread is idle, and the namespace is listed there (`idle`), while a
+panel is visible only. A panel that is hidden is told once a second how far a long cell is, so that it has something to
+show when it is opened in the middle: the kernel hears of that only after the cell.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from devtrace.errors import DevtraceError
 from devtrace.inventory import Steps, listing
-from devtrace.panel.feed import Feed
+from devtrace.panel.feed import PERIOD, Feed
 from devtrace.panel.idle import Lister
 from devtrace.panel.kept import Kept, exported
 from devtrace.panel.messages import refusal, speaks_otherwise, spec
@@ -39,6 +41,7 @@ Message = dict[str, Any]
 Send = Callable[[Message], None]
 
 _EVERYTHING: Final = frozenset({"state", "traces", "inventory"})
+_HIDDEN_PERIOD: Final = 1.0
 _IPYTHONS: Final = frozenset({"In", "get_ipython", "exit", "quit", "open"})
 
 
@@ -50,6 +53,7 @@ class _Connection:
     visible: bool = False
     due: set[str] = field(default_factory=set)
     told: int = 0  # the traces up to this number
+    counted: float = 0.0  # when it was last told how far the running cell is
 
 
 class Panel:
@@ -64,7 +68,7 @@ class Panel:
         self._running = Running(tracing)
         self._inventory: Message | None = None
         self._lister = Lister(loop, self._listing, self._is_seen, self._listed)
-        self._feed = Feed(self._send_due, self._is_live)
+        self._feed = Feed(self._send_due, self._pace)
         self._touched = False
         self._unobserve = tracing.observe(self._changed)
         self.cell_begins = self._lister.cell_begins
@@ -181,6 +185,9 @@ class Panel:
 
     def _changed(self, what: str, traced: Traced | None) -> None:
         self._running.changed(what)
+        if what == "began":
+            for connection in list(self._connections):
+                connection.counted = monotonic()
         self._tell({"state", "traces"} if what == "finished" else {"state"})
 
     def _listing(self) -> Steps:
@@ -198,8 +205,11 @@ class Panel:
     def _is_seen(self) -> bool:
         return any(connection.visible for connection in list(self._connections))
 
-    def _is_live(self) -> bool:
-        return self._running.counting and self._is_seen()
+    def _pace(self) -> float | None:
+        """Seconds between two looks at the running cell."""
+        if not self._running.counting or not self._connections:
+            return None
+        return PERIOD if self._is_seen() else _HIDDEN_PERIOD
 
     # What is told, by the feed's thread.
 
@@ -213,7 +223,7 @@ class Panel:
 
     def _send_due(self) -> int:
         """Tell each panel what it does not know yet, in one message; returns how many were sent."""
-        live = self._running.look() if self._is_live() else None
+        live = self._running.look() if self._pace() is not None else None
         updates = [(connection, self._update(connection, live)) for connection in list(self._connections)]
         for connection, update in updates:
             if update:
@@ -231,7 +241,8 @@ class Panel:
             connection.told = max([connection.told, *update["kept"]])
         if connection.visible and "inventory" in due and self._inventory is not None:
             update["inventory"] = self._inventory
-        if connection.visible and live is not None:
+        if live is not None and (connection.visible or monotonic() > connection.counted + _HIDDEN_PERIOD):
+            connection.counted = monotonic()
             update["live"] = live
         return update
 

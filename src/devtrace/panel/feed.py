@@ -18,11 +18,14 @@ PERIOD: Final = 0.125
 
 
 class Feed:
-    """Calls `send` soon after `wake`, and every `PERIOD` while `busy()`; never twice within a period."""
+    """Calls `send` soon after `wake`, and every `pace()` seconds unless that is None; never twice within a period.
 
-    def __init__(self, send: Callable[[], int], busy: Callable[[], bool]) -> None:
+    `send` returns how many messages it sent.
+    """
+
+    def __init__(self, send: Callable[[], int], pace: Callable[[], float | None]) -> None:
         self._send = send
-        self._busy = busy
+        self._pace = pace
         self._changed = threading.Condition()
         self._pending = False
         self._ended = False
@@ -55,8 +58,8 @@ class Feed:
     def _wait(self) -> bool:
         with self._changed:
             while not self._ended and not self._pending:
-                idle = not self._changed.wait(PERIOD if self._busy() else None)
-                if idle and self._busy():
+                woken = self._changed.wait(self._pace())
+                if not woken and self._pace() is not None:
                     break
             self._pending = False
             return not self._ended

@@ -15,7 +15,7 @@ export interface IControls {
 const CHOICES = [0, 1, 2, 4];
 
 export function drawControls(shown: ISidebar, body: HTMLElement, scope: Scope, actions: IControls): void {
-  const { name, state, link } = shown;
+  const { name, state, link, wanted } = shown;
   body.append(
     h(
       body,
@@ -31,8 +31,8 @@ export function drawControls(shown: ISidebar, body: HTMLElement, scope: Scope, a
     body,
     'div',
     { class: 'dt-side-switches' },
-    tracingSwitch(body, state?.tracing ?? false, usable, scope, actions),
-    simulation(body, state?.simulated ?? 0, usable, scope, actions)
+    tracingSwitch(body, wanted.tracing ?? state?.tracing ?? false, usable, scope, actions),
+    simulation(body, wanted.simulated ?? state?.simulated ?? 0, usable, scope, actions)
   );
   if (link !== 'nowhere') {
     body.append(controls);

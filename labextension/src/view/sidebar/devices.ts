@@ -139,24 +139,26 @@ function compact(count: number): string {
 }
 
 function mixedRow(body: HTMLElement, holding: IHolding, open: Map<string, boolean>, scope: Scope): HTMLElement {
-  const summary = [
+  const head = [
     h(body, 'span', { class: 'dt-side-mixed', text: '!', aria: { hidden: 'true' } }),
     nameOf(body, holding),
     h(body, 'span', { class: 'dt-faint dt-side-what', text: whatOf(holding) }),
     h(body, 'span', { class: 'dt-side-spread' }, ...holding.devices.map(device => share(body, device)))
   ];
+  const parts = holding.parts ?? [];
+  if (parts.length === 0) {
+    return h(body, 'div', { class: 'dt-side-held dt-side-mixed-one', data: { name: holding.name } }, ...head);
+  }
   const fill = (into: HTMLElement): void => {
-    const list = h(into, 'ul', { class: 'dt-side-list' });
-    for (const part of holding.parts ?? []) {
-      list.append(h(into, 'li', { class: 'dt-side-held', data: { part: part.path } }, ...partRow(into, part)));
-    }
-    const left = holding.parts_left_out ?? 0;
-    into.append(
-      list,
-      ...(left > 0 ? [h(into, 'p', { class: 'dt-none', text: `and ${counted(left, 'more part')}` })] : [])
+    const rows = parts.map(part =>
+      h(into, 'li', { class: 'dt-side-held', data: { part: part.path } }, ...partRow(into, part))
     );
+    into.append(h(into, 'ul', { class: 'dt-side-list' }, ...rows));
+    if (holding.parts_left_out) {
+      into.append(h(into, 'p', { class: 'dt-none', text: `and ${counted(holding.parts_left_out, 'more part')}` }));
+    }
   };
-  const fold = folding(body, open, `mixed-${holding.name}`, true, summary, fill, scope);
+  const fold = folding(body, open, `mixed-${holding.name}`, true, head, fill, scope);
   fold.classList.add('dt-side-mixed-model');
   fold.dataset['name'] = holding.name;
   return fold;

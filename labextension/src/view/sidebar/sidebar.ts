@@ -19,7 +19,7 @@ export interface IMounted {
   dispose(): void;
 }
 
-const CONTROLS: ReadonlyArray<keyof ISidebar> = ['name', 'link', 'version', 'state', 'waiting', 'refused'];
+const CONTROLS: ReadonlyArray<keyof ISidebar> = ['name', 'link', 'version', 'state', 'wanted', 'waiting', 'refused'];
 
 function sameOf(keys: ReadonlyArray<keyof ISidebar>): (a: ISidebar, b: ISidebar) => boolean {
   return (a, b) => keys.every(key => a[key] === b[key]);
@@ -55,7 +55,7 @@ export function mountSidebar(el: HTMLElement, actions: IActions): IMounted {
       root,
       'Findings',
       ({ entries }, body, inner) => {
-        drawFindings(entries, body, inner, actions);
+        drawFindings(entries, body, inner, open, actions);
       },
       sameOf(['entries']),
       ({ entries }) => String(countFindings(entries))

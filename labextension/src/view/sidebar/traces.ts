@@ -3,13 +3,14 @@
  */
 import { counted, formatTime } from '../../layout/units';
 import type { IEdit, Severity } from '../../model/findings';
-import type { IEntry } from '../../model/sidebar';
+import { latest, type IEntry } from '../../model/sidebar';
 import { severityLook } from '../../paint/palette';
 import { h } from '../dom';
 import { mountFindings } from '../findings';
 import type { Scope } from '../scope';
 import { Selection } from '../selection';
 import { dress, isDark } from '../theme';
+import { folding } from './section';
 
 export interface IOpenings {
   /** Show the trace in a tab of its own. */
@@ -35,8 +36,10 @@ export function drawTraces(entries: readonly IEntry[], body: HTMLElement, scope:
     return;
   }
   const list = h(body, 'ul', { class: 'dt-side-list', aria: { label: 'Traces' } });
+  const current = latest(entries);
   for (const entry of [...entries].reverse()) {
-    list.append(h(body, 'li', {}, traceButton(body, entry, scope, actions)));
+    const past = current.includes(entry) ? '' : 'dt-side-past';
+    list.append(h(body, 'li', { class: past }, traceButton(body, entry, scope, actions)));
   }
   body.append(list);
 }
@@ -96,14 +99,33 @@ function clock(recorded: string): string {
     : date.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', second: '2-digit' });
 }
 
-/** The findings of each trace, the newest trace first. */
-export function drawFindings(entries: readonly IEntry[], body: HTMLElement, scope: Scope, actions: IOpenings): void {
-  const found = entries.filter(({ outline }) => (outline.findings?.length ?? 0) > 0);
+/** The findings of each cell's last trace, the newest first; below them, folded, those of earlier runs. */
+export function drawFindings(
+  entries: readonly IEntry[],
+  body: HTMLElement,
+  scope: Scope,
+  open: Map<string, boolean>,
+  actions: IOpenings
+): void {
+  const current = latest(entries);
+  const found = current.filter(hasFindings);
   if (found.length === 0) {
-    const text = entries.length === 0 ? 'Nothing has been traced yet.' : 'No findings in any trace.';
+    const text = entries.length === 0 ? 'Nothing has been traced yet.' : 'No findings.';
     body.append(h(body, 'p', { class: 'dt-none', text }));
   }
-  for (const entry of [...found].reverse()) {
+  drawGroups(found, body, scope, actions);
+  const past = entries.filter(entry => hasFindings(entry) && !current.includes(entry));
+  if (past.length > 0) {
+    const fill = (into: HTMLElement): void => {
+      drawGroups(past, into, scope, actions);
+    };
+    const title = h(body, 'span', { class: 'dt-faint', text: `Earlier runs: ${counted(countOf(past), 'finding')}` });
+    body.append(folding(body, open, 'past-findings', false, [title], fill, scope));
+  }
+}
+
+function drawGroups(entries: readonly IEntry[], body: HTMLElement, scope: Scope, actions: IOpenings): void {
+  for (const entry of [...entries].reverse()) {
     const group = h(body, 'div', { class: 'dt-side-group', data: { trace: entry.key } });
     group.append(h(body, 'h4', { text: entry.label }));
     body.append(group);
@@ -120,6 +142,15 @@ export function drawFindings(entries: readonly IEntry[], body: HTMLElement, scop
   }
 }
 
-export function countFindings(entries: readonly IEntry[]): number {
+function hasFindings({ outline }: IEntry): boolean {
+  return (outline.findings?.length ?? 0) > 0;
+}
+
+function countOf(entries: readonly IEntry[]): number {
   return entries.reduce((sum, { outline }) => sum + (outline.findings?.length ?? 0), 0);
+}
+
+/** Findings of the last run of each cell. */
+export function countFindings(entries: readonly IEntry[]): number {
+  return countOf(latest(entries));
 }

@@ -1,0 +1,130 @@
+"""What a person does with the sidebar, for tests to read like that."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Locator, Page, expect
+
+from built import ROOT
+from e2e.notebook import Notebook
+
+AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
+
+# A model whose head was attached after the move, on a machine without a GPU.
+STORY = (
+    "%load_ext devtrace\n%devtrace simulate cuda:2",
+    "import torch\n"
+    "from torch import nn\n\n"
+    "class Net(nn.Module):\n"
+    "    def __init__(self):\n"
+    "        super().__init__()\n"
+    "        self.body = nn.Sequential(*[nn.Linear(16, 16) for _ in range(4)])\n"
+    "        self.out_head = nn.Linear(16, 4)\n\n"
+    "    def forward(self, x):\n"
+    "        return self.out_head(self.body(x))",
+    "device = torch.device('cuda')\nmodel = Net()",
+    "model.to(device)\nNone",
+    "model.out_head = nn.Linear(16, 2)",
+    "x = torch.randn(8, 16, device=device)",
+    "%%devtrace\nmodel(x).sum()",
+)
+
+
+class Sidebar:
+    """The panel of a page that shows a notebook."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.root = page.locator("#devtrace-sidebar")
+
+    @classmethod
+    def open(cls, notebook: Notebook, link: str | None = "connected") -> Sidebar:
+        """Show the panel, and wait until it stands so with the kernel."""
+        notebook.command("devtrace:show-panel")
+        sidebar = cls(notebook.page)
+        sidebar.root.locator('[data-devtrace="sidebar"][data-ready="true"]').wait_for()
+        if link is not None:
+            sidebar.wait_link(link)
+        return sidebar
+
+    def wait_link(self, link: str) -> None:
+        self.root.locator(f'[data-devtrace="sidebar"][data-link="{link}"]').wait_for()
+
+    @property
+    def said(self) -> Locator:
+        """The sentence about the kernel."""
+        return self.root.locator(".dt-side-status")
+
+    @property
+    def tracing(self) -> Locator:
+        return self.root.get_by_role("switch", name="Trace every cell")
+
+    def simulated(self, devices: int) -> Locator:
+        return self.root.get_by_role("radio", name=str(devices) if devices else "Off", exact=True)
+
+    @property
+    def findings(self) -> Locator:
+        return self.root.locator('[data-devtrace="finding"]')
+
+    @property
+    def traces(self) -> Locator:
+        return self.root.locator("[data-part=traces] .dt-side-trace")
+
+    def device(self, name: str) -> Locator:
+        return self.root.locator(f'[data-part=devices] details[data-device="{name}"]')
+
+    def held(self, name: str, device: str = "") -> Locator:
+        """The row of what a name holds, among those of a device."""
+        around = self.device(device) if device else self.root
+        return around.locator(".dt-side-held").filter(has=self.page.locator(f'code[title="{name}"]'))
+
+    def expect_traces(self, *labels: str) -> None:
+        """The traces, newest first, are these."""
+        expect(self.traces.locator(".dt-side-label")).to_have_text(list(labels))
+
+
+def stripes(notebook: Notebook, index: int) -> list[tuple[int, str, bool]]:
+    """Beside which line of a cell (as it is now) stands which stripe: line, devices, whether it is stale."""
+    found: list[tuple[int, str, bool]] = notebook.cell(index).evaluate(
+        """cell => {
+            const tops = [...cell.querySelectorAll('.cm-line')].map(line => line.getBoundingClientRect().top);
+            return [...cell.querySelectorAll('.dt-stripe')].map(stripe => {
+                const top = stripe.getBoundingClientRect().top;
+                const line = tops.findIndex(each => Math.abs(each - top) < 6) + 1;
+                return [line, stripe.dataset.devices, stripe.dataset.stale === 'true'];
+            });
+        }"""
+    )
+    return [(line, devices, stale) for line, devices, stale in found]
+
+
+def source(notebook: Notebook, index: int) -> str:
+    """The text of a cell."""
+    text: str = notebook.page.evaluate(
+        "index => jupyterapp.shell.currentWidget.content.model.cells.get(index).sharedModel.getSource()", index
+    )
+    return text
+
+
+def selected(page: Page) -> str:
+    """The text that is selected in the editor that has the focus."""
+    text: str = page.evaluate("document.activeElement.closest('.cm-editor') ? getSelection().toString() : null")
+    return text
+
+
+def active_cell(page: Page) -> int:
+    index: int = page.evaluate("jupyterapp.shell.currentWidget.content.activeCellIndex")
+    return index
+
+
+def execution_count(notebook: Notebook, index: int) -> int:
+    count: int = notebook.page.evaluate(
+        "index => jupyterapp.shell.currentWidget.content.model.cells.get(index).executionCount", index
+    )
+    return count
+
+
+def violations(page: Page, within: str = "#devtrace-sidebar") -> list[str]:
+    """What axe-core finds wrong, each with the elements that it is about."""
+    page.add_script_tag(path=AXE)
+    found = page.evaluate("async within => (await axe.run(within)).violations", within)
+    return [f"{each['id']}: {[node['html'][:160] for node in each['nodes']]}" for each in found]

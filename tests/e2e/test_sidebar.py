@@ -1,0 +1,246 @@
+"""The sidebar in a real browser: the whole story from the panel, by mouse and keyboard, and what it lists and shows."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from e2e.notebook import App, Notebook
+from e2e.server import Server
+from e2e.sidebar import STORY, Sidebar, active_cell, execution_count, selected, source, violations
+
+pytestmark = pytest.mark.e2e
+
+LOAD = "%load_ext devtrace\nimport torch"
+
+
+def expect_fixed(notebook: Notebook, sidebar: Sidebar, before: list[str]) -> None:
+    """The edit stands in its cell, selected and not run; one undo takes it back; then all runs clean."""
+    page = notebook.page
+    expect(page.locator(".jp-Notebook.jp-mod-editMode")).to_be_attached()
+    changed = active_cell(page)
+    page.wait_for_function(
+        "([at, before]) => before !=="
+        " jupyterapp.shell.currentWidget.content.model.cells.get(at).sharedModel.getSource()",
+        arg=[changed, before[changed]],
+    )
+    after = source(notebook, changed)
+    assert ".to(" in selected(page)
+    assert [source(notebook, i) for i in range(len(before)) if i != changed] == [
+        text for i, text in enumerate(before) if i != changed
+    ]
+    assert execution_count(notebook, changed) == changed + 1
+    page.keyboard.press("Control+z")
+    assert source(notebook, changed) == before[changed]
+    page.keyboard.press("Control+Shift+z")
+    assert source(notebook, changed) == after
+    notebook.run_all()
+    sidebar.expect_traces(f"In[{2 * len(before)}]", f"In[{len(before)}]")
+    expect(sidebar.traces.first.get_by_label("no findings")).to_be_visible()
+    expect(sidebar.findings.and_(page.locator("[data-severity=error]")).filter(visible=True)).to_have_count(0)
+
+
+@pytest.mark.parametrize("app", ["lab", "notebook"])
+def test_run_see_the_finding_jump_insert_the_fix_run_again_clean(page: Page, server: Server, app: App) -> None:
+    notebook = Notebook.open(page, server, server.write(f"story-{app}.ipynb", *STORY), app)
+    sidebar = Sidebar.open(notebook, link=None)
+    notebook.run_all()
+    finding = sidebar.findings.first
+    expect(finding).to_have_attribute("data-rule", "device-mismatch")
+    expect(finding).to_have_attribute("data-severity", "error")
+
+    finding.get_by_role("button", name="In[2] line 11").click()
+    page.wait_for_function("jupyterapp.shell.currentWidget.content.activeCellIndex === 1")
+    expect(page.locator(".jp-Notebook.jp-mod-editMode")).to_be_attached()
+    assert selected(page) == "self.out_head(self.body(x))"
+    finding.get_by_role("button", name="In[5] line 1").click()
+    page.wait_for_function("jupyterapp.shell.currentWidget.content.activeCellIndex === 4")
+
+    before = [source(notebook, index) for index in range(len(STORY))]
+    finding.get_by_role("button", name="Insert").first.click()
+    expect_fixed(notebook, sidebar, before)
+
+
+def test_the_same_by_keyboard_alone(page: Page, server: Server) -> None:
+    notebook = Notebook.open(page, server, server.write("keyboard.ipynb", *STORY))
+    notebook.cell(0).locator(".jp-InputArea-editor").click()
+    notebook.run_all()
+    before = [source(notebook, index) for index in range(len(STORY))]
+    page.keyboard.press("Control+Alt+d")
+    sidebar = Sidebar(page)
+    sidebar.wait_link("connected")
+    expect(sidebar.tracing).to_be_focused()
+    page.keyboard.press("Space")
+    expect(sidebar.tracing).to_be_checked()
+    expect(sidebar.tracing).to_be_focused()
+    page.keyboard.press("Space")
+    expect(sidebar.tracing).not_to_be_checked()
+    page.keyboard.press("Tab")
+    expect(sidebar.simulated(2)).to_be_focused()
+    page.keyboard.press("ArrowRight")
+    expect(sidebar.simulated(4)).to_be_checked()
+    page.keyboard.press("ArrowLeft")
+    expect(sidebar.simulated(2)).to_be_checked()
+    expect(sidebar.findings.first).to_be_visible()
+    tab_to(page, "Go to In[2] line 11")
+    page.keyboard.press("Enter")
+    page.wait_for_function("jupyterapp.shell.currentWidget.content.activeCellIndex === 1")
+    assert selected(page) == "self.out_head(self.body(x))"
+    page.keyboard.press("Control+Alt+d")
+    expect(sidebar.tracing).to_be_focused()
+    tab_to(page, "Put this edit into its cell")
+    page.keyboard.press("Enter")
+    expect_fixed(notebook, sidebar, before)
+    page.keyboard.press("Control+Alt+d")
+    tab_to(page, "Show the trace of")
+    page.keyboard.press("Enter")
+    notebook.page.locator(".dt-tab-page [data-devtrace=report][data-ready=true]").wait_for()
+
+
+def tab_to(page: Page, title: str) -> None:
+    """Press Tab until the element with this title has the focus."""
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate("title => (document.activeElement?.title ?? '').startsWith(title)", title):
+            return
+    raise AssertionError(f"60 times Tab does not lead to {title!r}")
+
+
+@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
+def test_axe_finds_no_violation(page: Page, server: Server, theme: str) -> None:
+    notebook = Notebook.open(page, server, server.write(f"axe-{theme[-4:]}.ipynb", *STORY))
+    notebook.command("apputils:change-theme", theme=theme)
+    sidebar = Sidebar.open(notebook, link="absent")
+    assert violations(page) == []
+    notebook.run_all()
+    expect(sidebar.findings).to_have_count(1)
+    expect(sidebar.held("x")).to_be_visible()
+    assert violations(page) == []
+    sidebar.traces.first.click()
+    page.locator(".dt-tab-page [data-devtrace=report][data-ready=true]").wait_for()
+    assert violations(page, ".dt-tab-page") == []
+
+
+def test_every_cell_is_traced_while_the_switch_is_on(page: Page, server: Server) -> None:
+    cells = (LOAD, "torch.ones(3) + 1", "1 + 1", "torch.ones(3) * 2")
+    notebook = Notebook.open(page, server, server.write("every.ipynb", *cells))
+    notebook.run(0)
+    sidebar = Sidebar.open(notebook)
+    sidebar.tracing.click()
+    expect(sidebar.tracing).to_be_checked()
+    for index in (1, 2, 3):
+        notebook.run(index)
+    sidebar.expect_traces("In[4]", "In[2]")
+    sidebar.tracing.click()
+    expect(sidebar.tracing).not_to_be_checked()
+    notebook.run(1)
+    notebook.run(2)
+    sidebar.expect_traces("In[4]", "In[2]")
+
+
+def test_one_cell_is_traced_from_its_toolbar_and_stays_as_it_is(page: Page, server: Server) -> None:
+    notebook = Notebook.open(page, server, server.write("toolbar.ipynb", "import torch", "torch.ones(3) + 1"))
+    notebook.run(0)
+    sidebar = Sidebar.open(notebook, link="absent")
+    notebook.cell(1).locator(".jp-InputArea-editor").click()
+    notebook.cell(1).get_by_role("button", name="Run this cell and show where its devices meet").click()
+    report = notebook.wait_ready("report")
+    expect(report).to_have_attribute("data-op-count", "2")
+    sidebar.wait_link("connected")
+    sidebar.expect_traces("In[2]")
+    assert source(notebook, 1) == "torch.ones(3) + 1"
+    notebook.run(1)
+    expect(notebook.view("report")).to_have_count(0)
+
+
+def test_a_running_cell_is_counted_and_the_panel_stays_responsive(page: Page, server: Server) -> None:
+    going = "import os\nx = torch.ones(64, 64)\nwhile not os.path.exists('enough'):\n    x = (x @ x).clamp(0, 1)"
+    notebook = Notebook.open(page, server, server.write("long.ipynb", LOAD, f"%%devtrace\n{going}"))
+    notebook.run(0)
+    sidebar = Sidebar.open(notebook)
+    notebook.cell(1).locator(".jp-InputArea-editor").click()
+    notebook.start(1)
+    live = sidebar.root.locator("[data-live=ops]")
+    live.wait_for()
+    expect(sidebar.root.locator("[data-part=live]")).to_contain_text("In[2] is running")
+    seen = number(live.inner_text())
+    page.wait_for_function(
+        "seen => Number(document.querySelector('[data-live=ops]').textContent.replaceAll(',', '')) > 2 * seen", arg=seen
+    )
+    section = sidebar.root.locator("details[data-part=devices]")
+    section.locator("summary").first.click()
+    expect(section).not_to_have_attribute("open", "")
+    sidebar.tracing.click()
+    expect(sidebar.said).to_contain_text("Waiting for the kernel")
+    assert violations(page) == []
+    (server.folder / "enough").touch()
+    notebook.wait_idle()
+    sidebar.expect_traces("In[2]")
+    expect(live).to_have_count(0)
+    expect(sidebar.tracing).to_be_checked()
+    expect(sidebar.said).to_be_empty()
+
+
+def number(text: str) -> int:
+    return int(text.replace(",", ""))
+
+
+def test_names_are_listed_by_device_and_a_mixed_model_by_what_differs(page: Page, server: Server) -> None:
+    cells = (
+        "%load_ext devtrace\n%devtrace simulate cuda:2\nimport torch\nfrom torch import nn",
+        "net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 4)).to('cuda:1')",
+        "net.head = nn.Linear(4, 2)\nsgd = torch.optim.SGD(net.parameters(), lr=0.1)",
+        "x = torch.ones(256, 4)\nbatch = {'y': x.cuda()}",
+        "del x",
+    )
+    notebook = Notebook.open(page, server, server.write("names.ipynb", *cells))
+    sidebar = Sidebar.open(notebook, link="absent")
+    for index in range(4):
+        notebook.run(index)
+    expect(sidebar.held("x")).to_contain_text("[256, 4] float32")
+    expect(sidebar.held("x", "cpu")).to_be_visible()
+    expect(sidebar.held("batch['y']", "cuda:0")).to_contain_text("4 KiB")
+    mixed = sidebar.root.locator('.dt-side-mixed-model[data-name="net"]')
+    expect(mixed.locator('[data-part="head"]')).to_contain_text("Linear")
+    expect(mixed.locator('[data-part="head"] [data-device="cpu"]')).to_be_visible()
+    expect(sidebar.root.locator('[data-name="sgd"]')).to_contain_text("2 tensors on cpu")
+    notebook.run(4)
+    expect(sidebar.held("x")).to_have_count(0)
+
+
+def test_the_newest_trace_opens_in_a_tab_and_is_exported(page: Page, server: Server) -> None:
+    notebook = Notebook.open(page, server, server.write("tab.ipynb", LOAD, "%%devtrace\ntorch.ones(3) + 1"))
+    notebook.run_all()
+    notebook.wait_ready("report")
+    sidebar = Sidebar.open(notebook)
+    sidebar.expect_traces("In[2]")
+    with page.expect_download() as download:
+        notebook.command("devtrace:export-perfetto")
+    assert json.loads(download.value.path().read_text())["traceEvents"]
+    with page.expect_download() as download:
+        notebook.command("devtrace:export-html")
+    assert download.value.suggested_filename == "In-2.html"
+    notebook.command("devtrace:open-last-trace")
+    report = page.locator(".dt-tab-page [data-devtrace=report][data-ready=true]")
+    expect(report).to_have_attribute("data-op-count", "2")
+    sidebar.traces.first.click()
+    expect(page.locator(".dt-tab-page")).to_have_count(1)
+
+
+def test_the_panel_and_what_was_switched_are_there_again_after_a_reload(page: Page, server: Server) -> None:
+    path = server.write("again.ipynb", LOAD, "%%devtrace\ntorch.ones(3)")
+    notebook = Notebook.open(page, server, path)
+    notebook.run_all()
+    notebook.wait_ready("report")
+    sidebar = Sidebar.open(notebook)
+    sidebar.tracing.click()
+    expect(sidebar.tracing).to_be_checked()
+    notebook.save()
+    notebook.settle_workspace()
+    page.goto(page.url.split("?")[0])
+    page.wait_for_function("window.jupyterapp !== undefined")
+    sidebar.wait_link("connected")
+    expect(sidebar.tracing).to_be_checked()
+    sidebar.expect_traces("In[2]")
