@@ -13,6 +13,7 @@ from torch import nn
 import devtrace
 from devtrace.diagnose import mismatch
 from devtrace.diagnose.facts import Facts
+from devtrace.record import hooks
 from devtrace.report import Report, from_json
 
 
@@ -61,6 +62,25 @@ def test_a_report_is_made_once_and_carried_by_its_trace() -> None:
     assert again.findings == report.findings
     assert again.ledger == report.ledger
     assert again.text == report.text
+
+
+def test_a_layer_attached_before_the_recording_began_is_known_to_be_later_than_the_move() -> None:
+    hooks.install()  # as %load_ext does
+    try:
+        with devtrace.simulate("cuda:1"):
+            model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2))
+            model.to("cuda")
+            model[1] = nn.Linear(4, 3)
+            with pytest.raises(RuntimeError, match="same device"), devtrace.record() as recording:
+                model(torch.rand(2, 4, device="cuda"))
+            finding = recording.report.findings[0]
+    finally:
+        hooks.uninstall()
+    assert finding.cause == "attached-after-move"
+    assert finding.culprit is not None
+    assert finding.culprit.certainty == "seen"
+    assert finding.culprit.moved is not None
+    assert finding.culprit.moved.text == 'model.to("cuda")'
 
 
 def test_findings_survive_their_way_through_json() -> None:

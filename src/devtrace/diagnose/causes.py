@@ -168,6 +168,7 @@ def _partly_moved(case: Case, name: Name, root: int, home: list[tuple[str, int]]
         return Verdict(cause, born=case.born, name=name, module=module, others=len(home), certainty="inferred")
     last = moves[0]
     later = case.birth > last.op >= -1 and case.birth >= 0
+    later = later or origins.was_attached_after(case.facts, case.subject, last)
     whole = _covers(case, name, root, last)
     if later or whole:
         return Verdict(
@@ -232,7 +233,7 @@ def _by_recorded_name(case: Case) -> Verdict | None:
         return Verdict("never-moved", born=case.born, certainty="inferred")
     if role == "attribute":
         return Verdict("not-registered", born=case.born, moved=moves[0].site, move=moves[0], others=len(beside))
-    later = case.birth > moves[0].op
+    later = case.birth > moves[0].op or origins.was_attached_after(case.facts, row, moves[0])
     cause = "attached-after-move" if later else "never-moved"
     return Verdict(cause, born=case.born, moved=moves[0].site, move=moves[0], others=len(beside), certainty="inferred")
 

@@ -135,6 +135,26 @@ def move_of(facts: Facts, row: int) -> Move | None:
     return None
 
 
+def was_attached_after(facts: Facts, row: int, move: Move) -> bool:
+    """Whether a module that holds a tensor was seen to become part of the one that moved only after it had moved."""
+    modules, moves = facts.trace.modules, facts.trace.moves
+    here = [each for each in range(len(moves)) if moves.number("site", each) == move.site]
+    moved = {moves.number("module", each): moves.number("op", each) for each in here}
+    at, attached = _owner(facts, row), []
+    while at >= 0 and at not in moved:
+        if modules.number("site", at) >= 0:
+            attached.append(modules.number("op", at))
+        at = modules.number("parent", at)
+    return at >= 0 and any(op > moved[at] for op in attached)
+
+
+def _owner(facts: Facts, row: int) -> int:
+    """The module that holds a parameter or buffer as its own, by the names that the recorder gave them."""
+    path = str(facts.trace.tensors.raw("name", facts.base(row))).rpartition(".")[0]
+    modules = facts.trace.modules
+    return next((at for at in range(len(modules)) if path and modules.raw("path", at) == path), -1)
+
+
 def moves_from(facts: Facts, bases: set[int], home: str, before: int) -> Iterator[Move]:
     """Copies to `home`, before an op, of the given tensors or of views of them."""
     tensors = facts.trace.tensors
