@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, sync_playwright
+from playwright.sync_api import BrowserContext, Page, expect, sync_playwright
 
 from built import stale
 from e2e import chromium as finder
-from e2e.browser import Chromium
+from e2e.browser import STEP_LIMIT, Chromium
 from e2e.server import Server, serve
 
 PICTURES = Path(__file__).parent / "pictures"
@@ -32,6 +32,7 @@ def chromium() -> Iterator[Chromium]:
     executable = finder.find()
     if executable is None:
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(finder.HOW_TO_GET_IT)
+    expect.set_options(timeout=STEP_LIMIT)
     with sync_playwright() as playwright:
         browser = Chromium(playwright, executable)
         yield browser

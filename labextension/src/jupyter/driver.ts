@@ -136,11 +136,14 @@ export class Driver implements IActions {
     if (!(await this._connected(session))) {
       return;
     }
+    // Kept before the kernel has answered: a restart meanwhile does not make the choice undone, only a refusal does.
+    const before = await this._preferences.wishes(session.path);
+    await this._preferences.keep(session.path, { simulated: devices });
     const done = await session.wish(() => session.connection.ask({ kind: 'simulate', devices }), {
       simulated: devices
     });
-    if (done) {
-      await this._preferences.keep(session.path, { simulated: devices });
+    if (!done && session.connection.link === 'connected') {
+      await this._preferences.keep(session.path, { simulated: before.simulated });
     }
   }
 

@@ -60,12 +60,21 @@ export class Preferences {
     return { tracing, simulated, ...(kept as Partial<IWishes> | undefined) };
   }
 
-  async keep(path: string, wishes: Partial<IWishes>): Promise<void> {
+  /** One after the other: each adds to what the one before it has kept. */
+  keep(path: string, wishes: Partial<IWishes>): Promise<void> {
+    this._keeping = this._keeping.then(() => this._keep(path, wishes));
+    return this._keeping;
+  }
+
+  private async _keep(path: string, wishes: Partial<IWishes>): Promise<void> {
     const before = await this._states?.fetch(key(path)).catch(() => undefined);
-    await this._states?.save(key(path), { ...(before as Partial<IWishes> | undefined), ...wishes });
+    await this._states
+      ?.save(key(path), { ...(before as Partial<IWishes> | undefined), ...wishes })
+      .catch(() => undefined);
   }
 
   private _settings: Settings = DEFAULTS;
+  private _keeping = Promise.resolve();
   private readonly _changed = new Signal<this, void>(this);
 }
 
