@@ -76,8 +76,9 @@ def failing(error: BaseException) -> Failing | None:
     inside = bool(entries) and sites.is_torch(entries[-1].tb_frame.f_code.co_filename)
     for entry in reversed(entries):
         kind = sites.files[entry.tb_frame.f_code.co_filename]
-        found = _called(entry, anything=inside and kind in (USER, LIBRARY))
-        if found is not None or kind in (USER, LIBRARY):
+        theirs = kind in (USER, LIBRARY)
+        found = _called(entry, anything=inside and theirs)
+        if theirs or (found is not None and found.tensors):  # torch's own steps without a tensor: `torch._C._cuda_init()`
             return found
     return None
 
