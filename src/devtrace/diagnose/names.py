@@ -204,7 +204,7 @@ class Walk:
 
 
 def _is_ours(kind: type) -> bool:
-    """Whether it is an object of devtrace's, such as the recording: what it holds is no way to say the user's things."""
+    """Whether it is an object of devtrace's, such as the recording: no way to say what is the user's."""
     home = type.__dict__["__dict__"].__get__(kind).get("__module__")
     return type(home) is str and home.partition(".")[0] == "devtrace"
 

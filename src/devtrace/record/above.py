@@ -78,7 +78,7 @@ def failing(error: BaseException) -> Failing | None:
         kind = sites.files[entry.tb_frame.f_code.co_filename]
         theirs = kind in (USER, LIBRARY)
         found = _called(entry, anything=inside and theirs)
-        if theirs or (found is not None and found.tensors):  # torch's own steps without a tensor: `torch._C._cuda_init()`
+        if theirs or (found is not None and found.tensors):  # not torch's own `torch._C._cuda_init()`
             return found
     return None
 
