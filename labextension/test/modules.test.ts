@@ -74,6 +74,13 @@ test('a module with a finding is folded into nothing', async () => {
   assert.deepEqual([model.alarm, model.ownAlarm], [2, 0]);
 });
 
+test('a note is no alarm: it neither marks a module nor keeps it out of a fold', async () => {
+  const finding = { rule: 'r', severity: 'note', cause: '', message: '', help: '', op: 3 };
+  const trace = await blocks([1, 1, 1, 1], { findings: [finding] });
+  assert.equal(draw(trace), 'model(h(0…3×4(ln fc)))');
+  assert.equal(moduleTree(trace)[0].alarm, 0);
+});
+
 test('query, key and value are no repeats, however alike they are', async () => {
   const modules = ['m', 'm.query', 'm.key', 'm.value'].map((path, i) => ({
     path,

@@ -6,6 +6,7 @@ import type { ITrace } from '../src/model/trace';
 import type { Context, IFrame, IMarks } from '../src/paint/context';
 import { paintFrame } from '../src/paint/frame';
 import { paintMinimap } from '../src/paint/header';
+import { severityLook } from '../src/paint/palette';
 import { opsInTurn, traceOf } from './traces';
 
 interface IRect {
@@ -65,7 +66,7 @@ function recordingContext(): [Context, IRecord] {
 }
 
 const COLOURS = ['#cpu', '#gpu0', '#gpu1'];
-const NO_MARKS: IMarks = { selected: -1, finding: -1, hovered: -1, module: -1, flags: [], found: null };
+const NO_MARKS: IMarks = { selected: -1, finding: -1, hovered: -1, module: -1, pins: [], found: null };
 
 function frameOf(trace: ITrace, change: Partial<IFrame> = {}): IFrame {
   const timeline = buildTimeline(trace, 'time');
@@ -166,11 +167,11 @@ test('a finding has its pin, its outline, and its tensor’s name in the lane th
     culprit: { name: 'model.out_head.weight', device: 'cpu' }
   };
   const trace = await traceOf({ ops: opsInTurn(3, op => ({ duration: op === 2 ? -1 : 10 })), findings: [finding] });
-  const flags = [{ op: 2, severity: 'error' as const, colour: '#red', sign: '✗' }];
-  const frame = frameOf(trace, { marks: { ...NO_MARKS, flags } });
+  const pins = [{ finding: 0, op: 2, severity: 'error' as const, x: 5 }];
+  const frame = frameOf(trace, { marks: { ...NO_MARKS, pins } });
   const { texts, outlines } = paint(frame);
   assert(texts.some(({ text }) => text === '✗'));
-  assert.equal(outlines.filter(({ fill }) => fill === '#red').length, 1);
+  assert.equal(outlines.filter(({ fill }) => fill === severityLook('error', false).fill).length, 1);
   const name = texts.find(({ text }) => text === 'model.out_head.weight');
   const [lane] = frame.stack.lanes;
   const top = frame.timeline.header.height + lane.y;

@@ -27,6 +27,17 @@ test('a line adds up what its sites did, by device', async () => {
   assert.deepEqual(sites, [1, 0]);
 });
 
+test('the line of the magic is shown as it was written, and no other comment is changed', async () => {
+  const shown = async (text: string, cell = 7): Promise<string[]> => {
+    const [{ lines }] = sourceBlocks(await traceOf({ sources: [{ file: 'c', text, line: 1, cell }] }));
+    return lines.map(line => line.text);
+  };
+  assert.deepEqual(await shown('# why\n\n# %%devtrace fit\nx = 1'), ['# why', '', '%%devtrace fit', 'x = 1']);
+  assert.deepEqual(await shown('x = 1\n# %%devtrace'), ['x = 1', '# %%devtrace']);
+  assert.deepEqual(await shown('# %%devtrace', -1), ['# %%devtrace']);
+  assert.deepEqual(await shown('# only\n'), ['# only', '']);
+});
+
 test('the exact span of a finding is marked: columns count bytes, letters need not be one', async () => {
   const text = 'ä🙂 = model.head(x)';
   const begin = new TextEncoder().encode('ä🙂 = ').length;

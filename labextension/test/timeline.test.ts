@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { arrowsIn } from '../src/layout/copies';
+import { flagsOf, pinsIn } from '../src/layout/flags';
 import { pickAt } from '../src/layout/pick';
 import { around, panned, timeOf, xOf, zoomed } from '../src/layout/scale';
 import { buildStack, rowsIn } from '../src/layout/stack';
 import { buildTimeline } from '../src/layout/timeline';
+import type { ITrace } from '../src/model/trace';
 import { opsInTurn, seeded, traceOf } from './traces';
 
 test('each device of each thread has a lane of its own, in the order of threads and devices', async () => {
@@ -84,6 +86,40 @@ test('a value that is read on the CPU waits for no device and has no tick', asyn
     [...syncs.order].map(op => lanes.lanes[lanes.laneOf[op]].device),
     [1, 2]
   );
+});
+
+/** Three findings of 40 ops each, the last a note. */
+function found(): Promise<ITrace> {
+  const findings = ['error', 'warning', 'note'].map((severity, i) => {
+    const ops = Array.from({ length: 40 }, (_, at) => 3 * at + i);
+    return { rule: 'r', severity, cause: '', message: '', help: '', op: i, ops };
+  });
+  return traceOf({ ops: opsInTurn(120), findings });
+}
+
+test('an error and a warning flag one op each, a note none, and the picked finding all of its ops', async () => {
+  const trace = await found();
+  const told = (picked: number): number[][] => {
+    const flags = flagsOf(trace, picked);
+    return [0, 1, 2].map(finding => flags.filter(flag => flag.finding === finding).map(({ op }) => op));
+  };
+  assert.deepEqual(told(-1), [[0], [1], []]);
+  assert.deepEqual(
+    told(2).map(ops => ops.length),
+    [1, 1, 40]
+  );
+});
+
+test('of flags that would touch, the worst is shown, or the picked one', async () => {
+  const trace = await found();
+  const { start, whole } = buildTimeline(trace, 'time');
+  const shown = (picked: number, width: number) => pinsIn(flagsOf(trace, picked), start, whole, width);
+  assert.deepEqual(
+    [-1, 1].map(picked => shown(picked, 100)[0].finding),
+    [0, 1]
+  );
+  assert(shown(1, 100).every(({ x }, i, pins) => pins.every((other, k) => k === i || Math.abs(other.x - x) >= 6)));
+  assert.equal(shown(1, 10_000).length, 41);
 });
 
 test('phases are runs of ops', async () => {

@@ -19,7 +19,7 @@ export interface IModuleNode {
   readonly time: number;
   /** It, something in it or its parameters were used. */
   readonly ran: boolean;
-  /** The worst that a finding says of an op in it or below it: 0 nothing, 1 a note or a warning, 2 an error. */
+  /** The worst that a finding says of an op in it or below it: 0 nothing or a note, 1 a warning, 2 an error. */
   readonly alarm: number;
   /** The same of its own ops alone. */
   readonly ownAlarm: number;
@@ -176,7 +176,7 @@ class Paths {
 
 function addAlarms(trace: ITrace, drafts: readonly Draft[]): void {
   for (const { ops, severity } of trace.findings ?? []) {
-    for (const op of ops) {
+    for (const op of severity === 'note' ? [] : ops) {
       const module = op < 0 ? -1 : moduleOf(trace, op);
       if (module >= 0) {
         drafts[module].ownAlarm = Math.max(drafts[module].ownAlarm, severity === 'error' ? 2 : 1);

@@ -145,8 +145,8 @@ function block(
   costs: ReadonlyMap<number, ILineCost>,
   marks: ReadonlyMap<number, readonly SiteMark[]>
 ): ISourceBlock {
-  const { sources, strings, devices } = trace;
-  const lines = strings[sources.text[source]].split(/\r\n|\r|\n/, MOST_LINES).map((text, i): ILine => {
+  const { sources, devices } = trace;
+  const lines = linesOf(trace, source).map((text, i): ILine => {
     const number = sources.line[source] + i;
     const sites = [...(byLine.get(number) ?? [])];
     const known = sites.map(site => costs.get(site)).filter(cost => cost !== undefined);
@@ -156,12 +156,19 @@ function block(
   });
   const isAlarm = ({ kind }: IMark): boolean => kind === 'error';
   return {
-    file: strings[sources.file[source]],
+    file: trace.strings[sources.file[source]],
     cell: sources.cell[source],
     lines,
     ops: lines.reduce((sum, line) => sum + opsOf(line.cost), 0),
     alarm: lines.some(line => line.marks.some(isAlarm)) ? 2 : lines.some(line => line.marks.length > 0) ? 1 : 0
   };
+}
+
+/** As the user wrote them: `%%devtrace` runs as a comment (magic.py), so that the lines below it stay where they are. */
+function linesOf({ sources, strings }: ITrace, source: number): string[] {
+  const lines = strings[sources.text[source]].split(/\r\n|\r|\n/, MOST_LINES);
+  const at = sources.cell[source] < 0 ? -1 : lines.findIndex(line => !/^\s*(#(?! %%devtrace\b)|$)/.test(line));
+  return at < 0 ? lines : lines.with(at, lines[at].replace(/^# (?=%%devtrace\b)/, ''));
 }
 
 /** A mark on the part of its site that lies on the line; columns count bytes of UTF-8, and -1 is unknown. */

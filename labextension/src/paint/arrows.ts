@@ -6,6 +6,7 @@ import { xOf } from '../layout/scale';
 import { hasRoomForLabels } from '../layout/stack';
 import { formatBytes } from '../layout/units';
 import { snap, type Context, type IFrame } from './context';
+import { severityLook } from './palette';
 import { fitted, textWidth } from './text';
 
 export function paintArrows(ctx: Context, frame: IFrame): void {
@@ -81,16 +82,17 @@ function paintLabel(
 export function paintIntruders(ctx: Context, frame: IFrame): void {
   const { timeline, stack, marks } = frame;
   for (const { finding, op, from, to, name } of timeline.intruders) {
-    const flag = marks.flags.find(found => found.op === op);
+    const pin = marks.pins.find(found => found.op === op);
     const x = snap(frame, xOf(frame.range, frame.width, timeline.start[op])) + 4;
-    if (!flag || x < -20 || x > frame.width + 20 || (flag.severity !== 'error' && marks.finding !== finding)) {
+    if (!pin || (pin.severity !== 'error' && marks.finding !== finding)) {
       continue;
     }
+    const colour = severityLook(pin.severity, frame.theme.dark).fill;
     const [own, other] = [stack.lanes[from], stack.lanes[to]];
     const down = other.y > own.y;
     const begin = (down ? own.y + own.height - 5 : own.y + 5) - frame.scrolled;
-    paintArrow(ctx, frame, x, begin, (down ? other.y : other.y + other.height) - frame.scrolled, flag.colour);
-    paintName(ctx, frame, name, x, own.y + own.height / 2 - frame.scrolled, flag.colour);
+    paintArrow(ctx, frame, x, begin, (down ? other.y : other.y + other.height) - frame.scrolled, colour);
+    paintName(ctx, frame, name, x, own.y + own.height / 2 - frame.scrolled, colour);
   }
 }
 

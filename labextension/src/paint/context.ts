@@ -1,11 +1,11 @@
 /**
  * What painting needs from the world: a 2D context (a recording one in the tests), colours, and fills for devices. No DOM.
  */
+import type { IPin } from '../layout/flags';
 import type { ITimeline } from '../layout/timeline';
 import type { IRange } from '../layout/scale';
 import type { IStack } from '../layout/stack';
 import type { ITracks } from '../layout/tracks';
-import type { Severity } from '../model/findings';
 
 export type Context = Pick<
   CanvasRenderingContext2D,
@@ -59,20 +59,13 @@ export interface IDevicePaint {
   readonly ink: string;
 }
 
-export interface IFlag {
-  readonly op: number;
-  readonly severity: Severity;
-  readonly colour: string;
-  readonly sign: string;
-}
-
 /** What stands out in a frame. */
 export interface IMarks {
   readonly selected: number;
   readonly finding: number;
   readonly hovered: number;
   readonly module: number;
-  readonly flags: readonly IFlag[];
+  readonly pins: readonly IPin[];
   /** The ops that a search found; the others fade. */
   readonly found: ITracks | null;
 }

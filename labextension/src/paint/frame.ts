@@ -8,8 +8,9 @@ import { deviceName } from '../model/trace';
 import { paintArrows, paintIntruders } from './arrows';
 import { paintCalls } from './calls';
 import { paintOf, snap, type Context, type IFrame } from './context';
-import { paintAxis, paintFlags, paintPhases, paintWindow } from './header';
+import { paintAxis, paintPins, paintPhases, paintWindow } from './header';
 import { edges, paintLane } from './lanes';
+import { severityLook } from './palette';
 import { drawFitted } from './text';
 
 /** Paints everything but the minimap's own picture, which the caller draws at the top of the plot. */
@@ -34,7 +35,7 @@ export function paintFrame(ctx: Context, frame: IFrame, drawMinimap: () => void)
     paintIntruders(ctx, frame);
   });
   inPlot(ctx, frame, 0, () => {
-    paintFlags(ctx, frame);
+    paintPins(ctx, frame);
   });
 }
 
@@ -133,8 +134,8 @@ function paintTick(ctx: Context, x: number, y: number): void {
 
 function paintOutlines(ctx: Context, frame: IFrame): void {
   const { marks, theme } = frame;
-  for (const flag of marks.flags) {
-    outline(ctx, frame, flag.op, flag.colour, 2);
+  for (const { op, severity } of marks.pins) {
+    outline(ctx, frame, op, severityLook(severity, theme.dark).fill, 2);
   }
   outline(ctx, frame, marks.hovered, theme.text, 1);
   outline(ctx, frame, marks.selected, theme.accent, 3);

@@ -7,6 +7,7 @@ import { visible } from '../layout/tracks';
 import { countTicks, timeTicks } from '../layout/units';
 import { paintOf, snap, type Context, type IFrame } from './context';
 import { edges } from './lanes';
+import { severityLook } from './palette';
 import { busyColumns } from './scratch';
 import { drawFitted, textWidth } from './text';
 
@@ -95,21 +96,15 @@ function paintDensePhase(ctx: Context, frame: IFrame, row: number): void {
   ctx.globalAlpha = 1;
 }
 
-/** A pin for each finding's op, with a line down to it. Pins that would touch are one. */
-export function paintFlags(ctx: Context, frame: IFrame): void {
-  const { range, width, timeline, marks } = frame;
-  let free = -Infinity;
-  for (const flag of marks.flags) {
-    const x = snap(frame, xOf(range, width, timeline.start[flag.op]));
-    if (x < -8 || x > width + 8 || x < free) {
-      continue;
-    }
-    free = x + 6;
-    ctx.fillStyle = flag.colour;
-    ctx.globalAlpha = flag.severity === 'error' ? 0.9 : 0.5;
-    ctx.fillRect(x, timeline.header.flags.y + 12, 1 / frame.ratio, frame.height);
+/** A pin above each flagged op, with a line down to it. */
+export function paintPins(ctx: Context, frame: IFrame): void {
+  for (const { x, severity } of frame.marks.pins) {
+    const { fill, sign } = severityLook(severity, frame.theme.dark);
+    ctx.fillStyle = fill;
+    ctx.globalAlpha = severity === 'error' ? 0.9 : 0.5;
+    ctx.fillRect(snap(frame, x), frame.timeline.header.flags.y + 12, 1 / frame.ratio, frame.height);
     ctx.globalAlpha = 1;
-    paintPin(ctx, frame, flag.sign, x);
+    paintPin(ctx, frame, sign, snap(frame, x));
   }
 }
 

@@ -19,6 +19,8 @@ export const COLUMNS = [
 
 /** No more of a line is shown. */
 const LONGEST = 500;
+/** A line that is indented further has no room left for what does not fit. */
+const DEEPEST = 24;
 
 export function lineRow(owner: Node, trace: ITrace, line: ILine, tokens: readonly IToken[], most: number): HTMLElement {
   const { cost } = line;
@@ -40,8 +42,20 @@ export function lineRow(owner: Node, trace: ITrace, line: ILine, tokens: readonl
     cell('copies', cost ? copiesText(cost) : ''),
     cell('waits', cost && cost.syncs > 0 ? formatCount(cost.syncs) : ''),
     cell('bytes', cost && cost.bytes > 0 ? formatBytes(cost.bytes) : ''),
-    h(owner, 'code', { class: 'dt-text', role: 'gridcell' }, ...pieces(owner, line, tokens), ...tags(owner, line))
+    h(
+      owner,
+      'code',
+      { class: 'dt-text', role: 'gridcell', style: { '--dt-indent': `${indentOf(line.text)}ch` } },
+      ...pieces(owner, line, tokens),
+      ...tags(owner, line)
+    )
   );
+}
+
+/** How far what does not fit goes on below, in letters: as far as the line is indented. */
+function indentOf(text: string): number {
+  const [blank] = /^[ \t]*/.exec(text) ?? [''];
+  return Math.min(blank.replace(/\t/g, '    ').length, DEEPEST);
 }
 
 /** The number of ops beside a bar as long as their share of the busiest line's, in the devices' colours. */
@@ -57,7 +71,14 @@ function heat(owner: Node, trace: ITrace, cost: ILineCost | null, most: number):
     cost.ops.forEach((count, device) => {
       if (count > 0) {
         told.push(`${formatCount(count)} on ${deviceName(trace, device)}`);
-        bar.append(h(owner, 'i', { style: { 'flex-grow': String(count), background: `var(--dt-device-${device})` } }));
+        bar.append(
+          h(owner, 'i', {
+            style: {
+              'flex-grow': String(count),
+              background: `var(--dt-hatch-${device}, none), var(--dt-device-${device})`
+            }
+          })
+        );
       }
     });
     result.append(h(owner, 'span', { class: 'dt-ops-count', text: formatCount(total) }), bar);

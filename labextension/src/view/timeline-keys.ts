@@ -39,9 +39,9 @@ function actionOf(plot: IPlot, event: KeyboardEvent): (() => void) | undefined {
   return actions[event.key];
 }
 
-/** Tab goes from finding to finding, and on out of the timeline after the last: it never holds the keyboard. */
+/** Tab goes from finding to finding (notes ask for nothing), and on out of the timeline after the last: it never holds the keyboard. */
 function pickFinding(plot: IPlot, step: 1 | -1): (() => void) | undefined {
-  const count = plot.trace.findings?.length ?? 0;
+  const count = plot.trace.findings?.filter(({ severity }) => severity !== 'note').length ?? 0;
   const now = plot.selection.picked.finding;
   const next = now < 0 && step < 0 ? -1 : now + step;
   return next >= 0 && next < count ? () => plot.selection.pickFinding(next) : undefined;
