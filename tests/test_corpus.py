@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,13 @@ def cases(*, silent: bool) -> list[Any]:
 
 
 def program(case: dict[str, Any], folder: Path = CORPUS) -> Said:
-    return run(folder / case["file"], tuple(case["call"]["args"]))
+    return _ran(folder / case["file"], tuple(case["call"]["args"]))
+
+
+@cache
+def _ran(path: Path, args: tuple[str, ...]) -> Said:
+    """Once for all tests: what a program does depends on nothing else."""
+    return run(path, args)
 
 
 def parts(name: str) -> list[str]:

@@ -12,11 +12,13 @@ from typing import Any
 @dataclass(frozen=True, slots=True)
 class Live:
     """`frames`: of the exception that ended the recording, innermost first, each with its row in the trace's sites.
-    `namespace`: the user's variables. `row_of`: the row in the trace's tensors of a tensor that it saw, else None."""
+    `namespace`: the user's variables. `row_of`: the row in the trace's tensors of a tensor that it saw, else None.
+    `around`: where an op of a thread raised, the rows of the sites around it, innermost first; its frames are gone."""
 
     frames: tuple[tuple[int, FrameType], ...] = ()
     namespace: Mapping[str, Any] | None = None
     row_of: Callable[[object], int | None] = lambda _: None
+    around: tuple[int, ...] = ()
 
 
 def forget_locals(frame: FrameType) -> None:

@@ -7,7 +7,7 @@ optimizer's state) tells more than how it was made, and how it was made more tha
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from devtrace.diagnose import names, origins
@@ -44,7 +44,7 @@ class Case:
     origin: Origin
     subject: int  # the odd one; the nearest tensor with a name that it was computed from, if itself has none
     names: list[Name]
-    roots: list[Name]  # of what the subject was computed from, on its device
+    roots: list[tuple[int, Name]]  # what the subject was computed from, on its device: row and a name that lasts
 
     @classmethod
     def of(cls, facts: Facts, scene: Scene, suspect: Suspect) -> Case:
@@ -53,7 +53,7 @@ class Case:
         followed = origin.path if suspect.device == HOST else [suspect.tensor, facts.base(suspect.tensor)]
         named = [row for row in followed if scene.names(row)]
         subject = named[0] if named else suspect.tensor
-        roots = [name for row in named[1:] for name in scene.names(row) if lasting(name)]
+        roots = [(row, name) for row in named[1:] for name in scene.names(row) if lasting(name)]
         return cls(facts, scene, suspect, origin, subject, scene.names(subject), roots)
 
     @property
@@ -106,12 +106,12 @@ def verdict(case: Case) -> Verdict:
 # What a module holds as its own.
 
 
-def _of_a_module(case: Case, candidates: list[Name] | None = None) -> Verdict | None:
+def _of_a_module(case: Case) -> Verdict | None:
     """A parameter or buffer: attached after the move, or of a module that never moved, or that no module knows of."""
-    owned = [name for name in candidates or case.names if name.last.step in ("parameter", "buffer")]
+    owned = [name for name in case.names if name.last.step in ("parameter", "buffer")]
     owned = [name for name in owned if any(name.registered_from(place) for place, _ in name.modules())]
     if not owned:
-        return _by_recorded_name(case) if candidates is None and not case.scene.frames else None
+        return _by_recorded_name(case) if not case.scene.frames else None
     name = owned[0]
     root, module = _root(name)
     away = _sent_away(case)
@@ -293,9 +293,9 @@ def _of_module_row(case: Case, row: int) -> bool:
     return any(name.last.step in ("parameter", "buffer") for name in case.scene.names(row))
 
 
-def _beside_a_module(case: Case, candidates: list[Name] | None = None) -> Verdict | None:
+def _beside_a_module(case: Case) -> Verdict | None:
     """Held by a module that was moved, but not as parameter or buffer."""
-    for name in candidates or case.names:
+    for name in case.names:
         for place, module in name.modules():
             if name.registered_from(place):
                 continue
@@ -319,15 +319,19 @@ def _from_a_root(case: Case) -> Verdict | None:
     """A passing value, computed from something lasting that is on the odd device: that is what should have moved."""
     if case.suspect.device != HOST or any(lasting(name) for name in case.names) or not case.roots:
         return None
-    return _of_a_module(case, case.roots) or _beside_a_module(case, case.roots) or _root_kept(case)
-
-
-def _root_kept(case: Case) -> Verdict | None:
-    if case.suspect.device != HOST or case.origin.put == "copied":
+    rooted = [_of_root(case, row) for row in dict.fromkeys(row for row, _ in case.roots)]
+    for rule in (_of_a_module, _beside_a_module):
+        found = next((verdict for root in rooted if (verdict := rule(root)) is not None), None)
+        if found is not None:
+            return found
+    if case.origin.put == "copied":
         return None
-    name = case.roots[0]
-    row = next((row for row in case.origin.path if name in case.scene.names(row)), case.origin.row)
-    return Verdict("never-moved", born=case.facts.born(row), name=name)
+    return Verdict("never-moved", born=rooted[0].born, name=rooted[0].names[0])
+
+
+def _of_root(case: Case, row: int) -> Case:
+    """The same mismatch, with a root in place of what was computed from it."""
+    return replace(case, subject=row, names=[name for root, name in case.roots if root == row], roots=[])
 
 
 # How it was made.

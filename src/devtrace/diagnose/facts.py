@@ -237,5 +237,10 @@ class Facts:
         """The frames of the error, innermost first."""
         return self.live.frames if self.live else ()
 
+    @property
+    def around(self) -> list[int]:
+        """The sites of the failing line and of those that led there, innermost first."""
+        return [*(self.live.around if self.live else ()), *(site for site, _ in self.frames)]
+
     def package(self, site: int) -> str:
         return str(self.trace.sites.raw("package", site)) if site >= 0 else ""

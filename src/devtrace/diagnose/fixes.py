@@ -13,7 +13,7 @@ from typing import Final
 from devtrace.diagnose.causes import Case, Verdict
 from devtrace.diagnose.mend_held import keep_it_here, keep_the_result, move_below, move_beside, state_along, swap
 from devtrace.diagnose.mend_modules import bring_back, move_when_attached, register
-from devtrace.diagnose.mend_use import ask_for_home, at_the_use, cast_where_bound, give_the_device
+from devtrace.diagnose.mend_use import ask_for_home, at_the_use, cast_where_bound, give_the_device, move_in_theirs
 from devtrace.diagnose.mends import Fix
 
 Strategy = Callable[[Case, Verdict], Fix | None]
@@ -22,7 +22,7 @@ STRATEGIES: Final[dict[str, tuple[Strategy, ...]]] = {
     "attached-after-move": (move_when_attached, move_below),
     "not-registered": (register,),
     "created-without-device": (give_the_device, cast_where_bound),
-    "never-moved": (keep_the_result, move_beside, move_below, cast_where_bound),
+    "never-moved": (keep_the_result, move_beside, move_below, cast_where_bound, move_in_theirs),
     "stale-copy": (swap, state_along, move_below, cast_where_bound),
     "wrong-device": (bring_back, ask_for_home, give_the_device),
     "default-device": (give_the_device,),

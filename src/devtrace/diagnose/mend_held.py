@@ -54,7 +54,7 @@ def _assignable(name: Name) -> bool:
 
 def move_below(case: Case, verdict: Verdict) -> Fix | None:
     """Below the line that gives the user's variable its value: move what it holds."""
-    for name in [verdict.name, *case.names, *case.roots]:
+    for name in [verdict.name, *case.names, *(name for _, name in case.roots)]:
         found = _moved_below(case, verdict, name) if name is not None and len(name.holds) > 1 else None
         if found is not None:
             return found

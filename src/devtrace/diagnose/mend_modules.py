@@ -12,6 +12,7 @@ from devtrace.diagnose.edits import Code
 from devtrace.diagnose.facts import Facts
 from devtrace.diagnose.mends import Fix, called, code_at, code_of, flat, made
 from devtrace.diagnose.names import Name
+from devtrace.diagnose.origins import Move
 from devtrace.diagnose.scopes import Stand
 from devtrace.report import Site
 from devtrace.source import read
@@ -106,7 +107,7 @@ def _move_again(case: Case, verdict: Verdict) -> Fix | None:
     if statement is None:
         return None
     line = stand.code.source.span(statement).end_line + 1
-    device = stand.set_up_device(line)
+    device = _as_before(case, verdict.move, stand) or stand.set_up_device(line)
     part = _part(verdict)
     if not device or part is None:
         return None
@@ -114,6 +115,16 @@ def _move_again(case: Case, verdict: Verdict) -> Fix | None:
     return made(
         f"add `{new}` below line {line - 1}, or move all of it after attaching", stand.code.below(statement, new)
     )
+
+
+def _as_before(case: Case, move: Move, stand: Stand) -> str:
+    """What the move was told, where a frame's own function made it: `device` of `model.to(device)`."""
+    found = code_at(case, move.site)
+    if found is None or found[1].source.function(found[1].node) is not stand.place.source.function(stand.place.node):
+        return ""
+    node = found[1].node
+    told = node.args[0] if isinstance(node, ast.Call) and len(node.args) == 1 else None
+    return stand.code.text(told) if told is not None and stand.says_home(told) else ""
 
 
 def _part(verdict: Verdict) -> str | None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
+from typing import Final
 
 from devtrace.diagnose import names, origins
 from devtrace.diagnose.causes import Case, Verdict
 from devtrace.diagnose.edits import Code
 from devtrace.diagnose.facts import Place
-from devtrace.diagnose.mends import Fix, code_at, flat, made, standing
-from devtrace.diagnose.scopes import Stand
+from devtrace.diagnose.mends import Fix, code_at, flat, made, standing, text_at
+from devtrace.diagnose.scopes import Stand, says
+from devtrace.source import instance_dict
 
 
 def give_the_device(case: Case, verdict: Verdict) -> Fix | None:
@@ -17,19 +19,57 @@ def give_the_device(case: Case, verdict: Verdict) -> Fix | None:
     if case.origin.op < 0:
         return None
     site = case.facts.trace.ops.number("site", case.origin.op)
-    found, stand = code_at(case, site), standing(case, site)
+    found = text_at(case, site)
     call = origins.factory(found[1]) if found is not None else None
-    if found is None or call is None or stand is None:
+    device = _device_at(case, site, call) if call is not None else ""
+    if found is None or call is None or not device:
         return None
-    code = found[0]
-    device = stand.device(code.source.span(call).line, call)
-    if not device:
-        return None
+    code, package = found[0], case.facts.package(site)
+    if package:
+        return Fix(f"in {package}, {case.facts.site(site)}: {flat(_told(code, call, device))}; {OTHERS}")
     word = next((word for word in call.keywords if word.arg == "device"), None)
     if word is not None:
         return made(f"create it with device={device}", code.replaced(word.value, device))
     told: list[tuple[ast.AST, str]] = [(one, _told(code, one, device)) for one in _untold(found[1], call)]
     return made(f"give it the device: {flat(_told(code, call, device))}", code.all_replaced(told))
+
+
+OTHERS: Final = "use a release of the package that has it, or report it there"
+
+
+def _device_at(case: Case, site: int, call: ast.AST) -> str:
+    """The home device as the function of a call says it: still running, or a method of an object at hand."""
+    stand = standing(case, site)
+    if stand is not None:
+        line = stand.code.source.span(call).line
+        return stand.told_beside(call) or stand.device(line, call)
+    return _of_its_object(case, site, call)
+
+
+def _of_its_object(case: Case, site: int, call: ast.AST) -> str:
+    """`self.device`, where the method has returned but its module is there and says its device."""
+    row, place = case.facts.site(site), case.facts.place(site)
+    klass = row.function.rpartition(".")[0] if row is not None else ""
+    function = place.source.function(call) if place is not None else None
+    given = function.args.args if isinstance(function, ast.FunctionDef) else []
+    if not klass or not given or given[0].arg != "self":
+        return ""
+    for value in case.scene.walk.objects.values():
+        if names.is_module(value) and type(value).__qualname__ == klass:
+            said = (key for key, held in instance_dict(value).items() if says(held, case.suspect.home))
+            return next((f"self.{key}" for key in said if str(key).isidentifier()), "")
+    return ""
+
+
+def move_in_theirs(case: Case, verdict: Verdict) -> Fix | None:
+    """In a package's code: the line that makes it should end in `.to(self.device)`."""
+    facts = case.facts
+    for site in dict.fromkeys((verdict.born, *(facts.born(row) for row in case.origin.path))):
+        place, package = facts.place(site), facts.package(site)
+        device = _device_at(case, site, place.node) if place is not None and package else ""
+        if device:
+            return Fix(f"in {package}, {facts.site(site)}: move what it makes with .to({device}); {OTHERS}")
+    return None
 
 
 def _told(code: Code, call: ast.Call, device: str) -> str:

@@ -33,17 +33,20 @@ def flat(text: str) -> str:
 
 def code_at(case: Case, site: int) -> tuple[Code, Place] | None:
     """The source at a site of the trace, if it is the user's to edit."""
+    return None if case.facts.package(site) else text_at(case, site)
+
+
+def text_at(case: Case, site: int) -> tuple[Code, Place] | None:
+    """The source at a site of the trace, to be read."""
     place, row = case.facts.place(site), case.facts.site(site)
-    if place is None or row is None or case.facts.package(site):
-        return None
-    return Code(place.source, row), place
+    return (Code(place.source, row), place) if place is not None and row is not None else None
 
 
 def standing(case: Case, site: int) -> Stand | None:
-    """The frame that is still running the function of a site."""
+    """The frame that is still running the function of a site; of a package's code only to be read."""
     row = case.facts.site(site)
     number = case.scene.frame_of(row) if row is not None else None
-    return None if number is None else Stand.of(case.scene, number, case.suspect.home)
+    return None if number is None else Stand.reading(case.scene, number, case.suspect.home)
 
 
 def called(statement: ast.stmt) -> set[str]:

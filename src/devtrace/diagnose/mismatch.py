@@ -14,7 +14,7 @@ from devtrace.diagnose.fixes import fix
 from devtrace.diagnose.scene import Scene
 from devtrace.diagnose.scopes import Stand
 from devtrace.diagnose.suspects import suspect
-from devtrace.diagnose.words import message
+from devtrace.diagnose.words import message, taken_at
 from devtrace.report import Culprit, Finding, Site
 from devtrace.trace import Failure
 
@@ -72,7 +72,8 @@ def device_mismatch(facts: Facts, scene: Scene, op: int, text: str) -> Finding |
         return None
     case = Case.of(facts, scene, odd)
     found = verdict(case)
-    spoken = spoken_names(case, found)
+    written = _written(case)
+    spoken = spoken_names(case, found, written)
     mend = fix(case, found)
     return Finding(
         rule="device-mismatch",
@@ -83,7 +84,7 @@ def device_mismatch(facts: Facts, scene: Scene, op: int, text: str) -> Finding |
         op=op,
         culprit=_culprit(case, found, spoken),
         bytes=facts.trace.tensors.number("bytes", odd.tensor),
-        message=message(case, found, spoken[0] if spoken else "", _along(case)),
+        message=message(case, found, spoken[0] if spoken else "", _met(case, found, written), _along(case)),
         help=mend.help,
         edits=mend.edits,
         ops=(op,),
@@ -94,13 +95,26 @@ def _along(case: Case) -> list[str]:
     return [names[0].text for row in case.suspect.along if (names := case.scene.names(row))]
 
 
-def spoken_names(case: Case, found: Verdict) -> list[str]:
+def spoken_names(case: Case, found: Verdict, written: list[str]) -> list[str]:
     """All names that fit, best first: of what the cause is about, the odd one, its expression, what it was made of."""
     first = [found.name.text] if found.name is not None else []
     named = [name.text for name in case.names]
-    roots = [name.text for name in case.roots]
-    said = [*first, *named, *_written(case), *roots, *_recorded(case)]
+    roots = [name.text for _, name in case.roots]
+    said = [*_paths_of_theirs(case), *first, *named, *written, *roots, *_recorded(case)]
     return list(dict.fromkeys(name for name in said if name))
+
+
+def _paths_of_theirs(case: Case) -> list[str]:
+    """The name that a library of layers gave it, as Keras does: `sequential/dense/kernel`, `dense/kernel`."""
+    said = [name.last.text.lstrip(".") for name in case.names]
+    return [path for text in said if "/" in text for path in (text, text.partition("/")[2])][:2]
+
+
+def _met(case: Case, found: Verdict, written: list[str]) -> str:
+    """What to call the odd one, where the cause is about something that it was computed from; else empty."""
+    if found.name is None or found.name in case.names:
+        return ""
+    return next((name for name in (*(name.text for name in case.names), *written)), "a tensor")
 
 
 def _written(case: Case) -> list[str]:
@@ -119,7 +133,8 @@ def _written(case: Case) -> list[str]:
         here.append(place.source.segment(place.node))
     outputs = facts.outputs(op)
     index = outputs.index(case.suspect.tensor) if case.suspect.tensor in outputs else 0
-    return [*here, *origins.targets(place, index)]
+    given = origins.targets(place, index) if failing is None or failing.statement is not place.statement else []
+    return [*here, *given]
 
 
 def _recorded(case: Case) -> list[str]:
@@ -130,7 +145,8 @@ def _recorded(case: Case) -> list[str]:
 
 def _culprit(case: Case, found: Verdict, spoken: list[str]) -> Culprit:
     facts, row = case.facts, case.suspect.tensor
-    tensor = facts.trace.tensors[row]
+    about = case.scene.row(found.name.objects[-1]) if found.name is not None and found.name.objects else None
+    tensor = facts.trace.tensors[row if about is None else about]
     return Culprit(
         name=spoken[0] if spoken else "a tensor",
         names=tuple(spoken),
@@ -148,6 +164,8 @@ def chain(facts: Facts, case: Case) -> tuple[Site, ...]:
     """From birth to use: the lines that the tensor came by."""
     rows = reversed(case.origin.path)
     sites = [facts.born(row) for row in rows]
-    sites.append(facts.trace.ops.number("site", case.suspect.op))
+    if sites and facts.package(sites[0]):
+        sites.insert(0, int(facts.users[sites[0]]))  # the user's line that led there
+    sites += [taken_at(case), facts.trace.ops.number("site", case.suspect.op)]
     places = {(site.file, site.line): site for id in sites if (site := origins.shown(facts, id)) is not None}
     return tuple(places.values())[-LONGEST_CHAIN:]

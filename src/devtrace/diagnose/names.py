@@ -25,7 +25,7 @@ MOST_OBJECTS: Final = 60_000
 MOST_DEPTH: Final = 12
 MOST_NAMES: Final = 12
 _PLAIN: Final = (int, float, bool, complex, str, bytes, type(None), type(Ellipsis), slice, range)
-_LEAVES: Final = frozenset((*_PLAIN, torch.device, torch.dtype, torch.Size))
+_LEAVES: Final = frozenset((*_PLAIN, torch._C.device, torch.dtype, torch.Size))
 _SKIPPED: Final = (types.ModuleType, types.CodeType, types.FrameType, types.TracebackType, types.BuiltinFunctionType)
 # What nn.Module keeps for itself.
 _OWN: Final = frozenset(vars(torch.nn.Module())) - {"_parameters", "_buffers", "_modules"}
@@ -116,13 +116,18 @@ def stays_on_host(value: object) -> bool:
     return issubclass(type(value), (data.Dataset, data.DataLoader, data.Sampler))
 
 
+# While devices are simulated, torch.Generator and torch.device are other classes than those of torch._C.
 def is_generator(value: object) -> bool:
-    return issubclass(type(value), torch._C.Generator)  # torch.Generator is another class while devices are simulated
+    return issubclass(type(value), torch._C.Generator)
+
+
+def is_device(value: object) -> bool:
+    return type(value) is torch._C.device
 
 
 def place_of(value: object) -> str:
     """The device that a generator, a torch.device or a string of the user's says; empty when it says none."""
-    if type(value) is torch.device:
+    if is_device(value):
         return str(value)
     if is_generator(value):
         return str(value.device)  # type: ignore[attr-defined]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
@@ -167,11 +167,13 @@ def moves_from(facts: Facts, bases: set[int], home: str, before: int) -> Iterato
 
 
 def shown(facts: Facts, site: int) -> Site | None:
-    """A site as a reader wants it: the whole statement, where that is a simple one that begins on the line."""
+    """A site as a reader wants it: a simple statement that begins on the line whole, of a block its first line."""
     row = facts.site(site)
     place = facts.place(site)
-    if row is None or place is None or not isinstance(place.statement, _SIMPLE):
+    if row is None or place is None:
         return row
+    if not isinstance(place.statement, _SIMPLE):
+        return row if place.node is not place.statement else _first_line(row)
     whole = facts.site_in(place.source, place.statement, row)
     if whole.line != row.line:
         return row
@@ -186,6 +188,11 @@ def shown(facts: Facts, site: int) -> Site | None:
         row.cell,
         row.cell_id,
     )
+
+
+def _first_line(row: Site) -> Site:
+    text = row.text.split("\n")[0]
+    return replace(row, end_line=row.line, end_column=row.column + len(text.encode()), text=text)
 
 
 _SIMPLE: Final = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return)

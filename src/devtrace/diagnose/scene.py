@@ -93,7 +93,7 @@ class Scene:
 
     def given_device(self, frame: int, home: str) -> bool:
         """Whether a frame's function was told a device."""
-        told = (value for value in self._given(frame) if type(value) is str or type(value).__name__ == "device")
+        told = (value for value in self._given(frame) if type(value) is str or names.is_device(value))
         return any(str(value) in (home, home.partition(":")[0]) for value in told)
 
     def _given(self, frame: int) -> list[object]:

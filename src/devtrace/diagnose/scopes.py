@@ -28,13 +28,18 @@ class Stand:
 
     @classmethod
     def of(cls, scene: Scene, number: int, home: str) -> Stand | None:
+        """In the user's own code, where something can be changed."""
+        stand = cls.reading(scene, number, home)
+        return None if stand is None or scene.facts.package(scene.facts.frames[number][0]) else stand
+
+    @classmethod
+    def reading(cls, scene: Scene, number: int, home: str) -> Stand | None:
+        """In anybody's code, to say what is there."""
         if not 0 <= number < len(scene.frames):
             return None
         site = scene.facts.frames[number][0]
         place, row = scene.facts.place(site), scene.facts.site(site)
-        if place is None or row is None or scene.facts.package(site):
-            return None
-        return cls(scene, number, home, Code(place.source, row), place)
+        return cls(scene, number, home, Code(place.source, row), place) if place and row else None
 
     @property
     def op(self) -> int:
@@ -139,8 +144,19 @@ class Stand:
         return ""
 
     def _says_home(self, value: object) -> bool:
-        said = names.place_of(value)
-        return said == self.home or (said == "cuda" and self.home == "cuda:0")
+        return says(value, self.home)
+
+    def says_home(self, node: ast.expr) -> bool:
+        """Whether an expression, as far as look-ups tell, names the home device."""
+        return self._says_home(evaluate(node, self.scope()))
+
+    def told_beside(self, call: ast.AST) -> str:
+        """What another call of the function is told as its device, where that is home: `device`, `self.device`."""
+        for node in ast.walk(self.body):
+            for word in node.keywords if isinstance(node, ast.Call) and node is not call else ():
+                if word.arg == "device" and self.says_home(word.value):
+                    return self.code.text(word.value)
+        return ""
 
     def _of_module(self, before: int) -> str:
         held = self.held
@@ -177,6 +193,12 @@ class Stand:
             if id(value.node) not in taken and self._at_home(value.value) and _is_pure(value.node):
                 return f"{value.text}.device"
         return self.device(self.line, self.place.statement)
+
+
+def says(value: object, home: str) -> bool:
+    """Whether a value names the home device."""
+    said = names.place_of(value)
+    return said == home or (said == "cuda" and home == "cuda:0")
 
 
 def _is_constant(node: ast.expr) -> bool:

@@ -9,10 +9,16 @@ from devtrace.diagnose.facts import HOST
 from devtrace.report import Site
 
 
-def message(case: Case, verdict: Verdict, said: str, fellows: list[str]) -> str:
-    """One or two sentences: the odd one and its device, the others and theirs, then the reason."""
-    subject, verb = _subject(said, fellows)
-    first = f"{subject} {verb} on {case.suspect.device}{_others(case, verdict)}."
+def message(case: Case, verdict: Verdict, said: str, met: str, fellows: list[str]) -> str:
+    """A few sentences: the odd one and its device, the others and theirs, then the reason.
+
+    `said` is what the cause is about, `met` the odd one where that was computed from it, else empty.
+    """
+    if met:
+        first = f"{met} is on {case.suspect.device}, what it meets is on {case.suspect.home}: it comes from {said}."
+    else:
+        subject, verb = _subject(said, fellows)
+        first = f"{subject} {verb} on {case.suspect.device}{_others(case, verdict)}."
     return " ".join(
         part for part in (first, _reason(case, verdict), replica(case), _library(case), _phase(case)) if part
     )
@@ -42,7 +48,7 @@ def _reason(case: Case, verdict: Verdict) -> str:
         "attached-after-move": f"It was {probably}attached to {module} after the move, which could not see it.",
         "not-registered": f"{module}.to() moves only parameters and buffers of registered modules; it is none.",
         "created-without-device": "It is created in the computation without a device=, so on the default device.",
-        "never-moved": f"{'Its module' if verdict.module is not None else 'It'} was {probably}never moved.",
+        "never-moved": f"{module if verdict.module is not None else 'It'} was {probably}never moved.",
         "stale-copy": "It was taken before the move and stayed where it was.",
         "wrong-device": _wrong(case),
         "default-device": "A default device is set, and this was created without a device.",
@@ -56,9 +62,18 @@ def replica(case: Case) -> str:
     if not case.in_a_replica:
         return ""
     return (
-        f"Thread {thread.name} runs a replica of DataParallel on {case.suspect.home}, and the replicas share this "
-        "tensor: it is reached past the parameters that DataParallel copies."
+        f"This happened in DataParallel on {case.suspect.home} ({thread.name}). The replicas share this tensor"
+        f"{_shared(case)}: DataParallel copies registered parameters and buffers only."
     )
+
+
+def _shared(case: Case) -> str:
+    """The object that every replica has from the original: what holds the tensor, if that is no module or container."""
+    for name in case.names:
+        holder = name.objects[-2] if len(name.objects) > 1 else None
+        if holder is not None and name.last.step == "attribute":
+            return f" through one {type(holder).__name__}"
+    return ""
 
 
 def _wrong(case: Case) -> str:
@@ -74,8 +89,30 @@ def _library(case: Case) -> str:
     site = case.facts.trace.ops[case.suspect.op].site
     if site is None or not site.package:
         return ""
-    entered = f", entered from {Site.of(site.caller)}: {' '.join(site.caller.text.split())}" if site.caller else ""
-    return f"This is code of the package {site.package}{entered}."
+    entered = f", entered from {Site.of(site.caller)}: {_flat(site.caller.text)}" if site.caller else ""
+    return f"This is code of the package {site.package}{_taken(case)}{entered}."
+
+
+def _taken(case: Case) -> str:
+    """The line of the package's class that holds it, where that is further out than the one that failed."""
+    site = taken_at(case)
+    row = case.facts.trace.sites[site] if site >= 0 else None
+    return f" ({Site.of(row)}: {_flat(row.text)})" if row is not None else ""
+
+
+def taken_at(case: Case) -> int:
+    """Its site, or -1: `ops.matmul(inputs, self.kernel)` of a layer whose library computes elsewhere."""
+    holders = {type(value).__name__ for name in case.names for value in name.objects[:-1]}
+    failed = case.facts.trace.ops.number("site", case.suspect.op)
+    for site in (failed, *case.facts.around):
+        row = case.facts.trace.sites[site]
+        if row.function.rpartition(".")[0] in holders:
+            return site if row.package and site != failed else -1
+    return -1
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _evaluating(case: Case) -> bool:

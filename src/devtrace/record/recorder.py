@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from dataclasses import dataclass
 from time import perf_counter_ns, time
@@ -22,6 +23,7 @@ class Failed:
     op: int
     type: str
     message: str
+    around: list[int]  # in a thread, whose frames are gone when its error is raised again: the sites, innermost first
 
 
 class Recorder:
@@ -108,7 +110,8 @@ class Recorder:
     def raised(self, state: ThreadState, op: tuple[int, int, int, int], rows: list[int], error: BaseException) -> None:
         """Record an op that raised: no outputs, and no end."""
         head, site, start, number = op
-        self.failures.append(Failed(state.op, type(error).__name__, text_of(error)))
+        around = [] if state is self.threads[0] else sites.stack(sys._getframe(1))
+        self.failures.append(Failed(state.op, type(error).__name__, text_of(error), around))
         state.heads += (head | SEVERAL | len(rows) << COUNT_SHIFT, site, start, -1, number, -1, 0)
         state.flat += rows
         state.op += 1

@@ -36,6 +36,7 @@ class Recorded:
 
     trace: Trace
     frames: tuple[tuple[int, FrameType], ...]
+    around: tuple[int, ...]  # in a thread, the sites around the op that raised last, innermost first
     row_of: Callable[[object], int | None]
 
 
@@ -89,18 +90,25 @@ class Recording:
             self._add_refused(error, frames[0][0] if frames else sites.NOWHERE)
         named = Named(self.recorder.rows, self.namespace)
         named.collect(self.modules.known, hooks.moves(), self.optimizers)
+        around = self.recorder.failures[-1].around if self.recorder.failures else []
         done = assemble(
             self.recorder,
             self.modules,
             named,
             title=title,
             simulated=simulated,
-            extra_sites=[site for site, _ in frames],
+            extra_sites=[*(site for site, _ in frames), *around],
             producer=_producer(),
         )
         rows = done.site_rows
         found = tuple((rows[site], frame) for site, frame in frames)
-        return Recorded(done.trace, found, lambda tensor: done.tensors.place(self.recorder.rows.row_of(tensor)))
+        place = done.tensors.place
+        return Recorded(
+            done.trace,
+            found,
+            tuple(rows[site] for site in around),
+            lambda tensor: place(self.recorder.rows.row_of(tensor)),
+        )
 
     def _add_refused(self, error: BaseException, site: int) -> None:
         """A row for what torch refused before there was an op."""

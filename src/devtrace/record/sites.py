@@ -182,6 +182,19 @@ def find(frame: FrameType | None, outer: Callable[[FrameType], int] | None = Non
     return base
 
 
+def stack(frame: FrameType | None) -> list[int]:
+    """The sites of a frame and of all around it, innermost first."""
+    found = []
+    while frame is not None:
+        kind = files[frame.f_code.co_filename]
+        if kind in (USER, LIBRARY):
+            found.append(
+                intern(frame.f_code, frame.f_lasti, NOWHERE if kind == USER else _caller(frame.f_back, None, NOWHERE))
+            )
+        frame = frame.f_back
+    return found
+
+
 def _caller(frame: FrameType | None, outer: Callable[[FrameType], int] | None, base: int) -> int:
     while frame is not None:
         kind = files[frame.f_code.co_filename]
