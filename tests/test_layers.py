@@ -70,14 +70,14 @@ ALLOWED = {
     "profiler": {"record", "builder", "trace", "errors"},
     "figures": {"lanes", "palette", "plain", "trace", "columns", "errors"},
     "display": {"cut", "html", "page", "plain", "report", "format", "trace"},
-    "launch": {"arrival", "session", "progress", "running", "job", "ranks", "page", "errors"},
+    "launch": {"arrival", "session", "progress", "running", "job", "page", "errors"},
 }
 ALLOWED |= {
     "arrival": set[str](),
     "tracebacks": set[str](),
     "usage": {"errors"},
     "cells": {"arrival", "usage", "session", "simulate", "record", "report", "trace", "errors"},
-    "commands": {"cells", "usage", "display", "environment", "report", "trace", "errors"},
+    "commands": {"cells", "usage", "job", "display", "environment", "report", "trace", "errors"},
 }
 ALLOWED["panel"] = {"inventory", "cells", "cut", "format", "record", "trace", "errors"}
 _BELOW_THE_DOORS = set(ALLOWED) | {"__init__"}

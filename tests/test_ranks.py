@@ -14,7 +14,8 @@ import devtrace
 from devtrace.diagnose import diagnose
 from devtrace.errors import UsageError
 from devtrace.format import check
-from devtrace.ranks import merge, ranked_path, with_rank
+from devtrace.job import ranked_path
+from devtrace.ranks import merge, with_rank
 from devtrace.trace import Call, Trace
 from samples import told, training
 from traces import empty_trace, head_trace, odd_trace

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from devtrace import usage
 from devtrace.cells import Traced, Tracing
 from devtrace.errors import UsageError
+from devtrace.job import rank_of_job, ranked_path
 from devtrace.usage import Options
 
 if TYPE_CHECKING:
@@ -132,7 +133,9 @@ class Commands:
         return traced
 
 
-def _write(what: str, file: str, write: Callable[[str], object]) -> None:
+def _write(what: str, name: str, write: Callable[[str], object]) -> None:
+    """Write a file; the ranks of a job, which run the same cell, write one each."""
+    file = str(ranked_path(name, rank_of_job()))
     try:
         write(file)
     except OSError as error:

@@ -1,11 +1,29 @@
-"""What the environment says of the job that this process is a part of."""
+"""What is known of the job that this process is a part of: its rank, and under which name it saves."""
 
 from __future__ import annotations
 
 import os
+import sys
+from pathlib import Path
 
 
 def rank_of_job() -> int | None:
-    """This process's rank in a job of torchrun (or what sets the same variables); None where it stands alone."""
+    """This process's rank in a job of torchrun (or what sets the same variables), or its number among the engines of
+    ipyparallel, on which `%%px` runs a cell; None where it stands alone.
+    """
     rank, size = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
-    return int(rank) if rank.isdecimal() and size.isdecimal() else None
+    return int(rank) if rank.isdecimal() and size.isdecimal() else _engine()
+
+
+def ranked_path(path: str | Path, rank: int | None) -> Path:
+    """run.rank1.devtrace for run.devtrace and rank 1."""
+    plain = Path(path)
+    return plain if rank is None else plain.with_name(f"{plain.stem}.rank{rank}{plain.suffix}")
+
+
+def _engine() -> int | None:
+    app = sys.modules.get("ipyparallel.engine.app")
+    if app is None or not app.IPEngine.initialized():
+        return None
+    number: int | None = app.IPEngine.instance().id
+    return number

@@ -25,9 +25,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from .arrival import Arrival
 from .errors import DevtraceError
-from .job import rank_of_job
+from .job import rank_of_job, ranked_path
 from .progress import Progress
-from .ranks import ranked_path, with_rank
 from .running import Program, print_as_its_own
 
 if TYPE_CHECKING:
@@ -135,7 +134,7 @@ class Launch:
         if self.recording is None:
             _say("devtrace: the program did not import torch, so there is nothing to report")
             return
-        trace, report = with_rank(self.recording.trace, self.rank), self.recording.report
+        trace, report = self.recording.trace, self.recording.report
         told = [f"rank {self.rank}:"] if self.rank is not None else []
         _say("\n".join(["", *told, report.text]))
         if self._save_path:

@@ -26,12 +26,6 @@ _SHARED: Final = ("devices", "shapes", "sites", "sources")
 _COUNTS_OPS: Final = {("calls", "begin"), ("calls", "end"), ("moves", "op"), ("modules", "op")}
 
 
-def ranked_path(path: str | Path, rank: int | None) -> Path:
-    """run.rank1.devtrace for run.devtrace and rank 1."""
-    plain = Path(path)
-    return plain if rank is None else plain.with_name(f"{plain.stem}.rank{rank}{plain.suffix}")
-
-
 def with_rank(trace: Trace, rank: int | None) -> Trace:
     """The trace, its threads marked as those of a rank."""
     if rank is None:

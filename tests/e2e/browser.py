@@ -28,7 +28,7 @@ class Chromium:
 
     def __init__(self, playwright: Playwright, executable: str) -> None:
         self._playwright = playwright
-        self._executable = executable
+        self.executable = executable
         self._browser: Browser | None = None
 
     @contextmanager
@@ -52,7 +52,7 @@ class Chromium:
 
     def _running(self) -> Browser:
         if self._browser is None or not self._browser.is_connected():
-            self._browser = self._playwright.chromium.launch(executable_path=self._executable, args=FLAGS)
+            self._browser = self._playwright.chromium.launch(executable_path=self.executable, args=FLAGS)
         return self._browser
 
 
