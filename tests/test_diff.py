@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from torch import nn
 
 import devtrace
 from devtrace.diff import Change, Comparison, diff
+from devtrace.display import MIME_TYPE
 from devtrace.dump import dump
 from devtrace.format import decode
 from devtrace.trace import Trace
@@ -39,6 +41,29 @@ def test_a_finding_that_came_is_worse_and_one_that_went_is_not() -> None:
     assert came.worse
     assert ("In[7] line 6  self.out_head(x)", "device-mismatch: model.out_head.weight", "") in changes(went, "finding")
     assert not went.worse
+
+
+def test_a_notebook_shows_the_table_above_the_second_trace() -> None:
+    compared = diff(training(failing=False), training())
+    bundle = compared._repr_mimebundle_()
+    assert dump(decode(bundle[MIME_TYPE])) == dump(compared.after.trace)
+    assert bundle[MIME_TYPE]["comparison"] == compared.data["comparison"]
+    assert bundle["text/plain"] == str(compared)
+    table, report = (bundle["text/html"].index(f'data-devtrace="{name}"') for name in ("diff", "report"))
+    assert table < report
+    assert "<script" not in bundle["text/html"]
+
+
+def test_in_a_notebook_that_holds_a_part_of_the_trace_rows_are_those_of_the_part(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys.modules[Comparison.__module__], "BUDGET", 8_000)
+    compared = diff(training(400, failing=False), training(400))
+    bundle = compared._repr_mimebundle_()[MIME_TYPE]
+    trace = decode(bundle)
+    assert len(trace.ops) < len(compared.after.trace.ops)
+    [row] = [change for change in bundle["comparison"]["changes"] if "device-mismatch" in change["after"]]
+    assert trace.sites[row["site"]].text == "self.out_head(x)"
 
 
 def test_lines_are_the_same_whatever_their_number_and_cell() -> None:

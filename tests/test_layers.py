@@ -66,7 +66,7 @@ ALLOWED = {
         "errors",
         "unmet",
     },
-    "diff": {"diagnose", "page", "ranks", "report", "format", "plain", "trace"},
+    "diff": {"diagnose", "display", "html", "page", "ranks", "report", "format", "plain", "trace"},
     "profiler": {"record", "builder", "trace", "errors"},
     "figures": {"lanes", "palette", "plain", "trace", "columns", "errors"},
     "display": {"cut", "html", "page", "plain", "report", "format", "trace"},

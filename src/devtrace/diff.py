@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
@@ -18,7 +18,10 @@ import numpy as np
 
 from . import plain
 from .diagnose import diagnose
+from .display import BUDGET, MIME_TYPE, fitted, needs_script
 from .format import encode
+from .html import fragment
+from .page import page, scripted
 from .ranks import load
 from .report import Finding, LedgerRow, Report, Site
 from .trace import Failure, Trace
@@ -104,10 +107,10 @@ class Comparison:
 
         A change names the rows of this trace that it speaks of by `site`, `module` and `finding`, -1: none.
         """
-        return encode(self.after.trace) | {"comparison": self._told()}
+        return encode(self.after.trace) | {"comparison": self._told(self.after.trace)}
 
-    def _told(self) -> dict[str, Any]:
-        trace = self.after.trace
+    def _told(self, trace: Trace) -> dict[str, Any]:
+        """What changed, by the rows of the second trace or of what a notebook holds of it."""
         sites = {site: id for id, site in reversed([*enumerate(map(Site.of, trace.sites))])}
         modules = {module.path: id for id, module in enumerate(trace.modules)}
         return {
@@ -117,6 +120,15 @@ class Comparison:
             "changes": [_plain(change, sites, modules) for change in self.changes[:MOST_ROWS]],
             "more": max(len(self.changes) - MOST_ROWS, 0),
         }
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
+        """What a notebook shows: the table above the report of the second trace."""
+        trace, data = fitted(self.after.trace, BUDGET)
+        report = replace(self.after, trace=trace)
+        data |= {"comparison": self._told(trace)}
+        above = self._repr_html_()
+        html = scripted(report, data, above) if needs_script() else above + fragment(report)
+        return {MIME_TYPE: data, "text/html": html, "text/plain": self.text}
 
     def _repr_html_(self) -> str:
         rows = "".join(f"<tr>{''.join(map(_cell, _cells(change)))}</tr>" for change in self.changes[:MOST_LINES])
@@ -128,10 +140,8 @@ class Comparison:
 
     def to_html(self, path: str | Path) -> Path:
         """Write one page: what changed, and below it all views of the second trace."""
-        from .page import page
-
         target = Path(path)
-        target.write_text(page(self.after, above=self._repr_html_()), encoding="utf-8")
+        target.write_text(page(self.after, self.data, self._repr_html_()), encoding="utf-8")
         return target
 
 

@@ -34,22 +34,23 @@ def to_html(report: Report, path: str | Path) -> Path:
     return target
 
 
-def page(report: Report, above: str = "") -> str:
-    """The whole page; `above` is html of ours that stands over the report."""
+def page(report: Report, data: dict[str, Any] | None = None, above: str = "") -> str:
+    """The whole page; `above` is html of ours that says over the static report what the views know from `data`."""
     title = plain.markup(plain.line(f"devtrace {report.trace.title}", 100))
     missing = "" if _built() else "<p><small>This devtrace was installed without its interactive views.</small></p>"
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>\n'
         f'<meta name="viewport" content="width=device-width">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_NOTHING_FROM_OUTSIDE}">\n'
-        f"<style>{_PAGE_STYLE}</style>\n</head>\n<body>\n{above}{scripted(report)}{missing}\n</body>\n</html>\n"
+        f"<style>{_PAGE_STYLE}</style>\n</head>\n<body>\n{scripted(report, data, above)}{missing}\n</body>\n</html>\n"
     )
 
 
-def scripted(report: Report, data: dict[str, Any] | None = None) -> str:
+def scripted(report: Report, data: dict[str, Any] | None = None, above: str = "") -> str:
     """The static fragment and, where the views are built, the script that puts them in its place."""
+    static = above + fragment(report)
     if not _built():
-        return fragment(report)
+        return static
     text = as_script(encode(report.trace) if data is None else data)
     slot = f"devtrace-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     # The same output may stand twice in a notebook: each script takes the first slot that no other has taken.
@@ -57,7 +58,7 @@ def scripted(report: Report, data: dict[str, Any] | None = None) -> str:
         f"(()=>{{const slot=document.querySelector('#{slot}:not([data-taken])');if(!slot)return;"
         f"slot.dataset.taken='';slot.replaceChildren();devtraceMount(slot,{text})}})()"
     )
-    return f'<div id="{slot}">{fragment(report)}</div>\n<script>{_views()};\n{start}</script>'
+    return f'<div id="{slot}">{static}</div>\n<script>{_views()};\n{start}</script>'
 
 
 def as_script(value: object) -> str:

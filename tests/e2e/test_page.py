@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import Locator, Page, expect
 
 import make_traces
 from built import stale
@@ -58,11 +58,30 @@ def test_a_page_asks_for_nothing(page: Page, tmp_path: Path) -> None:
     assert len(asked) == 1
 
 
-def test_a_comparison_stands_above_the_views_of_the_second_trace(page: Page, tmp_path: Path) -> None:
-    path = diff(training(3, failing=False), training(3)).to_html(tmp_path / "diff.html")
-    page.goto(path.as_uri())
+def compared(page: Page, folder: Path) -> Locator:
+    page.goto(diff(training(3, failing=False), training(3)).to_html(folder / "diff.html").as_uri())
     page.locator('[data-devtrace="report"][data-ready="true"]').wait_for()
-    assert "device-mismatch: model.out_head.weight" in page.locator('[data-devtrace="diff"]').inner_text()
+    return page.locator('[data-devtrace="diff"]')
+
+
+def test_a_comparison_stands_above_the_views_and_a_click_selects_what_came(page: Page, tmp_path: Path) -> None:
+    table = compared(page, tmp_path)
+    row = table.get_by_role("row").filter(has_text="device-mismatch: model.out_head.weight")
+    expect(row).to_contain_text("new")
+    row.click()
+    expect(row).to_have_attribute("aria-selected", "true")
+    finding = page.locator('[data-devtrace="finding"][data-rule="device-mismatch"]')
+    expect(finding).to_have_attribute("aria-selected", "true")
+
+
+def test_changes_are_reached_and_picked_by_keyboard(page: Page, tmp_path: Path) -> None:
+    table = compared(page, tmp_path)
+    rows = table.locator("[data-what]")
+    rows.first.focus()
+    page.keyboard.press("ArrowDown")
+    expect(rows.nth(1)).to_be_focused()
+    page.keyboard.press("ArrowUp")
+    expect(rows.first).to_have_attribute("aria-selected", "true")
 
 
 def test_without_scripts_the_page_shows_the_findings_and_the_picture(page: Page, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
  * From what a notebook or a file holds to a trace whose rules are checked: the mirror of `format.decode`.
  */
 import { columnsOf, isLists, TABLE_NAMES, type Table, type TableName, type Values } from './columns';
+import { readComparison } from './comparison';
 import { damaged, FormatError, short } from './errors';
 import { isObject, readFinding, type JsonObject } from './findings';
 import { ColumnReader } from './packed';
@@ -25,10 +26,11 @@ export async function readTrace(data: unknown): Promise<ITrace> {
     notes: readTexts(object, 'notes'),
     strings: readTexts(object, 'strings'),
     findings: raw?.map(readFinding) ?? null,
-    rawFindings: raw
+    rawFindings: raw,
+    comparison: null
   };
   check(trace, reader.extents);
-  return trace;
+  return { ...trace, comparison: readComparison(object['comparison'], trace) };
 }
 
 function parse(text: string): unknown {

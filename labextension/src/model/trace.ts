@@ -1,6 +1,7 @@
 /**
  * The trace in the browser: columns as typed arrays, read by id and never changed. No object is made per op.
  */
+import type { IComparison } from './comparison';
 import type { Tables } from './columns';
 import type { IFinding, JsonObject } from './findings';
 
@@ -17,6 +18,8 @@ export interface ITrace extends Tables {
   /** null: no diagnosis was made. */
   readonly findings: readonly IFinding[] | null;
   readonly rawFindings: readonly JsonObject[] | null;
+  /** What changed since another trace, where this one was compared. */
+  readonly comparison: IComparison | null;
 }
 
 /** The module that runs an op, -1 outside of any. */

@@ -2,10 +2,11 @@
  * The findings, worst first as Python ordered them: what happened, where it was born, the move that missed it, and the fix.
  */
 import type { IEdit, IFinding } from '../model/findings';
-import { deviceByName, opName, siteLabel, sourceLabel, type ITrace } from '../model/trace';
+import { opName, siteLabel, sourceLabel, type ITrace } from '../model/trace';
 import { severityLook } from '../paint/palette';
 import { button, clipped, h } from './dom';
-import { deviceChip, siteLink, withCode } from './parts';
+import { namedChip, siteLink, withCode } from './parts';
+import { listenToRows } from './rows';
 import { Scope } from './scope';
 import type { Selection } from './selection';
 
@@ -36,7 +37,7 @@ export function mountFindings(el: HTMLElement, trace: ITrace, selection: Selecti
   if (findings.length > first) {
     root.append(showMore(root, moreLabel(findings.slice(first)), scope, () => add(Infinity)));
   }
-  listenToKeys(grid, rows, selection, scope);
+  listenToRows(grid, rows, at => selection.pickFinding(at), scope);
   const select = (): void => {
     const { finding } = selection.picked;
     add(finding + 1);
@@ -75,20 +76,6 @@ function mark(row: HTMLElement, selected: boolean, open: boolean): void {
   row.setAttribute('aria-selected', String(selected));
   row.classList.toggle('dt-open', open);
   row.tabIndex = open ? 0 : -1;
-}
-
-/** Up and down go from finding to finding; the rows are one tab stop. */
-function listenToKeys(grid: HTMLElement, rows: HTMLElement[], selection: Selection, scope: Scope): void {
-  scope.listen(grid, 'keydown', event => {
-    const at = rows.indexOf(event.target as HTMLElement);
-    const step = { ArrowDown: 1, ArrowUp: -1, Enter: 0, ' ': 0 }[event.key];
-    if (at >= 0 && step !== undefined && at + step >= 0 && at + step < rows.length) {
-      event.preventDefault();
-      event.stopPropagation();
-      selection.pickFinding(at + step);
-      rows[at + step].focus();
-    }
-  });
 }
 
 function findingRow(
@@ -151,13 +138,6 @@ function head(owner: Node, trace: ITrace, finding: IFinding, selection: Selectio
     )
   );
   return h(owner, 'div', { class: 'dt-head' }, ...parts);
-}
-
-function namedChip(owner: Node, trace: ITrace, name: string): HTMLElement {
-  const device = deviceByName(trace, name);
-  return device < 0
-    ? h(owner, 'span', { class: 'dt-chip', text: name, data: { device: name } })
-    : deviceChip(owner, trace, device);
 }
 
 function firstLine(text: string): string {

@@ -1,7 +1,7 @@
 /**
  * Small pieces that several views share: a device's chip, a site's link, text with `code` in it.
  */
-import { deviceName, siteLabel, type ITrace } from '../model/trace';
+import { deviceByName, deviceName, siteLabel, type ITrace } from '../model/trace';
 import { deviceLook } from '../paint/palette';
 import { button, h } from './dom';
 import type { Scope } from './scope';
@@ -21,6 +21,14 @@ export function deviceChip(owner: Node, trace: ITrace, device: number): HTMLElem
     chip.append(h(owner, 'small', { class: 'dt-simulated', text: 'simulated' }));
   }
   return chip;
+}
+
+/** The chip of a device that is told by its name, which the trace need not know. */
+export function namedChip(owner: Node, trace: ITrace, name: string): HTMLElement {
+  const device = deviceByName(trace, name);
+  return device < 0
+    ? h(owner, 'span', { class: 'dt-chip', text: name, data: { device: name } })
+    : deviceChip(owner, trace, device);
 }
 
 export function deviceSwatch(owner: Node, trace: ITrace, device: number): HTMLElement {

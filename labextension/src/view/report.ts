@@ -3,6 +3,7 @@
  */
 import { counted, formatTime } from '../layout/units';
 import type { ITrace } from '../model/trace';
+import { mountComparison } from './comparison';
 import { h } from './dom';
 import { mountFindings } from './findings';
 import { mountLines } from './lines';
@@ -30,6 +31,7 @@ export function mountReport(el: HTMLElement, trace: ITrace, selection: Selection
     root.querySelectorAll('[data-devtrace]').forEach(view => view.dispatchEvent(new Event('dt-theme')));
   });
   root.append(summary(root, trace));
+  scope.add(mountComparison(root, trace, selection));
   scope.add(mountFindings(root, trace, selection));
   scope.add(
     mountTabs(root, [

@@ -1,0 +1,60 @@
+/**
+ * What changed since another trace, as `devtrace.diff` tells it beside a trace: made and worded in Python, here only given types.
+ */
+import { isObject } from './findings';
+import type { ITrace } from './trace';
+
+export interface IChange {
+  /** `+` came, `-` went, `~` is another. */
+  readonly sign: string;
+  readonly what: string;
+  readonly where: string;
+  readonly before: string;
+  readonly after: string;
+  readonly worse: boolean;
+  /** Rows of the trace that it speaks of, -1 for none. */
+  readonly site: number;
+  readonly module: number;
+  readonly finding: number;
+}
+
+export interface IComparison {
+  readonly headline: string;
+  readonly totals: readonly string[];
+  readonly worse: boolean;
+  readonly changes: readonly IChange[];
+  /** How many more there were. */
+  readonly more: number;
+}
+
+/** The comparison that lies beside a trace; null where there is none, or something else. */
+export function readComparison(value: unknown, trace: ITrace): IComparison | null {
+  if (!isObject(value) || !Array.isArray(value['changes'])) {
+    return null;
+  }
+  return {
+    headline: text(value['headline']),
+    totals: Array.isArray(value['totals']) ? value['totals'].map(text) : [],
+    worse: value['worse'] === true,
+    changes: value['changes'].filter(isObject).map(change => ({
+      sign: text(change['sign']),
+      what: text(change['what']),
+      where: text(change['where']),
+      before: text(change['before']),
+      after: text(change['after']),
+      worse: change['worse'] === true,
+      site: row(change['site'], trace.sites.length),
+      module: row(change['module'], trace.modules.length),
+      finding: row(change['finding'], trace.findings?.length ?? 0)
+    })),
+    more: Math.max(row(value['more'], Infinity), 0)
+  };
+}
+
+function text(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}
+
+function row(value: unknown, length: number): number {
+  return Number.isInteger(value) && (value as number) >= 0 && (value as number) < length ? (value as number) : -1;
+}

@@ -1,0 +1,132 @@
+/**
+ * What changed since another trace, above the report of the later one: a row a change, and a click on it selects what it speaks of.
+ */
+import { formatCount } from '../layout/units';
+import type { IChange, IComparison } from '../model/comparison';
+import type { ITrace } from '../model/trace';
+import { h } from './dom';
+import { namedChip } from './parts';
+import { listenToRows } from './rows';
+import { Scope } from './scope';
+import type { IPicked, Selection } from './selection';
+
+const COLUMNS = ['', 'What', 'Where', 'Before', 'After'] as const;
+/** What the signs say, for who hears them. */
+const SIGNS: Readonly<Record<string, string>> = { '+': 'new', '-': 'gone', '~': 'changed' };
+
+export function mountComparison(el: HTMLElement, trace: ITrace, selection: Selection): () => void {
+  const scope = new Scope();
+  const { comparison } = trace;
+  if (comparison) {
+    const rows = comparison.changes.map(change => changeRow(el, trace, change));
+    const root = h(
+      el,
+      'section',
+      { class: 'dt-diff', aria: { label: 'Comparison' }, data: { devtrace: 'diff', ready: 'true' } },
+      head(el, comparison),
+      ...(rows.length > 0 ? [table(el, comparison, rows, selection, scope)] : [])
+    );
+    el.append(root);
+    scope.add(() => {
+      root.remove();
+    });
+  }
+  return scope.dispose;
+}
+
+/** `In[3] → In[4]: 5 changes   ops 120 → 124` */
+function head(owner: Node, { headline, totals, worse }: IComparison): HTMLElement {
+  const sign = h(owner, 'span', { class: 'dt-sign', text: worse ? '✗' : '✓', aria: { hidden: 'true' } });
+  return h(
+    owner,
+    'p',
+    { class: `dt-diff-head ${worse ? 'dt-worse' : ''}`.trim() },
+    sign,
+    h(owner, 'strong', { text: headline }),
+    ...totals.map(text => h(owner, 'span', { class: 'dt-fact', text: text.trim() }))
+  );
+}
+
+function table(
+  owner: Node,
+  { changes, more }: IComparison,
+  rows: readonly HTMLElement[],
+  selection: Selection,
+  scope: Scope
+): HTMLElement {
+  const names = COLUMNS.map(text => h(owner, 'span', { role: 'columnheader', text }));
+  const top = h(owner, 'div', { class: 'dt-change dt-change-names', role: 'row' }, ...names);
+  const grid = h(owner, 'div', { class: 'dt-changes', role: 'grid', aria: { label: 'Changes' } }, top, ...rows);
+  const choose = (at: number): void => {
+    pick(selection, changes[at]);
+  };
+  rows.forEach((row, at) => scope.listen(row, 'click', () => choose(at)));
+  listenToRows(grid, rows, choose, scope);
+  const mark = (picked: IPicked): void => {
+    const found = changes.findIndex(change => isPicked(change, picked));
+    rows.forEach((row, at) => {
+      row.setAttribute('aria-selected', String(at === found));
+      row.tabIndex = at === Math.max(found, 0) ? 0 : -1;
+    });
+  };
+  scope.add(selection.subscribe(mark));
+  mark(selection.picked);
+  if (more > 0) {
+    grid.append(h(owner, 'p', { class: 'dt-none', text: `and ${formatCount(more)} more` }));
+  }
+  return grid;
+}
+
+function changeRow(owner: Node, trace: ITrace, change: IChange): HTMLElement {
+  const { sign, what, where, before, after, worse } = change;
+  const cell = (name: string, ...children: Array<Node | string>): HTMLElement =>
+    h(owner, 'span', { class: `dt-change-${name}`, role: 'gridcell' }, ...children);
+  const said = h(owner, 'span', { class: 'dt-hidden', text: SIGNS[sign] ?? '' });
+  return h(
+    owner,
+    'div',
+    {
+      class: `dt-change ${worse ? 'dt-worse' : ''} ${isHere(change) ? 'dt-here' : ''}`.trim(),
+      role: 'row',
+      data: { what: what.slice(0, 40) }
+    },
+    cell('sign', h(owner, 'span', { class: 'dt-sign', text: sign.slice(0, 1), aria: { hidden: 'true' } }), said),
+    cell('what', h(owner, 'span', { text: what })),
+    cell('where', h(owner, 'code', { text: where })),
+    cell('before', ...values(owner, trace, what, before)),
+    cell('after', ...values(owner, trace, what, after))
+  );
+}
+
+/** Devices look as they do everywhere. */
+function values(owner: Node, trace: ITrace, what: string, text: string): Node[] {
+  if (text === '') {
+    return [];
+  }
+  const isDevices = text.length < 200 && (what === 'device' || what === 'compute');
+  return isDevices
+    ? text.split(' + ').map(name => namedChip(owner, trace, name))
+    : [h(owner, 'span', { class: 'dt-value', text })];
+}
+
+/** Whether the later trace has what a change speaks of. */
+function isHere({ finding, site, module }: IChange): boolean {
+  return finding >= 0 || site >= 0 || module >= 0;
+}
+
+function pick(selection: Selection, { finding, site, module }: IChange): void {
+  if (finding >= 0) {
+    selection.pickFinding(finding);
+  } else if (module >= 0) {
+    selection.pickModule(module);
+  } else if (site >= 0) {
+    selection.pickSite(site);
+  }
+}
+
+function isPicked({ finding, site, module }: IChange, picked: IPicked): boolean {
+  if (finding >= 0 || picked.finding >= 0) {
+    return finding >= 0 && finding === picked.finding;
+  }
+  return module >= 0 ? module === picked.module : site >= 0 && site === picked.site;
+}
