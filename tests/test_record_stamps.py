@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable, Sequence
 
 import pytest
 import torch
@@ -48,3 +49,59 @@ def test_where_storages_forget_tensors_are_told_apart_one_by_one(monkeypatch: py
     stamps.put(x, (-1, {}, 3, None))
     assert stamps.get(x)[2] == 3
     assert stamps.get(x.view(2)) is stamps.UNSTAMPED
+
+
+def rows_of(*tensors: torch.Tensor) -> list[int]:
+    """The rows that the inputs of `sin` of each tensor have."""
+    with devtrace.record() as recording:
+        for tensor in tensors:
+            tensor.sin()
+    return [op.inputs[0].id for op in recording.trace.ops]
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        lambda x: (x[0], x[1]),
+        lambda x: x.unbind(),
+        lambda x: x.split(1),
+        lambda x: (x[0].view(3, 1), x[1].view(3, 1), x[2].view(3, 1)),
+        lambda x: (x[:, 0], x[0, :]),
+        lambda x: (x[0:1].expand(2, 3), x[1:2].expand(2, 3)),
+    ],
+)
+def test_parts_of_a_tensor_are_told_apart(parts: Callable[[torch.Tensor], Sequence[torch.Tensor]]) -> None:
+    def program() -> None:
+        for part in parts(torch.ones(3, 3)):
+            part.sin()
+
+    with devtrace.record() as recording:
+        program()
+    seen = [op.inputs[0].id for op in recording.trace.ops if op.name == "aten.sin"]
+    assert len(set(seen)) == len(seen) > 1
+    made_before = rows_of(*parts(torch.ones(3, 3)))
+    assert len(set(made_before)) == len(made_before)
+
+
+def test_the_same_part_is_one_tensor() -> None:
+    x = torch.ones(3, 3)
+    part = x[1]
+    rows = rows_of(x, part, x[1], part.detach(), part.view(3), x[0], part)
+    assert rows[1] == rows[2] == rows[3] == rows[4] == rows[6]
+    assert len({rows[0], rows[1], rows[5]}) == 3
+
+
+def test_a_tensor_turned_is_still_that_tensor() -> None:
+    """A square's transpose has its shape, its data and its line of birth: what is said of one is true of the other."""
+    w = torch.ones(3, 3)
+    assert len(set(rows_of(w, w.t(), w.mT, w.detach()))) == 1
+
+
+def test_what_was_made_in_place_of_a_part_is_that_part() -> None:
+    with devtrace.record() as recording:
+        x = torch.zeros(2, 3)
+        x[1].add_(1)
+        x[1].sin()
+    add, sine = recording.trace.ops[-3], recording.trace.ops[-1]
+    assert (add.name, sine.name) == ("aten.add_.Tensor", "aten.sin")
+    assert add.outputs[0].id == sine.inputs[0].id

@@ -1,4 +1,8 @@
-"""Tensors become rows: by the stamp on their storage and, because a storage has many views, by shape."""
+"""Tensors become rows: by the stamp on their storage and, because a storage has many views, by shape.
+
+A part of a storage (`x[0]`, a chunk) is also told by where it lies, or `x[0]` would be called by the name of `x[1]`. A
+view of the whole is not: a square's transpose has its data, device and birth, so what is said of one is true of both.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,7 @@ from devtrace.record.stamps import Past
 
 Array = npt.NDArray[Any]
 TOLD: Final = ("row", "layout", "producer", "source", "site")
+_NO_STORAGE: Final = (NotImplementedError, RuntimeError)
 Layout = tuple[Any, Any, int]
 """What the tensors of one shape last looked like: (dtype, device, layout id)."""
 
@@ -40,13 +45,17 @@ class Rows:
         """The row of a plain op's one output; its layout too if the row is new, for the op's head to keep, else -1."""
         try:
             storage = tensor.untyped_storage()
-        except (NotImplementedError, RuntimeError):
+        except _NO_STORAGE:
             return self.made(tensor, op, site), -1
         stamp = storage._devtrace_stamp
         shape = tensor.shape
         mine = stamp[0] == self.epoch
+        key = shape
         if mine:
             row = stamp[1].get(shape)
+            if row is None and tensor.nbytes != storage.nbytes():
+                key = (shape, tensor.storage_offset(), tensor.stride())
+                row = stamp[1].get(key)
             if row is not None:
                 return row, -1
         layout = self.by_shape.get(shape)
@@ -54,7 +63,7 @@ class Rows:
             layout = self.layout(tensor)
         row = next(self.next)
         if mine:
-            stamp[1][shape] = row
+            stamp[1][key] = row
         else:
             storage._devtrace_stamp = (self.epoch, {shape: row}, site, None)
         return row, layout[2]
@@ -68,7 +77,7 @@ class Rows:
             views = self._still(views) if epoch in self.epochs else {}
             if not views:
                 layout = self.layout(tensor)[2]
-                views = {tensor.shape: self.add(layout, -1, self._past(past, layout), birth)}
+                views = {_key(tensor): self.add(layout, -1, self._past(past, layout), birth)}
             stamps.put(tensor, (self.epoch, views, birth, past))
         return self._view(tensor, views, birth, -1)
 
@@ -91,11 +100,13 @@ class Rows:
 
     def _view(self, tensor: Any, views: dict[Any, int], site: int, producer: int) -> int:
         """The row of a tensor whose storage has rows already."""
-        shape = tensor.shape
-        row = views.get(shape)
+        row = views.get(tensor.shape)
         if row is None:
-            source = next(iter(views.values()))
-            row = views[shape] = self.add(self.layout(tensor)[2], producer, source, site)
+            key = _key(tensor)
+            row = views.get(key)
+            if row is None:
+                source = next(iter(views.values()))
+                row = views[key] = self.add(self.layout(tensor)[2], producer, source, site)
         return row
 
     def _past(self, past: Past | None, layout: int) -> int:
@@ -136,7 +147,7 @@ class Rows:
 
     def _still(self, views: dict[Any, int]) -> dict[Any, int]:
         """Those of a stamp's rows that were not folded away."""
-        return {shape: row for shape, row in views.items() if not any(first <= row < last for first, last in self.gone)}
+        return {key: row for key, row in views.items() if not any(first <= row < last for first, last in self.gone)}
 
     def layout(self, tensor: Any) -> Layout:
         return self._layout(tensor.shape, tensor.dtype, tensor.device)
@@ -158,9 +169,20 @@ class Rows:
         try:
             stamp = stamps.get(tensor)
             views = self._still(stamp[1]) if stamp[0] in self.epochs else {}
-            return views.get(tensor.shape, next(iter(views.values()), None))
+            key = _key(tensor)
+            return views.get(key, next(iter(views.values()), None) if key == tensor.shape else None)
         except Exception:  # noqa: BLE001 (a subclass that does not answer)
             return None
+
+
+def _key(tensor: Any) -> Any:
+    """What tells a tensor from others of its storage: its shape, and where it lies if it is a part."""
+    try:
+        if tensor.nbytes == tensor.untyped_storage().nbytes():
+            return tensor.shape
+        return tensor.shape, tensor.storage_offset(), tensor.stride()
+    except _NO_STORAGE:
+        return tensor.shape
 
 
 def size_of(layout: tuple[Any, Any, Any]) -> int:

@@ -1,11 +1,11 @@
 """Which tensor is which: a stamp on the storage's Python object, which all views of a storage share.
 
-    storage._devtrace_stamp = (epoch, {shape: row}, birth, past)
+    storage._devtrace_stamp = (epoch, {view: row}, birth, past)
 
 `epoch` tells whose rows these are: a recording's, or of a recording since its last folding. Two in five ops of a
-model's step are views, so the views of a storage are told apart by shape: more costs more than it tells. `birth` is
-the site where the storage's content was born, `past` the chain of what it was copied from: (site, device, earlier
-past), nearest first. A stamp holds no tensor, is not pickled, copied or saved with one, and dies with its storage.
+model's step are views, so a view is told by what is cheapest to ask, its shape; a part of a storage also by its place
+(`rows`). `birth` is the site where the storage's content was born, `past` the chain of what it was copied from: (site,
+device, earlier past), nearest first. A stamp holds no tensor, is not pickled, copied or saved with one, and dies with its storage.
 """
 
 from __future__ import annotations
