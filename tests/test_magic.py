@@ -173,6 +173,75 @@ def test_the_lines_of_cells_that_were_not_traced_explain_the_failure(shell: Shel
     shell.run("%devtrace simulate off")
 
 
+def born_of_the_last(shell: Shell) -> tuple[str, str, str]:
+    """Birth, certainty and message of the last finding's culprit."""
+    (finding,) = shell.traced[-1].report.findings
+    assert finding.culprit is not None
+    born = finding.culprit.born
+    return f"{born} {born.text}" if born else "", finding.culprit.certainty, finding.message
+
+
+def test_what_an_untraced_cell_made_is_said_to_be_born_where_its_source_makes_it(shell: Shell) -> None:
+    shell.run("%devtrace simulate cuda:1")
+    shell.run("mask = torch.zeros(3)")
+    shell.run("g = torch.ones(3, device='cuda')", "mask = torch.rand(3)  # again", "if g.is_cuda:", "    def f(): mask = 0")
+    count = shell.count
+    shell.run("%%devtrace", "g * mask")
+    born, certainty, message = born_of_the_last(shell)
+    assert born == f"In[{count}] line 2 mask = torch.rand(3)"
+    assert certainty == "inferred"
+    assert "probably never moved" in message
+    shell.run("%devtrace simulate off")
+
+
+def test_an_attribute_of_a_module_of_an_untraced_cell_is_born_in_its_class(shell: Shell) -> None:
+    shell.run("%devtrace simulate cuda:1")
+    shell.run(
+        "class Net(torch.nn.Module):",
+        "    def __init__(self):",
+        "        super().__init__()",
+        "        self.body = torch.nn.Linear(3, 3)",
+        "        self.scale = torch.ones(3)",
+        "    def forward(self, x):",
+        "        return self.body(x) * self.scale",
+    )
+    count = shell.count
+    shell.run("net = Net().to('cuda')")
+    shell.run("%%devtrace", "net(torch.ones(3, device='cuda'))")
+    assert born_of_the_last(shell)[:2] == (f"In[{count}] line 5 self.scale = torch.ones(3)", "inferred")
+    shell.run("net.scale = torch.zeros(3)")
+    shell.run("%%devtrace", "net(torch.ones(3, device='cuda'))")
+    assert born_of_the_last(shell)[:2] == (f"In[{shell.count - 1}] line 1 net.scale = torch.zeros(3)", "inferred")
+    shell.run("%devtrace simulate off")
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        ["mask = other"],
+        ["for mask in [torch.rand(3)]: pass"],
+        ["import contextlib", "with contextlib.nullcontext(torch.rand(3)) as mask: pass"],
+        ["globals()['mask'] = torch.rand(3)"],
+        ["mask = [other][0]"],
+    ],
+)
+def test_source_that_does_not_say_where_a_tensor_was_made_says_nothing(shell: Shell, made: list[str]) -> None:
+    shell.run("%devtrace simulate cuda:1")
+    shell.run("g = torch.ones(3, device='cuda')", "other = torch.rand(3)")
+    shell.run(*made)
+    shell.run("%%devtrace", "g * mask")
+    assert born_of_the_last(shell)[:2] == ("", "seen")
+    shell.run("%devtrace simulate off")
+
+
+def test_what_the_traced_cell_itself_made_unseen_is_not_taken_for_an_earlier_one(shell: Shell) -> None:
+    shell.run("%devtrace simulate cuda:1")
+    shell.run("g = torch.ones(3, device='cuda')", "mask = torch.rand(3)")
+    shell.run("%%devtrace", "mask = torch.frombuffer(bytearray(12), dtype=torch.float32)", "g * mask")
+    assert "mask = torch.rand(3)" not in born_of_the_last(shell)[0]
+    shell.run("%devtrace simulate off")
+
+
 # A traced cell.
 
 

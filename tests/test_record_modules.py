@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 from torch import nn
+from torch.optim.optimizer import _global_optimizer_post_hooks
 
 import devtrace
 from devtrace.record import hooks
@@ -230,6 +231,42 @@ def test_a_module_that_moved_but_did_not_run_is_in_the_trace() -> None:
     assert module(recording.trace, "net").ran == 0
 
 
+def test_state_of_an_optimizer_is_born_at_the_step_or_load_that_made_it(loaded: None) -> None:
+    model = nn.Linear(2, 2)
+    model(torch.ones(1, 2)).sum().backward()
+    optimizer = torch.optim.Adam(model.parameters())
+    optimizer.step()  # the first
+    optimizer.step()
+    saved = optimizer.state_dict()
+    with devtrace.record() as recording:
+        optimizer.step()
+    assert births(recording.trace, "exp_avg") == {"optimizer.step()"}
+    other = torch.optim.Adam(model.parameters())
+    saved["state"] = {key: {k: v.clone() for k, v in held.items()} for key, held in saved["state"].items()}
+    other.load_state_dict(saved)
+    with devtrace.record() as recording:
+        other.step()
+    assert births(recording.trace, "exp_avg") == {"other.load_state_dict(saved)"}
+
+
+def births(trace: Trace, name: str) -> set[str]:
+    found = [tensor.site for tensor in trace.tensors if tensor.name.endswith(name)]
+    return {site.text if site else "" for site in found}
+
+
+def test_state_of_an_optimizer_that_torch_knows_is_taken_in_once(loaded: None) -> None:
+    model = nn.Linear(2, 2)
+    model(torch.ones(1, 2)).sum().backward()
+    optimizer = torch.optim.SGD(model.parameters(), momentum=0.9)
+    optimizer.step()
+    state = weakref.ref(optimizer.state[model.weight]["momentum_buffer"])
+    reference = weakref.ref(optimizer)
+    del optimizer
+    gc.collect()
+    assert reference() is None
+    assert state() is None
+
+
 def test_hooks_keep_no_module_alive(loaded: None) -> None:
     net = Net()
     net.half()
@@ -243,12 +280,17 @@ def test_hooks_keep_no_module_alive(loaded: None) -> None:
 
 def test_hooks_are_taken_out_again() -> None:
     registry = torch.nn.modules.module
-    before = (nn.Module._apply, nn.Module.__call__, dict(registry._global_parameter_registration_hooks))
+
+    def watched() -> list[object]:
+        hooked = dict(registry._global_parameter_registration_hooks), dict(_global_optimizer_post_hooks)
+        return [nn.Module._apply, nn.Module.__call__, torch.optim.Optimizer.load_state_dict, *hooked]
+
+    before = watched()
     hooks.install()
     with devtrace.record():
         Net().double()
     hooks.uninstall()
-    assert (nn.Module._apply, nn.Module.__call__, dict(registry._global_parameter_registration_hooks)) == before
+    assert watched() == before
 
 
 def test_hooks_let_lazy_modules_and_swapped_parameters_be(loaded: None) -> None:

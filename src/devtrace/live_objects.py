@@ -10,15 +10,29 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
+class CellText:
+    """A notebook cell that ran, traced or not: `text` is the code that ran, its line 1 is line `first` of the cell."""
+
+    file: str
+    count: int
+    cell_id: str
+    text: str
+    first: int
+
+
+@dataclass(frozen=True, slots=True)
 class Live:
     """`frames`: of the exception that ended the recording, innermost first, each with its row in the trace's sites.
     `namespace`: the user's variables. `row_of`: the row in the trace's tensors of a tensor that it saw, else None.
-    `around`: where an op of a thread raised, the rows of the sites around it, innermost first; its frames are gone."""
+    `around`: where an op of a thread raised, the rows of the sites around it, innermost first; its frames are gone.
+    `cells`: those that ran so far, oldest first.
+    """
 
     frames: tuple[tuple[int, FrameType], ...] = ()
     namespace: Mapping[str, Any] | None = None
     row_of: Callable[[object], int | None] = lambda _: None
     around: tuple[int, ...] = ()
+    cells: tuple[CellText, ...] = ()
 
 
 def forget_locals(frame: FrameType) -> None:

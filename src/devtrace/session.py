@@ -164,7 +164,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
                 forget_locals(frame)
 
     def _diagnose(self, recorded: Recorded) -> None:
-        live = Live(recorded.frames, self._namespace, recorded.row_of, recorded.around)
+        live = Live(recorded.frames, self._namespace, recorded.row_of, recorded.around, recorded.cells)
         try:
             self._report = diagnose(recorded.trace, live=live)
             if self._expect:

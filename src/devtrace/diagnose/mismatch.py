@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
-from devtrace.diagnose import boundary, generators, origins
+from devtrace.diagnose import boundary, generators, origins, unseen
 from devtrace.diagnose.causes import Case, Verdict, verdict
 from devtrace.diagnose.facts import Facts
 from devtrace.diagnose.fixes import fix
@@ -74,6 +75,9 @@ def device_mismatch(facts: Facts, scene: Scene, op: int, text: str) -> Finding |
     found = verdict(case)
     written = _written(case)
     spoken = spoken_names(case, found, written)
+    inferred = _inferred_birth(case, spoken) if found.born < 0 else None
+    if inferred is not None:
+        found = replace(found, certainty="inferred")
     mend = fix(case, found)
     return Finding(
         rule="device-mismatch",
@@ -82,7 +86,7 @@ def device_mismatch(facts: Facts, scene: Scene, op: int, text: str) -> Finding |
         devices=(odd.home, odd.device),
         site=facts.site(facts.trace.ops.number("site", op)),
         op=op,
-        culprit=_culprit(case, found, spoken),
+        culprit=_culprit(case, found, spoken, inferred),
         bytes=facts.trace.tensors.number("bytes", odd.tensor),
         message=message(case, found, spoken[0] if spoken else "", _met(case, found, written), _along(case)),
         help=mend.help,
@@ -143,7 +147,17 @@ def _recorded(case: Case) -> list[str]:
     return [str(tensors.raw("name", row)) for row in rows]
 
 
-def _culprit(case: Case, found: Verdict, spoken: list[str]) -> Culprit:
+def _inferred_birth(case: Case, spoken: list[str]) -> Site | None:
+    """Where the cells that ran before make what has this name, for a tensor that was made while nobody watched."""
+    live, frames = case.facts.live, case.scene.frames
+    if live is None or not frames or not spoken or case.origin.put != "given":
+        return None
+    owner = spoken[0].rpartition(".")[0]
+    kind = next((module.type for module in case.facts.trace.modules if module.path == owner), "")
+    return unseen.birth(live.cells, frames[-1].f_code.co_filename, spoken[0], kind)
+
+
+def _culprit(case: Case, found: Verdict, spoken: list[str], inferred: Site | None) -> Culprit:
     facts, row = case.facts, case.suspect.tensor
     about = case.scene.row(found.name.objects[-1]) if found.name is not None and found.name.objects else None
     tensor = facts.trace.tensors[row if about is None else about]
@@ -153,7 +167,7 @@ def _culprit(case: Case, found: Verdict, spoken: list[str]) -> Culprit:
         device=case.suspect.device,
         shape=tuple(tensor.shape),
         dtype=tensor.dtype,
-        born=origins.shown(facts, found.born),
+        born=origins.shown(facts, found.born) or inferred,
         moved=origins.shown(facts, found.moved),
         chain=chain(facts, case),
         certainty=found.certainty,

@@ -3,13 +3,14 @@
     hooks.install()        # %load_ext devtrace, and every recording
     hooks.uninstall()      # as many times as installed
 
-Global hooks that torch calls when a parameter, buffer or module is registered, and a wrapper around
-`nn.Module._apply`, which is behind `.to()`, `.cuda()` and `.half()`. They run when a model is built or moved, never
-with an op. Nothing is kept alive: modules are held weakly, and what is known of a tensor is a stamp on its storage.
+Global hooks that torch calls when a parameter, buffer or module is registered and when an optimizer has stepped, and
+wrappers around `nn.Module._apply`, which is behind `.to()`, `.cuda()` and `.half()`, and `Optimizer.load_state_dict`.
+They run when a model is built or moved and once a step, never with an op. Nothing is kept alive: modules are held weakly, and what is known of a tensor is a stamp on its storage.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import sys
 import threading
@@ -23,6 +24,8 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 from torch.compiler import is_compiling
 from torch.nn.modules import module as registry
+from torch.optim import Optimizer
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from devtrace.record import sites, stamps
 from devtrace.record.patches import Patches
@@ -71,6 +74,7 @@ class Moved:
 
 
 _attached: dict[int, Attached] = {}
+_stateful: dict[int, tuple[weakref.ref[Optimizer], int]] = {}  # of how many parameters an optimizer's state is known
 _moves: deque[Moved] = deque(maxlen=MOST_MOVES)
 _ticks = itertools.count()
 _patches = Patches()
@@ -89,7 +93,9 @@ def install() -> None:
     _handles.append(registry.register_module_parameter_registration_hook(_born))
     _handles.append(registry.register_module_buffer_registration_hook(_born))
     _handles.append(registry.register_module_module_registration_hook(_attach))
+    _handles.append(register_optimizer_step_post_hook(_stepped))
     _patches.set(Module, "_apply", _watched(Module._apply))
+    _patches.set(Optimizer, "load_state_dict", _loading(Optimizer.load_state_dict))
 
 
 def uninstall() -> None:
@@ -170,6 +176,37 @@ def _attach(parent: Module, name: str, module: Module) -> None:
     key = id(module)
     reference = weakref.ref(module, lambda _: _attached.pop(key, None))
     _attached[key] = Attached(reference, weakref.ref(parent), name, _now(2))
+
+
+def _stepped(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+    """Of a new optimizer's first step, or one with new parameters: their state was born in it."""
+    if is_compiling():
+        return
+    known, size = _stateful.get(id(optimizer), (None, -1))
+    if known is None or known() is not optimizer or size != len(optimizer.state):
+        _take_state(optimizer, 1)
+
+
+def _loading(original: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(original)
+    def load_state_dict(self: Optimizer, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        if not is_compiling():
+            _take_state(self, 1)
+
+    return load_state_dict
+
+
+def _take_state(optimizer: Optimizer, depth: int) -> None:
+    """What is not known of an optimizer's state was born at the line that runs now."""
+    with suppress(Exception):
+        site, key = sites.find(sys._getframe(depth + 1)), id(optimizer)
+        for state in optimizer.state.values():
+            for value in state.values():
+                if isinstance(value, torch.Tensor) and stamps.get(value) is stamps.UNSTAMPED:
+                    stamps.put(value, (-1, {}, site, None))
+        reference = weakref.ref(optimizer, lambda _: _stateful.pop(key, None))
+        _stateful[key] = reference, len(optimizer.state)
 
 
 def _watched(original: Callable[..., Module]) -> Callable[..., Module]:

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from devtrace.job import rank_of_job
+from devtrace.live_objects import CellText
 from devtrace.record import above, hooks, sites, stamps, threads, tracing
 from devtrace.record.assemble import assemble
 from devtrace.record.dispatch import RecordMode
@@ -32,12 +33,13 @@ _running: list[Recorder] = []
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What a recording leaves: the trace, the failing exception's frames by site row, and rows of live tensors."""
+    """What a recording leaves: the trace, the failing exception's frames by site row, rows of live tensors, cells."""
 
     trace: Trace
     frames: tuple[tuple[int, FrameType], ...]
     around: tuple[int, ...]  # in a thread, the sites around the op that raised last, innermost first
     row_of: Callable[[object], int | None]
+    cells: tuple[CellText, ...]
 
 
 class Recording:
@@ -108,6 +110,7 @@ class Recording:
             found,
             tuple(rows[site] for site in around),
             lambda tensor: place(self.recorder.rows.row_of(tensor)),
+            sites.ran(),
         )
 
     def _add_refused(self, error: BaseException, site: int) -> None:

@@ -16,6 +16,8 @@ from typing import Final
 
 import torch
 
+from devtrace.live_objects import CellText
+
 SKIP, USER, LIBRARY, BOUNDARY = range(4)
 NOWHERE: Final = -1
 
@@ -113,6 +115,14 @@ def register_cell(filename: str, count: int, cell_id: str, source: str, first: i
     """Say that code objects of this file name, from now on, are the cell with this execution count."""
     _cells[filename] = Cell(count, cell_id, source, first)
     files[filename] = USER
+
+
+def ran() -> tuple[CellText, ...]:
+    """The cells that ran so far, oldest first."""
+    known = sorted(_cells.items(), key=lambda item: item[1].count)
+    return tuple(
+        CellText(file, cell.count, cell.cell_id, cell.source, cell.first) for file, cell in known if cell.count >= 0
+    )
 
 
 def forget_cell(filename: str) -> None:
