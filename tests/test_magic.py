@@ -184,7 +184,9 @@ def born_of_the_last(shell: Shell) -> tuple[str, str, str]:
 def test_what_an_untraced_cell_made_is_said_to_be_born_where_its_source_makes_it(shell: Shell) -> None:
     shell.run("%devtrace simulate cuda:1")
     shell.run("mask = torch.zeros(3)")
-    shell.run("g = torch.ones(3, device='cuda')", "mask = torch.rand(3)  # again", "if g.is_cuda:", "    def f(): mask = 0")
+    shell.run(
+        "g = torch.ones(3, device='cuda')", "mask = torch.rand(3)  # again", "if g.is_cuda:", "    def f(): mask = 0"
+    )
     count = shell.count
     shell.run("%%devtrace", "g * mask")
     born, certainty, message = born_of_the_last(shell)
@@ -210,8 +212,9 @@ def test_an_attribute_of_a_module_of_an_untraced_cell_is_born_in_its_class(shell
     shell.run("%%devtrace", "net(torch.ones(3, device='cuda'))")
     assert born_of_the_last(shell)[:2] == (f"In[{count}] line 5 self.scale = torch.ones(3)", "inferred")
     shell.run("net.scale = torch.zeros(3)")
+    count = shell.count
     shell.run("%%devtrace", "net(torch.ones(3, device='cuda'))")
-    assert born_of_the_last(shell)[:2] == (f"In[{shell.count - 1}] line 1 net.scale = torch.zeros(3)", "inferred")
+    assert born_of_the_last(shell)[:2] == (f"In[{count}] line 1 net.scale = torch.zeros(3)", "inferred")
     shell.run("%devtrace simulate off")
 
 

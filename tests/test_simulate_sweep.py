@@ -158,7 +158,7 @@ def test_what_becomes_of_a_tensor_left_on_the_cpu_is_what_the_rule_table_says() 
     asked = 0
     with devtrace.simulate("cuda:2"), warnings.catch_warnings(action="ignore"):
         for name, op, samples in questions():
-            for sample, left in ((sample, left) for sample in samples for left in mixable(sample)):
+            for sample, left in ((each, left) for each in samples for left in mixable(each)):
                 asked += 1
                 if wrong := disagreement(op, sample, left):
                     found[name] = wrong

@@ -78,7 +78,9 @@ def _given(node: ast.stmt, name: str) -> ast.expr | None:
     """The value that an assignment gives a name; None if it gives it none."""
     if isinstance(node, ast.AnnAssign):
         return node.value if ast.unparse(node.target) == name else None
-    for target in node.targets if isinstance(node, ast.Assign) else ():
+    if not isinstance(node, ast.Assign):
+        return None
+    for target in node.targets:
         if ast.unparse(target) == name:
             return node.value
         if isinstance(target, ast.Tuple | ast.List) and name in map(ast.unparse, target.elts):

@@ -5,7 +5,8 @@
 `epoch` tells whose rows these are: a recording's, or of a recording since its last folding. Two in five ops of a
 model's step are views, so a view is told by what is cheapest to ask, its shape; a part of a storage also by its place
 (`rows`). `birth` is the site where the storage's content was born, `past` the chain of what it was copied from: (site,
-device, earlier past), nearest first. A stamp holds no tensor, is not pickled, copied or saved with one, and dies with its storage.
+device, earlier past), nearest first. A stamp holds no tensor, is not pickled, copied or saved with one, and dies with
+its storage.
 """
 
 from __future__ import annotations
