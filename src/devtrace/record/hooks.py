@@ -5,8 +5,8 @@
 
 Global hooks that torch calls when a parameter, buffer or module is registered and when an optimizer has stepped, and
 wrappers around `nn.Module._apply`, which is behind `.to()`, `.cuda()` and `.half()`, and `Optimizer.load_state_dict`.
-They run when a model is built or moved and once a step, never with an op. Nothing is kept alive: modules are held weakly,
-and what is known of a tensor is a stamp on its storage.
+They run when a model is built or moved and once a step, never with an op. Nothing is kept alive: modules are held
+weakly, and what is known of a tensor is a stamp on its storage.
 """
 
 from __future__ import annotations
