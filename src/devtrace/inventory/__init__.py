@@ -13,7 +13,7 @@ from collections.abc import Generator, Iterator, Mapping
 from typing import Any, Final
 
 from devtrace.inventory.facts import UNKNOWN, Asker, Tally, Total, Totals
-from devtrace.inventory.parts import Part, elsewhere, main_device, take_apart
+from devtrace.inventory.parts import Part, elsewhere, main_device, take_apart, tensors_of
 from devtrace.inventory.walk import Found, Holding, is_a, stored, torch_is_here, type_name, walk
 
 __all__ = ["MOST_ROWS", "UNKNOWN", "Steps", "drain", "listing"]
@@ -99,18 +99,29 @@ def _state(state: Any) -> Iterator[Any]:
 
 
 def _model_row(holding: Holding, asker: Asker, tally: Tally) -> Steps:
-    parts: list[Part] = []
-    for parts in take_apart(holding.value, asker):
-        if is_a(parts[-1].value, asker.tensor):
-            tally.count(parts[-1].value, asker.facts(parts[-1].value))
+    held = Tally()
+    for tensor in tensors_of(holding.value, asker):
+        if tensor is not None:
+            facts = asker.facts(tensor)
+            held.count(tensor, facts)
+            tally.count(tensor, facts)
         yield
-    row = _head(holding, parts[0].totals)
-    if main := main_device(parts[0].totals):
-        apart = elsewhere(parts, main)
-        row["main"] = main
-        row["parts"] = [_part_row(part, asker) for part in apart[:MOST_PARTS]]
-        row["parts_left_out"] = max(0, len(apart) - MOST_PARTS)
+    row = _head(holding, held.totals)
+    if main := main_device(held.totals):
+        row |= yield from _parts_rows(holding.value, main, asker)
     return row
+
+
+def _parts_rows(model: Any, main: str, asker: Asker) -> Steps:
+    parts: list[Part] = []
+    for parts in take_apart(model, main, asker):  # noqa: B007 (read below, when it is complete)
+        yield
+    apart = elsewhere(parts)
+    return {
+        "main": main,
+        "parts": [_part_row(part, asker) for part in apart[:MOST_PARTS]],
+        "parts_left_out": max(0, len(apart) - MOST_PARTS),
+    }
 
 
 def _part_row(part: Part, asker: Asker) -> Row:

@@ -53,26 +53,26 @@ class Tally:
     _seen: set[int] = field(default_factory=set)
     _storages: set[int] = field(default_factory=set)
 
-    def new(self, tensor: Any, facts: Facts) -> Total:
-        """What a tensor adds to those counted before; remembers it."""
-        added = Total()
+    def add(self, tensor: Any, facts: Facts, total: Total) -> None:
+        """Add to a total what a tensor adds to those counted before; remembers it."""
         if id(tensor) not in self._seen:
             self._seen.add(id(tensor))
-            added.tensors, added.parameters = 1, facts.parameters
+            total.tensors += 1
+            total.parameters += facts.parameters
         if facts.storage not in self._storages:
             self._storages.add(facts.storage)
-            added.bytes = facts.bytes
-        return added
+            total.bytes += facts.bytes
 
     def count(self, tensor: Any, facts: Facts) -> None:
         total = self.totals.get(facts.device)
         if total is None:
             total = self.totals[facts.device] = Total()
-        total.add(self.new(tensor, facts))
+        self.add(tensor, facts, total)
 
 
 class Asker:
-    """Asks torch about tensors, each once. Made where torch is imported."""
+    """Asks torch about tensors. Made where torch is imported. Keeps no answer: thousands of objects that last for a
+    listing are a full collection of the garbage every other time, 100 ms in a process with torch."""
 
     def __init__(self) -> None:
         torch: Any = sys.modules["torch"]
@@ -83,17 +83,10 @@ class Asker:
         self._quietly: Any = torch._C.DisableTorchFunction
         # A simulation puts its own `device` on torch.Tensor.
         self._device: Any = torch.Tensor.device.__get__
-        self._known: dict[int, Facts] = {}
         self._trusted: dict[int, bool] = {}
         self._texts: dict[Any, str] = {}
 
     def facts(self, tensor: Any) -> Facts:
-        known = self._known.get(id(tensor))
-        if known is None:
-            known = self._known[id(tensor)] = self._ask(tensor)
-        return known
-
-    def _ask(self, tensor: Any) -> Facts:
         kind = type(tensor)
         trusted = self._trusted.get(id(kind))
         if trusted is None:

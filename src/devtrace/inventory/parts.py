@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from devtrace.inventory.facts import UNKNOWN, Asker, Tally, Total, Totals
-from devtrace.inventory.walk import is_a, may_lead, stored
+from devtrace.inventory.walk import is_a, may_lead
+from devtrace.source import instance_dict
 
 _TABLES: Final = {"_parameters": "parameter", "_buffers": "buffer", "_modules": "module"}
 _FIRST: Final = slice(0, 1000)  # of a plain list in a module, which should have been a ModuleList
@@ -15,47 +16,78 @@ _FIRST: Final = slice(0, 1000)  # of a plain list in a module, which should have
 
 @dataclass(slots=True)
 class Part:
-    """A module of a model or a tensor that it holds. `parent` is the number of the part around it."""
+    """A module of a model, or a tensor that is not on the model's main device. `parent` is the number of the part
+    around it, `home` says that something below it is on the main device, `totals` count the rest."""
 
     path: str
     kind: str  # "module", "parameter", "buffer"; "attribute" and "unregistered": what Module.to does not see
     value: Any
     parent: int
+    home: bool = False
     totals: Totals = field(default_factory=dict)
 
 
-def take_apart(model: Any, asker: Asker) -> Iterator[list[Part]]:
-    """Each module and tensor of a model once, parents first. Yields the same list at every step; the last time, the
-    totals of a part are those of all below it."""
-    kinds = (asker.module, asker.tensor)
+def tensors_of(model: Any, asker: Asker) -> Iterator[Any]:
+    """Each tensor of a model once; None at a step that found none."""
+    seen = {id(model)}
+    waiting = [model]
+    while waiting:
+        for _, _, value in _members(waiting.pop()):
+            if id(value) in seen:
+                continue
+            if is_a(value, asker.tensor):
+                seen.add(id(value))
+                yield value
+            elif is_a(value, asker.module):
+                seen.add(id(value))
+                waiting.append(value)
+        yield None
+
+
+def take_apart(model: Any, main: str, asker: Asker) -> Iterator[list[Part]]:
+    """The parts of a model on several devices, each once, parents first. Yields the same list at every step; the last
+    time, what a part says is true of all below it."""
     tally = Tally()
     seen = {id(model)}
     waiting = [Part("", "module", model, 0)]
     parts: list[Part] = []
     while waiting:
-        part = waiting.pop()
-        if issubclass(type(part.value), asker.module):
-            members = [member for member in _members(part.value) if issubclass(type(member[2]), kinds)]
-            for name, kind, value in reversed(members):
-                if id(value) not in seen:
-                    seen.add(id(value))
-                    waiting.append(Part(f"{part.path}.{name}" if part.path else name, kind, value, len(parts)))
-        else:
-            facts = asker.facts(part.value)
-            part.totals[facts.device] = tally.new(part.value, facts)
-        parts.append(part)
+        module = waiting.pop()
+        here = len(parts)
+        parts.append(module)
+        inner = []
+        for name, kind, value in _members(module.value):
+            if id(value) in seen:
+                continue
+            if is_a(value, asker.tensor):
+                seen.add(id(value))
+                facts = asker.facts(value)
+                if facts.device == main:
+                    module.home = True
+                    continue
+                parts.append(Part(_below(module, name), kind, value, here, totals={facts.device: Total()}))
+                tally.add(value, facts, parts[-1].totals[facts.device])
+            elif is_a(value, asker.module):
+                seen.add(id(value))
+                inner.append(Part(_below(module, name), kind, value, here))
+        waiting += reversed(inner)
         yield parts
     _sum_up(parts)
     yield parts
 
 
+def _below(module: Part, name: str) -> str:
+    return f"{module.path}.{name}" if module.path else name
+
+
 def _sum_up(parts: list[Part]) -> None:
     for part in reversed(parts[1:]):
-        above = parts[part.parent].totals
+        above = parts[part.parent]
+        above.home |= part.home
         for device, total in part.totals.items():
-            if device not in above:
-                above[device] = Total()
-            above[device].add(total)
+            if device not in above.totals:
+                above.totals[device] = Total()
+            above.totals[device].add(total)
 
 
 def main_device(totals: Totals) -> str:
@@ -64,14 +96,14 @@ def main_device(totals: Totals) -> str:
     return max(known, key=lambda device: (totals[device].tensors, totals[device].parameters)) if len(known) > 1 else ""
 
 
-def elsewhere(parts: list[Part], main: str) -> list[Part]:
+def elsewhere(parts: list[Part]) -> list[Part]:
     """The largest parts that have nothing on the model's main device."""
     covered: set[int] = set()
     found = []
     for at, part in enumerate(parts):
         if at and part.parent in covered:
             covered.add(at)
-        elif part.totals and main not in part.totals and UNKNOWN not in part.totals:
+        elif part.totals and not part.home and UNKNOWN not in part.totals:
             covered.add(at)
             found.append(part)
     return found
@@ -79,14 +111,17 @@ def elsewhere(parts: list[Part], main: str) -> list[Part]:
 
 def _members(module: Any) -> Iterator[tuple[str, str, Any]]:
     """Name, kind and value of all that a module holds directly, or in a container that it holds."""
-    for name, held in stored(module):
-        if name[:1] == "_":
-            if kind := _TABLES.get(name, ""):
-                yield from ((key, kind, value) for key, value in _entries(held))
-        elif not may_lead(held):
+    own: Any = instance_dict(module)
+    for table, kind in _TABLES.items():
+        for key, value in _entries(dict.get(own, table)):
+            yield key, kind, value
+    for name in [name for name in list(dict.keys(own)) if type(name) is str and name[:1] != "_"]:
+        held = dict.get(own, name)
+        if not may_lead(held):
             continue
-        elif issubclass(type(held), (dict, list, tuple)):
-            yield from ((f"{name}[{key}]", "unregistered", value) for key, value in _entries(held))
+        if issubclass(type(held), (dict, list, tuple)):
+            for key, value in _entries(held):
+                yield f"{name}[{key}]", "unregistered", value
         else:
             yield name, "attribute", held
 

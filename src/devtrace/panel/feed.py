@@ -9,12 +9,17 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from time import thread_time
 from typing import Final
 
 log = logging.getLogger("devtrace")
 
 PERIOD: Final = 0.125
 """Seconds between two rounds of messages, for each panel that listens: together they send at most eight a second."""
+
+REST: Final = 100
+"""So many times as long as a look took nobody looks again: a look keeps the interpreter from the cell that runs, and a
+hundredth of its time is what a view may cost. Looks take 1 to 5 ms, so that this rules on a slow machine only."""
 
 
 class Feed:
@@ -29,6 +34,7 @@ class Feed:
         self._changed = threading.Condition()
         self._pending = False
         self._ended = False
+        self._rest = 0.0
         self._thread: threading.Thread | None = None
 
     def wake(self) -> None:
@@ -47,18 +53,21 @@ class Feed:
 
     def _run(self) -> None:
         while self._wait():
+            begun = thread_time()
             try:
                 sent = self._send()
             except Exception as fault:  # noqa: BLE001 (a fault of ours ends the feed, nothing else)
                 log.warning("the sidebar's feed ended: %s: %s", type(fault).__name__, fault)
                 return
+            self._rest = REST * (thread_time() - begun)
             with self._changed:
                 self._changed.wait_for(lambda: self._ended, PERIOD * max(sent, 1))
 
     def _wait(self) -> bool:
         with self._changed:
             while not self._ended and not self._pending:
-                woken = self._changed.wait(self._pace())
+                pace = self._pace()
+                woken = self._changed.wait(pace if pace is None else max(pace, self._rest))
                 if not woken and self._pace() is not None:
                     break
             self._pending = False

@@ -1,18 +1,18 @@
 """How far a recording is, while it runs: read from another thread out of what the recorder keeps anyway.
 
-The recording pays nothing: its chunks are immutable, and the lists being filled are copied, which the interpreter does
-in one piece. Where a copy falls into the middle of an op, that op is counted at the next look.
+The recording pays nothing: its chunks are immutable, and of the lists being filled what is new is copied, which the
+interpreter does in one piece. How many ops are complete is asked first; what comes while we look is for the next look.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from devtrace.record.chunk import Chunk
+from devtrace.record.chunk import WIDTH, Chunk
 from devtrace.record.recorder import Recorder
 from devtrace.record.rows import size_of
 from devtrace.record.state import NUMBERS, ThreadState
@@ -30,6 +30,53 @@ class Counts:
     devices: dict[str, tuple[int, int]]
 
 
+class Reader:
+    """Reads the ops of one recorder as they come, each once."""
+
+    def __init__(self) -> None:
+        self._read: dict[int, int] = {}  # of each thread how many ops
+        # Of each thread's lists: how many ops were packed before them, how many of theirs and of `flat` were read.
+        self._lists: dict[int, tuple[int, int, int]] = {}
+
+    def new(self, state: ThreadState, limit: int) -> list[Chunk]:
+        """The ops of a thread that were not read yet, up to the one with the number `limit`."""
+        tail = self._tail(state, limit)
+        chunks = _packed(state, self._read.get(state.index, 0), limit)
+        if tail is not None:
+            chunks.append(tail)
+        if chunks:
+            self._read[state.index] = int(chunks[-1].number[-1]) + 1
+        return chunks
+
+    def _tail(self, state: ThreadState, limit: int) -> Chunk | None:
+        """What is new in the thread's lists; None where they were packed while we looked."""
+        base, heads, flat = state.packed, state.heads, state.flat
+        known, done, begin = self._lists.get(state.index, (base, 0, 0))
+        if known != base:
+            done = begin = 0
+        ops = min(limit - base, len(heads) // WIDTH)
+        if ops <= done:
+            return None
+        table, rows = heads[done * WIDTH : ops * WIDTH], flat[begin:]
+        if state.heads is not heads or state.packed != base:
+            return None
+        chunk = Chunk.of(table, rows, base + done)
+        used = int((chunk.taken + chunk.given).sum())
+        self._lists[state.index] = (base, ops, begin + used)
+        return replace(chunk, flat=chunk.flat[:used])
+
+
+def _packed(state: ThreadState, first: int, limit: int) -> list[Chunk]:
+    """The packed ops of a thread with first <= number < limit."""
+    found = []
+    for chunk in list(state.chunks):
+        if len(chunk) and chunk.number[-1] >= first and chunk.number[0] < limit:
+            wanted = (chunk.number >= first) & (chunk.number < limit)
+            if wanted.any():
+                found.append(chunk if wanted.all() else chunk.select(wanted, chunk.times[wanted]))
+    return found
+
+
 class Homes:
     """Knows the layout (shape, dtype, device) of every row of a recorder, and so of its ops."""
 
@@ -43,7 +90,7 @@ class Homes:
         """Take in what was told since."""
         if self._recorder.folds != self._folds:
             self._folds, self._told = self._recorder.folds, 0
-        told = self._recorder.rows.all_told()[self._told :]
+        told = self._recorder.rows.told_since(self._told)
         self._told += len(told)
         self._know(told[:, 0], told[:, 1])
 
@@ -74,7 +121,8 @@ class Counter:
 
     def _forget(self) -> None:
         self._folds = self._recorder.folds
-        self._read: dict[int, int] = {}  # of each thread how many packed ops were read
+        self._reader = Reader()
+        self._copies = self._copied = self._copies_read = 0
         self._ops: Array = np.zeros(len(self._bytes), dtype=np.int64)  # by layout
         self._made: Array = np.zeros(len(self._bytes), dtype=np.int64)
 
@@ -82,27 +130,18 @@ class Counter:
         recorder = self._recorder
         if recorder.folds != self._folds:
             self._forget()
-        states = list(recorder.threads)
+        limits = [(state, state.op & NUMBERS) for state in list(recorder.threads)]
+        copies = recorder.copies[self._copies_read :]
         self._know_layouts()
         self._homes.learn()
-        for state in states:
-            for chunk in packed(state, self._read.get(state.index, 0)):
-                ops, made = self._count(chunk)
-                self._ops, self._made = self._ops + ops, self._made + made
-                self._read[state.index] = int(chunk.number[-1]) + 1
-        ops, made = self._ops, self._made
-        for state in states:
-            tail = unpacked(state)
-            if tail is not None:
-                more = self._count(tail)
-                ops, made = ops + more[0], made + more[1]
-        copies = [copied for copied in list(recorder.copies) if copied.source < len(self._bytes)]
-        return Counts(
-            ops=sum(state.op & NUMBERS for state in states),
-            copies=sum(copied.times for copied in copies),
-            copied=sum(self._bytes[copied.source] + copied.more for copied in copies),
-            devices=self._by_device(ops, made),
-        )
+        for state, limit in limits:
+            for chunk in self._reader.new(state, limit):
+                self._count(chunk)
+        self._copies_read += len(copies)
+        self._copies += sum(copied.times for copied in copies)
+        self._copied += sum(self._bytes[copied.source] + copied.more for copied in copies)
+        ops = sum(limit for _, limit in limits)
+        return Counts(ops, self._copies, self._copied, self._by_device(self._ops, self._made))
 
     def _know_layouts(self) -> None:
         layouts = self._recorder.rows.layouts
@@ -112,16 +151,14 @@ class Counter:
             self._ops = np.append(self._ops, np.zeros(missing, dtype=np.int64))
             self._made = np.append(self._made, np.zeros(missing, dtype=np.int64))
 
-    def _count(self, chunk: Chunk) -> tuple[Array, Array]:
-        """Ops and bytes made of each layout."""
+    def _count(self, chunk: Chunk) -> None:
+        """Add ops and bytes made of each layout."""
         layouts = self._homes.of(chunk)
         size = len(self._ops)
         counted = (layouts >= 0) & (layouts < size)
         made = chunk.new & (chunk.layout < size)
-        return (
-            np.bincount(layouts[counted], chunk.times[counted], minlength=size).astype(np.int64),
-            np.bincount(chunk.layout[made], chunk.times[made], minlength=size).astype(np.int64),
-        )
+        self._ops += np.bincount(layouts[counted], chunk.times[counted], minlength=size).astype(np.int64)
+        self._made += np.bincount(chunk.layout[made], chunk.times[made], minlength=size).astype(np.int64)
 
     def _by_device(self, ops: Array, made: Array) -> dict[str, tuple[int, int]]:
         found: dict[str, tuple[int, int]] = {}
@@ -130,22 +167,3 @@ class Counter:
             before = found.get(device, (0, 0))
             found[device] = before[0] + int(ops[layout]), before[1] + int(made[layout]) * self._bytes[layout]
         return found
-
-
-def packed(state: ThreadState, first: int) -> list[Chunk]:
-    """The packed ops of a thread from a number on."""
-    found = []
-    for chunk in list(state.chunks):
-        later = chunk.number >= first
-        if later.all():
-            found.append(chunk)
-        elif later.any():
-            found.append(chunk.select(later, chunk.times[later]))
-    return found
-
-
-def unpacked(state: ThreadState) -> Chunk | None:
-    """The ops that are not packed yet; None where they were packed while we looked."""
-    first, heads, flat = state.packed, state.heads, state.flat
-    head_copy, flat_copy = heads[:], flat[:]
-    return Chunk.of(head_copy, flat_copy, first) if head_copy and state.heads is heads and state.flat is flat else None

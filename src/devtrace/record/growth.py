@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from devtrace.record.chunk import BACKWARD, OPTIMIZER, Chunk
-from devtrace.record.counts import Homes, packed, unpacked
+from devtrace.record.counts import Homes, Reader
 from devtrace.record.plans import by_id
 from devtrace.record.recorder import Recorder
-from devtrace.record.state import ThreadState
+from devtrace.record.state import NUMBERS, ThreadState
 
 Array = npt.NDArray[Any]
 
@@ -35,12 +35,12 @@ class New:
 
 
 class Growth:
-    """Looks at one recorder, again and again; each op is told once."""
+    """Looks at one recorder, again and again; each op is told once, and not what was folded away before a look."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._homes = Homes(recorder)
-        self._read: dict[int, int] = {}  # of each thread how many ops were told
+        self._reader = Reader()
         self._names: dict[int, int] = {}  # by plan
         self._devices: dict[str, int] = {}
         self._device_of: list[int] = []  # by layout
@@ -48,16 +48,16 @@ class Growth:
 
     def new(self) -> New:
         names, devices = len(self._names), len(self._devices)
+        limits = [(state, state.op & NUMBERS) for state in list(self._recorder.threads)]
         self._homes.learn()
         self._learn_devices()
-        states = list(self._recorder.threads)
-        parts = [part for state in states for part in self._parts(state)]
+        parts = [self._columns(state, chunk) for state, limit in limits for chunk in self._reader.new(state, limit)]
         columns = {
             name: np.concatenate([part[name] for part in parts]).astype(kind) if parts else np.zeros(0, kind)
             for name, kind in COLUMNS.items()
         }
-        told = [state.name for state in states[self._threads :]]
-        self._threads = len(states)
+        told = [state.name for state, _ in limits[self._threads :]]
+        self._threads = len(limits)
         return New(columns, self._told_names(names), list(self._devices)[devices:], told)
 
     def _told_names(self, known: int) -> list[str]:
@@ -67,17 +67,6 @@ class Growth:
         layouts = self._recorder.rows.layouts
         for _, _, device in layouts[len(self._device_of) :]:
             self._device_of.append(self._devices.setdefault(str(device), len(self._devices)))
-
-    def _parts(self, state: ThreadState) -> list[dict[str, Array]]:
-        """What a thread did since; what was folded away before anybody looked is not told."""
-        read = self._read.get(state.index, 0)
-        chunks = packed(state, read)
-        tail = unpacked(state)
-        if tail is not None:
-            later = tail.number >= read
-            chunks.append(tail.select(later, tail.times[later]))
-        self._read[state.index] = max([read, *(int(chunk.number[-1]) + 1 for chunk in chunks if len(chunk))])
-        return [self._columns(state, chunk) for chunk in chunks if len(chunk)]
 
     def _columns(self, state: ThreadState, chunk: Chunk) -> dict[str, Array]:
         homes = self._homes.of(chunk)

@@ -134,6 +134,16 @@ class Rows:
     def all_told(self) -> Array:
         return np.concatenate([*self.packed, self.telling()])
 
+    def told_since(self, first: int) -> Array:
+        """What was told from a number on, for another thread: only the copy of what is new holds the recording up."""
+        with self.lock:
+            packed, at = [], 0
+            for table in self.packed:
+                packed.append(table[max(first - at, 0) :])
+                at += len(table)
+            told = self.told[max(first - at, 0) * len(TOLD) :]
+        return np.concatenate([*packed, np.array(told, dtype=np.int64).reshape(-1, len(TOLD))])
+
     def fold(self, told: Array, first: int, last: int) -> None:
         """Forget rows: from now on this is what is told, and rows from `first` to `last` are gone from stamps."""
         with self.lock:
