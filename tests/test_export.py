@@ -13,6 +13,7 @@ import pytest
 
 from devtrace.columns import TABLES
 from devtrace.trace import Trace
+from goldens import assert_golden
 from samples import training
 from traces import empty_trace, head_trace, odd_trace
 
@@ -104,6 +105,20 @@ def test_pandas_columns_have_the_dtypes_that_one_computes_with() -> None:
     assert str(frames["tensors"].dtypes["bytes"]) == "int64"
     assert str(frames["copies"].dtypes["pinned"]) == "boolean"
     assert str(frames["devices"].dtypes["simulated"]) == "boolean"
+
+
+def test_every_pandas_column_has_the_dtype_that_is_written_down() -> None:
+    frames = training().to_pandas()
+    kinds = [f"{table}.{name} {dtype}" for table, frame in frames.items() for name, dtype in frame.dtypes.items()]
+    assert_golden("pandas-dtypes.txt", "\n".join(kinds) + "\n")
+
+
+@pytest.mark.parametrize("name", ["odd", "head"])
+def test_pandas_columns_of_another_trace_have_the_same_dtypes(name: str) -> None:
+    frames, others = training().to_pandas(), TRACES[name].to_pandas()
+    for table, frame in frames.items():
+        for column in frame.columns.intersection(others[table].columns):
+            assert str(others[table][column].dtype) == str(frame[column].dtype)
 
 
 def test_pandas_answers_the_questions_that_one_has() -> None:

@@ -49,7 +49,8 @@ ALLOWED = {
     "running": {"tracebacks", "errors"},
     "ranks": {"format", "builder", "trace", "columns", "errors"},
     "environment": {"gates", "simulate", "errors"},
-    "export": {"lanes", "plain", "report", "format", "trace", "columns", "errors"},
+    "export": {"trace", "columns"},
+    "perfetto": {"lanes", "plain", "trace"},
     "unmet": {"diagnose", "plain", "report", "trace", "errors"},
     "expect": {"session", "unmet", "diagnose", "record", "report", "builder", "source", "plain", "errors"},
     "session": {
@@ -93,7 +94,7 @@ ALLOWED |= {
 }
 
 # Methods that the API puts on a lower object and that only forward (trace.save), imported in the method.
-FORWARDED = {"trace": {"format", "export"}, "report": {"page", "figures", "display"}}
+FORWARDED = {"trace": {"format", "export", "perfetto"}, "report": {"page", "figures", "display"}}
 
 # A package that costs or binds -> the modules that may import it at run time (a type-checker's import is free).
 CONFINED = {

@@ -402,6 +402,6 @@ class Trace:
         return to_pandas(self)
 
     def to_perfetto(self, path: str | Path) -> Path:
-        from .export import to_perfetto
+        from .perfetto import to_perfetto
 
         return to_perfetto(self, path)
