@@ -175,6 +175,14 @@ def test_the_trace_and_the_page_are_written(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.part"))
 
 
+def test_paths_are_from_where_devtrace_was_called_wherever_the_program_goes(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    script = write("goes.py", "import os, torch\nos.chdir('elsewhere')\ntorch.ones(1)")
+    run("--save", "a.devtrace", "--html", "a.html", script)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.devtrace", "a.html", "elsewhere", "goes.py"]
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
 def test_what_the_script_sets_before_it_imports_torch_still_counts() -> None:
     both("threads.py", "import os\nos.environ['OMP_NUM_THREADS'] = '1'\nimport torch\nprint(torch.get_num_threads())")
 

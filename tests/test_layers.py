@@ -38,7 +38,7 @@ ALLOWED = {
     "format": {"rules", "builder", "trace", "columns", "errors"},
     "tally": set[str](),
     "job": set[str](),
-    "record": {"tally", "job", "live_objects", "source", "builder", "trace", "columns", "errors"},
+    "record": {"tally", "job", "tracebacks", "live_objects", "source", "builder", "trace", "columns", "errors"},
     "simulate": {"errors"},
     "report": {"builder", "trace", "columns", "errors"},
     "diagnose": {"tally", "live_objects", "report", "source", "builder", "trace", "columns", "errors"},

@@ -12,6 +12,7 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import nn
+from torch.nn.parallel.parallel_apply import parallel_apply
 
 import devtrace
 from devtrace.trace import Op, Trace
@@ -214,3 +215,13 @@ def test_a_failing_exception_text_is_no_fault_of_ours() -> None:
     trace, error = recorded(program)
     assert type(error) is MuteError
     assert len(trace.ops) == 0
+
+
+def test_what_a_worker_thread_hands_on_as_text_has_no_frame_of_ours() -> None:
+    def program() -> None:
+        modules = [nn.Linear(3, 3, device=f"cuda:{device}") for device in (0, 1)]
+        parallel_apply(modules, [torch.ones(2, 3, device="cuda:0"), torch.ones(2, 5, device="cuda:1")], devices=[0, 1])
+
+    _, error = recorded(program, simulate="cuda:2")
+    assert "Caught RuntimeError in replica 1 on device 1.\nOriginal Traceback" in str(error)
+    assert "/devtrace/" not in str(error)

@@ -60,9 +60,9 @@ class Warm:
         """`python SCRIPT` on a machine that has the pretended devices."""
         return self._run(PYTHON, folder, [script, simulate])
 
-    def cell(self, folder: Path, file: str) -> Ended:
-        """The text of a file as a cell of IPython that begins with `%load_ext devtrace`."""
-        return self._run(CELL, folder, [file])
+    def cell(self, folder: Path, file: str, as_file: str) -> Ended:
+        """The text of a file as a cell after `%load_ext devtrace`; `as_file` is what it believes to be its file."""
+        return self._run(CELL, folder, [file, as_file])
 
     def _run(self, what: str, folder: Path, arguments: Any) -> Ended:
         out, err = folder / "stdout.log", folder / "stderr.log"
@@ -117,11 +117,12 @@ def _python(script: str, simulate: str) -> None:
     runpy.run_path(os.path.abspath(script), run_name="__main__")
 
 
-def _cell(file: str) -> None:
+def _cell(file: str, as_file: str) -> None:
     from shells import new_shell
 
     sys.path[0] = os.getcwd()
     with new_shell() as shell:
+        shell.ns["__file__"] = os.path.abspath(as_file)
         shell.run("%load_ext devtrace")
         print(shell.run(Path(file).read_text()).stdout, end="")
 

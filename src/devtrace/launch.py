@@ -57,6 +57,7 @@ class Launch:
         self.options = options
         self.rank = rank_of_job()
         self.process = os.getpid()
+        self.folder = Path.cwd()  # to which paths are relative, wherever the program goes
         self.recording: record | None = None
         self.error: BaseException | None = None
         self.told = threading.Event()
@@ -156,7 +157,7 @@ class Launch:
         return ranked_path(self.options.html, self.rank) if self.options.html else None
 
     def _write(self, path: Path, what: str, write: Callable[[Path], object]) -> None:
-        reason = _written(path, write)
+        reason = _written(self.folder / path, write)
         if reason is None:
             _say(f"devtrace: the {what} is in {path}")
             return

@@ -1,14 +1,21 @@
-"""Threads that the recorded code starts are recorded too, each in a mode of its own; all others stay out."""
+"""Threads that the recorded code starts are recorded too, each in a mode of its own; all others stay out.
+
+What one of them raises reaches the user as text where torch hands it on (DataParallel, a DataLoader's workers).
+"""
 
 from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+
+from torch._utils import ExceptionWrapper
 
 from devtrace.record.dispatch import RecordMode
 from devtrace.record.patches import Patches
 from devtrace.record.stack import pushed
+from devtrace.tracebacks import hide_our_frames
 
 if TYPE_CHECKING:
     from devtrace.record.recorder import Recorder
@@ -41,6 +48,15 @@ def install(recorder: Recorder, patches: Patches) -> None:
         finally:
             recorder.leave(state)
 
+    wrap: Callable[..., None] = ExceptionWrapper.__init__
+
+    def wrap_as_theirs(self: Any, exc_info: Any = None, where: str = "in background") -> None:
+        caught = sys.exc_info() if exc_info is None else exc_info
+        if caught[1] is not None:
+            hide_our_frames(caught[1])
+        wrap(self, caught, where)
+
+    patches.set(ExceptionWrapper, "__init__", wrap_as_theirs)
     patches.set(threading.Thread, "start", recorded_start)
     patches.set(threading.Thread, "_bootstrap_inner", recorded_bootstrap)
 
