@@ -73,6 +73,98 @@ def test_numpy_in_a_comprehension_names_the_variable_of_the_comprehension() -> N
     assert [tensor.device for tensor in op.inputs] == (["cuda:1"] if sys.version_info < (3, 12) else [])
 
 
+def attention() -> None:
+    q, k = torch.rand(1, 2, 4, 8, device="cuda:0"), torch.rand(1, 2, 4, 8)
+    F.scaled_dot_product_attention(q, k, q)
+
+
+def lstm() -> None:
+    x, net = torch.rand(5, 1, 3), nn.LSTM(3, 4).to("cuda:0")
+    net(x)
+
+
+def lstm_with_a_state() -> None:
+    x, net = torch.rand(5, 1, 3, device="cuda:0"), nn.LSTM(3, 4).to("cuda:0")
+    h, c = torch.rand(1, 1, 4), torch.rand(1, 1, 4)
+    net(x, (h, c))
+
+
+def gru() -> None:
+    x, net = torch.rand(5, 1, 3), nn.GRU(3, 4).to("cuda:0")
+    net(x)
+
+
+def distances() -> None:
+    a, b = torch.rand(2, 3, device="cuda:0"), torch.rand(2, 3)
+    torch.cdist(a, b)
+
+
+def gradient() -> None:
+    p, g = nn.Parameter(torch.ones(3)), torch.ones(3, device="cuda:0")
+    p.grad = g
+
+
+def mesh() -> None:
+    a, b = torch.rand(2, device="cuda:0"), torch.rand(2)
+    torch.meshgrid(a, b, indexing="ij")
+
+
+@pytest.mark.parametrize(
+    ("program", "name", "devices", "words", "culprit"),
+    [
+        (attention, "scaled_dot_product_attention", {"cuda:0", "cpu"}, "query, key, and value to have the same", "k"),
+        (lstm, "lstm", {"cpu", "cuda:0"}, "found input tensor at cpu and parameter tensor at cuda:0", "x"),
+        (lstm_with_a_state, "lstm", {"cuda:0", "cpu"}, "found input tensor at cuda:0 and hidden tensor at cpu", "h"),
+        (gru, "gru", {"cpu", "cuda:0"}, "found input tensor at cpu and parameter tensor at cuda:0", "x"),
+        (distances, "cdist", {"cuda:0", "cpu"}, "X1 and X2 must have the same device type. X1: cuda X2: cpu", "b"),
+        (mesh, "meshgrid", {"cuda:0", "cpu"}, "meshgrid expects all tensors to have the same device", "b"),
+        (gradient, "Tensor.grad", {"cpu", "cuda:0"}, "assigned grad has data located on a different device", "p"),
+    ],
+    ids=lambda value: value.__name__ if callable(value) else "",
+)
+def test_a_mix_of_devices_that_torch_refuses_above_its_dispatcher(
+    program: Callable[[], None], name: str, devices: set[str], words: str, culprit: str
+) -> None:
+    with pytest.raises(RuntimeError) as error, devtrace.record(simulate="cuda:2") as recording:
+        program()
+    assert words in str(error.value)
+    op: Op = recording.trace.ops[-1]
+    assert (op.name, op.duration) == (name, -1)
+    assert {str(tensor.device) for tensor in op.inputs} == devices
+    (finding,) = [found for found in recording.report.findings if found.severity == "error"]
+    assert finding.rule == "device-mismatch"
+    assert finding.culprit is not None
+    assert finding.culprit.name == culprit
+
+
+def test_numpy_functions_of_a_device_tensor() -> None:
+    def program() -> None:
+        x = torch.ones(3, device="cuda:0")
+        np.sin(x)
+
+    op = refused(program)
+    assert (op.name, [tensor.device for tensor in op.inputs]) == ("sin", ["cuda:0"])
+    assert op.site is not None
+    assert op.site.text == "np.sin(x)"
+
+
+def test_a_device_that_is_not_there() -> None:
+    def program() -> None:
+        x = torch.ones(3)
+        x.cuda(7)
+
+    op = refused(program)
+    assert (op.name, [tensor.device for tensor in op.inputs]) == ("Tensor.cuda", ["cpu"])
+
+
+def test_data_of_a_device_may_take_the_place_of_host_data() -> None:
+    """CUDA's rule: both kinds of dense tensor have the same implementation (`_has_compatible_shallow_copy_type`)."""
+    with devtrace.record(simulate="cuda:1"):
+        p = nn.Parameter(torch.ones(3))
+        p.data = torch.ones(3, device="cuda:0")
+        assert p.is_cuda
+
+
 def test_attention_is_refused_before_there_is_an_op() -> None:
     def program() -> None:
         q = torch.rand(1, 2, 4, 8)

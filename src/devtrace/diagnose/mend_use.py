@@ -146,6 +146,6 @@ def at_the_use(case: Case, verdict: Verdict) -> Fix | None:
 
 def _written(case: Case, stand: Stand) -> bool:
     """Whether the failing op writes into the odd one: a moved copy of it would be written in vain."""
-    op = case.facts.op_name(case.suspect.op).split(".")[1]
+    op = case.facts.op_name(case.suspect.op).removeprefix("aten.").partition(".")[0]
     inputs = case.facts.inputs(case.suspect.op)
     return op.endswith("_") and not op.endswith("__") and bool(inputs) and inputs[0] == case.suspect.tensor

@@ -88,6 +88,8 @@ def _called(entry: TracebackType, *, anything: bool) -> Failing | None:
     frame = entry.tb_frame
     source = sources.read(frame.f_code.co_filename)
     node = source.node_at(sources.span_at(frame.f_code, entry.tb_lasti)) if source else None
+    if source is not None and isinstance(getattr(node, "ctx", None), ast.Store):
+        node = source.statement(node)  # `p.grad = g`, of which an instruction is only the target
     if source is None or node is None or isinstance(node, ast.Raise | ast.Assert):
         return None
     try:
@@ -118,17 +120,25 @@ def _name(node: ast.AST, scope: Scope, *, anything: bool) -> str:
 def _callee(function: ast.expr, scope: Scope, *, anything: bool) -> str:
     if isinstance(function, ast.Attribute) and _is_tensor(sources.evaluate(function.value, scope)):
         return f"Tensor.{function.attr}"
-    value = sources.evaluate(function, scope)
+    value = _unwrapped(sources.evaluate(function, scope))
     if isinstance(value, torch.nn.Module):
         return type(value).__name__ if anything else ""
     if type(value) in _C_FUNCTIONS or isinstance(value, FunctionType):
         module = getattr(value, "__module__", None) or ""
         if anything or (type(value) in _C_FUNCTIONS and _is_torch(value, module)):
             return str(value.__name__)
+    elif anything and value is not MISSING and isinstance(function, ast.Attribute | ast.Name):  # `np.sin`
+        return function.attr if isinstance(function, ast.Attribute) else function.id
     # `torch._VF.lstm` is found by a __getattr__ and a method by binding, which nobody runs here: the words must do.
     if value is MISSING and isinstance(function, ast.Attribute):
         return function.attr if anything or ast.unparse(function.value) in ("_VF", "torch._C._nn") else ""
     return ""
+
+
+def _unwrapped(value: Any) -> Any:
+    """torch's own function, where a simulated device stands before it."""
+    ours = isinstance(value, FunctionType) and sites.is_torch(value.__code__.co_filename)
+    return value.__dict__.get("__wrapped__", value) if ours else value
 
 
 def _is_torch(value: Any, module: str) -> bool:
