@@ -24,6 +24,8 @@ OWNERS: tuple[Any, ...] = (
     torch.Tensor,
     torch.UntypedStorage,
     torch.cuda,
+    torch.autograd,
+    torch.autograd.Function,
     torch.cuda.streams,
     torch.cuda.nccl,
     torch.functional,

@@ -6,6 +6,7 @@ import importlib.util
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 import torch
@@ -67,6 +68,24 @@ def off(*shape: int) -> torch.Tensor:
 
 INDEX = torch.zeros(1, dtype=torch.long)
 
+
+class HostGradient(torch.autograd.Function):
+    """Gives the gradient of its second tensor where a factory without a device makes it."""
+
+    @staticmethod
+    def forward(ctx: Any, factor: int, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x * factor + y
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> Any:
+        return None, grad, torch.ones(3)
+
+
+def applied(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    made: torch.Tensor = HostGradient.apply(2, x, y)  # type: ignore[no-untyped-call]
+    return made
+
+
 ILLEGAL: list[tuple[str, Callable[[], object]]] = [
     ("found at least two devices, cuda:0 and cpu!", lambda: on(3) + off(3)),
     ("found at least two devices, cuda:0 and cpu!", lambda: off(3).add_(on(3))),
@@ -116,6 +135,22 @@ ILLEGAL: list[tuple[str, Callable[[], object]]] = [
     ("CPU Scalar support for tensor1 argument is not supported", lambda: torch.addcmul(on(3), off(), on(3))),
     ("Input 0 is on device cuda:0 and input 1 is on device cpu", lambda: torch.block_diag(on(2, 2), off(2, 2))),
     ("X1 and X2 must have the same device type. X1: cuda X2: cpu", lambda: torch.cdist(on(2, 2), off(2, 2))),
+    (
+        "'lengths' argument should be a 1D CPU int64 tensor, but got 1D cuda:0 Long tensor",
+        lambda: nn.utils.rnn.pack_padded_sequence(on(1, 1, 3), INDEX.cuda() + 1),
+    ),
+    (
+        "invalid gradient at index 0 - expected device cuda:0 but got cpu",
+        lambda: (on(3).requires_grad_() * 2).backward(off(3)),
+    ),
+    (
+        "invalid gradient at index 1 - expected device cpu but got cuda:0",
+        lambda: torch.autograd.backward([on(3).requires_grad_(), off(3).requires_grad_()], [on(3), on(3)]),
+    ),
+    (
+        "Function HostGradientBackward returned an invalid gradient at index 1 - expected device cuda:0 but got cpu",
+        lambda: applied(on(3).requires_grad_(), on(3).requires_grad_()).sum().backward(),
+    ),
     ("expected tensor_indices_or_sections to be on cpu, but it's on cuda:0", lambda: on(3).tensor_split(INDEX.cuda())),
 ]
 
@@ -154,6 +189,14 @@ def test_a_legal_mix_gives_a_tensor_of_the_device(mix: Callable[[], torch.Tensor
 def test_lists_on_several_devices_are_worked_off_in_pairs() -> None:
     tensors = [on(2), on(2).to("cuda:1"), off(2), off()]
     assert [str(t.device) for t in torch._foreach_mul(tensors, tensors)] == ["cuda:0", "cuda:1", "cpu", "cpu"]
+
+
+@pytest.mark.usefixtures("two")
+def test_a_gradient_without_dimensions_is_moved_to_its_tensor() -> None:
+    x = on().requires_grad_()
+    (x * 2).backward(off())
+    assert x.grad is not None
+    assert (x.grad.device, x.grad.item()) == (torch.device("cuda:0"), 2)
 
 
 @pytest.mark.usefixtures("two")

@@ -88,7 +88,7 @@ def _called(entry: TracebackType, *, anything: bool) -> Failing | None:
     frame = entry.tb_frame
     source = sources.read(frame.f_code.co_filename)
     node = source.node_at(sources.span_at(frame.f_code, entry.tb_lasti)) if source else None
-    if source is not None and isinstance(getattr(node, "ctx", None), ast.Store):
+    if source is not None and node is not None and isinstance(getattr(node, "ctx", None), ast.Store):
         node = source.statement(node)  # `p.grad = g`, of which an instruction is only the target
     if source is None or node is None or isinstance(node, ast.Raise | ast.Assert):
         return None

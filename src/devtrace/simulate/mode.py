@@ -103,6 +103,13 @@ def _choose(func: Func) -> Handler:
 
 def pack_padded_sequence(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The batch sizes stay on the host, and the lengths must be there."""
+    lengths = args[1]
+    if tag_of(lengths).home is not HOST:
+        kind = rules.type_name(rules.Arg("lengths", lengths, HOST, False, -1)).rpartition(".")[2].removesuffix("Tensor")
+        raise RuntimeError(
+            "'lengths' argument should be a 1D CPU int64 tensor, "
+            f"but got {lengths.dim()}D {tag_of(lengths).home.device} {kind} tensor"
+        )
     data, sizes = func(*args, **kwargs)
     claim(data, tag_of(args[0]).home)
     return data, sizes

@@ -17,6 +17,7 @@ from devtrace.simulate import (
     ended,
     factories,
     generators,
+    gradients,
     legacy,
     parallel,
     storages,
@@ -108,6 +109,7 @@ class Simulation:
         driver.install(patches, devices)
         streams.install(patches, devices)
         generators.install(patches, devices)
+        gradients.install(patches)
         parallel.install(patches)
         checks.install(patches)
         values.install(patches)
