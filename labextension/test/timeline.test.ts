@@ -146,6 +146,11 @@ test('in order, each op is as wide as the next', async () => {
   assert.deepEqual([...end], [1, 2, 3]);
 });
 
+test('in order, a few ops fill the width', async () => {
+  const { whole } = buildTimeline(await traceOf({ ops: opsInTurn(3) }), 'order');
+  assert(whole.begin > -0.5 && whole.end < 3.5);
+});
+
 test('arrows gather copies without losing one or a byte of them', async () => {
   const random = seeded(3);
   const ops = opsInTurn(300, () => ({ device: random() < 0.5 ? 1 : 2 }));

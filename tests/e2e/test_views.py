@@ -1,9 +1,8 @@
-"""The views in a real browser: one selection through all, by pointer and keyboard, hostile data, no leaks."""
+"""The views in a real browser: one selection through all, by pointer and keyboard, no leaks, themes, accessibility."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -11,7 +10,6 @@ from playwright.sync_api import Page, expect
 import make_traces
 from built import ROOT, stale
 from devtrace.format import encode
-from e2e import hostile
 from e2e.views import TABS, Views
 
 pytestmark = pytest.mark.e2e
@@ -173,80 +171,6 @@ def test_the_wheel_scrolls_the_page_until_the_timeline_has_the_focus(page: Page)
     assert page.evaluate("window.scrollY") == before
 
 
-def alive(page: Page) -> None:
-    """The page answers, ran nothing of the data, and holds no element that the data brought."""
-    assert page.evaluate("1 + 1") == 2
-    assert page.evaluate("window.hacked") is None
-    assert page.locator("#slot").locator("script, img, iframe, object, embed, link, style").count() == 0
-
-
-@pytest.mark.parametrize("text", hostile.TEXTS, ids=lambda text: ascii(text[:12]))
-def test_any_text_is_shown_as_text(page: Page, text: str) -> None:
-    views = Views(page)
-    report = views.mount(hostile.with_text(hostile.failing(), text))
-    for tab in TABS:
-        views.open(tab)
-    if text.startswith("<img"):
-        expect(report.locator('[data-devtrace="finding"]')).to_contain_text(hostile.MARKUP)
-    assert not views.is_refused
-    alive(page)
-
-
-def test_mutated_traces_are_shown_or_refused_with_one_sentence(page: Page) -> None:
-    views = Views(page)
-    shown = 0
-    for mutant in hostile.mutants(hostile.failing(), 120, seed=7):
-        report = views.mount(mutant)
-        if views.is_refused:
-            assert report.inner_text().startswith("trace-"), report.inner_text()
-        else:
-            shown += 1
-            for tab in TABS:
-                views.open(tab)
-        alive(page)
-    assert 10 < shown < 110
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: make_traces.timed(),
-        lambda: make_traces.timed((0, 0)),
-        lambda: make_traces.timed((0, -1)),
-        lambda: make_traces.timed((2**52, 2**52)),
-        lambda: make_traces.timed((0, 1), (2**52, 2**52), (2**52, 2**52)),
-        lambda: hostile.huge(300, 1),
-        lambda: hostile.huge(2, 10_000),
-    ],
-    ids=["no-op", "one-op", "one-failure", "absurd-time", "absurd-gap", "300-devices", "10000-threads"],
-)
-def test_extremes_are_drawn(page: Page, make: Callable[[], object]) -> None:
-    views = Views(page)
-    views.mount(make())  # type: ignore[arg-type]
-    for tab in TABS:
-        views.open(tab)
-    views.open("Timeline")
-    page.get_by_role("application").focus()
-    for key in ("+", "-", "End", "ArrowDown", "Home"):
-        page.keyboard.press(key)
-    alive(page)
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("", "trace-foreign"),
-        ("not JSON", "trace-foreign"),
-        ('{"format": "devtrace"}', "trace-damaged"),
-        (json.dumps({"format": "devtrace", "version": 99}), "version 99"),
-    ],
-)
-def test_what_is_no_trace_is_refused_with_one_sentence(page: Page, text: str, sentence: str) -> None:
-    views = Views(page)
-    expect(views.mount(text)).to_contain_text(sentence)
-    expect(page.get_by_role("alert")).to_have_count(1)
-
-
 COUNT_OBSERVERS = """() => {
   window.observers = 0;
   for (const name of ['ResizeObserver', 'MutationObserver', 'IntersectionObserver']) {
@@ -259,18 +183,31 @@ COUNT_OBSERVERS = """() => {
 }"""
 
 
+MOUNT_AND_DISPOSE = """async ([text, tabs, times]) => {
+  const slot = document.getElementById('slot');
+  const shown = async selector => {
+    while (!slot.querySelector(selector)) await new Promise(requestAnimationFrame);
+  };
+  for (let i = 0; i < times; i++) {
+    const dispose = devtraceMount(slot, text);
+    await shown('[data-devtrace="report"][data-ready="true"]');
+    for (const [at, tab] of tabs.entries()) {
+      slot.querySelectorAll('[role="tab"]')[at].click();
+      await shown(`[data-devtrace="${tab.toLowerCase()}"][data-ready="true"]`);
+    }
+    dispose();
+  }
+}"""
+
+
 def test_a_hundred_mounts_leave_no_listener_node_or_observer(page: Page) -> None:
-    views = Views(page)
+    Views(page)
     page.evaluate(COUNT_OBSERVERS)
     client = page.context.new_cdp_session(page)
-    trace = encode(make_traces.failing(2))
+    trace = json.dumps(encode(make_traces.failing(2)))
 
-    def mount_and_unmount(times: int) -> dict[str, int]:
-        for _ in range(times):
-            views.mount(trace)
-            for tab in TABS:
-                views.open(tab)
-            views.unmount()
+    def mount_and_dispose(times: int) -> dict[str, int]:
+        page.evaluate(MOUNT_AND_DISPOSE, [trace, TABS, times])
         client.send("HeapProfiler.collectGarbage")
         counters = client.send("Memory.getDOMCounters")
         return {
@@ -278,9 +215,9 @@ def test_a_hundred_mounts_leave_no_listener_node_or_observer(page: Page) -> None
             **{name: counters[name] for name in ("nodes", "jsEventListeners")},
         }
 
-    first = mount_and_unmount(3)
+    first = mount_and_dispose(3)
     assert first["observers"] == 0
-    last = mount_and_unmount(100)
+    last = mount_and_dispose(100)
     assert last["observers"] == 0
     assert last["jsEventListeners"] <= first["jsEventListeners"]
     assert last["nodes"] <= first["nodes"] + 20

@@ -13,6 +13,9 @@ import { buildTracks, type ITracks } from './tracks';
 /** What the horizontal axis counts: nanoseconds, or ops (each as wide as the next). */
 export type Clock = 'time' | 'order';
 
+/** Beside the first op: an instant has room to be seen in, a few ops fill the width. */
+const LEAST_AIR: Readonly<Record<Clock, number>> = { time: 4, order: 0.1 };
+
 export const PHASES = ['forward', 'backward', 'optimizer'] as const;
 
 export interface ITimeline {
@@ -42,7 +45,7 @@ export function buildTimeline(trace: ITrace, clock: Clock): ITimeline {
     clock,
     start,
     end,
-    whole: wholeOf(start, end),
+    whole: wholeOf(start, end, clock),
     lanes,
     calls: buildCalls(trace, start, end),
     copies: buildCopies(trace, lanes, start),
@@ -71,13 +74,13 @@ function positions(length: number): [Float64Array, Float64Array] {
 }
 
 /** From the first op to the last end, with a little air on both sides: what raised at the very end has room there. */
-function wholeOf(start: Float64Array, end: Float64Array): IRange {
+function wholeOf(start: Float64Array, end: Float64Array, clock: Clock): IRange {
   let last = 0;
   for (const time of end) {
     last = time > last ? time : last;
   }
   const first = start.length > 0 ? start[0] : 0;
-  const air = Math.max((last - first) * 0.015, 4);
+  const air = Math.max((last - first) * 0.015, LEAST_AIR[clock]);
   return { begin: first - air, end: last + 2 * air };
 }
 
