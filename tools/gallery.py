@@ -32,11 +32,16 @@ def page(traces: list[Path]) -> str:
     return "\n".join(parts)
 
 
-def main() -> None:
+def write(target: Path = PAGE) -> int:
+    """The page with every golden trace; the result is how many there are."""
     traces = sorted(GOLDEN.rglob("*.devtrace"))
-    PAGE.parent.mkdir(exist_ok=True)
-    PAGE.write_text(page(traces), encoding="utf-8")
-    print(f"{len(traces)} traces: open {PAGE.as_uri()}")
+    target.parent.mkdir(exist_ok=True)
+    target.write_text(page(traces), encoding="utf-8")
+    return len(traces)
+
+
+def main() -> None:
+    print(f"{write()} traces: open {PAGE.as_uri()}")
 
 
 if __name__ == "__main__":

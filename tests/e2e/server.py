@@ -25,6 +25,7 @@ import nbformat
 from built import EXTENSION, ROOT
 
 START_LIMIT = 120  # seconds; 2 to 5 on a quiet machine
+STOP_LIMIT = 6  # one on a quiet machine; longer where a page has just asked for a kernel, which nobody needs now
 TOKEN = "e2e"
 
 
@@ -163,7 +164,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
     """End the server and, should it not do so itself, the kernels it started (they are of its process group)."""
     process.terminate()
     try:
-        process.wait(timeout=20)
+        process.wait(timeout=STOP_LIMIT)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()

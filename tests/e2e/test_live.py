@@ -10,25 +10,40 @@ from e2e.server import Server
 
 pytestmark = pytest.mark.e2e
 
-SHOW = "%load_ext devtrace\nimport devtrace, torch\ndevtrace.LiveView()"
-FOR_EVER = "%%devtrace\nx = torch.ones(8)\nwhile True:\n    x = x + 1"
+SHOW = "%load_ext devtrace\n%devtrace simulate cuda:1\nimport devtrace, torch\ndevtrace.LiveView()"
+TRAIN = """%%devtrace
+model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1)).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+while True:
+    x = torch.randn(16, 8).cuda()
+    loss = model(x).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
 
 
-def test_a_running_cell_is_seen_and_stopped(page: Page, server: Server) -> None:
-    notebook = Notebook.open(page, server, server.write("live.ipynb", SHOW, FOR_EVER, "done = 1"))
+def test_a_busy_training_loop_is_seen_and_stopped(page: Page, server: Server) -> None:
+    notebook = Notebook.open(page, server, server.write("live.ipynb", SHOW, TRAIN, "len(model)"))
     notebook.run(0)
     live = notebook.wait_ready("live")
     expect(live).to_contain_text("waiting for a traced cell")
+    expect(live.get_by_role("button", name="Stop")).to_be_disabled()
     notebook.cell(1).locator(".jp-InputArea-editor").click()
     notebook.page.keyboard.press("Control+Enter")
     live.locator('[data-devtrace="timeline"][data-ready="true"]').wait_for()
     expect(live).to_contain_text("running")
+    expect(live).to_contain_text("cuda:0")
+    count = "document.querySelector('[data-devtrace=live]').dataset.opCount"
     first = int(live.get_attribute("data-op-count") or 0)
-    page.wait_for_function(
-        "count => Number(document.querySelector('[data-devtrace=live]').dataset.opCount) > count", arg=first
-    )
+    page.wait_for_function(f"first => Number({count}) > first + 100", arg=first)
     live.get_by_role("button", name="Stop").click()
     notebook.wait_idle()
     expect(live).to_contain_text("done")
+    expect(live.get_by_role("button", name="Stop")).to_be_disabled()
     expect(notebook.cell(1)).to_contain_text("KeyboardInterrupt")
-    notebook.wait_ready("report")
+    report = notebook.wait_ready("report")
+    assert int(report.get_attribute("data-op-count") or 0) > 100
+    expect(report.locator('[data-device="cuda:0"]').first).to_be_visible()
+    notebook.run(2)
+    expect(notebook.cell(2).locator(".jp-OutputArea-output")).to_contain_text("3")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from runpy import run_path
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
 import make_traces
-from built import stale
+from built import ROOT, stale
 from devtrace.diagnose import diagnose
 from devtrace.diff import diff
 from devtrace.trace import Trace
@@ -82,6 +83,15 @@ def test_changes_are_reached_and_picked_by_keyboard(page: Page, tmp_path: Path) 
     expect(rows.nth(1)).to_be_focused()
     page.keyboard.press("ArrowUp")
     expect(rows.first).to_have_attribute("aria-selected", "true")
+
+
+def test_the_gallery_shows_every_golden_trace_in_both_themes(page: Page, tmp_path: Path) -> None:
+    gallery = run_path(str(ROOT / "tools" / "gallery.py"))
+    traces = gallery["write"](tmp_path / "gallery.html")
+    page.goto((tmp_path / "gallery.html").as_uri())
+    expect(page.locator('[data-devtrace="report"][data-ready="true"]')).to_have_count(2 * traces)
+    expect(page.locator(".dt-dark.dt-report")).to_have_count(traces)
+    assert traces > 2
 
 
 def test_without_scripts_the_page_shows_the_findings_and_the_picture(page: Page, tmp_path: Path) -> None:

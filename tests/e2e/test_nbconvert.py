@@ -1,0 +1,42 @@
+"""A notebook as nbconvert's html, opened from the disk without a network: the findings and the picture are there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbconvert import HTMLExporter
+from playwright.sync_api import Page, expect
+
+import make_traces
+from devtrace.diagnose import diagnose
+from devtrace.display import mime_bundle
+
+pytestmark = pytest.mark.e2e
+GROUND = {"light": "rgb(255, 255, 255)", "dark": "rgb(17, 17, 17)"}
+
+
+def converted(folder: Path, theme: str) -> Path:
+    report = diagnose(make_traces.failing())
+    data, _ = mime_bundle(report.trace, report)
+    output = nbformat.v4.new_output("display_data", data)
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("%%devtrace\nmodel(x)", outputs=[output])])
+    page = folder / f"{theme}.html"
+    page.write_text(HTMLExporter(theme=theme).from_notebook_node(notebook)[0], encoding="utf-8")
+    return page
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_nbconvert_keeps_the_findings_and_the_picture(page: Page, tmp_path: Path, theme: str) -> None:
+    page.context.set_offline(True)
+    page.goto(converted(tmp_path, theme).as_uri())
+    expect(page.locator("body")).to_have_css("background-color", GROUND[theme])
+    finding = page.locator('[data-devtrace="finding"][data-rule="device-mismatch"]')
+    expect(finding).to_contain_text("model.out_head.weight and .bias are on cpu.")
+    picture = page.get_by_role("img", name="Timeline of 102 ops")
+    expect(picture).to_be_visible()
+    # The lanes' names take the page's own colour, so that they can be read on its ground.
+    ink = page.evaluate("svg => getComputedStyle(svg).fill", picture.element_handle())
+    assert ink == page.evaluate("getComputedStyle(document.querySelector('[data-devtrace=report]')).color")
+    assert ink != GROUND[theme]
