@@ -46,7 +46,7 @@ function data(cell: string, text: string, lines: readonly ILine[], finding = 0):
     threads: { name: [0], rank: [0] },
     ops: {
       name: [0, 0],
-      start: [0, 1000],
+      start: [7000, 8000],
       duration: [10, 5e8],
       device: [0, 1],
       kind: [0, 0],

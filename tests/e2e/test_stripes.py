@@ -75,6 +75,9 @@ def test_the_ledger_of_a_line_is_shown_on_hover_and_by_keyboard(page: Page, serv
     notebook.cell(1).locator(".dt-stripe").nth(1).hover()
     card = page.locator(".dt-tip")
     expect(card).to_contain_text("In[2]")
+    box = card.bounding_box()
+    assert box is not None
+    assert box["width"] > box["height"] > 40  # its text in lines, not word below word
     expect(card).to_contain_text("cpu 1 op")
     expect(card).to_contain_text("1 copy to the host")
     expect(card).to_contain_text("256 B crossed")

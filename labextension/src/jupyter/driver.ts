@@ -2,7 +2,7 @@
  * What the buttons of the sidebar and the commands do.
  */
 import type { JupyterFrontEnd } from '@jupyterlab/application';
-import { Notification, type WidgetTracker, type MainAreaWidget } from '@jupyterlab/apputils';
+import { Notification, type MainAreaWidget } from '@jupyterlab/apputils';
 import { NotebookPanel } from '@jupyterlab/notebook';
 import type { IEdit } from '../model/findings';
 import type { IEntry } from '../model/sidebar';
@@ -13,7 +13,8 @@ import type { Preferences } from './preferences';
 import type { Session } from './session';
 import type { Sessions } from './sessions';
 import { placeOf } from '../model/place';
-import { traceTab } from './tab';
+import { tabId, traceTab, type ITabArgs } from './tab';
+import type { Tabs } from './tabs';
 
 /** How long a kernel may take to load devtrace and answer, in ms: the first import of torch is part of it. */
 const PATIENCE = 60_000;
@@ -24,7 +25,7 @@ export class Driver implements IActions {
     private readonly _sessions: Sessions,
     private readonly _guide: Guide,
     private readonly _preferences: Preferences,
-    private readonly _tabs: WidgetTracker<MainAreaWidget>
+    private readonly _tabs: Tabs
   ) {}
 
   load = (): void => {
@@ -69,22 +70,49 @@ export class Driver implements IActions {
 
   /** Shows a trace in a tab of its own; once only. */
   async openIn(session: Session, entry: IEntry): Promise<void> {
-    const id = `devtrace-trace-${entry.key}`;
-    const open = this._tabs.find(widget => widget.id === id);
-    if (!open) {
+    const { key: trace, label } = entry;
+    if (!this._tabs.has(tabId(trace))) {
       const data = await session.wholeOf(entry).catch((error: unknown) => {
-        Notification.error(`The trace of ${entry.label} is gone: ${String(error)}`, { autoClose: 6000 });
+        Notification.error(`The trace of ${label} is gone: ${String(error)}`, { autoClose: 6000 });
         return null;
       });
       if (data === null) {
         return;
       }
-      const tab = traceTab(entry.label, data, trace => this._guide.hostOf(trace, () => session));
-      tab.id = id;
-      void this._tabs.add(tab);
+      const tab = this._tab({ trace, label, name: session.sidebar.name }, Promise.resolve(data));
       this._app.shell.add(tab, 'main', { ref: session.widget.id, mode: 'tab-after' });
     }
-    this._app.shell.activateById(id);
+    this._app.shell.activateById(tabId(trace));
+  }
+
+  /** The tab of a trace that was open before the page was loaded again. */
+  restore(args: ITabArgs): void {
+    if (!this._tabs.has(tabId(args.trace))) {
+      this._app.shell.add(this._tab(args, this._whole(args.trace)), 'main', { activate: false });
+    }
+  }
+
+  private _tab(args: ITabArgs, data: Promise<unknown>): MainAreaWidget {
+    const around = (): Session | null => this._sessions.all.find(holds(args.trace)) ?? null;
+    const tab = traceTab(args, data, trace => this._guide.hostOf(trace, around));
+    this._tabs.add(tab, args);
+    return tab;
+  }
+
+  /** A trace, once a notebook that is open has it. */
+  private _whole(trace: string): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      const look = (): void => {
+        const session = this._sessions.all.find(holds(trace));
+        const entry = session?.entries.find(({ key }) => key === trace);
+        if (session && entry) {
+          this._sessions.traced.disconnect(look);
+          session.wholeOf(entry).then(resolve, reject);
+        }
+      };
+      this._sessions.traced.connect(look);
+      look();
+    });
   }
 
   /** Runs the active cell traced, whatever else is switched on; loads devtrace first where it is not. */
@@ -173,6 +201,10 @@ export class Driver implements IActions {
     }
     return settled === 'connected';
   }
+}
+
+function holds(trace: string): (session: Session) => boolean {
+  return ({ entries }) => entries.some(({ key }) => key === trace);
 }
 
 /** The link once it is one of these, or one that leads nowhere; whatever it is when the patience is over. */

@@ -2,7 +2,7 @@
  * The plugin of the sidebar: puts together sessions, page, commands, stripes and settings.
  */
 import { ILayoutRestorer, type JupyterFrontEnd, type JupyterFrontEndPlugin } from '@jupyterlab/application';
-import { ICommandPalette, WidgetTracker, type MainAreaWidget } from '@jupyterlab/apputils';
+import { ICommandPalette } from '@jupyterlab/apputils';
 import { IConsoleTracker } from '@jupyterlab/console';
 import { IDocumentManager } from '@jupyterlab/docmanager';
 import { INotebookTracker } from '@jupyterlab/notebook';
@@ -22,6 +22,7 @@ import type { Session } from './session';
 import { Sessions } from './sessions';
 import { SidebarWidget } from './sidebar';
 import { stripeStore } from './stripes-plugin';
+import { Tabs } from './tabs';
 
 const panel: JupyterFrontEndPlugin<void> = {
   id: PANEL_PLUGIN,
@@ -57,7 +58,7 @@ function activate(
   const sessions = new Sessions(app.shell, notebooks, consoles);
   const preferences = new Preferences(registry, states);
   const guide = new Guide(app.shell, sessions, documents);
-  const tabs = new WidgetTracker<MainAreaWidget>({ namespace: 'devtrace-traces' });
+  const tabs = new Tabs();
   const driver = new Driver(app, sessions, guide, preferences, tabs);
   const stripes = new Stripes(sessions, preferences);
   preferences.changed.connect(() => {
@@ -103,8 +104,11 @@ function activate(
   });
   sessions.currentChanged.connect(look);
   app.shell.add(sidebar, 'right', { rank: 700 });
-  restorer?.add(sidebar, sidebar.id);
   addCommands({ app, driver, sessions, clearStripes: stripes.clear, palette, trans });
+  if (restorer) {
+    restorer.add(sidebar, sidebar.id);
+    tabs.keepIn(restorer);
+  }
 }
 
 /** In a kernel in which nobody has switched anything yet, what the user wants for this notebook. */

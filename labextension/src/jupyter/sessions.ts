@@ -38,6 +38,11 @@ export class Sessions {
     return this._added;
   }
 
+  /** Emitted when a session's traces came or went. */
+  get traced(): ISignal<this, Session> {
+    return this._traced;
+  }
+
   get all(): readonly Session[] {
     return [...this._sessions.values()];
   }
@@ -53,6 +58,9 @@ export class Sessions {
     }
     const session = new Session(widget);
     this._sessions.set(widget, session);
+    session.traced.connect(() => {
+      this._traced.emit(session);
+    });
     widget.disposed.connect(() => {
       this._sessions.delete(widget);
       if (this._current === session) {
@@ -78,5 +86,6 @@ export class Sessions {
   private _current: Session | null = null;
   private readonly _sessions = new Map<Widget, Session>();
   private readonly _currentChanged = new Signal<this, Session | null>(this);
+  private readonly _traced = new Signal<this, Session>(this);
   private readonly _added = new Signal<this, Session>(this);
 }

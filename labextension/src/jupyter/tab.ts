@@ -1,18 +1,45 @@
 /**
- * A trace in a tab of the main area.
+ * A trace in a tab of the main area. After a reload the tab is there before its trace is: it says so until the notebook has it again.
  */
 import { MainAreaWidget } from '@jupyterlab/apputils';
 import { Widget } from '@lumino/widgets';
 import type { ITrace } from '../model/trace';
-import { showTrace } from '../view/page';
+import { h } from '../view/dom';
+import { showSentence, showTrace } from '../view/page';
 import type { IHost } from '../view/selection';
 import { traceIcon } from './icon';
 
+/** What a tab shows: the key of the trace, its label and the name of its notebook. */
+export interface ITabArgs {
+  readonly trace: string;
+  readonly label: string;
+  readonly name: string;
+}
+
 class TraceTab extends Widget {
-  constructor(data: unknown, hostOf: (trace: ITrace) => IHost) {
+  constructor({ label, name }: ITabArgs, data: Promise<unknown>, hostOf: (trace: ITrace) => IHost) {
     super();
     this.addClass('dt-tab-page');
-    this._dispose = showTrace(this.node, data, hostOf).dispose;
+    const text = `The trace of ${label} is shown here as soon as ${name} is open and has it.`;
+    const waiting = h(this.node, 'p', { class: 'dt-root dt-tab-waits', text });
+    this.node.append(waiting);
+    this._dispose = () => {
+      waiting.remove();
+    };
+    const show = (shown: () => () => void): void => {
+      if (!this.isDisposed) {
+        this._dispose();
+        this._dispose = shown();
+      }
+    };
+    data.then(
+      found => {
+        show(() => showTrace(this.node, found, hostOf).dispose);
+      },
+      (error: unknown) => {
+        show(() => showSentence(this.node, `The trace of ${label} is gone: ${String(error)}`));
+      }
+    );
   }
 
   override dispose(): void {
@@ -20,14 +47,20 @@ class TraceTab extends Widget {
     super.dispose();
   }
 
-  private readonly _dispose: () => void;
+  private _dispose: () => void;
 }
 
-export function traceTab(label: string, data: unknown, hostOf: (trace: ITrace) => IHost): MainAreaWidget {
-  const widget = new MainAreaWidget({ content: new TraceTab(data, hostOf) });
-  widget.title.label = label;
-  widget.title.caption = `Trace of ${label}`;
+export function traceTab(args: ITabArgs, data: Promise<unknown>, hostOf: (trace: ITrace) => IHost): MainAreaWidget {
+  const widget = new MainAreaWidget({ content: new TraceTab(args, data, hostOf) });
+  widget.id = tabId(args.trace);
+  widget.title.label = args.label;
+  widget.title.caption = `Trace of ${args.label} in ${args.name}`;
   widget.title.icon = traceIcon;
   widget.title.closable = true;
+  widget.toolbar.hide();
   return widget;
+}
+
+export function tabId(trace: string): string {
+  return `devtrace-trace-${trace}`;
 }

@@ -30,7 +30,7 @@ export async function readOutline(data: unknown): Promise<IOutline> {
   for (let i = 0; i < start.length; i++) {
     end = Math.max(end, start[i] + Math.max(duration[i] ?? 0, 0));
   }
-  return { outline, ops: start.length + outline.truncated, seconds: end / 1e9 };
+  return { outline, ops: start.length + outline.truncated, seconds: start.length === 0 ? 0 : (end - start[0]) / 1e9 };
 }
 
 function withoutOps(): JsonObject {

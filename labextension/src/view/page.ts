@@ -31,7 +31,8 @@ export function showTrace(el: HTMLElement, data: unknown, hostOf: (trace: ITrace
   return { done: show(), dispose: scope.dispose };
 }
 
-function showSentence(el: HTMLElement, sentence: string): () => void {
+/** One sentence in the place of a report. */
+export function showSentence(el: HTMLElement, sentence: string): () => void {
   const root = h(el, 'div', {
     class: 'dt-root dt-refused',
     role: 'alert',

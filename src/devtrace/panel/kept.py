@@ -97,6 +97,6 @@ def exported(traced: Traced, form: str) -> tuple[str, str]:
 
 
 def _seconds(trace: Trace) -> float:
-    """From the start of the recording to the end of its last op."""
+    """From the start of its first op to the end of its last one."""
     start, duration = trace.ops.ints("start"), trace.ops.ints("duration")
-    return float((start + duration.clip(0)).max()) / 1e9 if len(start) else 0.0
+    return float((start + duration.clip(0)).max() - start[0]) / 1e9 if len(start) else 0.0

@@ -150,7 +150,8 @@ function countOf(entries: readonly IEntry[]): number {
   return entries.reduce((sum, { outline }) => sum + (outline.findings?.length ?? 0), 0);
 }
 
-/** Findings of the last run of each cell. */
+/** Errors and warnings of the last run of each cell: a note asks for nothing. */
 export function countFindings(entries: readonly IEntry[]): number {
-  return countOf(latest(entries));
+  const findings = latest(entries).flatMap(({ outline }) => outline.findings ?? []);
+  return findings.filter(({ severity }) => severity !== 'note').length;
 }
