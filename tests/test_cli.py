@@ -1,4 +1,7 @@
-"""`devtrace run` in processes of its own: the program does what it does under Python, and the report comes after."""
+"""`devtrace` in processes of their own: a program does what it does under Python, and the report comes after.
+
+How a process starts and ends is seen in a Python of its own (`run`, `both`), what is told and written in `warm` forks.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ from pathlib import Path
 import pytest
 
 from devtrace.format import load
+from warm import JOB, Warm
 
 pytestmark = pytest.mark.slow
 
@@ -36,7 +40,7 @@ print("done")
 def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test in a folder of its own, and outside of any job."""
     monkeypatch.chdir(tmp_path)
-    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"):
+    for name in JOB:
         monkeypatch.delenv(name, raising=False)
 
 
@@ -150,23 +154,27 @@ def test_the_traceback_of_a_failing_op_is_the_scripts_own() -> None:
     assert "devtrace/" not in got.stderr.split("RuntimeError")[0]
 
 
-def test_the_report_comes_last_on_stderr_and_nothing_on_stdout() -> None:
-    got = run("--simulate", "cuda:1", write("train.py", TRAIN))
+def test_the_report_comes_last_on_stderr_and_nothing_on_stdout(warm: Warm, tmp_path: Path) -> None:
+    got = warm.devtrace(tmp_path, "run", "--simulate", "cuda:1", write("train.py", TRAIN))
     assert got.stdout == "done\n"
     assert got.returncode == 0
     assert "on cuda:0" in got.stderr
 
 
-def test_the_report_comes_after_an_exception_too() -> None:
-    got = run("--simulate", "cuda:1", write("train.py", TRAIN + "\nmodel(torch.randn(4, 8))\n"))
+def test_the_report_comes_after_an_exception_too(warm: Warm, tmp_path: Path) -> None:
+    got = warm.devtrace(
+        tmp_path, "run", "--simulate", "cuda:1", write("train.py", TRAIN + "\nmodel(torch.randn(4, 8))\n")
+    )
     assert got.returncode == 1
     before, _, after = got.stderr.partition("RuntimeError: Expected all tensors")
     assert before.startswith("Traceback (most recent call last):\n")
     assert "on cuda:0" in after
 
 
-def test_the_trace_and_the_page_are_written(tmp_path: Path) -> None:
-    got = run("--simulate", "cuda:2", "--save", "a.devtrace", "--html", "a.html", write("train.py", TRAIN))
+def test_the_trace_and_the_page_are_written(tmp_path: Path, warm: Warm) -> None:
+    got = warm.devtrace(
+        tmp_path, "run", "--simulate", "cuda:2", "--save", "a.devtrace", "--html", "a.html", write("train.py", TRAIN)
+    )
     assert "devtrace: the trace is in a.devtrace" in got.stderr
     trace = load(tmp_path / "a.devtrace")
     assert trace.title == "train.py"
@@ -175,10 +183,10 @@ def test_the_trace_and_the_page_are_written(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.part"))
 
 
-def test_paths_are_from_where_devtrace_was_called_wherever_the_program_goes(tmp_path: Path) -> None:
+def test_paths_are_from_where_devtrace_was_called_wherever_the_program_goes(tmp_path: Path, warm: Warm) -> None:
     (tmp_path / "elsewhere").mkdir()
     script = write("goes.py", "import os, torch\nos.chdir('elsewhere')\ntorch.ones(1)")
-    run("--save", "a.devtrace", "--html", "a.html", script)
+    warm.devtrace(tmp_path, "run", "--save", "a.devtrace", "--html", "a.html", script)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.devtrace", "a.html", "elsewhere", "goes.py"]
     assert not list((tmp_path / "elsewhere").iterdir())
 
@@ -316,15 +324,19 @@ def test_a_command_that_cannot_be_followed_is_refused(arguments: list[str]) -> N
     assert got.stderr.strip()
 
 
-def test_a_simulation_that_cannot_be_is_one_sentence() -> None:
-    got = run("--simulate", "tpu:9", write("train.py", TRAIN))
+def test_a_simulation_that_cannot_be_is_one_sentence(warm: Warm, tmp_path: Path) -> None:
+    got = warm.devtrace(tmp_path, "run", "--simulate", "tpu:9", write("train.py", TRAIN))
     assert got.returncode == 2
     assert "Traceback" not in got.stderr
 
 
 @pytest.mark.parametrize("path", ["no/such/folder/a.devtrace", "/dev/full", "/proc/a.devtrace"])
-def test_a_trace_that_cannot_be_written_is_put_elsewhere_and_the_exit_code_is_the_scripts(path: str) -> None:
-    got = run("--save", path, write("four.py", "import sys, torch\ntorch.ones(1)\nsys.exit(4)"))
+def test_a_trace_that_cannot_be_written_is_put_elsewhere_and_the_exit_code_is_the_scripts(
+    path: str, warm: Warm, tmp_path: Path
+) -> None:
+    got = warm.devtrace(
+        tmp_path, "run", "--save", path, write("four.py", "import sys, torch\ntorch.ones(1)\nsys.exit(4)")
+    )
     assert got.returncode == 4
     told = re.search(r"devtrace: the trace could not be written to (.*) \((.*)\); it is in (.*) instead", got.stderr)
     assert told is not None
@@ -333,6 +345,21 @@ def test_a_trace_that_cannot_be_written_is_put_elsewhere_and_the_exit_code_is_th
     assert len(load(spare).ops) == 1
     spare.unlink()
     assert Path("/dev/full").is_char_device()
+
+
+def test_where_no_file_can_be_written_whole_none_is_left_in_part_and_that_is_said(tmp_path: Path) -> None:
+    script = write("four.py", "import sys, torch\ntorch.ones(1)\nsys.exit(4)")
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    command = " ".join(["ulimit -f 1;", "exec", *DEVTRACE, "--save", "a.devtrace", "--html", "a.html", script])
+    got = subprocess.run(
+        ["bash", "-c", command], env={**os.environ, "TMPDIR": str(temporary)},
+        capture_output=True, text=True, timeout=TIMEOUT, check=False,
+    )  # fmt: skip
+    assert got.returncode == 4
+    assert "the trace could not be written to a.devtrace (File too large); it is lost" in got.stderr
+    assert "the report could not be written to a.html (File too large); it is lost" in got.stderr
+    assert not [*tmp_path.glob("a.*"), *temporary.iterdir()]
 
 
 def test_a_closed_stderr_changes_nothing() -> None:
@@ -371,48 +398,53 @@ def _read_until(file: int, words: bytes) -> bytes:
     return seen
 
 
-def test_view_writes_a_page_of_a_saved_trace(tmp_path: Path) -> None:
-    run("--simulate", "cuda:1", "--save", "a.devtrace", write("train.py", TRAIN))
-    command = [sys.executable, "-m", "devtrace", "view", "a.devtrace", "--html", "a.html"]
-    got = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=True)
+def test_view_writes_a_page_of_a_saved_trace(tmp_path: Path, warm: Warm) -> None:
+    warm.devtrace(tmp_path, "run", "--simulate", "cuda:1", "--save", "a.devtrace", write("train.py", TRAIN))
+    got = warm.devtrace(tmp_path, "view", "a.devtrace", "--html", "a.html")
     assert "devtrace: the report is in a.html" in got.stdout
     assert (tmp_path / "a.html").read_text().startswith("<!doctype html>")
 
 
 @pytest.mark.parametrize(("name", "text"), [("x.devtrace", "{"), ("y.devtrace", json.dumps({"a": 1})), ("z", None)])
-def test_view_refuses_what_is_no_trace_with_one_sentence(name: str, text: str | None) -> None:
+def test_view_refuses_what_is_no_trace_with_one_sentence(
+    name: str, text: str | None, warm: Warm, tmp_path: Path
+) -> None:
     if text is not None:
         write(name, text)
-    command = [sys.executable, "-m", "devtrace", "view", name, "--html", "a.html"]
-    got = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    got = warm.devtrace(tmp_path, "view", name, "--html", "a.html")
     assert got.returncode == 2
     assert re.match("devtrace: (trace|file)-", got.stderr)
     assert got.stderr.count("\n") == 1
 
 
-def test_check_tells_torch_its_devices_and_what_would_be_chosen() -> None:
-    command = [sys.executable, "-m", "devtrace", "check"]
-    text = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=True).stdout
+def test_check_tells_torch_its_devices_and_what_would_be_chosen(warm: Warm, tmp_path: Path) -> None:
+    text = warm.devtrace(tmp_path, "check").stdout
     labels = [line.split()[0] for line in text.splitlines()]
     assert labels == ["devtrace", "torch", "real", "simulated", "default", "chosen", "jupyter"]
 
 
-def test_diff_tells_what_came_and_its_exit_code_whether_it_is_worse() -> None:
+def test_diff_tells_what_came_and_its_exit_code_whether_it_is_worse(warm: Warm, tmp_path: Path) -> None:
     script = write("train.py", TRAIN)
-    run("--simulate", "cuda:1", "--save", "a.devtrace", script)
-    run("--simulate", "cuda:1", "--save", "b.devtrace", write("train.py", TRAIN + "\nmodel(torch.randn(4, 8))\n"))
+    warm.devtrace(tmp_path, "run", "--simulate", "cuda:1", "--save", "a.devtrace", script)
+    warm.devtrace(
+        tmp_path,
+        "run",
+        "--simulate",
+        "cuda:1",
+        "--save",
+        "b.devtrace",
+        write("train.py", TRAIN + "\nmodel(torch.randn(4, 8))\n"),
+    )
     codes = []
     for before, after in (("a", "a"), ("a", "b"), ("b", "a")):
-        command = [sys.executable, "-m", "devtrace", "diff", f"{before}.devtrace", f"{after}.devtrace"]
-        got = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+        got = warm.devtrace(tmp_path, "diff", f"{before}.devtrace", f"{after}.devtrace")
         codes.append(got.returncode)
         assert ("+ finding" in got.stdout, "- finding" in got.stdout) == (after > before, after < before)
     assert codes == [0, 1, 0]
 
 
-def test_view_opens_an_export_of_torch_profiler_too() -> None:
+def test_view_opens_an_export_of_torch_profiler_too(warm: Warm, tmp_path: Path) -> None:
     op = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 0, "dur": 1, "args": {}}
     write("p.json", json.dumps({"traceEvents": [op]}))
-    command = [sys.executable, "-m", "devtrace", "view", "p.json", "--html", "p.html"]
-    got = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=True)
+    got = warm.devtrace(tmp_path, "view", "p.json", "--html", "p.html")
     assert "1 op (1 on cpu)" in got.stdout

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -52,12 +51,6 @@ SYSTEMS = [
     Case("systems/tagging_finetune.py", "run('cuda:0')"),
     Case("systems/keras_replicas.py", "run('cuda:0', 'cuda:1')", "keras"),
 ]
-
-
-@pytest.fixture(scope="module")
-def warm() -> Iterator[Warm]:
-    with Warm() as warm:
-        yield warm
 
 
 @dataclass(frozen=True)

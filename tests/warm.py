@@ -23,6 +23,7 @@ from typing import Any
 DEVTRACE = "devtrace"
 PYTHON = "python"
 CELL = "cell"
+JOB = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
 NEEDED = (
     "torch._dynamo",  # every optimizer imports it
     "devtrace.cli", "devtrace.record.recording", "devtrace.simulate", "devtrace.diagnose.store", "devtrace.magic",
@@ -43,8 +44,9 @@ class Warm:
     """The Python that forks; `with Warm() as warm`."""
 
     def __enter__(self) -> Warm:
+        alone = {name: value for name, value in os.environ.items() if name not in JOB}
         self._process = subprocess.Popen(
-            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=alone
         )
         return self
 
