@@ -10,7 +10,7 @@ import torch
 from devtrace.simulate.devices import Devices
 from devtrace.simulate.homes import HOST, Home, claim, tag_of
 from devtrace.simulate.mode import anchor_floating
-from devtrace.simulate.patches import Patches
+from devtrace.simulate.patches import Attribute, Patches
 from devtrace.simulate.tensors import device, move, read_to
 
 _Base = torch._C.TensorBase
@@ -40,7 +40,7 @@ def install(patches: Patches, devices: Devices) -> None:
     patches.set(torch.Tensor, "__init__", on_the_host)
     patches.set(torch.Tensor, "new", new)
     patches.set(torch.Tensor, "new_tensor", new_tensor)
-    patches.set(torch.Tensor, "grad", property(_grad.__get__, set_grad, _grad.__delete__))
+    patches.set(torch.Tensor, "grad", Attribute(_grad.__get__, set_grad, _grad.__delete__))
     patches.set(torch.Tensor, "record_stream", record_stream)
 
     def parse_to(*args: Any, **kwargs: Any) -> tuple[Any, ...]:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
 _MISSING = object()
+
+
+class Attribute(property):
+    """What answers for an attribute of tensors in the place of torch's own descriptor."""
+
+    # torch 2.11 asks every descriptor of torch.Tensor for it when torch._dynamo is imported.
+    __objclass__ = torch.Tensor
 
 
 class Patches:

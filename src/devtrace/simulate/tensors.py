@@ -13,7 +13,7 @@ import torch
 
 from devtrace.simulate.homes import SIMULATED, Tag, claim, tag_of
 from devtrace.simulate.mode import TO_HOST
-from devtrace.simulate.patches import Patches
+from devtrace.simulate.patches import Attribute, Patches
 
 _Base = torch._C.TensorBase
 _base_device = _Base.device.__get__
@@ -55,7 +55,7 @@ def install(patches: Patches, resolve: Resolve) -> None:
     """Everything on `torch.Tensor` that names a device."""
     moves = Moves(resolve)
     for name, get in {"device": device, "is_cuda": _is_cuda, "is_cpu": _is_cpu}.items():
-        patches.set(torch.Tensor, name, property(get))
+        patches.set(torch.Tensor, name, Attribute(get))
     for name in ("to", "cuda", "cpu", "type_as", "numpy", "tolist", "__array__"):
         patches.set(torch.Tensor, name, _method(moves, name.strip("_")))
     patches.set(torch.Tensor, "get_device", _get_device)
