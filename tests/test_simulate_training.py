@@ -322,7 +322,9 @@ def _job(simulated: bool) -> list[Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(torch.__version__ < "2.13", reason="the DDP of torch 2.11 fails an assertion of its own under a mode")
+@pytest.mark.skipif(
+    torch.__version__ < "2.13", reason="the DDP of torch 2.11 fails an assertion of its own under a mode"
+)
 def test_distributed_data_parallel_on_gloo_gives_the_values_of_the_cpu() -> None:
     simulated, plain = _job(True), _job(False)
     for (_, device, places, total, parameters), (_, _, _, _, expected) in zip(simulated, plain, strict=True):
