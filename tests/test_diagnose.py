@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -14,7 +15,7 @@ import devtrace
 from devtrace.diagnose import mismatch
 from devtrace.diagnose.facts import Facts
 from devtrace.record import hooks
-from devtrace.report import Report, from_json
+from devtrace.report import Finding, Report, from_json
 
 
 def failing() -> devtrace.record:
@@ -151,3 +152,97 @@ def test_a_module_with_one_tensor_here_and_one_there_is_split() -> None:
         late.weight = nn.Parameter(late.weight.detach().to("cuda:0"))
         late(torch.rand(2, 4, device="cuda:0"))
     assert warnings_of(recording) == ["split-module"]
+
+
+GPU = "cuda:0"
+
+
+def traced(program: Callable[[], object]) -> list[Finding]:
+    """The warnings of a program on two simulated devices."""
+    with devtrace.record(simulate="cuda:2") as recording:
+        program()
+    report = recording.report
+    assert not report.notes
+    return [finding for finding in report.findings if finding.severity != "note"]
+
+
+def train(loss_of: Callable[[nn.Module], torch.Tensor], steps: int = 12) -> None:
+    net = nn.Linear(8, 4).to(GPU)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss_of(net).backward()
+        optimizer.step()
+
+
+def test_a_loss_on_the_cpu_is_a_round_trip_of_its_gradient() -> None:
+    criterion = nn.CrossEntropyLoss(weight=torch.ones(4))
+    (found,) = traced(
+        lambda: train(lambda net: criterion(net(torch.rand(16, 8, device=GPU)).cpu(), torch.arange(16) % 4))
+    )
+    assert (found.rule, found.count) == ("device-to-host-copy", 12)
+    assert "gradient of the work on the host goes back" in found.message
+
+
+def test_a_layer_on_the_cpu_is_named() -> None:
+    def program() -> None:
+        head = nn.Linear(4, 2)
+        train(lambda net: head(net(torch.rand(16, 8, device=GPU)).cpu()).square().mean())
+
+    found = {finding.rule: finding for finding in traced(program)}
+    assert "head works there" in found["cpu-compute"].message
+    assert "move head to the device" in found["cpu-compute"].help
+
+
+def test_a_detour_through_numpy_in_one_statement_is_a_round_trip() -> None:
+    def program() -> None:
+        net = nn.Linear(8, 8).to(GPU)
+        x = torch.rand(4, 8, device=GPU)
+        for _ in range(8):
+            x = torch.from_numpy(net(x).detach().cpu().numpy() * 2).to(GPU)
+
+    (found,) = traced(program)
+    assert (found.rule, found.count) == ("device-to-host-copy", 8)
+    assert "numpy" in found.message
+
+
+def test_weights_copied_between_gpus_in_each_forward_are_named() -> None:
+    class Shared(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(8, 8))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x @ self.weight.to(x.device)
+
+    def program() -> None:
+        shared = Shared().to(GPU)
+        for _ in range(8):
+            shared(torch.rand(4, 8, device="cuda:1"))
+
+    (found,) = traced(program)
+    assert (found.rule, found.count) == ("device-to-device-copy", 8)
+    assert found.message.endswith("shared.weight is the same tensor each time.")
+    assert found.help == "move shared to the device where it works"
+
+
+def test_a_branch_on_a_value_of_each_step_is_a_sync_worth_a_warning() -> None:
+    def program() -> None:
+        net = nn.Linear(8, 8).to(GPU)
+        for _ in range(20):
+            loss = net(torch.rand(4, 8, device=GPU)).sum()
+            if torch.isnan(loss):
+                break
+
+    (found,) = traced(program)
+    assert (found.rule, found.count) == ("host-sync", 20)
+    assert "to decide a branch" in found.message
+
+
+def test_a_loop_that_needs_the_value_for_its_own_condition_is_healthy() -> None:
+    def program() -> None:
+        x = torch.full((4,), 1000.0, device=GPU)
+        while x.max() > 1:
+            x = x / 2
+
+    assert traced(program) == []

@@ -270,3 +270,13 @@ def test_a_recording_inside_of_another_has_its_ops_to_itself() -> None:
     assert [op.name for op in outer.trace.ops] == ["aten.ones", "aten.cos"]
     assert len(outer.trace.notes) == 1
     assert broken_rule(outer.trace) is None
+
+
+def test_a_line_that_python_rewrites_as_it_gets_hot_stays_one_site() -> None:
+    with devtrace.record() as recording:
+        total = 0.0
+        for value in torch.rand(40):
+            total += float(value)
+    reads = [op for op in recording.trace.ops if op.kind == "sync" or op.name == "aten._local_scalar_dense"]
+    assert len(reads) == 40
+    assert len({op.site.id for op in reads if op.site}) == 1

@@ -304,3 +304,15 @@ def test_hooks_let_lazy_modules_and_swapped_parameters_be(loaded: None) -> None:
     finally:
         torch.__future__.set_swap_module_params_on_conversion(False)
     assert net.head.weight.dtype == torch.float64
+
+
+def test_what_a_function_called_its_tensors_is_known_after_it_has_returned() -> None:
+    def run() -> None:
+        model = Net()
+        model(torch.rand(2, 4))
+
+    with devtrace.record(namespace={}) as recording:
+        run()
+        gc.collect()
+    named = {(row.role, row.name) for row in recording.trace.tensors if row.role}
+    assert ("parameter", "model.head.weight") in named

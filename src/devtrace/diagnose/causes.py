@@ -79,8 +79,8 @@ def _by_role(facts: Facts) -> list[int]:
 
 
 def lasting(name: Name) -> bool:
-    """Whether a name outlives the call it is used in: not a local variable, nor an item of a local list."""
-    return any(hold.step not in ("variable", "item") for hold in name.holds)
+    """Whether a name outlives the call it is used in: not a local variable, nor what a list of data holds."""
+    return not name.listed and any(hold.step not in ("variable", "item") for hold in name.holds)
 
 
 def verdict(case: Case) -> Verdict:
@@ -212,7 +212,7 @@ def _sent_away(case: Case) -> Move | None:
     move = origins.move_of(case.facts, case.subject)
     if move is None or case.facts.device(move.source) != case.suspect.home:
         return None
-    return move
+    return move if case.facts.base(move.result) == case.facts.base(case.subject) else None
 
 
 def _by_recorded_name(case: Case) -> Verdict | None:
@@ -359,7 +359,8 @@ def _made_on_the_way(case: Case) -> Verdict | None:
         return None
     if not _under_way(case, case.origin.op):
         return None
-    return Verdict("created-without-device", born=case.born, name=case.names[0] if case.names else None)
+    born = case.facts.born(case.origin.row)
+    return Verdict("created-without-device", born=born, name=case.names[0] if case.names else None)
 
 
 def _under_way(case: Case, op: int) -> bool:
@@ -417,6 +418,6 @@ def _moved_beside(case: Case) -> Move | None:
         row = case.scene.row(sibling)
         if row is not None and case.facts.device(row) == case.suspect.home:
             move = origins.move_of(case.facts, row)
-            if move is not None and (held or move.op >= 0):
+            if move is not None and move.op > case.birth and (held or move.op >= 0):
                 return move
     return None

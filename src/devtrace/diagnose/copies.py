@@ -23,6 +23,9 @@ MANY: Final = 50
 SMALL: Final = 4096
 """Bytes below which a copy costs its launch, not its size (about 10 µs on PCIe, the time that 100 KB take)."""
 
+_FAR: Final = 400
+"""Ops after a copy within which what was made of it must come back, to be of the same step."""
+
 WORDS: Final = {
     "h2d": ("host-to-device-copy", "to the device"),
     "d2h": ("device-to-host-copy", "to the host"),
@@ -124,11 +127,11 @@ def _repeated(crossing: Crossing) -> Habit | None:
     name = str(facts.trace.tensors.raw("name", named)) or _spoken(crossing)
     tensor = facts.trace.tensors[named]
     culprit = Culprit(name, (name,), tensor.device, tuple(tensor.shape), tensor.dtype, facts.site(facts.born(named)))
-    return Habit(
-        f"{name} is the same tensor each time.",
-        f"move {name} once: register it as a buffer, or keep the moved tensor",
-        culprit,
-    )
+    if tensor.role == "parameter":
+        help = f"move {name.rpartition('.')[0] or 'its module'} to the device where it works"
+    else:
+        help = f"move {name} once: register it as a buffer, or keep the moved tensor"
+    return Habit(f"{name} is the same tensor each time.", help, culprit)
 
 
 def _unchanged(facts: Facts, bases: set[int], ops: list[int]) -> bool:
@@ -171,15 +174,12 @@ def _round_trip(crossing: Crossing) -> Habit | None:
     facts, ops = crossing.facts, crossing.ops
     if crossing.direction != "d2h" or crossing.times < AGAIN or len(ops) < AGAIN:
         return None
-    back = [_comes_back(facts, op) for op in ops[:20]]
-    returned = [row for row in back if row is not None]
-    if len(returned) * 2 < len(back) or not returned:
-        return None
-    line = facts.site(returned[0])
-    return Habit(
-        f"what is worked out of it on the host goes back to the device ({line}).",
-        "do this work on the device, or all of it on the host",
-    )
+    for said, returns in _RETURNS:
+        back = [returns(facts, op) for op in ops[:20]]
+        returned = [site for site in back if site is not None]
+        if returned and len(returned) * 2 >= len(back):
+            return Habit(f"{said} ({facts.site(returned[0])}).", "do this work on the device, or all of it on the host")
+    return None
 
 
 def _comes_back(facts: Facts, op: int) -> int | None:
@@ -187,7 +187,7 @@ def _comes_back(facts: Facts, op: int) -> int | None:
     reached = set(facts.outputs(op))
     worked: set[int] = set()
     ops = facts.trace.ops
-    for later in range(op + 1, min(op + 400, len(ops))):
+    for later in range(op + 1, min(op + _FAR, len(ops))):
         taken = facts.inputs(later)
         if reached.isdisjoint(taken):
             continue
@@ -198,6 +198,39 @@ def _comes_back(facts: Facts, op: int) -> int | None:
         elif facts.kind(later) == "copy" and ops.raw("phase", later) != "backward" and not worked.isdisjoint(taken):
             return int(facts.op_users[later])
     return None
+
+
+def _gradient_returns(facts: Facts, op: int) -> int | None:
+    """The site where a copy's gradient is copied back: a loss or a layer that computes on the host, and is trained."""
+    ops, tensors = facts.trace.ops, facts.trace.tensors
+    away = facts.inputs(op)[:1]
+    backward = ops.ints("phase")[op + 1 : op + _FAR] == facts.strings.get("backward", -1)
+    for later in (op + 1 + np.flatnonzero(backward)).tolist():
+        if facts.kind(later) == "copy" and away and ops.number("device", later) != facts.host:
+            gradient = facts.outputs(later)[:1]
+            if gradient and tensors.number("shape", gradient[0]) == tensors.number("shape", away[0]):
+                return int(facts.cost_users[later])
+    return None
+
+
+def _returns_by_numpy(facts: Facts, op: int) -> int | None:
+    """The site where the statement of a copy to the host, which ends in numpy, copies what it has made to a device."""
+    ops = facts.trace.ops
+    place = facts.place(int(facts.op_users[op]))
+    for later in range(op + 1, min(op + 8, len(ops)) if place is not None else 0):
+        if facts.kind(later) == "copy" and ops.number("device", later) != facts.host:
+            there = facts.place(int(facts.op_users[later]))
+            same = there is not None and place is not None and there.statement is place.statement
+            since = facts.inputs(later) and facts.producer(facts.inputs(later)[0]) > op
+            return int(facts.op_users[later]) if same and since else None
+    return None
+
+
+_RETURNS: Final = (
+    ("what is worked out of it on the host goes back to the device", _comes_back),
+    ("what is worked out of it in numpy goes back to the device", _returns_by_numpy),
+    ("it is trained: the gradient of the work on the host goes back to the device", _gradient_returns),
+)
 
 
 def _piecemeal(crossing: Crossing) -> Habit | None:

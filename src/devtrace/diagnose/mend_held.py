@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from devtrace.diagnose import names
 from devtrace.diagnose.causes import Case, Verdict
+from devtrace.diagnose.facts import Place
 from devtrace.diagnose.mends import Fix, code_at, code_of, flat, made
 from devtrace.diagnose.names import Name
 from devtrace.diagnose.scopes import Stand
@@ -21,8 +22,22 @@ def keep_the_result(case: Case, verdict: Verdict) -> Fix | None:
     call = found[1].statement.value
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
         return None
+    if _is_of_a_loop(place, call.func.value):
+        return None
     new = f"{code.text(call.func.value)} = {code.text(call)}"
     return made(f"keep what .to() returns: {flat(new)}", code.replaced(place.statement, new))
+
+
+def _is_of_a_loop(place: Place, node: ast.expr) -> bool:
+    """Whether it is the variable of a loop around: another value for it changes nothing of what is looped over."""
+    outer = place.source.parent(place.statement)
+    while outer is not None and isinstance(node, ast.Name):
+        if isinstance(outer, ast.For) and any(
+            isinstance(target, ast.Name) and target.id == node.id for target in ast.walk(outer.target)
+        ):
+            return True
+        outer = place.source.parent(outer)
+    return False
 
 
 def move_beside(case: Case, verdict: Verdict) -> Fix | None:
@@ -38,6 +53,8 @@ def move_beside(case: Case, verdict: Verdict) -> Fix | None:
     said = code_of(verdict.name)
     if said is None or not _assignable(verdict.name) or not isinstance(call.func, ast.Attribute):
         return None
+    if verdict.name.last.owner is None and any(name.last.owner is not None for name in case.names):
+        return None  # something else keeps what the variable held
     arguments = ", ".join(code.text(part) for part in (*call.args, *call.keywords))
     new = f"{said} = {said}.{call.func.attr}({arguments})"
     return made(f"move it as its neighbours: {new}", code.below(place.statement, new))

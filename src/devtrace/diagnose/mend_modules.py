@@ -142,12 +142,19 @@ def _attaching(case: Case, verdict: Verdict, stand: Stand) -> ast.stmt | None:
     span = stand.code.source.span
     same = stand.code.site.file == born.file and stand.code.site.cell_id == born.cell_id
     function = (born.function or "").replace("<locals>.", "").split(".")
-    for statement in sorted(stand.statements(), key=lambda statement: span(statement).line):
+    above = [
+        statement
+        for statement in sorted(stand.statements(), key=lambda statement: span(statement).line)
+        if isinstance(statement, ast.Assign | ast.Expr | ast.AugAssign) and span(statement).line <= stand.line
+    ]
+    attached = [statement for statement in above if _assigns(stand, statement, verdict)]
+    if attached:
+        return attached[-1]
+    at_birth = [one for one in above if same and span(one).line <= born.line <= span(one).end_line]
+    if at_birth:
+        return at_birth[0]
+    for statement in above:
         where = span(statement)
-        if not isinstance(statement, ast.Assign | ast.Expr | ast.AugAssign) or where.line > stand.line:
-            continue
-        if same and where.line <= born.line <= where.end_line:
-            return statement
         after = moved is None or moved.file != stand.code.site.file or where.line > moved.line
         if (
             after
@@ -156,6 +163,17 @@ def _attaching(case: Case, verdict: Verdict, stand: Stand) -> ast.stmt | None:
         ):
             return statement
     return None
+
+
+def _assigns(stand: Stand, statement: ast.stmt, verdict: Verdict) -> bool:
+    """`model.bank = ...`, where `model.bank` or a part of it is the odd one."""
+    assert verdict.name is not None
+    assert verdict.module is not None
+    name = verdict.name
+    least = len(verdict.module.holds) + 1
+    paths = {code_of(Name(name.holds[:end], (), "")) for end in range(least, len(name.holds) + 1)}
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    return any(stand.code.text(target) in paths for target in targets)
 
 
 def _mentions(statement: ast.stmt, verdict: Verdict) -> bool:

@@ -10,6 +10,7 @@ from devtrace.diagnose.causes import Case, Verdict
 from devtrace.diagnose.edits import Code
 from devtrace.diagnose.facts import Place
 from devtrace.diagnose.mends import Fix, code_at, flat, made, standing, text_at
+from devtrace.diagnose.scene import registered
 from devtrace.diagnose.scopes import Stand, says
 from devtrace.source import instance_dict
 
@@ -52,13 +53,20 @@ def _of_its_object(case: Case, site: int, call: ast.AST) -> str:
     klass = row.function.rpartition(".")[0] if row is not None else ""
     function = place.source.function(call) if place is not None else None
     given = function.args.args if isinstance(function, ast.FunctionDef) else []
-    if not klass or not given or given[0].arg != "self":
+    if not klass or not given or given[0].arg != "self" or getattr(function, "name", "") == "__init__":
         return ""
     for value in case.scene.walk.objects.values():
         if names.is_module(value) and type(value).__qualname__ == klass:
             said = (key for key, held in instance_dict(value).items() if says(held, case.suspect.home))
-            return next((f"self.{key}" for key in said if str(key).isidentifier()), "")
+            attribute = next((f"self.{key}" for key in said if str(key).isidentifier()), "")
+            return attribute or _of_its_parameters(case, value)
     return ""
+
+
+def _of_its_parameters(case: Case, module: object) -> str:
+    first = next((tensor for _, tensor in registered(module) if names.is_parameter(tensor)), None)
+    at_home = first is not None and case.scene.place(first) == case.suspect.home
+    return "next(self.parameters()).device" if at_home else ""
 
 
 def move_in_theirs(case: Case, verdict: Verdict) -> Fix | None:
@@ -92,7 +100,7 @@ def cast_where_bound(case: Case, verdict: Verdict) -> Fix | None:
     """`kernel = tapered(size).to(signal.device)`: where the value comes into the frame that uses it."""
     for name in reversed(case.names):
         stand = Stand.of(case.scene, name.frame, case.suspect.home) if len(name.holds) == 1 else None
-        bound = stand.bindings(name.text)[-1:] if stand is not None else []
+        bound = [one for one in stand.bindings(name.text) if one is not stand.place.statement][-1:] if stand else []
         if stand is None or not bound or not isinstance(bound[0], ast.Assign) or not _plain(bound[0]):
             continue
         value = bound[0].value
@@ -141,6 +149,10 @@ def at_the_use(case: Case, verdict: Verdict) -> Fix | None:
     if node is None or not device:
         return None
     new = stand.code.moved_to(node, device)
+    again = [other for other in stand.loads(node) if other is not node]
+    if again and isinstance(node, ast.Name):
+        line = f"{node.id} = {new}"
+        return made(f"move it before it is used: {line}", stand.code.above(stand.place.statement, line))
     return made(f"move it where it is used: {flat(new)}", stand.code.replaced(node, new))
 
 

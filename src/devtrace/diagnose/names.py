@@ -13,7 +13,7 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, cast
 
 import torch
 
@@ -71,15 +71,20 @@ class Name:
 
     @property
     def rank(self) -> tuple[int, int, int, int]:
-        """Lowest for the best name: not an optimizer's, no item of a loose list, from the outermost frame, short."""
+        """Lowest for the best name: not by an optimizer's groups, nor a loose list, from the outermost frame, short."""
         optimizer = any(is_optimizer(value) for value in self.objects[:-1])
-        listed = any(_is_loose_item(hold, self.objects[:place]) for place, hold in enumerate(self.holds))
-        return 2 * optimizer + listed, -self.frame, len(self.holds), len(self.text)
+        state = any(hold.step == "state" for hold in self.holds)
+        return 2 * (optimizer and not state) + self.listed, -self.frame, len(self.holds), len(self.text)
+
+    @property
+    def listed(self) -> bool:
+        """Whether it is, or is in, an item of a list that no module holds: `trainable[0]`, `memory[12].action`."""
+        return any(_is_loose_item(hold, self.objects[:place]) for place, hold in enumerate(self.holds))
 
 
 def _is_loose_item(hold: Hold, above: tuple[Any, ...]) -> bool:
     """Whether a step is into a list or tuple that no module holds: `trainable[0]`, but not `tower.stages[0]`."""
-    listed = hold.step == "item" and type(hold.owner) in (list, tuple)
+    listed = hold.step == "item" and type(hold.owner) in (list, tuple, deque)
     return listed and not any(is_module(value) for value in above)
 
 
@@ -236,6 +241,8 @@ def held(owner: Any) -> _Held:
         yield from ((value, f".args[{index}]", "item", None) for index, value in enumerate(owner.args))
     elif issubclass(kind, torch.nn.Module):
         yield from _in_module(instance_dict(owner))
+        for klass, name in _class_tensors(cast("Any", kind)):
+            yield type.__dict__["__dict__"].__get__(klass)[name], f".{name}", "attribute", None
     elif issubclass(kind, dict):
         yield from _entries(owner)
         yield from _in_object(owner)
@@ -284,6 +291,15 @@ def _in_module(own: Any) -> _Held:
     for name, value in own.items():
         if name not in _OWN and name not in _TABLES and type(name) is str and not name.startswith("__"):
             yield value, f".{name}", "attribute", None
+
+
+@functools.cache
+def _class_tensors(kind: Any) -> tuple[tuple[type, str], ...]:
+    """Tensors that a module's class holds: where and by which name."""
+    classes = type.__dict__["__mro__"].__get__(kind)
+    own = classes[: classes.index(torch.nn.Module)]
+    tables = ((klass, type.__dict__["__dict__"].__get__(klass)) for klass in own)
+    return tuple((klass, name) for klass, table in tables for name, value in table.items() if is_tensor(value))
 
 
 def _in_object(owner: Any) -> _Held:

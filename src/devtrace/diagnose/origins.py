@@ -69,7 +69,9 @@ def _crossed(facts: Facts, row: int) -> bool:
 def _made(facts: Facts, op: int) -> Put:
     if "lift_fresh" in facts.op_name(op) or "set_" in facts.op_name(op):
         place = facts.place(facts.trace.ops.number("site", op))
-        return "made" if place is not None and factory(place) is not None and not told(place) else "given"
+        if place is None or factory(place) is None:
+            return "given"
+        return "made-there" if told(place) else "made"
     place = facts.place(facts.trace.ops.number("site", op))
     return "made-there" if place is not None and told(place) else "made"
 

@@ -178,10 +178,19 @@ class Stand:
                     return value.node
         if any(name.last.step in ("parameter", "buffer") for name in self.scene.names(row)):
             return None
+        made = facts.place(facts.trace.ops.number("site", op)) if (op := facts.producer(row)) >= 0 else None
+        if made is not None and made.statement is self.place.statement and isinstance(made.node, ast.expr):
+            return made.node
         if isinstance(at, ast.BinOp) and len(inputs := facts.inputs(self.op)) == 2 and inputs[0] != inputs[1]:
             return at.left if inputs[0] == row else at.right if inputs[1] == row else None
         left = [node for node in _operands(at) if evaluate(node, self.scope()) is MISSING and not _is_constant(node)]
         return left[0] if len(left) == 1 else None
+
+    def loads(self, path: ast.AST) -> list[ast.AST]:
+        """Where the function reads the same path, from the frame's statement on."""
+        span, said = self.place.source.span, ast.dump(path)
+        first = span(self.place.statement).line
+        return [node for node in ast.walk(self.body) if ast.dump(node) == said and span(node).line >= first]
 
     def _row(self, value: object) -> int | None:
         return self.scene.row(value) if names.is_tensor(value) else None

@@ -63,7 +63,7 @@ def _habit(place: Place) -> tuple[str, str] | None:
         )
     if isinstance(statement, ast.AugAssign) and _read(node):
         return " to add to a number of the host's", "add the tensor itself (detached) and read the sum once at the end"
-    if isinstance(statement, ast.If | ast.While | ast.Assert) and _within(node, statement.test):
+    if isinstance(statement, ast.If | ast.Assert) and (node is statement or _within(node, statement.test)):
         return (
             " to decide a branch",
             "check every N steps, or let torch._assert_async or torch.where do it on the device",

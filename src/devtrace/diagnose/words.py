@@ -35,7 +35,8 @@ def _subject(said: str, fellows: list[str]) -> tuple[str, str]:
 def _others(case: Case, verdict: Verdict) -> str:
     if verdict.module is not None and verdict.others and verdict.cause != "not-registered":
         whole = verdict.module.text
-        return f"; the other {verdict.others} tensors of {whole} are on {case.suspect.home}"
+        others = "other tensor" if verdict.others == 1 else f"other {verdict.others} tensors"
+        return f"; the {others} of {whole} {'is' if verdict.others == 1 else 'are'} on {case.suspect.home}"
     return f", what it meets is on {case.suspect.home}"
 
 

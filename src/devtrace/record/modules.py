@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType
 from typing import TYPE_CHECKING, Any
@@ -46,6 +46,7 @@ class Modules:
         self.known: list[Known] = []
         # Replicas that DataParallel makes for each step share the rows of what they are replicas of.
         self._rows: dict[int, tuple[weakref.ref[Module], int]] = {}
+        self.noted: dict[int, tuple[int, str, str]] = {}  # row of a tensor -> row of its module, role, name in it
 
     def install(self, patches: Patches) -> None:
         if Module.__call__ is not calls.__call__:
@@ -61,9 +62,18 @@ class Modules:
             with self.recorder.lock:
                 row = self._add(module, caller, state)
         known = self.known[row]
-        known.ran = True
+        if not known.ran:
+            known.ran = True
+            self._note(row, module)
         plain = known.plain and not (module._forward_hooks or module._forward_pre_hooks or _global_hooks())
         return state.open(row, caller, training=module.training, plain=plain)
+
+    def _note(self, row: int, module: Module) -> None:
+        """Note what its tensors are called while it is there: a function's model dies before the recording ends."""
+        for role, name, tensor in held(module):
+            rows: list[int] = []
+            self.recorder.gather(tensor, rows)
+            self.noted.update((each, (row, role, name)) for each in rows)
 
     def take(self, module: Module, site: int) -> None:
         """Take in a module that no call has reached; at the site a method of it was called."""
@@ -114,6 +124,19 @@ class Modules:
                 for path, part in replica.named_modules():
                     if path in parts:
                         self._rows[id(part)] = weakref.ref(part), self._row(parts[path])
+
+
+def held(module: Module) -> Iterator[tuple[str, str, torch.Tensor]]:
+    """A module's own tensors, with the role and name that it holds each by."""
+    tables: dict[str, Mapping[str, Any]] = {
+        "parameter": module._parameters,
+        "buffer": module._buffers,
+        "attribute": vars(module),
+    }
+    for role, table in tables.items():
+        for name, value in table.items():
+            if isinstance(value, torch.Tensor):
+                yield role, name, value
 
 
 def _nothing() -> None:

@@ -13,7 +13,7 @@ import torch
 
 from devtrace.record import sites
 from devtrace.record.hooks import Moved
-from devtrace.record.modules import Known
+from devtrace.record.modules import Known, Modules, held
 from devtrace.record.optimizers import Optimizers
 from devtrace.record.rows import Rows
 from devtrace.record.sites import USER, files
@@ -70,13 +70,16 @@ class Named:
         names = [name for name, value in list((self._namespace or {}).items()) if value is module]
         return next((name for name in names if not name.startswith("_")), written or root.type.lower())
 
-    def collect(self, known: list[Known], moves: list[Moved], optimizers: Optimizers) -> None:
-        """Look at the live modules and optimizers for what the tensors are called."""
+    def collect(self, modules: Modules, moves: list[Moved], optimizers: Optimizers) -> None:
+        """Look at the live modules and optimizers for what the tensors are called, then at what the others noted."""
+        known = modules.known
         paths = self.paths(known)
         for module, path in zip(known, paths, strict=True):
             live = module.module()
             if live is not None:
                 self._module(live, path)
+        for row, (owner, role, name) in modules.noted.items():
+            self._found.setdefault(row, (role, f"{paths[owner]}.{name}"))
         for moved in reversed(moves):
             for old, new in moved.stamps:
                 self._same(old, new)
@@ -86,16 +89,10 @@ class Named:
                 self._optimizer(optimizer)
 
     def _module(self, module: torch.nn.Module, path: str) -> None:
-        for table, role in (
-            (module._parameters, "parameter"),
-            (module._buffers, "buffer"),
-            (vars(module), "attribute"),
-        ):
-            for name, value in table.items():
-                if isinstance(value, torch.Tensor):
-                    self._name(value, role, f"{path}.{name}")
-                    if role == "parameter" and value.grad is not None:
-                        self._name(value.grad, "gradient", f"{path}.{name}.grad")
+        for role, name, value in held(module):
+            self._name(value, role, f"{path}.{name}")
+            if role == "parameter" and value.grad is not None:
+                self._name(value.grad, "gradient", f"{path}.{name}.grad")
 
     def _same(self, old: Stamp, new: Stamp) -> None:
         """What a move left behind is called as what it made."""

@@ -33,20 +33,21 @@ def _add(builder: TraceBuilder, site: int, rows: dict[int, int]) -> int:
         span = span_at(spot.code, spot.instruction)
         count, cell_id = _cell(spot)
         above = _lines_above(spot)
-        rows[site] = builder.append(
-            "sites",
-            file=spot.code.co_filename,
-            line=span.line + above,
-            column=span.column,
-            end_line=span.end_line + above if span.end_line >= 0 else -1,
-            end_column=span.end_column,
-            function="" if spot.code.co_name == "<module>" else spot.code.co_qualname,
-            text=_text(spot, span),
-            cell=count,
-            cell_id=cell_id,
-            package=_package(spot.code.co_filename) if files[spot.code.co_filename] == LIBRARY else "",
-            caller=caller,
-        )
+        fields = {
+            "file": spot.code.co_filename,
+            "line": span.line + above,
+            "column": span.column,
+            "end_line": span.end_line + above if span.end_line >= 0 else -1,
+            "end_column": span.end_column,
+            "function": "" if spot.code.co_name == "<module>" else spot.code.co_qualname,
+            "text": _text(spot, span),
+            "cell": count,
+            "cell_id": cell_id,
+            "package": _package(spot.code.co_filename) if files[spot.code.co_filename] == LIBRARY else "",
+            "caller": caller,
+        }
+        # Python rewrites a hot call to other instructions: one expression, several sites.
+        rows[site] = builder.intern("sites", tuple(fields.values()), **fields)
         _add_source(builder, spot, count, cell_id)
     return rows[site]
 

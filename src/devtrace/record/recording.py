@@ -91,7 +91,7 @@ class Recording:
         if error is not None and not above.was_recorded(error, self.recorder):
             self._add_refused(error, frames[0][0] if frames else sites.NOWHERE)
         named = Named(self.recorder.rows, self.namespace)
-        named.collect(self.modules.known, hooks.moves(), self.optimizers)
+        named.collect(self.modules, hooks.moves(), self.optimizers)
         around = self.recorder.failures[-1].around if self.recorder.failures else []
         done = assemble(
             self.recorder,
