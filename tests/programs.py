@@ -11,6 +11,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+import torch
+
 import devtrace
 from devtrace.report import Finding, Report
 
@@ -19,7 +21,9 @@ LIMIT = 300  # seconds, for a machine that is busy with something else
 # Every program starts from a server that has imported torch and run nothing. A fork of the test's own process would
 # hang in its first parallel op: the threads that torch's pool believes in do not live on in a child.
 FRESH = multiprocessing.get_context("forkserver")
-FRESH.set_forkserver_preload(["torch", "devtrace.record.recording", "devtrace.diagnose", "devtrace.simulate"])
+FRESH.set_forkserver_preload(
+    ["torch", "numpy.ma", "devtrace.session", "devtrace.record.recording", "devtrace.diagnose", "devtrace.simulate"]
+)
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,7 @@ def run(path: Path, args: tuple[str, ...] = ("cuda:0",), simulate: str = "cuda:2
 
 
 def _child(to: Connection, path: Path, args: tuple[str, ...], simulate: str) -> None:
+    torch.set_num_threads(1)  # the programs are small; threads that wait for each other cost more on a busy machine
     try:
         said = _said(path, args, simulate)
     except BaseException:  # noqa: BLE001 (told to the test, whatever it is)
