@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
 
 import devtrace
 from devtrace.errors import DeviceError, UsageError
@@ -297,6 +298,53 @@ def test_a_recording_that_expects_a_device_reports_each_tensor_computed_with_els
     assert finding.severity == "error"
     assert finding.message == "torch.ones(4) is on cpu; all computation was expected on cuda:0."
     assert "expected on cuda:0" in recording.report.text
+
+
+def expectations(recording: devtrace.record) -> list[str]:
+    return [finding.message for finding in recording.report.findings if finding.rule == "expectation"]
+
+
+def test_a_program_may_make_its_model_and_its_batches_on_the_cpu_and_move_them() -> None:
+    with devtrace.record(expect="cuda:0") as recording:
+        head = nn.Linear(4, 2)
+        nn.init.orthogonal_(head.weight)
+        model = nn.Sequential(nn.Embedding(9, 4), nn.GRU(4, 4), head)
+        model.to("cuda:0")
+        for (x,) in DataLoader(TensorDataset(torch.arange(8)), batch_size=4, shuffle=True):
+            model[0](x.to("cuda:0"))
+    assert expectations(recording) == []
+
+
+def test_what_a_program_computes_elsewhere_and_never_moves_is_told() -> None:
+    with devtrace.record(expect="cuda:0") as recording:
+        x = torch.ones(4)
+        (x * 2).to("cuda:0")
+        x + 1
+    assert expectations(recording) == ["torch.ones(4) is on cpu; all computation was expected on cuda:0."]
+
+
+def test_filling_a_tensor_is_no_computation_and_preparing_one_in_a_block_is() -> None:
+    with devtrace.expect("cuda:0"):
+        torch.empty(3).normal_().zero_()
+        torch.empty(3).fill_(2.0)
+    with (
+        pytest.raises(DeviceError, match=r'move it to "cuda:0" before test_expect\.py line'),
+        devtrace.expect("cuda:0"),
+    ):
+        (torch.ones(4) * 2).to("cuda:0")
+
+
+def test_a_block_is_told_all_that_it_did_against_what_was_expected() -> None:
+    def block() -> None:
+        with devtrace.expect("cuda:0", syncs=0, copies=0):
+            (torch.ones(4) * 2).to("cuda:0").sum().item()
+
+    with pytest.raises(DeviceError) as caught:
+        block()
+    assert caught.value.slug == "computed-elsewhere"
+    assert [note.partition(":")[0] for note in caught.value.__notes__] == [
+        "and syncs-unexpected", "and copies-unexpected",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -73,11 +73,35 @@ def test_marked_tests_fail_on_what_their_marker_forbids_and_others_are_left_alon
         "test_clean": "PASSED", "test_mixed": "FAILED", "test_syncs": "FAILED", "test_elsewhere": "FAILED",
         "TestCopies::test_one": "PASSED", "TestCopies::test_two": "FAILED", "test_after": "PASSED",
     }, got.stdout  # fmt: skip
-    assert "devtrace: 1 syncs, at most 0 allowed" in got.stdout
-    assert "devtrace: 2 copies, at most 1 allowed" in got.stdout
+    assert "devtrace: 1 sync, at most 0 allowed\n  1×  test_project.py line " in got.stdout
+    assert "devtrace: 2 copies, at most 1 allowed\n  1×  test_project.py line " in got.stdout
     assert "torch.ones(3) is on cpu; all computation was expected on cuda:0." in got.stdout
     assert "Expected all tensors to be on the same device" in got.stdout
     assert "model(torch.zeros(3, 4))" in got.stdout
+
+
+def test_what_a_fixture_attached_and_moved_is_known_to_the_report(tmp_path: Path) -> None:
+    text = """
+import pytest, torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(4, 2)
+        self.scale = torch.ones(2)
+    def forward(self, x): return self.head(x) * self.scale
+
+@pytest.fixture
+def model(): return Net().to("cuda")
+
+@pytest.mark.devices(simulate="cuda:1")
+def test_it(model): model(torch.zeros(3, 4, device="cuda"))
+"""
+    said = " ".join(pytest_in(tmp_path, text, "-q").stdout.split())
+    assert "model.to() moves only parameters and buffers of registered modules; it is none." in said
+    assert 'test_project.py line 13 return Net().to("cuda")' in said
+    assert 'self.register_buffer("scale", torch.ones(2), persistent=False)' in said
 
 
 def test_a_marker_that_is_not_understood_is_said_so(tmp_path: Path) -> None:

@@ -105,13 +105,15 @@ class Expectation:
                 raise unmet
 
     def unmet(self, recording: record) -> DeviceError | None:
-        """The first thing that a recording did against it."""
+        """The error for what a recording did against it: the first, with the others as notes."""
         trace = recording.trace
-        found = device_error(trace, self.device) if self.device else None
-        for what, most in (("syncs", self.syncs), ("copies", self.copies)):
-            if found is None and most is not None:
-                found = count_error(trace, what, most)
-        return found
+        found = [device_error(trace, self.device)] if self.device else []
+        limits = (("syncs", self.syncs), ("copies", self.copies))
+        found += [count_error(trace, what, most) for what, most in limits if most is not None]
+        errors = [error for error in found if error is not None]
+        for other in errors[1:]:
+            errors[0].add_note(f"and {other}")
+        return errors[0] if errors else None
 
 
 def _device(device: object) -> str:

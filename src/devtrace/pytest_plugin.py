@@ -8,7 +8,7 @@ Loaded by pytest in every project of the environment, so that it imports nothing
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .session import record
 
 _LIMITS: Final = {"errors": 0, "warnings": None, "syncs": None, "copies": None}
+_SEVERITIES: Final = {"errors": "error", "warnings": "warning"}
 _HELP: Final = (
     "devices(simulate=None, expect=None, errors=0, warnings=None, syncs=None, copies=None): record the test with "
     'devtrace; simulate="cuda:2" gives it, its fixtures too, two pretended CUDA devices; the test fails if the report '
@@ -51,23 +52,30 @@ class Asked:
         }
 
     def exceeded(self, recording: record) -> list[str]:
-        """A sentence for each limit that the recorded test went beyond."""
-        report = recording.report
-        counts = {
-            "errors": sum(finding.severity == "error" for finding in report.findings),
-            "warnings": sum(finding.severity == "warning" for finding in report.findings),
-            "syncs": sum(row.syncs for row in report.ledger),
-            "copies": sum(row.h2d + row.d2h + row.d2d for row in report.ledger),
-        }
+        """A sentence for each limit that the recorded test went beyond, with the lines that did."""
         return [
-            f"devtrace: {counts[name]:,} {name}, at most {most:,} allowed"
-            for name, most in self.limits.items()
-            if most is not None and counts[name] > most
+            told for name, most in self.limits.items() if most is not None and (told := _beyond(recording, name, most))
         ]
+
+
+def _beyond(recording: record, name: str, most: int) -> str:
+    """What there was too much of; "" where there was not."""
+    from .plain import counted
+    from .unmet import ONE, lines_that
+
+    if name in _SEVERITIES:
+        one, lines = _SEVERITIES[name], []
+        count = sum(finding.severity == one for finding in recording.report.findings)
+    else:
+        one, by_line = ONE[name], lines_that(recording.trace, name)
+        count, lines = by_line.total(), [f"  {made:,}×  {line}" for line, made in by_line.most_common()]
+    said = f"devtrace: {counted(count, one, name)}, at most {most:,} allowed"
+    return "\n".join([said, *lines]) if count > most else ""
 
 
 _ASKED: Final = pytest.StashKey[Asked]()
 _SIMULATION: Final = pytest.StashKey[Any]()
+_HOOKS: Final = pytest.StashKey[Callable[[], None]]()
 _HANDLE: Final = pytest.StashKey[Handle]()
 
 
@@ -85,14 +93,18 @@ def devtrace(request: pytest.FixtureRequest) -> Handle:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
-    """Simulated devices are there before the fixtures that use them."""
+    """Simulated devices are there before the fixtures that use them, and what those attach and move is known."""
     marker = item.get_closest_marker("devices")
     if marker is not None:
         asked = item.stash[_ASKED] = Asked(marker)
-        if asked.simulate:
-            from .gates import need_torch
+        from .gates import need_torch
 
-            need_torch()
+        need_torch()
+        from .record import hooks
+
+        hooks.install()
+        item.stash[_HOOKS] = hooks.uninstall
+        if asked.simulate:
             from .simulate import simulate
 
             item.stash[_SIMULATION] = simulate(asked.simulate).start()
@@ -107,6 +119,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
         simulation = item.stash.get(_SIMULATION, None)
         if simulation is not None:
             simulation.stop()
+        item.stash.get(_HOOKS, lambda: None)()
 
 
 @pytest.hookimpl(wrapper=True)
