@@ -93,7 +93,7 @@ class RecordMode(TorchDispatchMode):
             return plan.call(*args, **(kwargs or _NONE))
         start = clock()
         try:
-            out = plan.call(*args, **(kwargs or _NONE))
+            out = plan.call(*args, **kwargs) if kwargs else plan.call(*args)
         except BaseException as error:
             recorder.raised(state, (head, site, start, number), rows, error)
             raise
@@ -107,10 +107,11 @@ class RecordMode(TorchDispatchMode):
             else:
                 row, layout = -1, recorder.outputs(plan, state.op, site, (args, kwargs), out, rows)
                 head |= SEVERAL
-            state.heads += (head, site, start, end, number, row, layout)
+            heads = state.heads
+            heads += (head, site, start, end, number, row, layout)
             state.flat += rows
             state.op += 1
-            if len(state.heads) >= FULL:
+            if len(heads) >= FULL:
                 recorder.pack(state)
         except Exception as fault:  # noqa: BLE001
             recorder.fault(fault)

@@ -119,8 +119,10 @@ class ThreadState:
         Until its forward op is found it is where backward was called. Python code that runs in the pass (a hook, a
         Function's `backward`, what checkpoint computes again) has lines of its own.
         """
-        kind = type(node)
-        head |= BACKWARD | nodes.setdefault(kind, min(len(nodes), NODES - 1)) << NODE_SHIFT
+        kind = nodes.get(type(node))
+        if kind is None:
+            kind = nodes[type(node)] = min(len(nodes), NODES - 1)
+        head |= BACKWARD | kind << NODE_SHIFT
         caller = sys._getframe(1).f_back
         if caller is not None and caller.f_code is not _ENGINE:
             return head, self.where(caller), -1
