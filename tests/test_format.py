@@ -69,6 +69,19 @@ def test_a_column_that_repeats_is_packed_by_its_period() -> None:
     assert len(packed["data"]) < 2_500
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_the_period_of_a_column_is_the_nearest_place_where_its_end_occurred(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    steps = np.tile(draw.integers(0, 3, int(draw.integers(1, 300))), 12).astype(np.int64)
+    steps[: int(draw.integers(0, 200))] = 7  # what ran before the loop
+    steps[draw.integers(0, len(steps))] += int(draw.integers(0, 2))  # and a step that was not like the others
+    for window in (8, 64):
+        raw, tail = steps.tobytes(), steps[-window:].tobytes()
+        places = [at for at in range(len(steps) - window) if raw[8 * at : 8 * at + 8 * window] == tail]
+        nearest = len(steps) - window - places[-1] if places else 0
+        assert format._period(steps, window) == nearest
+
+
 def test_unknown_keys_are_ignored() -> None:
     data = format.encode(head_trace())
     data["colour"] = "red"

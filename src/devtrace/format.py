@@ -38,6 +38,8 @@ SHORT: Final = 24
 """Columns up to this long are plain JSON: below it the packed form is no smaller."""
 LARGEST: Final = 2**53
 """Integers beyond this are not exact in a browser; nothing that we record comes near."""
+MOST_PLACES: Final = 32
+"""So many places are compared as a whole in search of a column's period."""
 MOST_VALUES: Final = 100_000_000
 """A file may hold this many integers in all (3 million ops): what a reader is willing to take memory for."""
 MOST_BYTES: Final = 1 << 30
@@ -200,13 +202,22 @@ def _periods(values: Ints) -> set[int]:
 
 
 def _period(steps: Ints, window: int) -> int:
-    raw, size = steps.tobytes(), steps.itemsize
-    tail = raw[-window * size :]
-    end = len(raw) - size
-    while (at := raw.rfind(tail, 0, end)) >= 0:
-        if at % size == 0:
-            return len(steps) - window - at // size
-        end = at + len(tail) - 1
+    """The distance from the last `window` steps to where they last occurred before; 0 if they did not.
+
+    Places are sieved by a step here and there before any is compared as a whole: a search for the bytes takes seconds
+    in a column that nearly repeats.
+    """
+    tail, last = steps[-window:], len(steps) - 1
+    if np.array_equal(steps[-window - 1 : -1], tail):
+        return 1
+    ends = np.flatnonzero(steps[window - 1 : last] == tail[-1]) + window - 1
+    back = 1
+    while back < window and len(ends) > MOST_PLACES:
+        ends = ends[steps[ends - back] == tail[-1 - back]]
+        back = 2 * back if back < 16 else back + back // 4
+    for end in ends[: -MOST_PLACES - 1 : -1].tolist():
+        if np.array_equal(steps[end + 1 - window : end + 1], tail):
+            return last - end
     return 0
 
 
