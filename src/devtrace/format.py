@@ -217,7 +217,7 @@ def _period(steps: Ints, window: int) -> int:
         back = 2 * back if back < 16 else back + back // 4
     for end in ends[: -MOST_PLACES - 1 : -1].tolist():
         if np.array_equal(steps[end + 1 - window : end + 1], tail):
-            return last - end
+            return int(last - end)
     return 0
 
 

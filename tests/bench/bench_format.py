@@ -1,4 +1,4 @@
-"""What a trace weighs and how long it takes to write and read: a million ops of a real training loop, nothing folded."""
+"""What a trace weighs, and how long it takes to write and read: a million ops of a real training loop, none folded."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-from bench_record import encoder
 
 import devtrace
 from devtrace.format import encode
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from bench.bench_record import encoder
 
 OPS = 1_000_000
 ENCODE_BUDGET, LOAD_BUDGET, BYTES_BUDGET = 2.0, 1.0, 12.0
