@@ -6,6 +6,7 @@ Three run with the real packages, AI-Toolkit and Recognize-Anything are re-enact
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
@@ -167,8 +168,18 @@ def test_recognize_anything_moves_two_of_the_four_tensors_of_a_batch(tmp_path: P
 def test_what_the_issue_of_recognize_anything_proposes_buys_a_round_trip() -> None:
     said = program("tagging_finetune", "cuda:0", "issue")
     assert (said.raised, said.errors) == ("", [])
-    back = [finding for finding in said.findings if finding.rule == "device-to-host-copy"]
-    assert [(finding.count, finding.site and finding.site.text) for finding in back] == [(2, "parse_tag.cpu()")]
+    (back,) = [finding for finding in said.findings if finding.rule == "device-to-host-copy"]
+    assert (back.severity, back.count, back.site and back.site.text) == ("warning", 6, "parse_tag.cpu()")
+    assert re.search(r"it was sent to the device \(tagging_finetune.py line \d+\) and not used there", back.message)
+    assert said.alarms == [f"{back.rule} at {back.site}: {back.message}"]
+
+
+def test_distributed_data_parallel_hides_the_bug_of_recognize_anything() -> None:
+    said = program("tagging_finetune", "cuda:0", "ddp")
+    assert (said.raised, said.errors) == ("", [])
+    hidden = next(finding for finding in said.findings if "DistributedDataParallel moves them" in finding.message)
+    assert (hidden.rule, hidden.severity, hidden.count) == ("host-to-device-copy", "warning", 12)
+    assert "other inputs are moved by hand (tagging_finetune.py line" in hidden.message
 
 
 @needs("keras")

@@ -9,7 +9,7 @@ from torch.utils.data import DataLoader, Dataset
 
 class Pictures(Dataset):
     def __len__(self):
-        return 8
+        return 24
 
     def __getitem__(self, at):
         torch.manual_seed(at)
@@ -54,11 +54,16 @@ def train_ram(model, data_loader, optimizer, device, issue):
         optimizer.step()
 
 
+def distributed(model):
+    torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+    return nn.parallel.DistributedDataParallel(model, device_ids=[0])
+
+
 def run(where: str, change: str = "") -> None:
     device = torch.device(where)
     torch.manual_seed(0)
     model = RAM().to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     loader = DataLoader(Pictures(), batch_size=4)
-    net = nn.parallel.DistributedDataParallel(model, device_ids=[0]) if change == "ddp" else model
+    net = distributed(model) if change == "ddp" else model
     train_ram(net, loader, optimizer, device, change == "issue")

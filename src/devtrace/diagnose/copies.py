@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from devtrace.diagnose.facts import Facts, Rows
+from devtrace.diagnose.facts import HOST, Facts, Rows
 from devtrace.diagnose.ledger import Tally, directions
 from devtrace.report import Culprit, Finding, count, size
 
@@ -77,14 +77,21 @@ def _findings(facts: Facts, tally: Tally, direction: str) -> Iterator[Finding]:
     bounds = np.searchsorted(at[order], np.arange(len(facts.trace.sites) + 1))
     for site in tally.sites(direction):
         rows = chosen[order[bounds[site] : bounds[site + 1]]]
-        yield _finding(Crossing(facts, direction, site, int(tally[direction][site]), rows))
+        beside = [other for other in tally.sites("h2d") if other != site] if direction == "h2d" else []
+        yield _finding(Crossing(facts, direction, site, int(tally[direction][site]), rows), tally, beside)
 
 
-def _finding(crossing: Crossing) -> Finding:
+def _finding(crossing: Crossing, tally: Tally, beside: list[int]) -> Finding:
     rule, where = WORDS[crossing.direction]
     times, ops = crossing.times, crossing.ops
     moved = crossing.bytes * times // max(len(ops), 1)
-    habit = _repeated(crossing) or _round_trip(crossing) or _piecemeal(crossing)
+    habit = (
+        _repeated(crossing)
+        or _round_trip(crossing)
+        or _unused(crossing)
+        or _piecemeal(crossing)
+        or _moved_by_ddp(crossing, [site for site in beside if times % int(tally["h2d"][site]) == 0])
+    )
     message = f"{count(times, 'copy', 'copies')} {where}, {size(moved)} in all"
     return Finding(
         rule=rule,
@@ -231,6 +238,47 @@ _RETURNS: Final = (
     ("what is worked out of it in numpy goes back to the device", _returns_by_numpy),
     ("it is trained: the gradient of the work on the host goes back to the device", _gradient_returns),
 )
+
+
+def _unused(crossing: Crossing) -> Habit | None:
+    """What was sent to a device and is fetched back as it was sent: nothing there has used it."""
+    facts, ops = crossing.facts, crossing.ops
+    if crossing.direction != "d2h" or crossing.times < AGAIN or len(ops) < AGAIN:
+        return None
+    sent = [_sent_in_vain(facts, op) for op in ops[:20]]
+    if any(op is None for op in sent):
+        return None
+    line = facts.site(int(facts.op_users[sent[0]]))
+    return Habit(f"it was sent to the device ({line}) and not used there.", "leave it on the host")
+
+
+def _sent_in_vain(facts: Facts, op: int) -> int | None:
+    """The copy that sent to the device what an op fetches back, if no other op between took it."""
+    row = next(iter(facts.inputs(op)), -1)
+    sent = facts.producer(facts.base(row)) if row >= 0 else -1
+    if not 0 <= op - sent < _FAR or facts.kind(sent) != "copy" or facts.device(facts.inputs(sent)[0]) != HOST:
+        return None
+    inputs = facts.trace.ops.lists("inputs")
+    taken = facts.bases[inputs.flat[inputs.offsets[sent + 1] : inputs.offsets[op]]]
+    return None if facts.base(row) in taken.tolist() else sent
+
+
+def _moved_by_ddp(crossing: Crossing, stepwise: list[int]) -> Habit | None:
+    """Inputs that only DistributedDataParallel moves, while others of the step are moved by hand."""
+    facts, ops = crossing.facts, crossing.ops
+    here = facts.site(crossing.site)
+    by_hand = [site for site in map(facts.site, stepwise) if site and here and site.function == here.function]
+    if crossing.times < AGAIN or not ops or not by_hand or not all(_of_ddp(facts, op) for op in ops[:20]):
+        return None
+    return Habit(
+        f"DistributedDataParallel moves them; other inputs are moved by hand ({by_hand[-1]}). Without it this fails.",
+        f"move the rest of the batch at {by_hand[-1]} too",
+    )
+
+
+def _of_ddp(facts: Facts, op: int) -> bool:
+    call = facts.trace.ops[op].call
+    return call is not None and str(call.module.type) == "DistributedDataParallel"
 
 
 def _piecemeal(crossing: Crossing) -> Habit | None:
