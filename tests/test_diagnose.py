@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -246,3 +247,55 @@ def test_a_loop_that_needs_the_value_for_its_own_condition_is_healthy() -> None:
             x = x / 2
 
     assert traced(program) == []
+
+
+class Encoder(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    @property
+    def device(self) -> torch.device:
+        return self.layer.weight.device
+
+    @property
+    def place(self) -> str:
+        return str(self.device)
+
+
+def test_a_device_compared_with_a_string_is_told_of_a_tensor() -> None:
+    def program() -> object:
+        x: Any = torch.ones(4)
+        if x.device == "cpu":
+            x = x.to(GPU)
+        return x * 2
+
+    (found,) = traced(program)
+    assert (found.rule, found.site and found.site.text) == ("device-comparison", 'x.device == "cpu"')
+    assert found.message == '`x.device == "cpu"` is never true: a torch.device is not equal to a string.'
+    assert [edit.after.strip() for edit in found.edits] == ['if x.device.type == "cpu":']
+
+
+def test_a_device_compared_with_a_string_is_told_of_an_objects_property() -> None:
+    encoder: Any = Encoder()
+    with pytest.raises(RuntimeError), devtrace.record(simulate="cuda:1") as recording:  # noqa: PT012
+        if encoder.device == "cpu":
+            encoder.to(GPU)
+        encoder.layer(torch.ones(2, 4, device=GPU))
+    rules = [finding.rule for finding in recording.report.findings if finding.severity != "note"]
+    assert rules == ["device-mismatch", "device-comparison"]
+
+
+def test_devices_that_may_be_strings_are_compared_in_peace() -> None:
+    class Runner:
+        def __init__(self) -> None:
+            self.device = "cpu"
+            self.norm = nn.LayerNorm(4)
+
+        def run(self) -> torch.Tensor:
+            x = torch.ones(4)
+            if self.device == "cpu" or x.device.type == "cpu" or str(x.device) == "cpu":
+                x = self.norm(x)
+            return x
+
+    assert traced(Runner().run) == []

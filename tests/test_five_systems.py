@@ -130,7 +130,8 @@ def test_ai_toolkits_image_ids_come_without_a_device_from_a_dependency() -> None
 
 
 def test_ai_toolkits_vae_was_loaded_on_the_cpu_and_never_moved(tmp_path: Path) -> None:
-    finding, culprit, failed = the_error(program("ai_toolkit/control", "cuda:0"))
+    said = program("ai_toolkit/control", "cuda:0")
+    finding, culprit, failed = the_error(said)
     assert culprit.name == "vae.encoder.weight"
     assert "img_cond_seq" in culprit.names
     assert "img_cond_seq is on cpu, what it meets is on cuda:0: it comes from vae.encoder.weight." in finding.message
@@ -140,6 +141,8 @@ def test_ai_toolkits_vae_was_loaded_on_the_cpu_and_never_moved(tmp_path: Path) -
     assert culprit.born.text == "self.encoder = nn.Conv2d(3, 16, 3, padding=1)"
     assert failed.text == "torch.cat((img_input, img_cond_seq), dim=1)"
     assert finding.cause == "never-moved"
+    guard = next(other for other in said.findings if other.rule == "device-comparison")
+    assert '`self.vae.device == "cpu"` is never true' in guard.message
     again = mended("ai_toolkit/control", finding, tmp_path, "cuda:0")
     assert (again.raised, again.errors) == ("", [])
 

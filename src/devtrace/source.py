@@ -272,16 +272,27 @@ def _class_attribute(owner: Any, name: str) -> Any:
 
 def _plain_property(owner: Any, found: property) -> Any:
     """What `@property def x(self): return self._x` stands for, read from its source."""
+    given = _returned(owner, found)
+    return evaluate(*given) if given is not None and isinstance(given[0], ast.Attribute) else MISSING
+
+
+def returned_by_property(owner: Any, name: str) -> tuple[ast.expr, Scope] | None:
+    """The expression that a property of an object returns and what it means there; None if it does more than that."""
+    found = _class_attribute(owner, name)
+    return _returned(owner, found) if issubclass(type(found), property) else None
+
+
+def _returned(owner: Any, found: property) -> tuple[ast.expr, Scope] | None:
     code = getattr(found.fget, "__code__", None)
     source = read(code.co_filename) if isinstance(code, CodeType) else None
     if not isinstance(code, CodeType) or source is None or code.co_argcount != 1:
-        return MISSING
+        return None
     for node in ast.walk(source.tree):
         if isinstance(node, ast.FunctionDef) and node.name == code.co_name and _begins_at(node, code.co_firstlineno):
             body = [part for part in node.body if not _is_docstring(part)]
-            if len(body) == 1 and isinstance(body[0], ast.Return) and isinstance(body[0].value, ast.Attribute):
-                return evaluate(body[0].value, Scope({code.co_varnames[0]: owner}, {}))
-    return MISSING
+            if len(body) == 1 and isinstance(body[0], ast.Return) and body[0].value is not None:
+                return body[0].value, Scope({code.co_varnames[0]: owner}, {})
+    return None
 
 
 def _begins_at(node: ast.FunctionDef, line: int) -> bool:
