@@ -82,6 +82,15 @@ def test_a_value_read_on_the_cpu_waits_for_no_device() -> None:
     assert any("1 sync " in text for text in texts(timeline(sample.builder.build())))
 
 
+def test_copies_from_pinned_memory_are_counted() -> None:
+    sample = Sample()
+    for pinned in (1, 0, 1):
+        op = sample.op("aten._to_copy", "cuda:0", kind="copy")
+        row = {"from": sample.device("cpu"), "to": sample.device("cuda:0"), "pinned": pinned, "non_blocking": 1}
+        sample.builder.append("copies", op=op, bytes=8, **row)
+    assert any("3 copies, 24 B · 2 from pinned memory" in text for text in texts(timeline(sample.builder.build())))
+
+
 def test_a_picture_of_a_long_trace_stays_small() -> None:
     trace = training(2000)
     assert len(trace.ops) > 20_000

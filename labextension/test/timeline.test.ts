@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { arrowsIn } from '../src/layout/copies';
+import { opFacts } from '../src/layout/describe';
 import { flagsOf, pinsIn } from '../src/layout/flags';
 import { pickAt } from '../src/layout/pick';
 import { around, panned, timeOf, xOf, zoomed } from '../src/layout/scale';
@@ -40,6 +41,17 @@ test('a device that only gave data has a lane for its arrows to start in', async
   const { lanes, copies } = buildTimeline(trace, 'time');
   assert.equal(lanes.lanes.length, 2);
   assert.deepEqual(copies.pairs, [[0, 1]]);
+});
+
+test('a copy says whether its memory was pinned and whether the host waited', async () => {
+  const copies = [
+    { op: 0, from: 0, to: 1, bytes: 8, pinned: 1, non_blocking: 1 },
+    { op: 1, from: 0, to: 1, bytes: 8, pinned: 0, non_blocking: 0 }
+  ];
+  const trace = await traceOf({ ops: opsInTurn(2), copies });
+  const said = [0, 1].map(op => opFacts(trace, op).find(({ label }) => label === 'copy')?.text ?? '');
+  assert.match(said[0], /8 B, pinned, non-blocking$/);
+  assert.match(said[1], /8 B$/);
 });
 
 test('the tensor of a finding comes from its own lane, though nothing ran there', async () => {

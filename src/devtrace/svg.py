@@ -314,9 +314,10 @@ def _foot(picture: _Picture) -> str:
     trace, cuts = picture.trace, picture.scale.cuts()
     syncs, copied = len(_syncs(picture, np.arange(len(trace.ops)))), int(trace.copies.ints("bytes").sum())
     words = [f"{plain.counted(picture.hidden, 'more lane')}"] if picture.hidden else []
-    words += (
-        [f"↓ {plain.counted(len(trace.copies), 'copy', 'copies')}, {plain.size(copied)}"] if len(trace.copies) else []
-    )
+    if len(trace.copies):
+        pinned = int((trace.copies.ints("pinned") > 0).sum())
+        words += [f"↓ {plain.counted(len(trace.copies), 'copy', 'copies')}, {plain.size(copied)}"]
+        words += [f"{pinned:,} from pinned memory"] if pinned else []
     words += [f"╵ {plain.counted(syncs, 'sync')}"] if syncs else []
     words += [f"// shortened, up to {plain.time(cuts[0].nanoseconds)}"] if cuts else []
     words += [plain.time(picture.scale.total)]

@@ -67,7 +67,8 @@ function copyFacts(trace: ITrace, op: number): IFact[] {
   const facts: IFact[] = [];
   for (let at = copies.op.indexOf(op); at >= 0 && facts.length < MOST_TENSORS; at = copies.op.indexOf(op, at + 1)) {
     const way = `${deviceName(trace, copies.from[at])} → ${deviceName(trace, copies.to[at])}`;
-    facts.push(fact('copy', `${way}  ${formatBytes(copies.bytes[at])}`, copies.to[at]));
+    const how = (copies.pinned[at] > 0 ? ', pinned' : '') + (copies.non_blocking[at] > 0 ? ', non-blocking' : '');
+    facts.push(fact('copy', `${way}  ${formatBytes(copies.bytes[at])}${how}`, copies.to[at]));
   }
   return facts;
 }
