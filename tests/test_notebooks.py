@@ -1,15 +1,18 @@
-"""Every notebook is what its source makes, runs from top to bottom, and shows what it was committed with."""
+"""Every notebook is what its source makes, runs, shows what it was committed with, and knows right answers from wrong."""
 
 from __future__ import annotations
 
+import copy
 import sys
 from pathlib import Path
 
 import nbformat
 import pytest
 import torch
+from nbformat.v4 import new_code_cell
 
 ROOT = Path(__file__).parents[1]
+ANSWERS = Path(__file__).with_name("answers")
 sys.path.insert(0, str(ROOT / "tools"))
 
 import make_notebooks as notebooks  # noqa: E402 (tools/ is no package)
@@ -50,8 +53,30 @@ def test_a_notebook_is_small_enough_to_be_shown_on_the_web(name: str, language: 
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_a_notebook_runs_from_top_to_bottom_and_shows_what_it_shows_here(name: str) -> None:
-    ran = notebooks.execute(MADE[name]["en"])
-    if torch.cuda.is_available():
-        pytest.skip("it ran; what it shows is committed as simulated devices show it")
-    assert notebooks.shown(ran) == notebooks.shown(committed(name)), f"{name} {STALE}"
+def test_a_notebook_runs_and_shows_what_it_shows_here_and_its_exercise_knows_right_from_wrong(name: str) -> None:
+    """One kernel for both: it takes longer to start than most answers take to run."""
+    answers = answers_to(name)
+    made = MADE[name]["en"]
+    shown = notebooks.shown(notebooks.execute(with_answers(made, answers)))
+    own = len(notebooks.outputs(made))
+    said = shown[own + 1 :: 2]
+    for answer, verdict in zip(answers, said, strict=True):
+        assert (verdict.strip() == "Right.") == (answer.kind == "right"), (answer, verdict)
+    if not torch.cuda.is_available():  # outputs are committed as simulated devices give them
+        assert shown[:own] == notebooks.shown(committed(name)), f"{name} {STALE}"
+
+
+def answers_to(name: str) -> list[notebooks.Piece]:
+    """Answers to a notebook's exercise: `right` and `wrong` ones, in other words."""
+    found = notebooks.pieces((ANSWERS / f"{name}.py").read_text(encoding="utf-8"))
+    assert {answer.kind for answer in found} == {"right", "wrong"}
+    return found
+
+
+def with_answers(made: nbformat.NotebookNode, answers: list[notebooks.Piece]) -> nbformat.NotebookNode:
+    """A notebook that goes on: each answer in place of the exercise's cell, and the cell that checks it."""
+    whole = copy.deepcopy(made)
+    *_, check = (cell for cell in made.cells if cell.cell_type == "code")
+    for answer in answers:
+        whole.cells += [new_code_cell(answer.text), new_code_cell(check.source)]
+    return whole

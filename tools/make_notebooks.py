@@ -43,6 +43,7 @@ VOLATILE: Final = (
     (re.compile(r"\b\d+(\.\d+)?\s?(ns|us|µs|ms|s)\b"), "<time>"),
     (re.compile(r"0x[0-9a-f]+"), "<address>"),
     (re.compile(r"(/[\w.~-]+)+/"), "<folder>/"),
+    (re.compile(r"\bThread-\d+"), "<thread>"),
     (re.compile(r"ipykernel_\d+/\d+\.py"), "<cell>"),
     (re.compile(r"^  File .*, line \d+, in .*\n(?:    .*\n)*", re.M), ""),  # a traceback within a message
 )
@@ -142,7 +143,7 @@ def _texts(cell: Node) -> list[str]:
     texts = []
     for output in cell.outputs:
         if output.output_type == "stream":
-            texts.append(output.text)
+            texts += [output.text] if output.name == "stdout" else []  # what libraries warn of is the machine's
         elif output.output_type == "error":
             texts.append(f"{output.ename}: {output.evalue}")
         else:

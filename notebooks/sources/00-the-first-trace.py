@@ -75,9 +75,14 @@ scores = model(words)
 # - **Moved**: the `.to(device)` that should have taken it along, and why it did not.
 # - **Fix**: what to change. In JupyterLab the *Insert* button puts it into the cell for you; nothing is ever changed by itself.
 #
+# The last two lines count: operations by device, copies, bytes.
+#
 # In JupyterLab the tabs below show the same trace as pictures. *Timeline*: one lane for each device, a box for each operation,
 # an arrow for each copy. *Modules*: the model as nested boxes, filled by device. *Lines*: your source, with what each line
-# caused. *Ops*: everything as a table. Pick the finding, and its operation, module and line light up everywhere.
+# caused. *Ops*: everything as a table. Pick the finding, and its operation, module and line light up everywhere. (Where
+# JupyterLab is not at hand, as on GitHub, the timeline is a fixed picture.)
+#
+# All of it is there for programs, too: `%devtrace report NAME` gives the report of a cell as a Python object.
 
 # %% zh
 # ## 读报告
@@ -90,16 +95,24 @@ scores = model(words)
 # - **Moved**：本该带上它的那次 `.to(device)`，以及为什么没带上。
 # - **Fix**：该怎么改。在 JupyterLab 里，*Insert* 按钮会替你把它写进单元格；任何改动都不会自动发生。
 #
+# 最后两行是计数：每个设备上的操作数、拷贝次数和字节数。
+#
 # 在 JupyterLab 里，下方的标签页用图展示同一次追踪。*Timeline*：每个设备一条泳道，每个操作一个方块，每次拷贝一个箭头。
 # *Modules*：嵌套的方框表示模型，按设备填色。*Lines*：你的源码，旁边是每一行引起的操作。*Ops*：全部操作的表格。
-# 点选一条发现（finding），对应的操作、模块和源码行会在所有视图里同时亮起。
+# 点选一条发现（finding），对应的操作、模块和源码行会在所有视图里同时亮起。（不在 JupyterLab 里时，例如在 GitHub 上，时间线是一张静态图。）
+#
+# 程序也能读到这一切：`%devtrace report NAME` 把一个单元格的报告作为 Python 对象交给你。
 
 # %% code
 report = %devtrace report first
 finding = report.findings[0]
-assert finding.rule == "device-mismatch" and finding.cause == "not-registered"
-assert finding.culprit.name == "model.1.table" and finding.culprit.born.text.startswith("self.table =")
-finding.message
+culprit = finding.culprit
+assert (finding.rule, finding.cause, finding.devices) == ("device-mismatch", "not-registered", ("cuda:0", "cpu"))
+assert (culprit.name, culprit.device, culprit.shape) == ("model.1.table", "cpu", (32, 16))
+assert finding.site.text == "x + self.table[: x.size(1)]"
+assert culprit.born.text.startswith("self.table = torch.linspace(") and culprit.moved.text == "model.to(device)"
+assert 'self.register_buffer("table", torch.linspace(' in finding.help and finding.edits
+finding.rule, finding.cause, culprit.name, culprit.born.line, culprit.moved.line
 
 # %% en
 # ## Why PyTorch behaves so
@@ -168,13 +181,15 @@ devtrace.expect(model, device=device)
 # %% en
 # ## Exercise
 #
-# The class below keeps its scale in a plain dictionary. Change it so that the last cell passes. (The cell after the exercise checks
-# your answer; here it shows what it says while nothing has been changed.)
+# The class below keeps its scale in a plain dictionary. Change it so that `.to(device)` takes the scale along. The last cell checks
+# your answer: it runs the module on the device and allows no copy in `forward`. (What it shows here is what it says while nothing
+# has been changed.)
 
 # %% zh
 # ## 练习
 #
-# 下面的类把缩放系数放在一个普通字典里。修改它，让最后一个单元格通过。（练习后面的单元格检查你的答案；这里显示的是还没有改动时的样子。）
+# 下面的类把缩放系数放在一个普通字典里。修改它，让 `.to(device)` 能带上缩放系数。最后一个单元格检查你的答案：
+# 它在设备上运行这个模块，并且不允许 `forward` 里有拷贝。（这里显示的是还没有改动时的样子。）
 
 # %% code
 class Scaled(nn.Module):
@@ -186,9 +201,10 @@ class Scaled(nn.Module):
         return x * self.constants["scale"]
 
 # %% code
-scaled = Scaled().to(device)
+scaled, ones = Scaled().to(device), torch.ones(2, device=device)
 try:
-    devtrace.expect(scaled, device=device)
-    print("Right: every tensor of Scaled is on", device)
-except devtrace.DeviceError as error:
+    with devtrace.expect(device, copies=0):      # the same expectation, of a block of code
+        result = scaled(ones)
+    print("Right." if result.tolist() == [2.0, 3.0] else f"Not yet: it runs, but gives {result.tolist()} in place of [2.0, 3.0].")
+except (RuntimeError, devtrace.DeviceError) as error:
     print("Not yet.", error)

@@ -21,6 +21,8 @@
 
 # %% code
 %load_ext devtrace
+from pathlib import Path
+
 import torch
 
 if not torch.cuda.is_available():
@@ -63,26 +65,31 @@ loss = calc_loss_batch(messages, labels, model, device)
 # %% en
 # ## Read the report
 #
-# PyTorch names an *argument* of the matrix product, and on some versions it names the innocent one: `mat1` is the activation, which is
-# where it should be. The report names the tensors: `model.out_head.weight` and `.bias` are on the CPU, every other parameter of the
-# model is on the GPU. **Born** is the line that made the new layer, **Moved** the line that moved the model, and it came first.
-# The failing line itself, `logits = self.out_head(x)`, lies in the book's package; there is nothing wrong with it.
+# PyTorch's error (its last line) names an *argument* of the matrix product, and the innocent one: `mat1` is the activation, the
+# layer's input, which is on the GPU as it should be. The report names the tensors: `model.out_head.weight` and `.bias` are on the CPU,
+# all others of the model are on the GPU. **Born** is the line that made the new layer, **Moved** the line that moved the model: cell
+# `In[3]`, and the layer came in `In[4]`. The failing line itself, `self.out_head(x)`, is in the book's package, and there is nothing wrong
+# with it; so the report also gives the line of yours that led there.
 
 # %% zh
 # ## 读报告
 #
-# PyTorch 的报错说的是矩阵乘法的一个*参数*，在有些版本里点名的还是无辜的那个：`mat1` 是激活值，它就在该在的地方。
-# 报告点名的是张量：`model.out_head.weight` 和 `.bias` 在 CPU 上，模型的其他参数都在 GPU 上。
-# **Born** 是创建新层的那一行，**Moved** 是移动模型的那一行——它执行得更早。
-# 失败的那一行 `logits = self.out_head(x)` 在书的软件包里，它本身没有任何错。
+# PyTorch 的报错（最后一行）说的是矩阵乘法的一个*参数*，而且点名的是无辜的那个：`mat1` 是激活值，也就是这一层的输入，它在 GPU 上，正是它该在的地方。
+# 报告点名的是张量：`model.out_head.weight` 和 `.bias` 在 CPU 上，模型的其他张量都在 GPU 上。
+# **Born** 是创建新层的那一行，**Moved** 是移动模型的那一行：移动在 `In[3]`，新层却在 `In[4]` 才出现。
+# 失败的那一行 `self.out_head(x)` 在书的软件包里，它本身没有任何错；所以报告还给出你自己的代码中走到那里的那一行。
 
 # %% code
 report = %devtrace report first
 finding = report.findings[0]
-assert finding.rule == "device-mismatch" and finding.cause == "attached-after-move"
-assert {"model.out_head.weight", "model.out_head.bias"} & set(finding.culprit.names)
-assert finding.culprit.born.text.startswith("model.out_head =") and finding.culprit.moved.text == "model.to(device)"
-finding.culprit.name, finding.culprit.born.text, finding.culprit.moved.text
+culprit = finding.culprit
+assert (finding.rule, finding.cause, finding.devices) == ("device-mismatch", "attached-after-move", ("cuda:0", "cpu"))
+assert (culprit.name, culprit.device, culprit.shape) == ("model.out_head.weight", "cpu", (2, 32))
+assert "model.out_head.weight and .bias are on cpu" in finding.message and "llms-from-scratch 1.0.19" in finding.message
+assert (Path(finding.site.file).name, finding.site.line, finding.site.text) == ("ch04.py", 103, "self.out_head(x)")
+assert culprit.born.text.startswith("model.out_head = torch.nn.Linear(") and culprit.moved.text == "model.to(device)"
+assert "model.out_head" in finding.help and ".to(" in finding.help and finding.edits
+finding.cause, culprit.name, culprit.born.text, culprit.moved.text
 
 # %% en
 # ## Why PyTorch behaves so
@@ -107,12 +114,13 @@ assert next(model.parameters()).device == device     # passes, and yet the model
 # %% en
 # ## The fix
 #
-# Move the model after the last change to it, as the book does today (or make the layer where it belongs: `Linear(..., device=device)`).
+# Move the model after the last change to it, as the book does today. Or put the new layer where the model is: `Linear(..., device=device)`,
+# or the line that the report proposes.
 
 # %% zh
 # ## 修复
 #
-# 在最后一次修改模型之后再移动它，书中现在就是这样做的（也可以直接在目标设备上创建新层：`Linear(..., device=device)`）。
+# 在最后一次修改模型之后再移动它，书中现在就是这样做的。也可以让新层一开始就在模型所在的设备上：`Linear(..., device=device)`，或者报告建议的那一行。
 
 # %% code
 model.to(device);
@@ -124,7 +132,7 @@ loss.backward()
 
 # %% code
 report = %devtrace report fixed
-assert not any(finding.severity == "error" for finding in report.findings)
+assert not any(finding.severity in ("error", "warning") for finding in report.findings)
 
 # %% en
 # ## What would have caught it
@@ -151,12 +159,12 @@ except devtrace.DeviceError as error:
 # ## Exercise
 #
 # The optimizer below was built before the head was replaced. Which tensors will `optimizer.step()` never change, although they are
-# in the model? Write their names into `forgotten`; the next cell checks your answer.
+# in the model? Write their names into `forgotten`, a list of strings; the next cell checks your answer.
 
 # %% zh
 # ## 练习
 #
-# 下面的优化器是在替换输出层之前创建的。哪些张量虽然在模型里，`optimizer.step()` 却永远不会更新？把它们的名字写进 `forgotten`，
+# 下面的优化器是在替换输出层之前创建的。哪些张量虽然在模型里，`optimizer.step()` 却永远不会更新？把它们的名字写进 `forgotten`（一个字符串列表），
 # 下一个单元格会检查你的答案。
 
 # %% code
@@ -169,4 +177,5 @@ forgotten = []
 # %% code
 held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
 answer = [name for name, parameter in model.named_parameters() if id(parameter) not in held]
-print("Right." if sorted(forgotten) == sorted(answer) else "Not yet: look for parameters that the optimizer does not hold.")
+said = sorted(name.removeprefix("model.") for name in forgotten)
+print("Right." if said == sorted(answer) else "Not yet: look for parameters that the optimizer does not hold.")

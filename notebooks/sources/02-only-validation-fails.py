@@ -6,6 +6,9 @@
 # [RecBole #1984](https://github.com/RUCAIBox/RecBole/issues/1984) (mended in [#1997](https://github.com/RUCAIBox/RecBole/pull/1997),
 # released with 1.2.1). Why does training pass? The answer is stranger than the bug.
 #
+# Two words of the field: an *epoch* is one pass over the training data; *validation* measures the model on data held back. *Sampled*
+# evaluation ranks each true item among a few random ones, *full* evaluation among all.
+#
 # This notebook runs the real RecBole 1.2.0 on a small data set made below, and needs no GPU.
 
 # %% zh
@@ -15,6 +18,8 @@
 # 却死在第一次验证：
 # [RecBole #1984](https://github.com/RUCAIBox/RecBole/issues/1984)（修复见 [#1997](https://github.com/RUCAIBox/RecBole/pull/1997)，
 # 随 1.2.1 发布）。为什么训练能通过？答案比这个 bug 本身更离奇。
+#
+# 两个术语：*验证*（validation）是在留出的数据上衡量模型；*采样*评估把每个真实物品和少量随机物品放在一起排名，*全量*评估则和所有物品一起排名。
 #
 # 本笔记本在下面生成的小数据集上运行真实的 RecBole 1.2.0，不需要 GPU。
 
@@ -75,6 +80,10 @@ def run(model, mode):
     }
     return run_recbole(model=model, dataset="tiny", config_dict=settings, saved=True)
 
+
+def at(site):
+    return Path(site.file).name, site.line
+
 # %% en
 # ## Run it and fail
 
@@ -88,77 +97,87 @@ run("Random", "uni20")
 # %% en
 # ## Read the report
 #
-# The line that fails writes scores into a matrix: `scores[row_idx, col_idx] = origin_scores`. Three of its four tensors are on the CPU, and
-# two of them rightly so: an index may be on the CPU. Only the *values* must be where the matrix is. The report names them, and the line
-# in the model that made them without a device. It also says that the line was first reached in validation.
+# The line that fails writes scores into a matrix: `scores[row_idx, col_idx] = origin_scores`. Of its four tensors only `scores` is on the
+# GPU (the next cell prints them). Two of the others are rightly on the CPU: an index may be. Only the *values* must be where the
+# matrix is. The report names them, and the line in the model that made them without a device. It also says that training did not reach this
+# line, and that the line belongs to RecBole: what you can do about it is to use a release that has the fix, or to report it there.
 
 # %% zh
 # ## 读报告
 #
-# 失败的那一行把得分写进一个矩阵：`scores[row_idx, col_idx] = origin_scores`。四个张量里有三个在 CPU 上，其中两个完全合法：
-# 索引可以在 CPU 上。只有*值*必须和矩阵在同一设备。报告点名的正是它，以及模型里没有指定设备就创建它的那一行；
-# 报告还指出，这一行是在验证阶段才第一次走到的。
+# 失败的那一行把得分写进一个矩阵：`scores[row_idx, col_idx] = origin_scores`。四个张量里只有 `scores` 在 GPU 上（下一个单元格会打印它们）。
+# 另外三个中有两个在 CPU 上完全合法：索引可以在 CPU 上。只有*值*必须和矩阵在同一设备。报告点名的正是它，以及模型里没有指定设备就创建它的那一行；
+# 报告还指出训练没有走到这一行，并且这一行属于 RecBole：你能做的是换用已经修复的版本，或者向作者报告。
 
 # %% code
 report = %devtrace report random
 finding = report.findings[0]
-assert finding.rule == "device-mismatch" and finding.culprit.device == "cpu"
-assert "origin_scores" in finding.culprit.names
-assert finding.site.file.endswith("trainer.py") and finding.site.line == 558
-assert finding.culprit.born.file.endswith("random.py") and finding.culprit.born.line == 38
-finding.culprit.names, finding.culprit.born.text
+assert finding.rule == "device-mismatch" and set(finding.devices) == {"cpu", "cuda:0"}
+assert finding.culprit.name == "origin_scores" and finding.culprit.device == "cpu"
+assert at(finding.site) == ("trainer.py", 558)
+assert at(finding.culprit.born) == ("random.py", 38) and "torch.rand(len(interaction))" in finding.culprit.born.text
+assert finding.cause == "created-without-device" and "torch.rand(len(interaction), device=self.device)" in finding.help
+assert "Training did not reach this line" in finding.message and "recbole 1.2.0" in finding.message
+[(str(tensor.device), tensor.shape, tensor.dtype) for tensor in report.trace.ops[finding.op].inputs]
 
 # %% en
 # SLIMElastic and ADMMSLIM fail at the same line with tensors of another birth: their scores are computed with numpy, and
-# `torch.from_numpy` shares numpy's memory, which is the CPU's. (`devtrace.record` is the same as `%%devtrace`, for programs.)
+# `torch.from_numpy` shares numpy's memory, which is the CPU's. ADMMSLIM then adds a little noise, so the tensor that fails was made
+# by `add_noise`, out of one made by `torch.from_numpy`; the fix belongs at the line that both pass through.
+# (`devtrace.record` is the same as `%%devtrace`, for programs.)
 
 # %% zh
 # SLIMElastic 和 ADMMSLIM 失败在同一行，但张量的来历不同：它们的得分由 numpy 计算，而 `torch.from_numpy` 与 numpy 共享内存，
-# 也就是 CPU 的内存。（`devtrace.record` 与 `%%devtrace` 相同，用于程序中。）
+# 也就是 CPU 的内存。ADMMSLIM 之后还加了一点噪声，所以出错的张量是 `add_noise` 创建的，而它又来自 `torch.from_numpy` 创建的张量；
+# 修复应当写在两者都经过的那一行。（`devtrace.record` 与 `%%devtrace` 相同，用于程序中。）
 
 # %% code
 import contextlib
 import inspect
 
 import devtrace
+from recbole.model.general_recommender.admmslim import ADMMSLIM
 from recbole.model.general_recommender.random import Random
 from recbole.model.general_recommender.slimelastic import SLIMElastic
 
-for model in ("SLIMElastic", "ADMMSLIM"):
+births = {"SLIMElastic": [("slimelastic.py", 98)], "ADMMSLIM": [("admmslim.py", 30), ("admmslim.py", 114)]}
+for model, (birth, *others) in births.items():
     with contextlib.suppress(RuntimeError), devtrace.record() as recording:
         run(model, "uni20")
     finding = recording.report.findings[0]
-    assert finding.rule == "device-mismatch" and finding.site.line == 558
-    assert "origin_scores" in finding.culprit.names
-    print(model, "·", finding.site.text, "·", finding.message)
+    assert (finding.rule, finding.cause) == ("device-mismatch", "never-moved") and at(finding.site) == ("trainer.py", 558)
+    assert finding.culprit.name == "origin_scores" and at(finding.culprit.born) == birth
+    assert set(others) <= set(map(at, finding.culprit.chain)) and ".to(self.device)" in finding.help
+    print(f"{model}\n{recording.report}\n")
 print(inspect.getsource(SLIMElastic.predict))
 
 # %% en
 # ## Why training passes
 #
-# The loss of these three models is a fresh tensor on the CPU, `torch.nn.Parameter(torch.zeros(1))`. Training never touches the GPU at all,
+# The loss of these three models is a fresh tensor on the CPU, the same line in all of them. Training computes nothing on the GPU,
 # so it cannot fail there. Only validation brings a model's output together with a tensor that the trainer made on the GPU.
 
 # %% zh
 # ## 为什么训练能通过
 #
-# 这三个模型的损失是一个刚在 CPU 上创建的张量 `torch.nn.Parameter(torch.zeros(1))`。训练根本没有碰过 GPU，自然不会在那里失败。
+# 这三个模型的损失都是同一行代码：一个刚在 CPU 上创建的张量。训练没有在 GPU 上计算任何东西，自然不会在那里失败。
 # 只有验证阶段才把模型的输出和训练器在 GPU 上创建的张量放到了一起。
 
 # %% code
-print(inspect.getsource(Random.calculate_loss))
+for model in (Random, SLIMElastic, ADMMSLIM):
+    print(model.__name__, inspect.getsource(model.calculate_loss))
 
 # %% en
 # ## The same models do not fail with full evaluation
 #
-# When all items are ranked nothing is written into a matrix on the GPU, so nothing fails, in any version. All scoring happens on the CPU;
-# the GPU that was asked for is idle. The devices of the operations say it:
+# When all items are ranked nothing is written into a matrix on the GPU, so nothing fails. All scoring happens on the CPU;
+# the GPU that was asked for computes nothing. The devices of the operations that compute say it:
 
 # %% zh
 # ## 全量评估时，同样的模型不会失败
 #
-# 对所有物品排序时，不需要往 GPU 上的矩阵里写东西，所以任何版本都不会失败。但全部打分都在 CPU 上进行，
-# 你要求使用的 GPU 一直闲着。看操作所在的设备就知道：
+# 对所有物品排序时，不需要往 GPU 上的矩阵里写东西，所以不会失败。但全部打分都在 CPU 上进行，
+# 你要求使用的 GPU 什么也没算。看计算类操作所在的设备就知道：
 
 # %% code
 %%devtrace full --no-timeline
@@ -169,7 +188,10 @@ from collections import Counter
 
 full = %devtrace report full
 assert not any(finding.severity == "error" for finding in full.findings)
-Counter(str(op.device) for op in full.trace.ops if op.kind == "compute")
+computed = Counter(str(op.device) for op in full.trace.ops if op.kind == "compute")
+assert computed["cpu"] and not computed["cuda:0"]
+assert any(finding.rule == "cpu-compute" for finding in full.findings)      # the report notes it too
+computed
 
 # %% en
 # ## The fix
@@ -199,42 +221,60 @@ assert not any(finding.severity == "error" for finding in report.findings)
 # %% en
 # ## What would have caught it
 #
-# A test that runs *validation* on a device, simulated or real; a training step proves nothing here. And an expectation on what a model
-# predicts:
+# A test that runs *validation* on a device, simulated or real; a training step proves nothing here. And an expectation of what a model
+# predicts, at the door between the model and the trainer. RecBole calls `predict` once before it trains, with one user and one item, to
+# estimate its cost; so here the error comes at once.
 
 # %% zh
 # ## 怎样提前发现
 #
-# 一个在（模拟的或真实的）设备上跑*验证*的测试；在这里，跑一步训练什么也证明不了。还可以对模型的预测结果提出期望：
-
-# %% code
-prediction = torch.rand(4)
-try:
-    devtrace.expect(prediction, device="cuda:0")
-except devtrace.DeviceError as error:
-    print(error)
-
-# %% en
-# ## Exercise
-#
-# Mend `SLIMElastic` in the same way: complete `predict` so that its result is on `self.device`. The next cell runs the evaluation.
-
-# %% zh
-# ## 练习
-#
-# 用同样的方法修好 `SLIMElastic`：补全 `predict`，让结果位于 `self.device`。下一个单元格会运行评估。
+# 一个在（模拟的或真实的）设备上跑*验证*的测试；在这里，跑一步训练什么也证明不了。还可以在模型与训练器交接的地方，对预测结果提出期望。
+# RecBole 在训练之前会用一个用户和一个物品调用一次 `predict`，以估计它的开销；所以在这里错误立刻就会出现。
 
 # %% code
 original = SLIMElastic.predict
 
 
+def watched(self, interaction):
+    scores = original(self, interaction)
+    devtrace.expect(scores, device=self.device)
+    return scores
+
+
+SLIMElastic.predict = watched
+try:
+    run("SLIMElastic", "uni20")
+except devtrace.DeviceError as error:
+    print(error)
+SLIMElastic.predict = original
+
+# %% en
+# ## Exercise
+#
+# Mend `SLIMElastic` in the same way: complete `predict` so that the same scores are on `self.device`. The next cell runs the evaluation.
+
+# %% zh
+# ## 练习
+#
+# 用同样的方法修好 `SLIMElastic`：补全 `predict`，让同样的得分位于 `self.device`。下一个单元格会运行评估。
+
+# %% code
 def predict(self, interaction):
     return original(self, interaction)
 
 # %% code
-SLIMElastic.predict = predict
+def checked(self, interaction):
+    scores = predict(self, interaction)
+    assert torch.is_tensor(scores) and torch.allclose(scores.cpu(), original(self, interaction)), "the scores themselves have changed"
+    return scores
+
+
+SLIMElastic.predict = checked
 try:
     run("SLIMElastic", "uni20")
     print("Right.")
 except RuntimeError:
     print("Not yet: move what comes from numpy to self.device.")
+except AssertionError as changed:
+    print(f"Not yet: {changed}.")
+SLIMElastic.predict = original

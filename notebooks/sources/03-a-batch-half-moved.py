@@ -1,20 +1,20 @@
 # %% en
 # # 3 · A batch half moved
 #
-# **The story.** *Recognize Anything* tags pictures. Its fine-tuning script takes five things out of the data loader and moves three
-# of them to the GPU. The loss then meets a label on the CPU:
-# [recognize-anything #155](https://github.com/xinyu1205/recognize-anything/issues/155). The authors never saw it, because they train with
-# `DistributedDataParallel`, which moves the inputs of `forward` by itself.
+# **The story.** *Recognize Anything* tags pictures. Its fine-tuning script takes four tensors and a caption out of the data loader and
+# moves two of the tensors to the GPU. The loss then meets a label on the CPU:
+# [recognize-anything #155](https://github.com/xinyu1205/recognize-anything/issues/155). The authors probably never saw it: their
+# script trains with `DistributedDataParallel` by default, which moves the inputs of `forward` by itself.
 #
 # The package is not on PyPI, so the loop and the loss are re-enacted here with the same names and the same mistake.
 
 # %% zh
 # # 3 · 只移动了一半的批次
 #
-# **故事。** *Recognize Anything* 给图片打标签。它的微调脚本从 DataLoader 里取出五样东西，却只把其中三样移到 GPU。
+# **故事。** *Recognize Anything* 给图片打标签。它的微调脚本从 DataLoader 里取出四个张量和一段文字，却只把其中两个张量移到 GPU。
 # 于是损失函数遇到了一个还在 CPU 上的标签：
-# [recognize-anything #155](https://github.com/xinyu1205/recognize-anything/issues/155)。作者自己从没见过这个错误，
-# 因为他们用 `DistributedDataParallel` 训练，而它会自动移动 `forward` 的输入。
+# [recognize-anything #155](https://github.com/xinyu1205/recognize-anything/issues/155)。作者自己很可能从没见过这个错误：
+# 他们的脚本默认用 `DistributedDataParallel` 训练，而它会自动移动 `forward` 的输入。
 #
 # 这个软件包不在 PyPI 上，所以这里用同样的名字、同样的错误重现了训练循环和损失函数。
 
@@ -91,21 +91,25 @@ train_ram(model, loader, optimizer)
 # ## Read the report
 #
 # The failing line says `y`, a name inside the loss. The report follows it back: it is the `image_tag` of the training loop, it came
-# out of the loader there, and its neighbours `image` and `image_224` were moved while it was not. That neighbour line is where the
-# fix belongs.
+# out of the loader there, and its neighbour `image` was moved while it was not. Below that neighbour is where the fix belongs.
+# (`parse_tag` is on the CPU too, and the report does not speak of it: it is only read there.)
 
 # %% zh
 # ## 读报告
 #
 # 失败的那一行里写的是 `y`，一个损失函数内部的名字。报告把它追溯回去：它就是训练循环里的 `image_tag`，从 DataLoader 里出来之后，
-# 它的邻居 `image` 和 `image_224` 都被移动了，只有它没有。修复就该写在邻居那几行旁边。
+# 它的邻居 `image` 被移动了，它却没有。修复就该写在邻居那一行下面。（`parse_tag` 也在 CPU 上，报告却没有提它：它只在 CPU 上被读取。）
 
 # %% code
 report = %devtrace report first
 finding = report.findings[0]
-assert finding.rule == "device-mismatch" and finding.cause == "never-moved"
-assert "image_tag" in finding.culprit.names
-finding.culprit.names
+culprit = finding.culprit
+assert (finding.rule, finding.cause) == ("device-mismatch", "never-moved") and set(finding.devices) == {"cpu", "cuda:0"}
+assert (culprit.name, culprit.device, culprit.shape) == ("image_tag", "cpu", (4, 20)) and "y" in culprit.names
+assert finding.site.text.startswith("y * torch.log(") and culprit.born.text.startswith("for image, image_224, caption, image_tag")
+assert culprit.moved.text == "image = image.to(device, non_blocking=True)"
+assert "image_tag = image_tag.to(device, non_blocking=True)" in finding.help and finding.edits
+culprit.names
 
 # %% en
 # ## Why PyTorch behaves so
@@ -113,8 +117,8 @@ finding.culprit.names
 # `.to(device)` gives a new tensor; it touches nothing but the one that it is called on. A tuple from a loader has no `.to`, so each
 # item is moved by a line of its own, and a forgotten line is legal until something on the GPU meets the item.
 #
-# `DistributedDataParallel` hides the mistake: its `forward` moves all tensors among the arguments to its own device first. The script
-# "works" under DDP and fails without it.
+# `DistributedDataParallel` (DDP) trains with one process for each GPU and adds up their gradients. It hides the mistake: its `forward` first
+# moves all tensors among the arguments to its own device. The same loop, forgotten line and all, in a DDP job of one process:
 
 # %% zh
 # ## PyTorch 为什么这样
@@ -122,7 +126,31 @@ finding.culprit.names
 # `.to(device)` 返回一个新张量，只影响调用它的那一个。DataLoader 给出的元组没有 `.to`，每一项都要单独写一行来移动；漏掉一行并不违法，
 # 直到 GPU 上的某个东西碰到它。
 #
-# `DistributedDataParallel` 会掩盖这个错误：它的 `forward` 会先把参数中的所有张量移到自己的设备上。所以这个脚本在 DDP 下“能跑”，单卡却失败。
+# `DistributedDataParallel`（DDP）为每块 GPU 开一个进程来训练，再把梯度加起来。它会掩盖这个错误：它的 `forward` 会先把参数中的所有张量移到自己的设备上。
+# 同一个循环，同样漏掉那一行，放进只有一个进程的 DDP 任务里：
+
+# %% code
+%%devtrace ddp --no-timeline
+from torch import distributed
+
+distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
+train_ram(nn.parallel.DistributedDataParallel(model, device_ids=[0]), loader, optimizer)
+distributed.destroy_process_group()
+
+# %% code
+ddp = %devtrace report ddp
+moved = {row.site.text: row.h2d for row in ddp.ledger if row.h2d}
+assert not any(finding.severity == "error" for finding in ddp.findings)
+assert moved["model(image, caption, image_tag, parse_tag)"] == 4      # two tensors, in each of two batches
+moved
+
+# %% en
+# It runs. The ledger (devtrace's count for each line of yours; here, copies to a device) shows why: the call of the model, which should copy
+# nothing, moved the two forgotten tensors of each of the two batches. So the script works under DDP and fails without it.
+
+# %% zh
+# 它能跑。账本（ledger，devtrace 对你的每一行代码的计数；这里是拷贝到设备的次数）说明了原因：调用模型那一行本不该拷贝任何东西，
+# 却在两个批次里各移动了两个被漏掉的张量。所以这个脚本在 DDP 下能跑，不用 DDP 就失败。
 
 # %% en
 # ## The fix, and one that is only half right
@@ -154,15 +182,17 @@ train_ram(model, loader, optimizer)
 both = %devtrace report both
 assert not any(finding.severity == "error" for finding in both.findings)
 back = {row.site.text: row.d2h for row in both.ledger if row.d2h}
-assert any("parse_tag" in text for text in back)
-back
+assert back == {"parse_tag.cpu()": 2}
+[note] = [finding for finding in both.findings if finding.rule == "device-to-host-copy"]
+assert note.site.text == "parse_tag.cpu()" and note.count == 2
+back, note.message
 
 # %% en
-# The ledger of the cell shows the way back: `parse_tag.cpu()` copies from the GPU in each step. Without the line for
-# `parse_tag` it copies nothing.
+# The ledger shows the way back: `parse_tag.cpu()` copies from the GPU in each step, and the CPU waits for it. Without the line for
+# `parse_tag` nothing is copied back.
 
 # %% zh
-# 这个单元格的账本（ledger）显示了回程：`parse_tag.cpu()` 每一步都从 GPU 拷贝一次。去掉 `parse_tag` 那一行，就什么都不用拷贝。
+# 账本显示了回程：`parse_tag.cpu()` 每一步都从 GPU 拷贝一次，CPU 还要等它。去掉 `parse_tag` 那一行，就没有东西需要拷贝回来。
 
 # %% code
 def train_ram(model, data_loader, optimizer):
@@ -186,15 +216,17 @@ assert sum(row.d2h for row in report.ledger) == 0
 # %% en
 # ## Pinned memory and `non_blocking`
 #
-# `non_blocking=True` lets the copy run beside the computation, but only from *pinned* memory, which the system may not move about.
-# From ordinary memory it is an ordinary copy. A loader pins its batches with `pin_memory=True`; the trace notes for each copy whether its
-# source was pinned.
+# `non_blocking=True` lets a copy run beside the computation, but only from *pinned* memory, which the operating system may not move
+# about. From ordinary memory it is an ordinary copy, and nobody says so. A loader pins its batches with `pin_memory=True`. The trace notes
+# both for each copy: the timeline counts the pinned ones in its last line (compare the two above and below), and in JupyterLab says it of the
+# copy under the pointer.
 
 # %% zh
 # ## 锁页内存与 `non_blocking`
 #
 # `non_blocking=True` 允许拷贝与计算同时进行，但前提是数据在*锁页*（pinned）内存里，也就是操作系统不会挪动的内存。
-# 从普通内存出发，它就只是一次普通的拷贝。给 DataLoader 加上 `pin_memory=True`，它就会锁住每个批次；追踪会为每次拷贝记下来源是否锁页。
+# 从普通内存出发，它就只是一次普通的拷贝，而且没有任何提示。给 DataLoader 加上 `pin_memory=True`，它就会锁住每个批次。
+# 追踪会为每次拷贝记下这两点：时间线的最后一行给出锁页拷贝的次数（比较上面和下面的两张图），在 JupyterLab 里，指针指着的拷贝也会注明。
 
 # %% code
 pinned = DataLoader(Pictures(), batch_size=4, pin_memory=True)
@@ -206,7 +238,9 @@ train_ram(model, pinned, optimizer)
 # %% code
 before = %devtrace report fixed
 after = %devtrace report pinned
-[sum(copy.pinned for copy in report.trace.copies) for report in (before, after)]
+copies = [[(copy.non_blocking, copy.pinned) for copy in report.trace.copies] for report in (before, after)]
+assert copies == [4 * [(1, 0)], 4 * [(1, 1)]]      # (non_blocking, pinned) of each copy
+copies
 
 # %% en
 # ## What would have caught it
@@ -226,13 +260,13 @@ except devtrace.DeviceError as error:
 # %% en
 # ## Exercise
 #
-# Complete `to_device` so that it moves every tensor of a batch, however deep it lies in lists, tuples and dictionaries, and leaves
-# all else alone. The next cell checks it.
+# Complete `to_device` so that it gives back the batch with every tensor on the device, however deep it lies in lists, tuples and
+# dictionaries, and all else as it was. The next cell checks it.
 
 # %% zh
 # ## 练习
 #
-# 补全 `to_device`，让它移动批次中的每个张量，无论它在列表、元组、字典的多深处，其他东西保持不变。下一个单元格会检查。
+# 补全 `to_device`，让它返回同样的批次，其中每个张量都在指定设备上，无论它在列表、元组、字典的多深处，其他东西保持不变。下一个单元格会检查。
 
 # %% code
 def to_device(batch, device):
@@ -243,7 +277,10 @@ nested = {"image": torch.zeros(2), "extra": [(torch.ones(3), "text"), {"valid": 
 try:
     moved = to_device(nested, device)
     devtrace.expect(moved, device=device)
-    assert moved["extra"][0][1] == "text"
-    print("Right.")
+    (ones, text), more = moved["extra"]
+    same = moved["image"].tolist() == [0, 0] and ones.tolist() == [1, 1, 1] and more["valid"].tolist() == [True, True]
+    print("Right." if same and text == "text" else "Not yet: something in the batch has changed.")
 except devtrace.DeviceError as error:
     print("Not yet.", error)
+except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+    print(f"Not yet: {type(error).__name__}: {error}")

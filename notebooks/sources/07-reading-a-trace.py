@@ -58,7 +58,9 @@ optimizer.step()
 report = %devtrace report step
 trace = report.trace
 assert not any(finding.severity in ("error", "warning") for finding in report.findings)
-[(str(copy.from_), str(copy.to), copy.bytes, copy.op.phase) for copy in trace.copies]
+copies = [(str(copy.from_), str(copy.to), copy.bytes, copy.op.phase) for copy in trace.copies]
+assert copies == [("cuda:0", "cuda:1", 6144, "forward"), ("cuda:1", "cuda:0", 6144, "backward")]
+copies
 
 # %% code
 from collections import Counter
@@ -70,14 +72,14 @@ Counter((str(op.device), op.phase) for op in trace.ops)
 # operation of the forward pass that it differentiates.
 
 # %% code
-backward = next(op for op in trace.ops if op.phase == "backward" and op.forward)
-backward.name, backward.forward.name, backward.forward.module and backward.forward.module.path, backward.site.text
+backward = next(op for op in trace.ops if op.phase == "backward" and op.forward and op.forward.module)
+assert backward.forward.module.path == "model.head" and backward.forward.site.text == "self.head(self.upper(middle.to(\"cuda:1\")))"
+backward.name, backward.forward.name, backward.forward.module.path, backward.forward.site.text
 
 # %% en
 # The modules, in the order in which they were first called, with what ran in them:
 
 # %% code
-ran = Counter(op.module.path for op in trace.ops if op.module)
 for call in trace.calls:
     if call.parent is None or call.parent.parent is None:
         print(f"{call.module.path:20} {call.module.type:24} {call.end - call.begin:4} ops")
@@ -116,11 +118,12 @@ sorted(path.name for path in folder.iterdir())
 # %% en
 # ## Exercise
 #
-# Which module path ran the most operations in the forward pass? Answer with one expression over `trace.ops`; the next cell checks it.
+# Which module ran the most operations in the forward pass? Count each operation for `op.module`, the innermost module that it ran in.
+# Answer with one expression over `trace.ops`, whose value is a path such as `"model.head"`; the next cell checks it.
 
 # %% code
 busiest = None
 
 # %% code
-answer = Counter(op.module.path for op in trace.ops if op.module and op.phase == "forward").most_common(1)[0][0]
-print("Right." if busiest == answer else "Not yet: count op.module.path over the ops of phase forward.")
+counts = Counter(op.module.path for op in trace.ops if op.module and op.phase == "forward")
+print("Right." if busiest in counts and counts[busiest] == max(counts.values()) else "Not yet: count op.module.path over the ops of phase forward.")
