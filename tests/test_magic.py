@@ -354,6 +354,33 @@ def test_a_generator_is_traced_while_a_traced_cell_draws_from_it(shell: Shell) -
     assert [(cell, line) for cell, line, _ in sites(shell)] == [(defined, 3)] * 2
 
 
+def test_modes_that_a_cell_enters_see_what_they_see_without_devtrace(shell: Shell) -> None:
+    shell.run(
+        "from torch.overrides import TorchFunctionMode",
+        "from torch.utils._python_dispatch import TorchDispatchMode",
+        "class Functions(TorchFunctionMode):",
+        "    def __torch_function__(self, func, types, args=(), kwargs=None):",
+        "        seen.append(getattr(func, '__name__', str(func)))",
+        "        return func(*args, **(kwargs or {}))",
+        "class Ops(TorchDispatchMode):",
+        "    def __torch_dispatch__(self, func, types, args=(), kwargs=None):",
+        "        seen.append(str(func))",
+        "        return func(*args, **(kwargs or {}))",
+    )
+    body = [
+        "seen = []",
+        "with Functions(), Ops():",
+        "    z = (x + 1).relu().view(3, 1)",
+        "    n = z.sum().item()",
+        "seen",
+    ]
+    untraced, traced = shell.run(*body), shell.run("%%devtrace", *body)
+    assert traced.value == untraced.value != []
+    names = [op.name for op in shell.traced[-1].trace.ops]
+    assert names == ["aten.add.Tensor", "aten.relu", "aten.view", "aten.sum", "aten._local_scalar_dense"]
+    assert _len_torch_dispatch_stack() == torch._C._len_torch_function_stack() == 0
+
+
 def test_the_same_cell_run_again_is_the_new_cell(shell: Shell) -> None:
     for _ in range(2):
         shell.run("%%devtrace", "y = x + 1")

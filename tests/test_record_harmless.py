@@ -16,7 +16,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
-from torch.optim.optimizer import _global_optimizer_pre_hooks
+from torch.optim.optimizer import _global_optimizer_post_hooks, _global_optimizer_pre_hooks
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import devtrace
@@ -37,6 +37,9 @@ def surroundings() -> list[object]:
         dict(registry._global_parameter_registration_hooks),
         dict(registry._global_module_registration_hooks),
         dict(_global_optimizer_pre_hooks),
+        dict(_global_optimizer_post_hooks),
+        torch.optim.Optimizer.load_state_dict,
+        torch._C._len_torch_function_stack(),
         hasattr(torch.UntypedStorage, "_devtrace_stamp"),
     ]
 

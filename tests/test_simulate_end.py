@@ -5,16 +5,21 @@ from __future__ import annotations
 import io
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext, suppress
 from typing import Any
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import nn
 from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import devtrace
 from devtrace.errors import SimulateError
+from devtrace.simulate.patches import _MISSING as MISSING
+from devtrace.simulate.patches import Patches
 
 OWNERS: tuple[Any, ...] = (
     torch,
@@ -100,6 +105,85 @@ def test_a_start_that_fails_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatc
         devtrace.simulate("cuda:2").start()
     monkeypatch.undo()
     assert everything() == before
+    assert_gone()
+
+
+Action = Callable[[], object]
+STOPS = (None, ValueError, KeyboardInterrupt, SystemExit)
+
+
+class Stopped(TorchDispatchMode):
+    """Ends the program in the midst of an op."""
+
+    def __init__(self, error: type[BaseException]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.error = error
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        raise self.error
+
+
+def train() -> None:
+    model = nn.Linear(2, 2).to("cuda:1")
+    optimizer = torch.optim.Adam(model.parameters())
+    model(torch.rand(2, 2, device="cuda:1")).sum().backward()
+    optimizer.step()
+
+
+def in_a_thread() -> None:
+    thread = threading.Thread(target=train)
+    thread.start()
+    thread.join()
+
+
+ACTIONS: list[Action] = [
+    use,
+    train,
+    lambda: torch.cuda.set_device(1),
+    lambda: torch.cuda.manual_seed_all(3),
+    lambda: torch.set_default_device(None),
+    lambda: torch.cuda.stream(torch.cuda.Stream()).__enter__(),  # and never left
+    lambda: torch.save(torch.ones(2, device="cuda"), io.BytesIO()),
+    lambda: torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2, device="cuda")),
+    in_a_thread,
+]
+
+
+@settings(deadline=None, max_examples=12)
+@given(
+    chosen=st.lists(st.sampled_from(ACTIONS), max_size=4),
+    stop=st.sampled_from(STOPS),
+    within=st.booleans(),
+    recorded=st.booleans(),
+)
+def test_whatever_a_program_does_and_however_it_ends_every_patched_name_is_as_before(
+    chosen: list[Action], stop: type[BaseException] | None, within: bool, recorded: bool
+) -> None:
+    patched: list[tuple[Any, Any, object]] = []
+    undo = Patches.undo
+
+    def noted(self: Patches) -> None:
+        patched.extend(self._changed)
+        undo(self)
+
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(Patches, "undo", noted)
+        devices = devtrace.record(simulate="cuda:2") if recorded else devtrace.simulate("cuda:2")
+        with pytest.raises(stop) if stop else nullcontext(), devices:
+            for action in chosen:
+                with suppress(RuntimeError):  # after set_device(1) DataParallel's replicas meet
+                    action()
+            if stop is not None:
+                if within:
+                    with Stopped(stop):
+                        torch.ones(2, device="cuda")
+                raise stop
+    first: dict[tuple[int, Any], object] = {}
+    for owner, name, old in patched:
+        first.setdefault((id(owner), name), old)
+        now = owner.get(name, MISSING) if isinstance(owner, dict) else vars(owner).get(name, MISSING)
+        assert now is first[id(owner), name], name
+    assert len(first) > 100
     assert_gone()
 
 
