@@ -63,10 +63,16 @@ def _add_run(commands: Any) -> None:
         usage="devtrace run [option ...] SCRIPT [ARG ...] | -m MODULE [ARG ...]",
     )
     run.add_argument("--simulate", metavar="cuda:N", help="give the program N pretended CUDA devices")
-    run.add_argument("--save", metavar="F", help="save the trace (run.devtrace)")
+    run.add_argument("--save", metavar="F", help="save the trace to a file, which `devtrace view` and JupyterLab open")
     run.add_argument("--html", metavar="F", help="write the report as one page that opens offline")
-    run.add_argument("--max-ops", metavar="N", type=_count, default=Options.max_ops, help="ops to keep (%(default)s)")
-    run.add_argument("--expect", metavar="DEVICE", help="report every tensor that is elsewhere when the program ends")
+    run.add_argument(
+        "--max-ops",
+        metavar="N",
+        type=_count,
+        default=Options.max_ops,
+        help="keep at most N ops (%(default)s); counts stay exact",
+    )
+    run.add_argument("--expect", metavar="DEVICE", help="report every tensor that it computes with elsewhere")
     run.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a module")
     run.add_argument("script", metavar="SCRIPT", nargs=argparse.REMAINDER, help="the script and its arguments")
     run.set_defaults(command=_run)
@@ -147,7 +153,8 @@ def _check(options: argparse.Namespace) -> int:
 def _diff(options: argparse.Namespace) -> int:
     from .diff import diff
 
-    found = diff(_loaded([options.before]), _loaded([options.after]))
+    before, after = options.before, options.after
+    found = diff(_loaded([before]), _loaded([after]), names=(Path(before).name, Path(after).name))
     print(found)
     if options.html:
         print(f"devtrace: the comparison is in {found.to_html(options.html)}")

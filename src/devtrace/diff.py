@@ -27,6 +27,9 @@ from .report import Finding, LedgerRow, Report, Site
 from .trace import Failure, Trace
 
 WIDTH: Final = 100
+SAID: Final = 58
+"""The column where before and after stand, if there is room beside the line; else they stand below it."""
+UNDER: Final = 11
 MOST_LINES: Final = 40
 MOST_ROWS: Final = 1000
 """Changes that a view is given: more than anyone reads, and no weight beside the trace."""
@@ -58,8 +61,11 @@ class Change:
 
     def __str__(self) -> str:
         said = f"{self.before} → {self.after}" if self.before and self.after else self.after or self.before
-        left = f"{self.sign} {self.what:<8} {plain.line(self.where, 60)}"
-        return f"{left:<58}  {plain.line(said, WIDTH)}"[:WIDTH].rstrip()
+        left = f"{self.sign} {self.what:<8} {plain.line(self.where)}"
+        beside = f"{left:<{SAID}}  {plain.line(said)}".rstrip()
+        if len(left) <= SAID and len(beside) <= WIDTH:
+            return beside
+        return "\n".join([_fitted(left), _fitted(f"{'':<{UNDER}}{plain.line(said)}")])
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,7 @@ class Comparison:
     before: Report
     after: Report
     changes: tuple[Change, ...]
+    names: tuple[str, str] = ("", "")
 
     @property
     def worse(self) -> bool:
@@ -84,19 +91,20 @@ class Comparison:
 
     @property
     def headline(self) -> str:
-        names = [plain.line(report.trace.title or "a trace", 40) for report in (self.before, self.after)]
+        titles = [report.trace.title or "a trace" for report in (self.before, self.after)]
+        names = [plain.line(name or title, 40) for name, title in zip(self.names, titles, strict=True)]
         said = plain.counted(len(self.changes), "change") if self.changes else "no difference"
         return f"{names[0]} → {names[1]}: {said}"
 
     @property
     def totals(self) -> list[str]:
-        """What was counted in all, where it changed."""
+        """What was counted in all, where it changed, and which run has done less because it failed."""
         told = []
         for name, count in (("ops", _ops), ("copies", _copies), ("syncs", _syncs)):
             before, after = (sum(map(count, report.ledger)) for report in (self.before, self.after))
             if before != after:
                 told.append(f"{name} {before:,} → {after:,}")
-        return ["  " + ", ".join(told)] if told else []
+        return [f"  {text}" for text in (", ".join(told), _stopping(_Sides(self.before, self.after))) if text]
 
     def __str__(self) -> str:
         return self.text
@@ -145,6 +153,10 @@ class Comparison:
         return target
 
 
+def _fitted(text: str) -> str:
+    return text if len(text) <= WIDTH else f"{text[: WIDTH - 1]}…"
+
+
 def _plain(change: Change, sites: Mapping[Site, int], modules: Mapping[str, int]) -> dict[str, Any]:
     return {
         "sign": change.sign,
@@ -167,19 +179,50 @@ def _cell(text: str) -> str:
     return f"<td>{plain.markup(plain.line(text))}</td>"
 
 
-def diff(before: Trace | Report | str | Path, after: Trace | Report | str | Path) -> Comparison:
-    """Compare two traces, or files of them."""
+def diff(
+    before: Trace | Report | str | Path, after: Trace | Report | str | Path, names: tuple[str, str] | None = None
+) -> Comparison:
+    """Compare two traces, or files of them; `names` is what to call them.
+
+    Where one of them failed, what it did less than the other is the failure's doing and no change of its own.
+    """
     first, second = _report(before), _report(after)
     sides = _Sides(first, second)
     changes = [*_findings(sides), *_errors(sides), *_devices(sides), *_compute(sides)]
     changes += _counted(sides, "copies", _copies)
     changes += _counted(sides, "syncs", _syncs)
-    return Comparison(first, second, tuple(changes))
+    return Comparison(first, second, tuple(changes), names or (_file(before), _file(after)))
 
 
 class _Sides(NamedTuple):
     before: Report
     after: Report
+
+    @property
+    def stopped(self) -> tuple[bool, bool]:
+        """Which of the two alone failed: it did not come to do what the other did after that."""
+        first, second = (_failed(report.trace) is not None for report in self)
+        return first and not second, second and not first
+
+
+def _failed(trace: Trace) -> Failure | None:
+    """The error that the recording ended with: that of its last op."""
+    last = trace.errors[-1] if len(trace.errors) else None
+    return last if last is not None and last.op.id == len(trace.ops) - 1 else None
+
+
+def _stopping(sides: _Sides) -> str:
+    for which, report, stopped in zip(("first", "second"), sides, sides.stopped, strict=True):
+        failure = _failed(report.trace)
+        if stopped and failure is not None:
+            site = failure.op.site
+            where = f" at {site.caller or site}" if site else ""
+            return f"the {which} ends with {failure.type}{where}: what it did less is not listed"
+    return ""
+
+
+def _file(given: Trace | Report | str | Path) -> str:
+    return Path(given).name if isinstance(given, str | Path) else ""
 
 
 def _report(given: Trace | Report | str | Path) -> Report:
@@ -197,12 +240,13 @@ def _same_line(site: Site | None) -> Key:
 
 def _findings(sides: _Sides) -> Iterable[Change]:
     before, after = map(_by_identity, sides)
+    first_stopped, second_stopped = sides.stopped
     for key, (number, finding) in after.items():
         if key not in before:
-            where = _where(finding.site)
-            yield Change("finding", where, "", _told(finding), worse=True, site=finding.site, finding=number)
+            worse = finding.severity == "error" or not first_stopped
+            yield Change("finding", _where(finding.site), "", _told(finding), worse, finding.site, finding=number)
     for key, (_, finding) in before.items():
-        if key not in after:
+        if key not in after and (finding.severity == "error" or not second_stopped):
             yield Change("finding", _where(finding.site), _told(finding), "", site=finding.site)
 
 
@@ -218,11 +262,12 @@ def _identity(finding: Finding) -> Key:
 
 def _told(finding: Finding) -> str:
     """The rule, and the tensor or else the devices."""
-    return f"{finding.rule}: {finding.culprit.name if finding.culprit else ' + '.join(finding.devices)}"
+    culprit = finding.culprit
+    return f"{finding.rule}: {f'{culprit.name} on {culprit.device}' if culprit else ' + '.join(finding.devices)}"
 
 
 def _where(site: Site | None) -> str:
-    return f"{site}  {site.text}" if site else "somewhere"
+    return f"{site}  {' '.join(site.text.split())}" if site else "somewhere"
 
 
 def _errors(sides: _Sides) -> Iterable[Change]:
@@ -330,7 +375,13 @@ def _counted(sides: _Sides, what: What, count: Callable[[LedgerRow], int]) -> It
                 side[_same_line(row.site)] += count(row)
                 sites[_same_line(row.site)] = row.site
     before, after = sums
-    changed = [key for key in sites if before[key] != after[key]]
+    first_stopped, second_stopped = sides.stopped
+    less = {
+        key
+        for key in sites
+        if (second_stopped and after[key] < before[key]) or (first_stopped and after[key] > before[key])
+    }
+    changed = [key for key in sites if before[key] != after[key] and key not in less]
     for key in sorted(changed, key=lambda key: -abs(after[key] - before[key])):
         counts = _number(before[key], after[key]), _number(after[key], before[key])
         yield Change(what, _where(sites[key]), *counts, site=sites[key])
