@@ -73,3 +73,13 @@ test('a message that is not what it says is refused whole', () => {
   }
   assert.equal(live.trace().ops.length, 1);
 });
+
+test('pretended devices are marked, and forgotten with their recording', () => {
+  const live = new LiveOps();
+  live.take({ type: 'begin', title: 'a' }, []);
+  live.take(...append([0], { ...FIRST, devices: ['cpu', 'cuda:0'], simulated: ['cuda:0'] }, 1));
+  assert.deepEqual([...live.trace().devices.simulated], [0, 1]);
+  live.take({ type: 'begin', title: 'b' }, []);
+  live.take(...append([0], { ...FIRST, devices: ['cuda:0'] }));
+  assert.deepEqual([...live.trace().devices.simulated], [0]);
+});

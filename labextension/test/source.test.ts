@@ -35,7 +35,7 @@ test('the line of the magic is shown as it was written, and no other comment is 
   assert.deepEqual(await shown('# why\n\n# %%devtrace fit\nx = 1'), ['# why', '', '%%devtrace fit', 'x = 1']);
   assert.deepEqual(await shown('x = 1\n# %%devtrace'), ['x = 1', '# %%devtrace']);
   assert.deepEqual(await shown('# %%devtrace', -1), ['# %%devtrace']);
-  assert.deepEqual(await shown('# only\n'), ['# only', '']);
+  assert.deepEqual(await shown('# only\n'), ['# only']);
 });
 
 test('the exact span of a finding is marked: columns count bytes, letters need not be one', async () => {

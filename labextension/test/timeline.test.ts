@@ -26,6 +26,18 @@ test('each device of each thread has a lane of its own, in the order of threads 
   assert.deepEqual([...lanes.laneOf], [2, 3, 2, 1, 0, 1]);
 });
 
+test('lanes stand in the order of devices, not in that of their first ops', async () => {
+  const names = ['cuda:10', 'npu:0', 'cuda:2', 'cpu', 'mps'];
+  const trace = await traceOf({
+    ops: opsInTurn(5, op => ({ device: op })),
+    devices: names.map(name => ({ name, simulated: 0 }))
+  });
+  assert.deepEqual(
+    buildTimeline(trace, 'time').lanes.lanes.map(({ device }) => names[device]),
+    ['cpu', 'cuda:2', 'cuda:10', 'mps', 'npu:0']
+  );
+});
+
 test('ops that overlap in one thread and device spill into further lanes, and none vanishes', async () => {
   const ops = opsInTurn(9, op => ({ start: op, duration: 100 }));
   const { lanes } = buildTimeline(await traceOf({ ops }), 'time');

@@ -314,7 +314,7 @@ class Tracing:
         recording = record(
             simulate=options.simulate if options.simulate != self.simulated else None,
             max_ops=options.max_ops,
-            name=options.name,
+            name=options.name or self._run.cell.label,
             expect=options.expect,
             namespace=self._namespace,
         )

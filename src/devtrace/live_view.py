@@ -8,6 +8,7 @@ What is said (custom messages of the widget; columns are the message's buffers, 
          "columns": [["start", "float64"], ["duration", "float64"], ["name", "uint32"], ["device", "int16"],
                      ["thread", "uint16"], ["phase", "uint8"]],
          "names": [str], "devices": [str], "threads": [str],       new ones: an index counts all so far
+         "simulated": [str],                                       those of the new devices that are pretended
          "ops": int, "seconds": float, "copies": int, "copied": int, "counts": {device: [ops, bytes]}}
         {"type": "end", "ops": int, "seconds": float}              the recording ended; its report is in the cell
         {"type": "idle"}                                           nothing runs
@@ -136,6 +137,7 @@ class _Seen:
             "names": new.names,
             "devices": new.devices,
             "threads": new.threads,
+            "simulated": [device for device in new.devices if self.recording.is_simulated(device)],
             "ops": counts.ops,
             "seconds": monotonic() - self.begun,
             "copies": counts.copies,

@@ -103,6 +103,10 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         recording = self._recording
         return Growth(recording.recorder) if recording is not None else None
 
+    def is_simulated(self, device: str) -> bool:
+        """Whether a device of this recording is a pretended one."""
+        return device.partition(":")[0] == "cuda" and (self._simulated or _simulating() or _without_cuda())
+
     def abandon(self) -> None:
         """Record nothing more: a forked child leaves the trace to its parent."""
         if self._recording is not None:
@@ -149,9 +153,9 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         """Make the trace and report of what there is, from any thread: a process about to be ended leaves no block."""
         assert self._recording is not None
         recording, self._recording = self._recording, None
-        simulated = self._simulated or _simulating() or _without_cuda()
+        self._simulated |= _simulating()
         try:
-            recorded = recording.finish(self.name, error, lambda name: simulated and name.partition(":")[0] == "cuda")
+            recorded = recording.finish(self.name, error, self.is_simulated)
         except Exception as fault:  # noqa: BLE001 (nor is a failing recorder)
             self._trace = _empty(self.name, f"the recording was lost ({type(fault).__name__}: {fault})")
             self._report = diagnose(self._trace)

@@ -93,6 +93,19 @@ def test_the_module_view_shows_where_parameters_live(page: Page) -> None:
     expect(modules.locator('[data-module="model"]')).to_have_attribute("data-device", "cpu cuda:0")
 
 
+def test_the_lines_open_at_the_error(page: Page) -> None:
+    views = Views(page)
+    trace = encode(make_traces.failing())
+    cell = trace["strings"].index(make_traces.CLASSIFY)
+    above = 30  # more than the view holds, few enough to be shown whole
+    trace["strings"][cell] = "x = 1\n" * above + make_traces.CLASSIFY
+    trace["sources"]["line"] = [1, 1, 1 - above]
+    views.mount(trace)
+    lines = views.open("Lines")
+    expect(lines.locator('[data-line="6"]')).to_be_in_viewport()
+    expect(lines.locator(f'[data-line="{1 - above}"]')).not_to_be_in_viewport()
+
+
 def test_a_fold_opens_and_folds_again(page: Page) -> None:
     views = Views(page)
     views.mount(make_traces.failing())

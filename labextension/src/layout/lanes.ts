@@ -3,6 +3,7 @@
  * report as one) spill into a few more lanes of the same device; what overlaps even there is cut short.
  */
 import { deviceByName, type ITrace } from '../model/trace';
+import { devicesInOrder } from './devices';
 import { buildTracks, type ITracks } from './tracks';
 
 export interface ILane {
@@ -48,7 +49,7 @@ export function buildLanes(trace: ITrace, start: Float64Array, end: Float64Array
       drafts.at(thread[op], deviceByName(trace, culprit.device));
     }
   }
-  const lanes = drafts.sorted();
+  const lanes = drafts.sorted(devicesInOrder(trace));
   const place = new Int32Array(lanes.length);
   lanes.forEach((lane, i) => (place[lane.id] = i));
   const laneOf = drafted.map(id => place[id]);
@@ -85,8 +86,11 @@ class Drafts {
     return this._byKey.get(thread)?.get(device);
   }
 
-  sorted(): IDraft[] {
-    return [...this._all].sort((a, b) => a.thread - b.thread || a.device - b.device || a.spill - b.spill);
+  /** By thread, then by the place of their device among `devices`. */
+  sorted(devices: readonly number[]): IDraft[] {
+    const place = new Map(devices.map((device, i) => [device, i]));
+    const placeOf = ({ device }: IDraft): number => place.get(device) ?? -1;
+    return [...this._all].sort((a, b) => a.thread - b.thread || placeOf(a) - placeOf(b) || a.spill - b.spill);
   }
 
   private _first(thread: number, device: number): IDraft {

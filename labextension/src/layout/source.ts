@@ -166,7 +166,7 @@ function block(
 
 /** As the user wrote them: `%%devtrace` runs as a comment (magic.py), so that the lines below it stay where they are. */
 function linesOf({ sources, strings }: ITrace, source: number): string[] {
-  const lines = strings[sources.text[source]].split(/\r\n|\r|\n/, MOST_LINES);
+  const lines = strings[sources.text[source]].replace(/\r?\n$/, '').split(/\r\n|\r|\n/, MOST_LINES);
   const at = sources.cell[source] < 0 ? -1 : lines.findIndex(line => !/^\s*(#(?! %%devtrace\b)|$)/.test(line));
   return at < 0 ? lines : lines.with(at, lines[at].replace(/^# (?=%%devtrace\b)/, ''));
 }

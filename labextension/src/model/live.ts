@@ -79,7 +79,7 @@ export class LiveOps {
       ...{ findings: [], rawFindings: [], comparison: null },
       devices: {
         name: Int32Array.from(this._devices, (_, i) => devices + i),
-        simulated: new Int32Array(this._devices.length),
+        simulated: Int32Array.from(this._devices, name => Number(this._simulated.has(name))),
         length: this._devices.length
       },
       threads: {
@@ -105,6 +105,7 @@ export class LiveOps {
     this._parts = [];
     this._names = [];
     this._devices = [];
+    this._simulated = new Set();
     this._threads = [];
     this._progress = NO_PROGRESS;
     this._running = true;
@@ -127,6 +128,7 @@ export class LiveOps {
       return false;
     }
     [this._names, this._devices, this._threads] = [names, devices, threads];
+    texts(content['simulated']).forEach(name => this._simulated.add(name));
     this._parts.push(part);
     this._running = true;
     this._progress = { ...this._progress, ...readNumbers(content), counts: readCounts(content['counts']) };
@@ -143,6 +145,7 @@ export class LiveOps {
   private _parts: Columns[] = [];
   private _names: string[] = [];
   private _devices: string[] = [];
+  private _simulated = new Set<string>();
   private _threads: string[] = [];
   private _progress = NO_PROGRESS;
   private _running = false;

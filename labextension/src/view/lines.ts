@@ -43,6 +43,9 @@ class LinesView {
       })
     );
     this._mark(true);
+    if (_selection.picked.site < 0) {
+      this._showFirstError();
+    }
     this._root.dataset['ready'] = 'true';
   }
 
@@ -137,6 +140,13 @@ class LinesView {
     }
     if (reveal && first) {
       scrollInto(this._frame, first);
+    }
+  }
+
+  private _showFirstError(): void {
+    const failed = [...this._rows].find(([, { marks }]) => marks.some(({ kind }) => kind === 'error'));
+    if (failed) {
+      scrollInto(this._frame, failed[0]);
     }
   }
 

@@ -3,6 +3,7 @@
  */
 import { formatBytes, counted, formatTime } from '../layout/units';
 import type { LiveOps } from '../model/live';
+import { deviceName } from '../model/trace';
 import { button, h } from './dom';
 import { Scope } from './scope';
 import { Selection } from './selection';
@@ -75,8 +76,8 @@ class LiveTimeline {
     const begin = performance.now();
     this._timer = 0;
     const trace = this._ops.trace();
-    const devices = trace.devices.length;
-    // Colours belong to devices: a timeline that meets a new one is made anew.
+    const devices = Array.from({ length: trace.devices.length }, (_, id) => deviceName(trace, id)).join();
+    // Colours belong to devices by id: a timeline that meets others, as the next recording may have, is made anew.
     if (this._timeline === null || devices !== this._devices) {
       this._end();
       this._devices = devices;
@@ -98,7 +99,7 @@ class LiveTimeline {
   }
 
   private _timeline: IGrowing | null = null;
-  private _devices = 0;
+  private _devices = '';
   private _timer = 0;
   private _wait = 0;
   private _inner = new Scope();

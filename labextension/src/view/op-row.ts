@@ -23,6 +23,8 @@ export interface IOpRow {
   readonly cells: readonly HTMLElement[];
   readonly swatch: HTMLElement;
   op: number;
+  /** The device that it is dressed for; undefined before its first op. */
+  device?: number;
 }
 
 /** No cell shows more letters: the rest would be laid out for nothing. */
@@ -58,15 +60,25 @@ export function fillRow(row: IOpRow, trace: ITrace, op: number, index: number): 
     lineOf(trace, op)
   ];
   texts.forEach((text, i) => {
-    row.cells[i].textContent = text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text;
+    const shown = text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text;
+    if (row.cells[i].textContent !== shown) {
+      row.cells[i].textContent = shown;
+    }
   });
-  row.node.dataset['device'] = name;
   row.node.classList.toggle('dt-op-raised', trace.ops.duration[op] < 0);
-  row.swatch.hidden = device < 0;
-  row.swatch.textContent = deviceLook(name, false).letter;
-  row.swatch.style.setProperty('--dt-fill', `var(--dt-device-${device})`);
-  row.swatch.style.setProperty('--dt-ink', `var(--dt-ink-${device})`);
-  row.swatch.style.setProperty('--dt-hatch', `var(--dt-hatch-${device})`);
+  if (row.device !== device) {
+    row.device = device;
+    dress(row, name, device);
+  }
+}
+
+function dress({ node, swatch }: IOpRow, name: string, device: number): void {
+  node.dataset['device'] = name;
+  swatch.hidden = device < 0;
+  swatch.textContent = deviceLook(name, false).letter;
+  swatch.style.setProperty('--dt-fill', `var(--dt-device-${device})`);
+  swatch.style.setProperty('--dt-ink', `var(--dt-ink-${device})`);
+  swatch.style.setProperty('--dt-hatch', `var(--dt-hatch-${device})`);
 }
 
 function shapesOf(trace: ITrace, op: number): string {

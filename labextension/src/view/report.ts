@@ -1,6 +1,7 @@
 /**
  * The whole report: what was traced, the findings, and the views as tabs, with one selection through all.
  */
+import { devicesInOrder } from '../layout/devices';
 import { counted, formatTime } from '../layout/units';
 import type { ITrace } from '../model/trace';
 import { mountComparison } from './comparison';
@@ -53,7 +54,9 @@ function summary(owner: Node, trace: ITrace): HTMLElement {
   const { ops, devices } = trace;
   const last = ops.length - 1;
   const span = last < 0 ? 0 : ops.start[last] + Math.max(ops.duration[last], 0) - ops.start[0];
-  const chips = Array.from({ length: Math.min(devices.length, MOST_CHIPS) }, (_, id) => deviceChip(owner, trace, id));
+  const chips = devicesInOrder(trace)
+    .slice(0, MOST_CHIPS)
+    .map(id => deviceChip(owner, trace, id));
   if (devices.length > MOST_CHIPS) {
     chips.push(h(owner, 'span', { class: 'dt-faint', text: `and ${devices.length - MOST_CHIPS} more` }));
   }
