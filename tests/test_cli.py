@@ -329,10 +329,16 @@ def test_a_command_that_cannot_be_followed_is_refused(arguments: list[str]) -> N
     assert got.stderr.strip()
 
 
-def test_a_simulation_that_cannot_be_is_one_sentence(warm: Warm, tmp_path: Path) -> None:
-    got = warm.devtrace(tmp_path, "run", "--simulate", "tpu:9", write("train.py", TRAIN))
-    assert got.returncode == 2
-    assert "Traceback" not in got.stderr
+def test_a_simulation_that_cannot_be_is_one_sentence_before_anything_runs(warm: Warm, tmp_path: Path) -> None:
+    got = warm.devtrace(tmp_path, "run", "--simulate", "tpu:9", write("train.py", "print('began')\n" + TRAIN))
+    assert (got.returncode, got.stdout) == (2, "")
+    assert re.fullmatch("devtrace: simulate-devices: got 'tpu:9'; .*\n", got.stderr)
+
+
+def test_without_a_command_the_commands_are_listed(warm: Warm, tmp_path: Path) -> None:
+    got = warm.devtrace(tmp_path)
+    assert (got.returncode, got.stdout) == (2, "")
+    assert all(f"\n    {command} " in got.stderr for command in ("run", "view", "check", "diff"))
 
 
 @pytest.mark.parametrize("path", ["no/such/folder/a.devtrace", "/dev/full", "/proc/a.devtrace"])

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from .errors import DevtraceError, FormatError, UsageError
 from .launch import Launch, Options
 from .running import Program
+from .spec import count_of
 
 if TYPE_CHECKING:
     from .trace import Trace
@@ -38,7 +39,8 @@ def _parser() -> argparse.ArgumentParser:
         prog="devtrace", description="Shows exactly where a CPU tensor entered a GPU computation."
     )
     parser.add_argument("--version", action="version", version=f"devtrace {version('devtrace')}")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    parser.set_defaults(command=lambda options: _help(parser))
+    commands = parser.add_subparsers(metavar="COMMAND")
     _add_run(commands)
     view = commands.add_parser(
         "view", help="open a saved trace, the ranks of one job together, or an export of torch.profiler, in the browser"
@@ -78,6 +80,11 @@ def _add_run(commands: Any) -> None:
     run.set_defaults(command=_run)
 
 
+def _help(parser: argparse.ArgumentParser) -> int:
+    parser.print_help(sys.stderr)
+    return USAGE
+
+
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected a number of ops from 1, got {text!r}")
@@ -87,6 +94,8 @@ def _count(text: str) -> int:
 def _run(options: argparse.Namespace) -> int:
     program = _program(options)
     program.check()
+    if options.simulate is not None:
+        count_of(options.simulate)
     asked = Options(options.simulate, options.max_ops, options.save, options.html, options.expect)
     Launch(program, asked).run()
     return 0

@@ -26,11 +26,12 @@ from devtrace.simulate import (
     threads,
     values,
 )
-from devtrace.simulate.devices import Devices, count_of
+from devtrace.simulate.devices import Devices
 from devtrace.simulate.homes import HOST_TAG, SIMULATED, TAG
 from devtrace.simulate.mode import SimulationMode
 from devtrace.simulate.patches import Patches
 from devtrace.simulate.stack import push_below, take_out
+from devtrace.spec import count_of
 
 _active: Simulation | None = None
 
