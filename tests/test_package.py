@@ -119,14 +119,14 @@ def test_a_missing_torch_gets_one_sentence(monkeypatch: pytest.MonkeyPatch) -> N
         gates.need_torch()
 
 
-@pytest.mark.parametrize("found", ["2.3.1", "1.13.1+cu117"])
+@pytest.mark.parametrize("found", ["2.9.1", "1.13.1+cu117"])
 def test_a_torch_too_old_gets_one_sentence(monkeypatch: pytest.MonkeyPatch, found: str) -> None:
     monkeypatch.setattr(gates, "version", lambda name: found)
-    with pytest.raises(errors.SetupError, match=rf"^torch-too-old: got torch {re.escape(found)}; .*2\.4 or newer"):
+    with pytest.raises(errors.SetupError, match=rf"^torch-too-old: got torch {re.escape(found)}; .*2\.10 or newer"):
         gates.need_torch()
 
 
-@pytest.mark.parametrize("found", ["2.4.0", "2.13.0+cpu", "3.0.0a0+git123"])
+@pytest.mark.parametrize("found", ["2.10.0", "2.13.0+cpu", "3.0.0a0+git123"])
 def test_a_torch_that_is_new_enough_passes(monkeypatch: pytest.MonkeyPatch, found: str) -> None:
     monkeypatch.setattr(gates, "version", lambda name: found)
     gates.need_torch()

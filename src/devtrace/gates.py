@@ -9,7 +9,8 @@ from importlib.metadata import PackageNotFoundError, version
 
 from devtrace.errors import SetupError
 
-OLDEST_TORCH = (2, 4)
+# The first whose torch.compile can be told to pass over a dispatch mode: an older one compiles again under a recording.
+OLDEST_TORCH = (2, 10)
 
 
 def need_torch() -> None:
