@@ -20,6 +20,7 @@ FLAGS = [
     "--disable-dev-shm-usage",
 ]
 STEP_LIMIT = 60_000  # ms a wait may take: a kernel's first import of torch on a busy machine takes 10 s
+MODULE_LIMIT = 900  # s the tests of a module may take that share a page
 TEST_LIMIT = 240  # s a test may take; a page whose script never ends holds playwright for ever otherwise
 
 
@@ -32,12 +33,12 @@ class Chromium:
         self._browser: Browser | None = None
 
     @contextmanager
-    def context(self, **options: object) -> Iterator[BrowserContext]:
+    def context(self, *, limit: float = TEST_LIMIT, **options: object) -> Iterator[BrowserContext]:
         """A fresh context; options are those of playwright's new_context (viewport, color_scheme, offline ...)."""
         browser = self._running()
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})  # type: ignore[arg-type]
         context.set_default_timeout(STEP_LIMIT)
-        watch = threading.Timer(TEST_LIMIT, end_browsers)
+        watch = threading.Timer(limit, end_browsers)
         watch.start()
         try:
             yield context

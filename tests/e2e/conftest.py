@@ -11,7 +11,8 @@ from playwright.sync_api import BrowserContext, Page, expect, sync_playwright
 
 from built import stale
 from e2e import chromium as finder
-from e2e.browser import STEP_LIMIT, Chromium
+from e2e.browser import MODULE_LIMIT, STEP_LIMIT, Chromium
+from e2e.lab import Lab
 from e2e.server import Server, serve
 
 PICTURES = Path(__file__).parent / "pictures"
@@ -53,6 +54,25 @@ def server(running_server: Server) -> Iterator[Server]:
     running_server.shut_kernels_down()
 
 
+@pytest.fixture(scope="module")
+def shared_lab(chromium: Chromium, running_server: Server) -> Iterator[Lab]:
+    with chromium.context(limit=MODULE_LIMIT) as context:
+        yield Lab(context, running_server)
+    running_server.shut_kernels_down()
+
+
+@pytest.fixture
+def lab(shared_lab: Lab, request: pytest.FixtureRequest) -> Iterator[Lab]:
+    """The module's page of JupyterLab, in which this test finds nothing open."""
+    yield shared_lab
+    failed = request.node.stash.get(FAILED, False)
+    if failed and not shared_lab.page.is_closed():
+        picture(shared_lab.page, request.node.name)
+    thrown = [*shared_lab.thrown]
+    shared_lab.clear(failed=failed)
+    assert ours(thrown) == []
+
+
 @pytest.fixture
 def context(chromium: Chromium) -> Iterator[BrowserContext]:
     with chromium.context() as context:
@@ -67,6 +87,14 @@ def page(context: BrowserContext, request: pytest.FixtureRequest) -> Iterator[Pa
     page.on("pageerror", lambda error: thrown.append(f"{error.message}\n{error.stack}"))
     yield page
     if request.node.stash.get(FAILED, False) and not page.is_closed():
-        PICTURES.mkdir(exist_ok=True)
-        page.screenshot(path=PICTURES / f"{request.node.name}.png")
-    assert [error for error in thrown if not any(known in error for known in NOT_OURS)] == []
+        picture(page, request.node.name)
+    assert ours(thrown) == []
+
+
+def picture(page: Page, name: str) -> None:
+    PICTURES.mkdir(exist_ok=True)
+    page.screenshot(path=PICTURES / f"{name}.png")
+
+
+def ours(thrown: list[str]) -> list[str]:
+    return [error for error in thrown if not any(known in error for known in NOT_OURS)]

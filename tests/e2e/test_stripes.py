@@ -5,23 +5,23 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
+from e2e.lab import Lab
 from e2e.notebook import Notebook
 from e2e.server import Server
-from e2e.sidebar import Sidebar, selected, source, stripes
+from e2e.sidebar import Sidebar, execution_count, selected, source, stripes
 
 pytestmark = pytest.mark.e2e
 
-LOAD = "%load_ext devtrace\n%devtrace simulate cuda:2\nimport torch\nx = torch.ones(8, 8, device='cuda:0')"
 CELL = "%%devtrace\ny = x @ x\n# nothing\nz = y.cpu()\nw = z + 1"
-SOURCE = "jupyterapp.shell.currentWidget.content.model.cells.get(1).sharedModel"
+SOURCE = "jupyterapp.shell.currentWidget.content.model.cells.get(0).sharedModel"
 MIXED = "%%devtrace\ny = torch.ones(8, 8)\ntotal = x + y"
 
 
-def traced(page: Page, server: Server, name: str, cell: str = CELL) -> Notebook:
-    notebook = Notebook.open(page, server, server.write(name, LOAD, cell))
-    notebook.run_all()
+def traced(lab: Lab, name: str, cell: str = CELL) -> Notebook:
+    notebook = lab.open(name, cell, warm=True)
+    notebook.run(0)
     notebook.wait_ready("report")
-    expect(notebook.cell(1).locator(".dt-stripe").first).to_be_visible()
+    expect(notebook.cell(0).locator(".dt-stripe").first).to_be_visible()
     return notebook
 
 
@@ -29,15 +29,19 @@ def expect_stripes(notebook: Notebook, *wanted: tuple[int, str, bool]) -> None:
     notebook.page.wait_for_function(
         "count => document.querySelectorAll('.dt-stripe').length === count", arg=len(wanted)
     )
-    assert stripes(notebook, 1) == list(wanted)
+    assert stripes(notebook, 0) == list(wanted)
 
 
-def test_each_traced_line_has_a_stripe_of_its_devices_that_follows_edits_and_goes_stale(
-    page: Page, server: Server
-) -> None:
-    notebook = traced(page, server, "follow.ipynb")
+def number(notebook: Notebook) -> str:
+    """How the cell's run is called."""
+    return f"In[{execution_count(notebook, 0)}]"
+
+
+def test_each_traced_line_has_a_stripe_of_its_devices_that_follows_edits_and_goes_stale(lab: Lab) -> None:
+    notebook = traced(lab, "follow.ipynb")
+    page = notebook.page
     expect_stripes(notebook, (2, "cuda:0", False), (4, "cpu", False), (5, "cpu", False))
-    editor = notebook.cell(1).locator(".cm-content")
+    editor = notebook.cell(0).locator(".cm-content")
     editor.locator(".cm-line").nth(2).click()
     page.keyboard.press("Home")
     page.keyboard.press("Enter")
@@ -52,36 +56,33 @@ def test_each_traced_line_has_a_stripe_of_its_devices_that_follows_edits_and_goe
     editor.locator(".cm-line").nth(1).click()
     page.keyboard.press("Control+Shift+k")  # deletes the line
     expect_stripes(notebook, (4, "cpu", False), (5, "cpu", False))
-    notebook.run(1)
-    expect(notebook.cell(1).locator('.dt-stripe[data-stale="true"]')).to_have_count(0)
+    notebook.run(0)
+    expect(notebook.cell(0).locator('.dt-stripe[data-stale="true"]')).to_have_count(0)
 
 
-def test_stripes_find_their_lines_again_after_a_reload(page: Page, server: Server) -> None:
-    notebook = traced(page, server, "reload.ipynb")
-    notebook.save()
-    saved = server.read("reload.ipynb")
-    saved.cells[1].source = (
-        saved.cells[1].source.replace("# nothing", "# one\n# two\n# three").replace("z + 1", "z + 2")
-    )
-    server.write("changed.ipynb", *saved.cells)
-    server.shut_kernels_down()
-    again = Notebook.open(page, server, "changed.ipynb", kernel=False)
-    expect(again.cell(1).locator(".dt-stripe").first).to_be_visible()
-    assert set(stripes(again, 1)) == {(2, "cuda:0", False), (6, "cpu", False), (5, "cpu", True)}
+def test_stripes_find_their_lines_again_in_a_notebook_that_was_saved_and_changed(lab: Lab) -> None:
+    traced(lab, "saved.ipynb").save()
+    saved = lab.server.read("saved.ipynb")
+    cell = saved.cells[0]
+    cell.source = cell.source.replace("# nothing", "# one\n# two\n# three").replace("z + 1", "z + 2")
+    again = lab.open("changed.ipynb", cell, warm=True)
+    expect(again.cell(0).locator(".dt-stripe").first).to_be_visible()
+    assert set(stripes(again, 0)) == {(2, "cuda:0", False), (6, "cpu", False), (5, "cpu", True)}
 
 
-def test_the_ledger_of_a_line_is_shown_on_hover_and_by_keyboard(page: Page, server: Server) -> None:
-    notebook = traced(page, server, "ledger.ipynb")
-    notebook.cell(1).locator(".dt-stripe").nth(1).hover()
+def test_the_ledger_of_a_line_is_shown_on_hover_and_by_keyboard(lab: Lab) -> None:
+    notebook = traced(lab, "ledger.ipynb")
+    page = notebook.page
+    notebook.cell(0).locator(".dt-stripe").nth(1).hover()
     card = page.locator(".dt-tip")
-    expect(card).to_contain_text("In[2]")
+    expect(card).to_contain_text(number(notebook))
     box = card.bounding_box()
     assert box is not None
     assert box["width"] > box["height"] > 40  # its text in lines, not word below word
     expect(card).to_contain_text("cpu 1 op")
     expect(card).to_contain_text("1 copy to the host")
     expect(card).to_contain_text("256 B crossed")
-    notebook.cell(1).locator(".cm-line").nth(1).click()
+    notebook.cell(0).locator(".cm-line").nth(1).click()
     expect(card).to_have_count(0)
     page.keyboard.press("Control+Alt+l")
     expect(card).to_contain_text("cuda:0")
@@ -89,27 +90,71 @@ def test_the_ledger_of_a_line_is_shown_on_hover_and_by_keyboard(page: Page, serv
     expect(card).to_have_count(0)
 
 
-def test_a_findings_span_is_underlined_and_says_why(page: Page, server: Server) -> None:
-    notebook = traced(page, server, "underline.ipynb", MIXED)
-    mark = notebook.cell(1).locator(".dt-underline")
+def test_a_findings_span_is_underlined_and_says_why(lab: Lab) -> None:
+    notebook = traced(lab, "underline.ipynb", MIXED)
+    page = notebook.page
+    mark = notebook.cell(0).locator(".dt-underline")
     expect(mark.first).to_have_attribute("data-severity", "error")
     assert "".join(mark.all_inner_texts()) == "x + y"
     mark.first.hover()
     expect(page.locator(".dt-tip")).to_contain_text("cpu")
-    notebook.cell(1).locator(".cm-line").nth(2).click()
+    notebook.cell(0).locator(".cm-line").nth(2).click()
     page.keyboard.press("End")
     page.keyboard.press("Backspace")
     page.keyboard.type("z")
     expect(mark.first).to_have_attribute("data-stale", "true")
 
 
-def test_stripes_are_cleared_until_the_next_trace(page: Page, server: Server) -> None:
-    notebook = traced(page, server, "clear.ipynb")
-    stripe = notebook.cell(1).locator(".dt-stripe")
+def test_stripes_are_cleared_until_the_next_trace(lab: Lab) -> None:
+    notebook = traced(lab, "clear.ipynb")
+    stripe = notebook.cell(0).locator(".dt-stripe")
     notebook.command("devtrace:clear-stripes")
     expect(stripe).to_have_count(0)
-    notebook.run(1)
+    notebook.run(0)
     expect(stripe).to_have_count(3)
+
+
+def test_a_site_in_a_file_opens_the_file_at_the_line(lab: Lab) -> None:
+    (lab.server.folder / "parts").mkdir()
+    (lab.server.folder / "parts" / "layers.py").write_text(
+        "import torch\n\n\ndef add(x):\n    return x + torch.ones(8, 8)\n"
+    )
+    path = "import sys; sys.path.insert(0, '.')\n"
+    notebook = lab.open("files.ipynb", f"%%devtrace\n{path}from parts import layers\nlayers.add(x)", warm=True)
+    page = notebook.page
+    notebook.run(0)
+    sidebar = Sidebar.open(notebook)
+    finding = sidebar.findings.first
+    finding.get_by_role("button", name="layers.py line 5").first.click()
+    page.wait_for_function("jupyterapp.shell.currentWidget.title.label === 'layers.py'")
+    page.wait_for_function("document.activeElement.closest('.jp-FileEditor') !== null")
+    assert selected(page) == "x + torch.ones(8, 8)"
+
+
+def test_reports_in_outputs_lead_to_the_line_as_the_panel_does(lab: Lab) -> None:
+    notebook = traced(lab, "outputs.ipynb", MIXED)
+    page = notebook.page
+    report = notebook.wait_ready("report")
+    before = source(notebook, 0)
+    report.get_by_role("button", name=f"{number(notebook)} line 3").first.click()
+    page.wait_for_function("document.activeElement.closest('.cm-editor') !== null")
+    assert selected(page) == "x + y"
+    assert source(notebook, 0) == before
+    report.get_by_role("button", name="Insert").first.click()
+    page.wait_for_function(
+        "before => jupyterapp.shell.currentWidget.content.model.cells.get(0).sharedModel.getSource() !== before",
+        arg=before,
+    )
+
+
+def test_an_edit_whose_lines_have_changed_is_not_made(lab: Lab) -> None:
+    notebook = traced(lab, "changed-lines.ipynb", MIXED)
+    page = notebook.page
+    report = notebook.wait_ready("report")
+    page.evaluate(f"() => {SOURCE}.setSource('%%devtrace\\ntotal = 1')")
+    report.get_by_role("button", name="Insert").first.click()
+    expect(page.locator(".Toastify")).to_contain_text("have changed since they were traced")
+    assert source(notebook, 0) == "%%devtrace\ntotal = 1"
 
 
 def test_the_settings_say_what_is_shown_and_how_a_kernel_starts(page: Page, server: Server) -> None:
@@ -129,43 +174,3 @@ def test_the_settings_say_what_is_shown_and_how_a_kernel_starts(page: Page, serv
         expect(notebook.cell(1).locator(".dt-stripe")).to_have_count(0)
         swatch = sidebar.root.locator("[data-device='cpu'] .dt-swatch").first
         assert swatch.evaluate("element => getComputedStyle(element).backgroundColor") == "rgb(212, 212, 212)"
-
-
-def test_a_site_in_a_file_opens_the_file_at_the_line(page: Page, server: Server) -> None:
-    (server.folder / "parts").mkdir(exist_ok=True)
-    (server.folder / "parts" / "layers.py").write_text(
-        "import torch\n\n\ndef add(x):\n    return x + torch.ones(8, 8)\n"
-    )
-    cells = ("import sys; sys.path.insert(0, '.')\n" + LOAD, "%%devtrace\nfrom parts import layers\nlayers.add(x)")
-    notebook = Notebook.open(page, server, server.write("files.ipynb", *cells))
-    notebook.run_all()
-    sidebar = Sidebar.open(notebook)
-    finding = sidebar.findings.first
-    finding.get_by_role("button", name="layers.py line 5").first.click()
-    page.wait_for_function("jupyterapp.shell.currentWidget.title.label === 'layers.py'")
-    page.wait_for_function("document.activeElement.closest('.jp-FileEditor') !== null")
-    assert selected(page) == "x + torch.ones(8, 8)"
-
-
-def test_reports_in_outputs_lead_to_the_line_as_the_panel_does(page: Page, server: Server) -> None:
-    notebook = traced(page, server, "outputs.ipynb", MIXED)
-    report = notebook.wait_ready("report")
-    before = source(notebook, 1)
-    report.get_by_role("button", name="In[2] line 3").first.click()
-    page.wait_for_function("document.activeElement.closest('.cm-editor') !== null")
-    assert selected(page) == "x + y"
-    assert source(notebook, 1) == before
-    report.get_by_role("button", name="Insert").first.click()
-    page.wait_for_function(
-        "before => jupyterapp.shell.currentWidget.content.model.cells.get(1).sharedModel.getSource() !== before",
-        arg=before,
-    )
-
-
-def test_an_edit_whose_lines_have_changed_is_not_made(page: Page, server: Server) -> None:
-    notebook = traced(page, server, "changed-lines.ipynb", MIXED)
-    report = notebook.wait_ready("report")
-    page.evaluate(f"() => {SOURCE}.setSource('%%devtrace\\ntotal = 1')")
-    report.get_by_role("button", name="Insert").first.click()
-    expect(page.locator(".Toastify")).to_contain_text("have changed since they were traced")
-    assert source(notebook, 1) == "%%devtrace\ntotal = 1"

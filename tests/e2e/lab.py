@@ -1,0 +1,76 @@
+"""One page of JupyterLab that the tests of a module share: a page takes seconds to load, a notebook a moment to open.
+
+    notebook = lab.open("a.ipynb", "%load_ext devtrace", "%%devtrace\\n...")     # with a kernel of its own
+    notebook = lab.open("a.ipynb", "%%devtrace\\n...", warm=True)                # with one that has run WARM
+
+After each test its notebooks are closed and their kernels are shut down; after one that failed the page is loaded anew.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any, Final
+from urllib.error import HTTPError
+
+from playwright.sync_api import BrowserContext, Page
+
+from e2e.notebook import Notebook
+from e2e.server import TOKEN, Server
+
+WARM: Final = "%load_ext devtrace\n%devtrace simulate cuda:2\nimport torch\nx = torch.ones(8, 8, device='cuda:0')"
+_CLOSE: Final = "() => { for (const widget of [...jupyterapp.shell.widgets('main')]) widget.dispose(); }"
+
+
+class Lab:
+    """The page, and a kernel for those who need none of their own."""
+
+    def __init__(self, context: BrowserContext, server: Server) -> None:
+        self.context = context
+        self.server = server
+        self.thrown: list[str] = []
+        self._page: Page | None = None
+        self._warm = ""
+
+    @property
+    def page(self) -> Page:
+        if self._page is None:
+            self._page = self.context.new_page()
+            self._page.on("pageerror", lambda error: self.thrown.append(f"{error.message}\n{error.stack}"))
+            self._page.goto(f"{self.server.url}lab/workspaces/e2e?reset&token={TOKEN}")
+            self._page.wait_for_function("window.jupyterapp?.commands.hasCommand('docmanager:open')")
+            self._page.evaluate("async () => { await jupyterapp.restored; }")
+        return self._page
+
+    def open(self, name: str, *cells: str | dict[str, Any], warm: bool = False, kernel: str = "python3") -> Notebook:
+        """Open a new notebook of these cells, and wait until its kernel answers."""
+        return self.open_file(self.server.write(name, *cells, kernel=kernel), warm=warm)
+
+    def open_file(self, path: str, *, warm: bool = False) -> Notebook:
+        notebook = Notebook(self.page)
+        with_kernel = {"kernel": {"id": self._warm_kernel()}} if warm else {}
+        notebook.command("docmanager:open", path=path, **with_kernel)
+        notebook.go_to(path)
+        notebook.panel.locator(".jp-Cell").first.wait_for()
+        notebook.wait_idle()
+        return notebook
+
+    def _warm_kernel(self) -> str:
+        if not self._warm:
+            notebook = self.open("warm.ipynb", WARM)
+            notebook.run(0)
+            self._warm = self.page.evaluate("jupyterapp.shell.currentWidget.sessionContext.session.kernel.id")
+        return self._warm
+
+    def clear(self, *, failed: bool) -> None:
+        """Close what a test has opened."""
+        page, self._page = self._page, None
+        if page is not None and failed:
+            page.close()
+        elif page is not None:
+            page.evaluate(_CLOSE)
+            self._page = page
+        self.thrown.clear()
+        with suppress(HTTPError):  # the server stumbles over one that goes by itself just now
+            for session in self.server.api("GET", "sessions"):
+                if session["kernel"]["id"] != self._warm:
+                    self.server.api("DELETE", f"sessions/{session['id']}")
