@@ -7,12 +7,24 @@ import json
 import pytest
 from playwright.sync_api import Page, expect
 
-from e2e.notebook import App, Notebook
+from e2e.lab import Lab
+from e2e.notebook import Notebook
 from e2e.server import Server
 from e2e.sidebar import STORY, Sidebar, active_cell, execution_count, selected, source, violations
 
 pytestmark = pytest.mark.e2e
 
+COMMANDS = (
+    "Trace This Cell",
+    "Trace Every Cell",
+    "Show Panel",
+    "Open Last Trace",
+    "Simulate Devices…",
+    "Clear Stripes",
+    "Show Ledger of This Line",
+    "Export Last Trace as HTML",
+    "Export Last Trace for Perfetto",
+)
 LOAD = "%load_ext devtrace\nimport torch"
 
 
@@ -42,9 +54,16 @@ def expect_fixed(notebook: Notebook, sidebar: Sidebar, before: list[str]) -> Non
     expect(sidebar.findings.and_(page.locator("[data-severity=error]")).filter(visible=True)).to_have_count(0)
 
 
-@pytest.mark.parametrize("app", ["lab", "notebook"])
-def test_run_see_the_finding_jump_insert_the_fix_run_again_clean(page: Page, server: Server, app: App) -> None:
-    notebook = Notebook.open(page, server, server.write(f"story-{app}.ipynb", *STORY), app)
+def test_run_see_the_finding_jump_insert_the_fix_run_again_clean(lab: Lab) -> None:
+    tell_the_story(lab.open("story.ipynb", *STORY))
+
+
+def test_the_same_in_notebook_7(page: Page, server: Server) -> None:
+    tell_the_story(Notebook.open(page, server, server.write("story-7.ipynb", *STORY), "notebook"))
+
+
+def tell_the_story(notebook: Notebook) -> None:
+    page = notebook.page
     sidebar = Sidebar.open(notebook, link=None)
     notebook.run_all()
     finding = sidebar.findings.first
@@ -63,8 +82,9 @@ def test_run_see_the_finding_jump_insert_the_fix_run_again_clean(page: Page, ser
     expect_fixed(notebook, sidebar, before)
 
 
-def test_the_same_by_keyboard_alone(page: Page, server: Server) -> None:
-    notebook = Notebook.open(page, server, server.write("keyboard.ipynb", *STORY))
+def test_the_same_by_keyboard_alone(lab: Lab) -> None:
+    page = lab.page
+    notebook = lab.open("keyboard.ipynb", *STORY)
     notebook.cell(0).locator(".jp-InputArea-editor").click()
     notebook.run_all()
     before = [source(notebook, index) for index in range(len(STORY))]
@@ -108,24 +128,26 @@ def tab_to(page: Page, title: str) -> None:
     raise AssertionError(f"60 times Tab does not lead to {title!r}")
 
 
-@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
-def test_axe_finds_no_violation(page: Page, server: Server, theme: str) -> None:
-    notebook = Notebook.open(page, server, server.write(f"axe-{theme[-4:]}.ipynb", *STORY))
-    notebook.command("apputils:change-theme", theme=theme)
+def test_axe_finds_no_violation(lab: Lab) -> None:
+    page = lab.page
+    notebook = lab.open("axe.ipynb", *STORY)
     sidebar = Sidebar.open(notebook, link="absent")
     assert violations(page) == []
     notebook.run_all()
     expect(sidebar.findings).to_have_count(1)
     expect(sidebar.held("x")).to_be_visible()
-    assert violations(page) == []
     sidebar.traces.first.click()
     page.locator(".dt-tab-page [data-devtrace=report][data-ready=true]").wait_for()
-    assert violations(page, ".dt-tab-page") == []
+    for theme, light in (("JupyterLab Dark", "false"), ("JupyterLab Light", "true")):
+        notebook.command("apputils:change-theme", theme=theme)
+        expect(page.locator("body")).to_have_attribute("data-jp-theme-light", light)
+        assert violations(page) == []
+        assert violations(page, ".dt-tab-page") == []
 
 
-def test_every_cell_is_traced_while_the_switch_is_on(page: Page, server: Server) -> None:
+def test_every_cell_is_traced_while_the_switch_is_on(lab: Lab) -> None:
     cells = (LOAD, "torch.ones(3) + 1", "1 + 1", "torch.ones(3) * 2")
-    notebook = Notebook.open(page, server, server.write("every.ipynb", *cells))
+    notebook = lab.open("every.ipynb", *cells)
     notebook.run(0)
     sidebar = Sidebar.open(notebook)
     sidebar.tracing.click()
@@ -140,8 +162,8 @@ def test_every_cell_is_traced_while_the_switch_is_on(page: Page, server: Server)
     sidebar.expect_traces("In[4]", "In[2]")
 
 
-def test_one_cell_is_traced_from_its_toolbar_and_stays_as_it_is(page: Page, server: Server) -> None:
-    notebook = Notebook.open(page, server, server.write("toolbar.ipynb", "import torch", "torch.ones(3) + 1"))
+def test_one_cell_is_traced_from_its_toolbar_and_stays_as_it_is(lab: Lab) -> None:
+    notebook = lab.open("toolbar.ipynb", "import torch", "torch.ones(3) + 1")
     notebook.run(0)
     sidebar = Sidebar.open(notebook, link="absent")
     notebook.cell(1).locator(".jp-InputArea-editor").click()
@@ -155,9 +177,10 @@ def test_one_cell_is_traced_from_its_toolbar_and_stays_as_it_is(page: Page, serv
     expect(notebook.view("report")).to_have_count(0)
 
 
-def test_a_running_cell_is_counted_and_the_panel_stays_responsive(page: Page, server: Server) -> None:
+def test_a_running_cell_is_counted_and_the_panel_stays_responsive(lab: Lab) -> None:
+    page = lab.page
     going = "import os\nx = torch.ones(64, 64)\nwhile not os.path.exists('enough'):\n    x = (x @ x).clamp(0, 1)"
-    notebook = Notebook.open(page, server, server.write("long.ipynb", LOAD, f"%%devtrace\n{going}"))
+    notebook = lab.open("long.ipynb", LOAD, f"%%devtrace\n{going}")
     notebook.run(0)
     sidebar = Sidebar.open(notebook)
     notebook.cell(1).locator(".jp-InputArea-editor").click()
@@ -172,10 +195,12 @@ def test_a_running_cell_is_counted_and_the_panel_stays_responsive(page: Page, se
     section = sidebar.root.locator("details[data-part=devices]")
     section.locator("summary").first.click()
     expect(section).not_to_have_attribute("open", "")
+    section.locator("summary").first.click()
+    expect(section).to_have_attribute("open", "")
     sidebar.tracing.click()
     expect(sidebar.said).to_contain_text("Waiting for the kernel")
     assert violations(page) == []
-    (server.folder / "enough").touch()
+    (lab.server.folder / "enough").touch()
     notebook.wait_idle()
     sidebar.expect_traces("In[2]")
     expect(live).to_have_count(0)
@@ -187,7 +212,7 @@ def number(text: str) -> int:
     return int(text.replace(",", ""))
 
 
-def test_names_are_listed_by_device_and_a_mixed_model_by_what_differs(page: Page, server: Server) -> None:
+def test_names_are_listed_by_device_and_a_mixed_model_by_what_differs(lab: Lab) -> None:
     cells = (
         "%load_ext devtrace\n%devtrace simulate cuda:2\nimport torch\nfrom torch import nn",
         "net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 4)).to('cuda:1')",
@@ -195,13 +220,13 @@ def test_names_are_listed_by_device_and_a_mixed_model_by_what_differs(page: Page
         "x = torch.ones(256, 4)\nbatch = {'y': x.cuda()}",
         "del x",
     )
-    notebook = Notebook.open(page, server, server.write("names.ipynb", *cells))
+    notebook = lab.open("names.ipynb", *cells)
     sidebar = Sidebar.open(notebook, link="absent")
     for index in range(4):
         notebook.run(index)
     expect(sidebar.held("x")).to_contain_text("[256, 4] float32")
     expect(sidebar.held("x", "cpu")).to_be_visible()
-    expect(sidebar.held("batch['y']", "cuda:0")).to_contain_text("4 KiB")
+    expect(sidebar.held("batch['y']", "cuda:0")).to_contain_text("4.1 KB")
     mixed = sidebar.root.locator('.dt-side-mixed-model[data-name="net"]')
     expect(mixed.locator('[data-part="head"]')).to_contain_text("Linear")
     expect(mixed.locator('[data-part="head"] [data-device="cpu"]')).to_be_visible()
@@ -210,8 +235,34 @@ def test_names_are_listed_by_device_and_a_mixed_model_by_what_differs(page: Page
     expect(sidebar.held("x")).to_have_count(0)
 
 
-def test_the_newest_trace_opens_in_a_tab_and_is_exported(page: Page, server: Server) -> None:
-    notebook = Notebook.open(page, server, server.write("tab.ipynb", LOAD, "%%devtrace\ntorch.ones(3) + 1"))
+def test_every_command_is_in_the_palette_and_does_what_it_says(lab: Lab) -> None:
+    notebook = lab.open("palette.ipynb", LOAD, "torch.ones(3) + 1")
+    notebook.run(0)
+    sidebar = Sidebar.open(notebook)
+    notebook.command("apputils:activate-command-palette")
+    lab.page.locator(".lm-CommandPalette-input").fill("devtrace")
+    labels = lab.page.locator(".lm-CommandPalette-itemLabel")
+    expect(labels.first).to_be_visible()
+    shown = set(labels.all_inner_texts())
+    assert set(COMMANDS) <= shown
+    lab.page.keyboard.press("Escape")
+    notebook.command("devtrace:trace-every-cell")
+    expect(sidebar.tracing).to_be_checked()
+    notebook.command("devtrace:trace-every-cell")
+    expect(sidebar.tracing).not_to_be_checked()
+    notebook.command("devtrace:simulate-devices", devices=2)
+    expect(sidebar.simulated(2)).to_be_checked()
+    notebook.cell(1).locator(".jp-InputArea-editor").click()
+    notebook.command("devtrace:trace-cell")
+    sidebar.expect_traces("In[2]")
+    expect(notebook.cell(1).locator(".dt-stripe")).to_have_count(1)
+    notebook.command("devtrace:clear-stripes")
+    expect(notebook.cell(1).locator(".dt-stripe")).to_have_count(0)
+
+
+def test_the_newest_trace_opens_in_a_tab_and_is_exported(lab: Lab) -> None:
+    page = lab.page
+    notebook = lab.open("tab.ipynb", LOAD, "%%devtrace\ntorch.ones(3) + 1")
     notebook.run_all()
     notebook.wait_ready("report")
     sidebar = Sidebar.open(notebook)

@@ -8,6 +8,7 @@ import sys
 import pytest
 from playwright.sync_api import ConsoleMessage, Page, WebSocketRoute, expect
 
+from e2e.lab import Lab
 from e2e.notebook import Notebook
 from e2e.server import Server
 from e2e.sidebar import Sidebar
@@ -39,8 +40,8 @@ get_ipython().kernel.comm_manager.register_target("devtrace", opened)
 """
 
 
-def test_without_a_notebook_the_panel_says_what_it_is_for(page: Page, server: Server) -> None:
-    notebook = Notebook.open(page, server, server.write("closed.ipynb", "1"))
+def test_without_a_notebook_the_panel_says_what_it_is_for(lab: Lab) -> None:
+    notebook = lab.open("closed.ipynb", "1")
     sidebar = Sidebar.open(notebook, link="absent")
     notebook.command("docmanager:save")
     notebook.command("application:close")
@@ -48,8 +49,9 @@ def test_without_a_notebook_the_panel_says_what_it_is_for(page: Page, server: Se
     expect(sidebar.said).to_contain_text("Open a notebook or a console")
 
 
-def test_without_a_kernel_the_traces_of_the_outputs_are_shown(page: Page, server: Server) -> None:
-    notebook = Notebook.open(page, server, server.write("kernelless.ipynb", LOAD, TRACED))
+def test_without_a_kernel_the_traces_of_the_outputs_are_shown(lab: Lab) -> None:
+    page = lab.page
+    notebook = lab.open("kernelless.ipynb", LOAD, TRACED)
     notebook.run_all()
     sidebar = Sidebar.open(notebook)
     sidebar.expect_traces("In[2]")
@@ -62,8 +64,8 @@ def test_without_a_kernel_the_traces_of_the_outputs_are_shown(page: Page, server
     page.locator(".dt-tab-page [data-devtrace=report][data-ready=true]").wait_for()
 
 
-def test_devtrace_is_loaded_from_the_panel(page: Page, server: Server) -> None:
-    notebook = Notebook.open(page, server, server.write("load.ipynb", "1"))
+def test_devtrace_is_loaded_from_the_panel(lab: Lab) -> None:
+    notebook = lab.open("load.ipynb", "1")
     sidebar = Sidebar.open(notebook, link="absent")
     expect(sidebar.tracing).to_have_attribute("aria-disabled", "true")
     sidebar.root.get_by_role("button", name="Run %load_ext devtrace").click()
@@ -71,8 +73,8 @@ def test_devtrace_is_loaded_from_the_panel(page: Page, server: Server) -> None:
     expect(sidebar.tracing).to_have_attribute("aria-disabled", "false")
 
 
-def test_a_cell_that_loads_devtrace_connects_the_panel(page: Page, server: Server) -> None:
-    notebook = Notebook.open(page, server, server.write("loads.ipynb", "x = 1", LOAD))
+def test_a_cell_that_loads_devtrace_connects_the_panel(lab: Lab) -> None:
+    notebook = lab.open("loads.ipynb", "x = 1", LOAD)
     sidebar = Sidebar.open(notebook, link="absent")
     notebook.run(0)
     notebook.run(1)
@@ -80,8 +82,9 @@ def test_a_cell_that_loads_devtrace_connects_the_panel(page: Page, server: Serve
     notebook.panel.press("Escape")
 
 
-def test_a_restart_with_the_panel_open_begins_anew(page: Page, server: Server) -> None:
-    notebook = Notebook.open(page, server, server.write("restart.ipynb", LOAD, TRACED))
+def test_a_restart_with_the_panel_open_begins_anew(lab: Lab) -> None:
+    page = lab.page
+    notebook = lab.open("restart.ipynb", LOAD, TRACED)
     notebook.run_all()
     sidebar = Sidebar.open(notebook)
     sidebar.simulated(2).check()
@@ -98,9 +101,9 @@ def test_a_restart_with_the_panel_open_begins_anew(page: Page, server: Server) -
     expect(notebook.cell(1).locator(".dt-stripe")).to_have_count(1)
 
 
-def test_an_interrupted_cell_is_not_shown_as_running(page: Page, server: Server) -> None:
+def test_an_interrupted_cell_is_not_shown_as_running(lab: Lab) -> None:
     endless = "%%devtrace\nwhile True:\n    torch.ones(8, 8) @ torch.ones(8, 8)"
-    notebook = Notebook.open(page, server, server.write("interrupt.ipynb", LOAD, endless))
+    notebook = lab.open("interrupt.ipynb", LOAD, endless)
     notebook.run(0)
     sidebar = Sidebar.open(notebook)
     notebook.start(1)
@@ -109,6 +112,36 @@ def test_an_interrupted_cell_is_not_shown_as_running(page: Page, server: Server)
     notebook.wait_idle()
     sidebar.expect_traces("In[2]")
     expect(sidebar.root.locator("[data-live=ops]")).to_have_count(0)
+
+
+def test_a_kernel_that_dies_is_met_again_when_jupyter_has_started_it_anew(lab: Lab) -> None:
+    notebook = lab.open("dies.ipynb", LOAD, TRACED, "import os; os._exit(1)")
+    notebook.run(0)
+    notebook.run(1)
+    sidebar = Sidebar.open(notebook)
+    sidebar.expect_traces("In[2]")
+    notebook.start(2)
+    sidebar.wait_link("absent")
+    sidebar.expect_traces("In[2]")
+    lab.page.locator(".jp-Dialog").get_by_role("button").first.click()  # that the kernel has restarted
+    notebook.run(0)
+    sidebar.wait_link("connected")
+
+
+def test_a_page_that_is_loaded_while_a_cell_runs_says_so_and_connects_after_it(page: Page, server: Server) -> None:
+    running = "import os\nwhile not os.path.exists('loaded-again'): pass"
+    notebook = Notebook.open(page, server, server.write("busy.ipynb", LOAD, running, TRACED))
+    notebook.run(0)
+    notebook.start(1)
+    page.wait_for_function("jupyterapp.shell.currentWidget.sessionContext.session.kernel.status === 'busy'")
+    notebook = Notebook.open(page, server, "busy.ipynb", kernel=False)
+    sidebar = Sidebar.open(notebook, link="busy")
+    expect(sidebar.said).to_contain_text("connects when the running cell has ended")
+    (server.folder / "loaded-again").touch()
+    sidebar.wait_link("connected")
+    notebook.wait_idle()
+    notebook.run(2)
+    expect(sidebar.traces).to_have_count(1)
 
 
 def test_a_lost_connection_is_said_and_mended(page: Page, server: Server) -> None:
@@ -138,14 +171,15 @@ def test_a_lost_connection_is_said_and_mended(page: Page, server: Server) -> Non
     sidebar.expect_traces("In[2]")
 
 
-def test_two_notebooks_have_each_its_own_state(page: Page, server: Server) -> None:
-    Notebook.open(page, server, server.write("one.ipynb", LOAD, TRACED)).run_all()
+def test_two_notebooks_have_each_its_own_state(lab: Lab) -> None:
+    page = lab.page
+    lab.open("one.ipynb", LOAD, TRACED).run_all()
     notebook = Notebook(page)
     sidebar = Sidebar.open(notebook)
     sidebar.tracing.click()
     expect(sidebar.tracing).to_be_checked()
     sidebar.expect_traces("In[2]")
-    notebook.open_beside(server.write("two.ipynb", LOAD, "1"))
+    notebook.open_beside(lab.server.write("two.ipynb", LOAD, "1"))
     notebook.wait_idle()
     expect(sidebar.root).to_contain_text("two.ipynb")
     sidebar.wait_link("absent")
@@ -158,12 +192,13 @@ def test_two_notebooks_have_each_its_own_state(page: Page, server: Server) -> No
     sidebar.expect_traces("In[2]")
 
 
-def test_two_notebooks_on_one_kernel_share_its_state_and_show_each_its_own_traces(page: Page, server: Server) -> None:
-    Notebook.open(page, server, server.write("first.ipynb", LOAD, TRACED)).run_all()
+def test_two_notebooks_on_one_kernel_share_its_state_and_show_each_its_own_traces(lab: Lab) -> None:
+    page = lab.page
+    lab.open("first.ipynb", LOAD, TRACED).run_all()
     notebook = Notebook(page)
     sidebar = Sidebar.open(notebook)
     sidebar.expect_traces("In[2]")
-    notebook.open_beside(server.write("second.ipynb", "torch.ones(5) * 2"))
+    notebook.open_beside(lab.server.write("second.ipynb", "torch.ones(5) * 2"))
     page.evaluate(
         "async () => { const open = [...jupyterapp.shell.widgets('main')];"
         " const [first, second] = ['first.ipynb', 'second.ipynb']"
@@ -182,12 +217,11 @@ def test_two_notebooks_on_one_kernel_share_its_state_and_show_each_its_own_trace
     sidebar.expect_traces("In[2]")
 
 
-def test_two_browsers_on_one_notebook_see_the_same(page: Page, server: Server) -> None:
-    path = server.write("shared.ipynb", LOAD, TRACED)
-    notebook = Notebook.open(page, server, path)
+def test_two_browsers_on_one_notebook_see_the_same(lab: Lab) -> None:
+    notebook = lab.open("shared.ipynb", LOAD, TRACED)
     notebook.run(0)
     sidebar = Sidebar.open(notebook)
-    other = Notebook.open(page.context.new_page(), server, path)
+    other = Notebook.open(lab.context.new_page(), lab.server, "shared.ipynb")
     others = Sidebar.open(other)
     sidebar.tracing.click()
     expect(others.tracing).to_be_checked()
@@ -196,10 +230,12 @@ def test_two_browsers_on_one_notebook_see_the_same(page: Page, server: Server) -
     others.expect_traces("In[2]")
     others.traces.first.click()
     other.page.locator(".dt-tab-page [data-devtrace=report][data-ready=true]").wait_for()
+    other.page.close()
 
 
-def test_a_console_has_a_panel_too(page: Page, server: Server) -> None:
-    notebook = Notebook.open(page, server, server.write("beside.ipynb", LOAD))
+def test_a_console_has_a_panel_too(lab: Lab) -> None:
+    page = lab.page
+    notebook = lab.open("beside.ipynb", LOAD)
     notebook.run(0)
     sidebar = Sidebar.open(notebook)
     notebook.command("notebook:create-console")
@@ -225,16 +261,17 @@ def test_a_kernel_of_another_language_is_left_alone(page: Page, server: Server) 
 
 
 @pytest.mark.parametrize(("protocol", "link"), [(99, "newer"), (0, "older")])
-def test_another_devtrace_in_the_kernel_is_told_from_ours(page: Page, server: Server, protocol: int, link: str) -> None:
+def test_another_devtrace_in_the_kernel_is_told_from_ours(lab: Lab, protocol: int, link: str) -> None:
     welcome = {"kind": "welcome", "request": 1, "protocol": protocol, "version": "9.9", "mood": "fine"}
-    notebook = Notebook.open(page, server, server.write(f"{link}.ipynb", IMPOSTOR.format(messages=[welcome])))
+    notebook = lab.open(f"{link}.ipynb", IMPOSTOR.format(messages=[welcome]))
     notebook.run(0)
     sidebar = Sidebar.open(notebook, link=link)
     expect(sidebar.said).to_contain_text(f"{link} devtrace than this panel")
     expect(sidebar.said).to_contain_text("It is 9.9.")
 
 
-def test_what_does_not_fit_is_refused_with_one_line_and_markup_stays_text(page: Page, server: Server) -> None:
+def test_what_does_not_fit_is_refused_with_one_line_and_markup_stays_text(lab: Lab) -> None:
+    page = lab.page
     markup = "<img src=x onerror='window.hacked = 1'><script>window.hacked = 1</script>"
     welcome = {"kind": "welcome", "request": 1, "protocol": 1, "version": markup, "folder": "/", "fresh": False}
     device = {"device": markup, "simulated": True, "tensors": 1, "parameters": 0, "bytes": 7}
@@ -262,7 +299,7 @@ def test_what_does_not_fit_is_refused_with_one_line_and_markup_stays_text(page: 
 
     page.on("console", note)
     cell = IMPOSTOR.format(messages=[welcome, *bad, good])
-    notebook = Notebook.open(page, server, server.write("hostile.ipynb", cell))
+    notebook = lab.open("hostile.ipynb", cell)
     notebook.run(0)
     sidebar = Sidebar.open(notebook)
     expect(sidebar.held(markup)).to_contain_text(markup)
@@ -271,3 +308,4 @@ def test_what_does_not_fit_is_refused_with_one_line_and_markup_stays_text(page: 
     assert all(line.startswith("devtrace: refused from the kernel: ") and "\n" not in line for line in lines)
     assert page.evaluate("window.hacked") is None
     assert sidebar.root.locator("img, script").count() == 0
+    page.remove_listener("console", note)
