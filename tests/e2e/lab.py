@@ -69,8 +69,10 @@ class Lab:
         elif page is not None:
             page.evaluate(_CLOSE)
             self._page = page
-        self.thrown.clear()
         with suppress(HTTPError):  # the server stumbles over one that goes by itself just now
             for session in self.server.api("GET", "sessions"):
                 if session["kernel"]["id"] != self._warm:
                     self.server.api("DELETE", f"sessions/{session['id']}")
+        if self._page is not None:
+            self._page.evaluate("() => undefined")  # what was thrown on the way is told before the answer
+        self.thrown.clear()

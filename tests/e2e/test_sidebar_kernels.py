@@ -136,7 +136,7 @@ def test_a_page_that_is_loaded_while_a_cell_runs_says_so_and_connects_after_it(p
     page.wait_for_function("jupyterapp.shell.currentWidget.sessionContext.session.kernel.status === 'busy'")
     notebook = Notebook.open(page, server, "busy.ipynb", kernel=False)
     sidebar = Sidebar.open(notebook, link="busy")
-    expect(sidebar.said).to_contain_text("connects when the running cell has ended")
+    expect(sidebar.said).to_contain_text("a cell runs. The panel connects when it is free")
     (server.folder / "loaded-again").touch()
     sidebar.wait_link("connected")
     notebook.wait_idle()

@@ -173,10 +173,12 @@ export class Connection {
     }
     this._unmet = !this._isReady(kernel);
     if (this._unmet) {
-      return; // The next change of its status leads here again.
+      this._awaitAnswer(); // The next change of its status leads here again.
+      return;
     }
     this._drop('connecting');
     const turn = ++this._turn;
+    this._awaitAnswer();
     void this._open(kernel, turn).catch((error: unknown) => {
       if (turn === this._turn) {
         console.error(`devtrace: the kernel's channel could not be opened: ${String(error)}`);
@@ -216,8 +218,14 @@ export class Connection {
       return;
     }
     this._channel = channel;
+  }
+
+  /** A kernel in which a cell runs says nothing to a page that is loaded meanwhile, not even what language it speaks. */
+  private _awaitAnswer(): void {
+    const turn = this._turn;
+    window.clearTimeout(this._timer);
     this._timer = window.setTimeout(() => {
-      if (mine() && this._link === 'connecting') {
+      if (turn === this._turn && this._link === 'connecting') {
         this._link = 'busy';
         this._changed.emit();
       }

@@ -85,7 +85,7 @@ const SENTENCES: Readonly<Record<Link, string>> = {
   dead: 'The kernel has died. Restart it to go on.',
   foreign: 'devtrace works in Python kernels; this one runs another language.',
   connecting: 'Looking for devtrace in the kernel.',
-  busy: 'The kernel is busy. The panel connects when the running cell has ended.',
+  busy: 'The kernel does not answer: it is starting, or a cell runs. The panel connects when it is free.',
   absent: 'devtrace is not loaded in this kernel.',
   older: 'The kernel has an older devtrace than this panel. Update it there: pip install -U devtrace',
   newer:
