@@ -1,4 +1,4 @@
-"""Every notebook is what its source makes, runs, shows what it was committed with, and knows right answers from wrong."""
+"""Every notebook is what its source makes, runs, shows what it was committed with, and knows right answers."""
 
 from __future__ import annotations
 

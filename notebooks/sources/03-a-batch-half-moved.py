@@ -188,11 +188,11 @@ assert note.site.text == "parse_tag.cpu()" and note.count == 2
 back, note.message
 
 # %% en
-# The ledger shows the way back: `parse_tag.cpu()` copies from the GPU in each step, and the CPU waits for it. Without the line for
+# The ledger shows the way back: `parse_tag.cpu()` copies from the GPU in each step. Without the line for
 # `parse_tag` nothing is copied back.
 
 # %% zh
-# 账本显示了回程：`parse_tag.cpu()` 每一步都从 GPU 拷贝一次，CPU 还要等它。去掉 `parse_tag` 那一行，就没有东西需要拷贝回来。
+# 账本显示了回程：`parse_tag.cpu()` 每一步都从 GPU 拷贝一次。去掉 `parse_tag` 那一行，就没有东西需要拷贝回来。
 
 # %% code
 def train_ram(model, data_loader, optimizer):

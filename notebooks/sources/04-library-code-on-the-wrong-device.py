@@ -201,13 +201,13 @@ sd.get_noise_prediction(latents, torch.rand(1, 3, 4, 6))
 # `vae`, which never left the CPU. So it moves the autoencoder and not the result, which would only silence the error and leave the
 # autoencoder computing on the CPU.
 #
-# And the check before it? Ask it, while the autoencoder is on the CPU:
+# And the check before it? That is the second finding of the report. Ask Python, while the autoencoder is on the CPU:
 
 # %% zh
 # 与众不同的是 `img_cond_seq`，但它只是个信使。报告一直追到它由什么计算而来：`vae` 的权重，从未离开过 CPU。
 # 所以报告建议移动的是自编码器，而不是计算结果；只移动结果能让报错消失，却会让自编码器一直在 CPU 上计算。
 #
-# 那么前面的检查呢？趁自编码器还在 CPU 上，问问它：
+# 那么前面的检查呢？那就是报告的第二条发现。趁自编码器还在 CPU 上，问问 Python：
 
 # %% code
 report = %devtrace report vae
@@ -218,21 +218,29 @@ assert culprit.name.endswith("vae.encoder.weight") and "img_cond_seq" in culprit
 assert finding.site.text == "torch.cat((img_input, img_cond_seq), dim=1)"
 assert culprit.born.text == "self.encoder = nn.Conv2d(3, 16, 3, padding=1)"
 assert "vae.to(" in finding.help and finding.edits
+[check] = [finding for finding in report.findings if finding.rule == "device-comparison"]
+assert check.site.text == 'self.vae.device == "cpu"' and "never true" in check.message and ".type" in check.help
 vae.device, vae.device == "cpu", vae.device.type == "cpu", vae.device == torch.device("cpu")
 
 # %% en
 # A `torch.device` is never equal to a string: the check is always false, so it moves nothing, and Python does not complain. Its `.type` is a
-# string, and two devices can be compared. But a device with a number is not equal to one without:
+# string, and two devices can be compared. But a device with a number is not equal to one without, so `.type` is the better question:
 
 # %% zh
 # `torch.device` 永远不等于字符串：这个检查总是不成立，什么也不会移动，Python 也不会抱怨。它的 `.type` 才是字符串，两个设备之间也可以比较。
-# 但带编号的设备不等于不带编号的设备：
+# 但带编号的设备不等于不带编号的设备，所以更应该问的是 `.type`：
 
 # %% code
 torch.device("cuda:0") == torch.device("cuda"), torch.device("cuda:0").type == torch.device("cuda").type
 
 # %% code
-vae.to(device);
+def encode_images(self, image):
+    if self.vae.device.type == "cpu":
+        self.vae.to(self.device_torch)
+    return self.vae.encode(image)
+
+
+StableDiffusion.encode_images = encode_images
 
 # %% code
 %%devtrace vae_fixed
@@ -245,12 +253,12 @@ assert not any(finding.severity in ("error", "warning") for finding in report.fi
 # %% en
 # ## What would have caught it
 #
-# One line before the first step. Here it passes; a new autoencoder shows what it would have said.
+# One line before the first step. Now it passes, since the check has moved `vae`; a new autoencoder shows what it would have said.
 
 # %% zh
 # ## 怎样提前发现
 #
-# 在第一步之前写一行。现在它能通过；换一个新的自编码器，就能看到它当初会说什么。
+# 在第一步之前写一行。现在它能通过，因为检查已经移动了 `vae`；换一个新的自编码器，就能看到它当初会说什么。
 
 # %% code
 import devtrace
