@@ -83,6 +83,7 @@ scores = model(words)
 # JupyterLab is not at hand, as on GitHub, the timeline is a fixed picture.)
 #
 # All of it is there for programs, too: `%devtrace report NAME` gives the report of a cell as a Python object.
+# Here and in the other notebooks an `assert` holds devtrace to what the text says of it.
 
 # %% zh
 # ## 读报告
@@ -102,15 +103,21 @@ scores = model(words)
 # 点选一条发现（finding），对应的操作、模块和源码行会在所有视图里同时亮起。（不在 JupyterLab 里时，例如在 GitHub 上，时间线是一张静态图。）
 #
 # 程序也能读到这一切：`%devtrace report NAME` 把一个单元格的报告作为 Python 对象交给你。
+# 在这个和其他笔记本里，`assert` 用来保证 devtrace 的结果与正文所说的一致。
 
 # %% code
 report = %devtrace report first
 finding = report.findings[0]
 culprit = finding.culprit
-assert (finding.rule, finding.cause, finding.devices) == ("device-mismatch", "not-registered", ("cuda:0", "cpu"))
-assert (culprit.name, culprit.device, culprit.shape) == ("model.1.table", "cpu", (32, 16))
+assert finding.rule == "device-mismatch"
+assert finding.cause == "not-registered"
+assert finding.devices == ("cuda:0", "cpu")
+assert culprit.name == "model.1.table"
+assert culprit.device == "cpu"
+assert culprit.shape == (32, 16)
 assert finding.site.text == "x + self.table[: x.size(1)]"
-assert culprit.born.text.startswith("self.table = torch.linspace(") and culprit.moved.text == "model.to(device)"
+assert culprit.born.text.startswith("self.table = torch.linspace(")
+assert culprit.moved.text == "model.to(device)"
 assert 'self.register_buffer("table", torch.linspace(' in finding.help and finding.edits
 finding.rule, finding.cause, culprit.name, culprit.born.line, culprit.moved.line
 
@@ -203,8 +210,9 @@ class Scaled(nn.Module):
 # %% code
 scaled, ones = Scaled().to(device), torch.ones(2, device=device)
 try:
-    with devtrace.expect(device, copies=0):      # the same expectation, of a block of code
+    with devtrace.expect(device, copies=0):  # the same expectation, of a block of code
         result = scaled(ones)
-    print("Right." if result.tolist() == [2.0, 3.0] else f"Not yet: it runs, but gives {result.tolist()} in place of [2.0, 3.0].")
+    result = result.tolist()
+    print("Right." if result == [2.0, 3.0] else f"Not yet: it gives {result} and not [2.0, 3.0].")
 except (RuntimeError, devtrace.DeviceError) as error:
     print("Not yet.", error)

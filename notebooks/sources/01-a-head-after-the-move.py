@@ -33,7 +33,8 @@ try:
     from llms_from_scratch.ch04 import GPTModel
     from llms_from_scratch.ch06 import calc_loss_batch
 except ImportError:
-    raise SystemExit("This notebook needs the book's package: pip install --no-deps llms-from-scratch==1.0.19 matplotlib pandas")
+    needs = "pip install --no-deps llms-from-scratch==1.0.19 matplotlib pandas"
+    raise SystemExit(f"This notebook needs the book's package: {needs}") from None
 
 # %% en
 # ## Run it and fail
@@ -47,7 +48,9 @@ except ImportError:
 
 # %% code
 torch.manual_seed(123)
-config = dict(vocab_size=200, context_length=64, emb_dim=32, n_heads=4, n_layers=2, drop_rate=0.0, qkv_bias=True)
+config = dict(
+    vocab_size=200, context_length=64, emb_dim=32, n_heads=4, n_layers=2, drop_rate=0.0, qkv_bias=True
+)
 model = GPTModel(config)
 
 # %% code
@@ -83,11 +86,19 @@ loss = calc_loss_batch(messages, labels, model, device)
 report = %devtrace report first
 finding = report.findings[0]
 culprit = finding.culprit
-assert (finding.rule, finding.cause, finding.devices) == ("device-mismatch", "attached-after-move", ("cuda:0", "cpu"))
-assert (culprit.name, culprit.device, culprit.shape) == ("model.out_head.weight", "cpu", (2, 32))
-assert "model.out_head.weight and .bias are on cpu" in finding.message and "llms-from-scratch 1.0.19" in finding.message
-assert (Path(finding.site.file).name, finding.site.line, finding.site.text) == ("ch04.py", 103, "self.out_head(x)")
-assert culprit.born.text.startswith("model.out_head = torch.nn.Linear(") and culprit.moved.text == "model.to(device)"
+assert finding.rule == "device-mismatch"
+assert finding.cause == "attached-after-move"
+assert finding.devices == ("cuda:0", "cpu")
+assert culprit.name == "model.out_head.weight"
+assert culprit.device == "cpu"
+assert culprit.shape == (2, 32)
+assert "model.out_head.weight and .bias are on cpu" in finding.message
+assert "llms-from-scratch 1.0.19" in finding.message
+assert Path(finding.site.file).name == "ch04.py"
+assert finding.site.line == 103
+assert finding.site.text == "self.out_head(x)"
+assert culprit.born.text.startswith("model.out_head = torch.nn.Linear(")
+assert culprit.moved.text == "model.to(device)"
 assert "model.out_head" in finding.help and ".to(" in finding.help and finding.edits
 finding.cause, culprit.name, culprit.born.text, culprit.moved.text
 
@@ -108,7 +119,7 @@ finding.cause, culprit.name, culprit.born.text, culprit.moved.text
 # 网上常推荐的检查也发现不了这个问题：它只看第一个参数。
 
 # %% code
-assert next(model.parameters()).device == device     # passes, and yet the model is on two devices
+assert next(model.parameters()).device == device  # passes, and yet the model is on two devices
 {str(parameter.device) for parameter in model.parameters()}
 
 # %% en
@@ -178,4 +189,8 @@ forgotten = []
 held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
 answer = [name for name, parameter in model.named_parameters() if id(parameter) not in held]
 said = sorted(name.removeprefix("model.") for name in forgotten)
-print("Right." if said == sorted(answer) else "Not yet: look for parameters that the optimizer does not hold.")
+print(
+    "Right."
+    if said == sorted(answer)
+    else "Not yet: look for parameters that the optimizer does not hold."
+)

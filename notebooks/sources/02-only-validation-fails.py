@@ -50,33 +50,49 @@ warnings.simplefilter("ignore")
 for name, old in {"float_": np.float64, "complex_": np.complex128, "unicode_": np.str_}.items():
     if not hasattr(np, name):
         setattr(np, name, old)
-for name in ("ray", "ray.tune", "kmeans_pytorch"):            # extras that no model here uses
+for name in ("ray", "ray.tune", "kmeans_pytorch"):  # extras that no model here uses
     sys.modules.setdefault(name, types.ModuleType(name))
 sys.modules["ray"].tune = sys.modules["ray.tune"]
 sys.modules["kmeans_pytorch"].kmeans = None
 load = torch.load
-torch.load = lambda *args, **options: load(*args, **{"weights_only": False, **options})   # checkpoints hold a Config
+torch.load = lambda *args, **options: load(*args, **{"weights_only": False, **options})  # of a Config
 
 try:
     from recbole.quick_start import run_recbole
 except ImportError as missing:
-    raise SystemExit(f"This notebook needs RecBole ({missing}): pip install recbole==1.2.0 tabulate psutil") from None
+    needs = "pip install recbole==1.2.0 tabulate psutil"
+    raise SystemExit(f"This notebook needs RecBole ({missing}): {needs}") from None
 
 folder = Path(tempfile.mkdtemp())
-os.chdir(folder)                                              # RecBole writes its logs where it runs
+os.chdir(folder)  # RecBole writes its logs where it runs
 (folder / "tiny").mkdir()
 rng = random.Random(0)
 rows = ["user_id:token\titem_id:token\trating:float\ttimestamp:float"]
-rows += [f"{user}\t{item}\t{rng.randint(1, 5)}\t{at}" for user in range(30) for at, item in enumerate(rng.sample(range(40), 12))]
+for user in range(30):
+    rows += [
+        f"{user}\t{item}\t{rng.randint(1, 5)}\t{at}"
+        for at, item in enumerate(rng.sample(range(40), 12))
+    ]
 (folder / "tiny" / "tiny.inter").write_text("\n".join(rows))
 
 
 def run(model, mode):
-    """Train and evaluate as the issue does: `uni20` samples 20 items for each true one, `full` ranks all items."""
+    """Train and evaluate as the issue does: `uni20` ranks each true item among 20, `full` among all."""
     settings = {
-        "data_path": str(folder), "epochs": 1, "eval_step": 1, "show_progress": False, "state": "ERROR", "use_gpu": True, "gpu_id": "0",
-        "train_neg_sample_args": None, "eval_args": {"mode": {"valid": mode, "test": mode}}, "topk": [5], "metrics": ["Recall"],
-        "valid_metric": "Recall@5", "train_batch_size": 512, "eval_batch_size": 512,
+        "data_path": str(folder),
+        "epochs": 1,
+        "eval_step": 1,
+        "show_progress": False,
+        "state": "ERROR",
+        "use_gpu": True,
+        "gpu_id": "0",
+        "train_neg_sample_args": None,
+        "eval_args": {"mode": {"valid": mode, "test": mode}},
+        "topk": [5],
+        "metrics": ["Recall"],
+        "valid_metric": "Recall@5",
+        "train_batch_size": 512,
+        "eval_batch_size": 512,
     }
     return run_recbole(model=model, dataset="tiny", config_dict=settings, saved=True)
 
@@ -115,9 +131,12 @@ finding = report.findings[0]
 assert finding.rule == "device-mismatch" and set(finding.devices) == {"cpu", "cuda:0"}
 assert finding.culprit.name == "origin_scores" and finding.culprit.device == "cpu"
 assert at(finding.site) == ("trainer.py", 558)
-assert at(finding.culprit.born) == ("random.py", 38) and "torch.rand(len(interaction))" in finding.culprit.born.text
-assert finding.cause == "created-without-device" and "torch.rand(len(interaction), device=self.device)" in finding.help
-assert "Training did not reach this line" in finding.message and "recbole 1.2.0" in finding.message
+assert at(finding.culprit.born) == ("random.py", 38)
+assert "torch.rand(len(interaction))" in finding.culprit.born.text
+assert finding.cause == "created-without-device"
+assert "torch.rand(len(interaction), device=self.device)" in finding.help
+assert "Training did not reach this line" in finding.message
+assert "recbole 1.2.0" in finding.message
 [(str(tensor.device), tensor.shape, tensor.dtype) for tensor in report.trace.ops[finding.op].inputs]
 
 # %% en
@@ -140,14 +159,20 @@ from recbole.model.general_recommender.admmslim import ADMMSLIM
 from recbole.model.general_recommender.random import Random
 from recbole.model.general_recommender.slimelastic import SLIMElastic
 
-births = {"SLIMElastic": [("slimelastic.py", 98)], "ADMMSLIM": [("admmslim.py", 30), ("admmslim.py", 114)]}
+births = {
+    "SLIMElastic": [("slimelastic.py", 98)],
+    "ADMMSLIM": [("admmslim.py", 30), ("admmslim.py", 114)],
+}
 for model, (birth, *others) in births.items():
     with contextlib.suppress(RuntimeError), devtrace.record() as recording:
         run(model, "uni20")
     finding = recording.report.findings[0]
-    assert (finding.rule, finding.cause) == ("device-mismatch", "never-moved") and at(finding.site) == ("trainer.py", 558)
+    assert finding.rule == "device-mismatch"
+    assert finding.cause == "never-moved"
+    assert at(finding.site) == ("trainer.py", 558)
     assert finding.culprit.name == "origin_scores" and at(finding.culprit.born) == birth
-    assert set(others) <= set(map(at, finding.culprit.chain)) and ".to(self.device)" in finding.help
+    assert set(others) <= set(map(at, finding.culprit.chain))
+    assert ".to(self.device)" in finding.help
     print(f"{model}\n{recording.report}\n")
 print(inspect.getsource(SLIMElastic.predict))
 
@@ -190,7 +215,7 @@ full = %devtrace report full
 assert not any(finding.severity == "error" for finding in full.findings)
 computed = Counter(str(op.device) for op in full.trace.ops if op.kind == "compute")
 assert computed["cpu"] and not computed["cuda:0"]
-assert any(finding.rule == "cpu-compute" for finding in full.findings)      # the report notes it too
+assert any(finding.rule == "cpu-compute" for finding in full.findings)  # the report notes it too
 computed
 
 # %% en
@@ -265,7 +290,8 @@ def predict(self, interaction):
 # %% code
 def checked(self, interaction):
     scores = predict(self, interaction)
-    assert torch.is_tensor(scores) and torch.allclose(scores.cpu(), original(self, interaction)), "the scores themselves have changed"
+    assert torch.is_tensor(scores), "predict gives back no tensor"
+    assert torch.allclose(scores.cpu(), original(self, interaction)), "the scores have changed"
     return scores
 
 
@@ -275,6 +301,6 @@ try:
     print("Right.")
 except RuntimeError:
     print("Not yet: move what comes from numpy to self.device.")
-except AssertionError as changed:
-    print(f"Not yet: {changed}.")
+except AssertionError as wrong:
+    print(f"Not yet: {wrong}.")
 SLIMElastic.predict = original

@@ -36,7 +36,7 @@ if not torch.cuda.is_available():
     %devtrace simulate cuda:1
 device = "cuda:0"
 
-LIBRARY = '''
+LIBRARY = """
 import torch
 
 
@@ -54,7 +54,7 @@ class FluxPipeline:
         device, dtype = self._execution_device, self.dtype
         latents = torch.randn(1, 16, height * width, device=device, dtype=dtype)
         return latents, self._prepare_latent_image_ids(height, width, device, dtype)
-'''
+"""
 packages = Path(tempfile.mkdtemp()) / "site-packages"
 files = {
     "diffusers/__init__.py": "",
@@ -106,11 +106,18 @@ latents, ids = FluxWithCFGPipeline(device, torch.float32).sample(4, 6)
 report = %devtrace report ids
 finding = report.findings[0]
 culprit = finding.culprit
-assert (finding.rule, finding.cause) == ("device-mismatch", "created-without-device") and set(finding.devices) == {"cpu", "cuda:0"}
-assert (culprit.name, culprit.device, culprit.shape) == ("torch.arange(height)[:, None]", "cpu", (4, 1))
-assert finding.site.file.endswith("pipeline_flux.py") and finding.site.line == culprit.born.line == 11
-assert "diffusers 0.32.0.dev0" in finding.message and "self.prepare_latents(height, width)" in finding.message
-assert "torch.arange(height, device=device)" in finding.help and not finding.edits      # not your file to edit
+assert finding.rule == "device-mismatch"
+assert finding.cause == "created-without-device"
+assert set(finding.devices) == {"cpu", "cuda:0"}
+assert culprit.name == "torch.arange(height)[:, None]"
+assert culprit.device == "cpu"
+assert culprit.shape == (4, 1)
+assert finding.site.file.endswith("pipeline_flux.py")
+assert finding.site.line == culprit.born.line == 11
+assert "diffusers 0.32.0.dev0" in finding.message
+assert "self.prepare_latents(height, width)" in finding.message
+assert "torch.arange(height, device=device)" in finding.help
+assert not finding.edits  # not your file to edit
 culprit.name, culprit.born.text
 
 # %% en
@@ -136,8 +143,12 @@ culprit.name, culprit.born.text
 class MendedPipeline(FluxWithCFGPipeline):
     def _prepare_latent_image_ids(self, height, width, device, dtype):
         latent_image_ids = torch.zeros(height, width, 3, device=device, dtype=dtype)
-        latent_image_ids[..., 1] = latent_image_ids[..., 1] + torch.arange(height, device=device)[:, None]
-        latent_image_ids[..., 2] = latent_image_ids[..., 2] + torch.arange(width, device=device)[None, :]
+        latent_image_ids[..., 1] = (
+            latent_image_ids[..., 1] + torch.arange(height, device=device)[:, None]
+        )
+        latent_image_ids[..., 2] = (
+            latent_image_ids[..., 2] + torch.arange(width, device=device)[None, :]
+        )
         return latent_image_ids.reshape(height * width, 3)
 
 # %% code
@@ -213,13 +224,17 @@ sd.get_noise_prediction(latents, torch.rand(1, 3, 4, 6))
 report = %devtrace report vae
 finding = report.findings[0]
 culprit = finding.culprit
-assert (finding.rule, finding.cause) == ("device-mismatch", "never-moved") and set(finding.devices) == {"cpu", "cuda:0"}
+assert finding.rule == "device-mismatch"
+assert finding.cause == "never-moved"
+assert set(finding.devices) == {"cpu", "cuda:0"}
 assert culprit.name.endswith("vae.encoder.weight") and "img_cond_seq" in culprit.names
 assert finding.site.text == "torch.cat((img_input, img_cond_seq), dim=1)"
 assert culprit.born.text == "self.encoder = nn.Conv2d(3, 16, 3, padding=1)"
 assert "vae.to(" in finding.help and finding.edits
 [check] = [finding for finding in report.findings if finding.rule == "device-comparison"]
-assert check.site.text == 'self.vae.device == "cpu"' and "never true" in check.message and ".type" in check.help
+assert check.site.text == 'self.vae.device == "cpu"'
+assert "never true" in check.message
+assert ".type" in check.help
 vae.device, vae.device == "cpu", vae.device.type == "cpu", vae.device == torch.device("cpu")
 
 # %% en
@@ -285,9 +300,14 @@ def on_cuda(module):
 
 # %% code
 class Elsewhere(AutoEncoder):
-    device = torch.device("cuda:1")      # says so even where there is no second GPU
+    device = torch.device("cuda:1")  # says so even where there is no second GPU
 
 
-asked = {"cuda:0": vae, "cuda:1": Elsewhere().to(device), "cpu": AutoEncoder(), "meta": AutoEncoder().to("meta")}
+asked = {
+    "cuda:0": vae,
+    "cuda:1": Elsewhere().to(device),
+    "cpu": AutoEncoder(),
+    "meta": AutoEncoder().to("meta"),
+}
 wrong = [name for name, module in asked.items() if bool(on_cuda(module)) != name.startswith("cuda")]
 print(f"Not yet: it is wrong about a module on {', '.join(wrong)}." if wrong else "Right.")

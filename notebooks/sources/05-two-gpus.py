@@ -26,12 +26,14 @@ import torch
 if torch.cuda.device_count() < 2:
     %devtrace simulate cuda:2
 
-os.environ["KERAS_BACKEND"] = "torch"      # Keras chooses its backend and its device when it is imported: after simulate
+# Keras chooses its backend and its device when it is imported, so this comes after simulate.
+os.environ["KERAS_BACKEND"] = "torch"
 try:
     import keras
 except ImportError:
     raise SystemExit("This notebook needs Keras: pip install keras==3.6.0") from None
-assert keras.__version__ == "3.6.0", f"got keras {keras.__version__}; this story happens with 3.6.0; pip install keras==3.6.0"
+if keras.__version__ != "3.6.0":
+    raise SystemExit(f"This story needs Keras 3.6.0, not {keras.__version__}: pip install keras==3.6.0")
 
 # %% en
 # ## Run it and fail
@@ -74,10 +76,14 @@ finding = report.findings[0]
 culprit = finding.culprit
 places = {(Path(site.file).name, site.line) for site in culprit.chain}
 assert finding.rule == "device-mismatch" and finding.devices == ("cuda:1", "cuda:0")
-assert (culprit.name, culprit.device, culprit.shape) == ("sequential/dense/kernel", "cuda:0", (32, 16))
+assert culprit.name == "sequential/dense/kernel"
+assert culprit.device == "cuda:0"
+assert culprit.shape == (32, 16)
 assert finding.site.text == "torch.matmul(x1, x2)" and ("dense.py", 144) in places
 assert "self._torch_params = torch.nn.ParameterDict(" in culprit.born.text
-assert "replica 1" in finding.message and "through one Variable" in finding.message and "keras 3.6.0" in finding.message
+assert "replica 1" in finding.message
+assert "through one Variable" in finding.message
+assert "keras 3.6.0" in finding.message
 assert "DistributedDataParallel" in finding.help
 culprit.name, culprit.device, finding.help
 
@@ -99,8 +105,9 @@ culprit.name, culprit.device, finding.help
 # %% code
 from torch.nn.parallel import replicate
 
-first, second = replicate(model.layers[0], [0, 1])      # a Dense layer, once for each GPU
-assert first is not second and first._kernel is second._kernel      # two replicas, one variable
+first, second = replicate(model.layers[0], [0, 1])  # a Dense layer, once for each GPU
+assert first is not second
+assert first._kernel is second._kernel  # two replicas, one variable
 copied = next(iter(second._torch_params.values()))
 second._kernel.value.device, copied.device
 
@@ -230,8 +237,10 @@ shifted = Shifted().to("cuda:0")
 try:
     result = torch.nn.DataParallel(shifted, device_ids=[0, 1])(torch.zeros(4, 4, device="cuda:0"))
     if not list(shifted.parameters()):
-        print("Not yet: it runs, but the shift is no parameter of the module, so no optimizer would train it.")
+        print("Not yet: the shift is no parameter of the module, so no optimizer would train it.")
     else:
-        print("Right." if result.tolist() == 4 * [4 * [1.0]] else "Not yet: the shift should still add 1.")
+        print(
+            "Right." if result.tolist() == 4 * [4 * [1.0]] else "Not yet: the shift should still add 1."
+        )
 except RuntimeError:
-    print("Not yet: a Python list hides parameters from replicate; there is a list that does not.")
+    print("Not yet: a Python list hides parameters; torch.nn has a list that does not.")

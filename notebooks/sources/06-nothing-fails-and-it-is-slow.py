@@ -18,7 +18,7 @@ device = "cuda:0"
 
 
 def costs(report):
-    """The ledger's lines that wait or copy: source, waits, copies to and from the device, operations on the CPU."""
+    """The ledger's lines that cost: source, waits, copies to and from the device, operations on the CPU."""
     rows = [(row.site.text, row.syncs, row.h2d, row.d2h, row.cpu_compute) for row in report.ledger]
     return [row for row in rows if any(row[1:])]
 

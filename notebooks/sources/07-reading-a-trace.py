@@ -73,7 +73,8 @@ Counter((str(op.device), op.phase) for op in trace.ops)
 
 # %% code
 backward = next(op for op in trace.ops if op.phase == "backward" and op.forward and op.forward.module)
-assert backward.forward.module.path == "model.head" and backward.forward.site.text == "self.head(self.upper(middle.to(\"cuda:1\")))"
+assert backward.forward.module.path == "model.head"
+assert backward.forward.site.text == 'self.head(self.upper(middle.to("cuda:1")))'
 backward.name, backward.forward.name, backward.forward.module.path, backward.forward.site.text
 
 # %% en
@@ -126,4 +127,8 @@ busiest = None
 
 # %% code
 counts = Counter(op.module.path for op in trace.ops if op.module and op.phase == "forward")
-print("Right." if busiest in counts and counts[busiest] == max(counts.values()) else "Not yet: count op.module.path over the ops of phase forward.")
+print(
+    "Right."
+    if busiest in counts and counts[busiest] == max(counts.values())
+    else "Not yet: count op.module.path over the forward ops."
+)
