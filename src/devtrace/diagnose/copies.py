@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from devtrace.diagnose.facts import HOST, Facts, Rows
+from devtrace.diagnose.facts import HOST, Facts, Place, Rows
 from devtrace.diagnose.ledger import Tally, directions
 from devtrace.report import Culprit, Finding, count, size
 
@@ -25,6 +25,8 @@ SMALL: Final = 4096
 
 _FAR: Final = 400
 """Ops after a copy within which what was made of it must come back, to be of the same step."""
+
+_ARRAYS: Final = ("np", "numpy", "torch", "th")
 
 WORDS: Final = {
     "h2d": ("host-to-device-copy", "to the device"),
@@ -88,7 +90,6 @@ def _finding(crossing: Crossing, tally: Tally, beside: list[int]) -> Finding:
     habit = (
         _repeated(crossing)
         or _round_trip(crossing)
-        or _unused(crossing)
         or _piecemeal(crossing)
         or _moved_by_ddp(crossing, [site for site in beside if times % int(tally["h2d"][site]) == 0])
     )
@@ -103,7 +104,7 @@ def _finding(crossing: Crossing, tally: Tally, beside: list[int]) -> Finding:
         culprit=habit.culprit if habit else None,
         count=times,
         bytes=moved,
-        message=message + (f": {habit.message}" if habit else _unpinned(crossing) + "."),
+        message=message + (f": {habit.message}" if habit else _unpinned(crossing) + _unused(crossing) + "."),
         help=habit.help if habit else "",
         ops=tuple(ops),
     )
@@ -181,6 +182,8 @@ def _round_trip(crossing: Crossing) -> Habit | None:
     facts, ops = crossing.facts, crossing.ops
     if crossing.direction != "d2h" or crossing.times < AGAIN or len(ops) < AGAIN:
         return None
+    if facts.trace.ops.raw("phase", ops[-1]) == "backward":  # the gradient of work that began on the host
+        return None
     for said, returns in _RETURNS:
         back = [returns(facts, op) for op in ops[:20]]
         returned = [site for site in back if site is not None]
@@ -227,10 +230,27 @@ def _returns_by_numpy(facts: Facts, op: int) -> int | None:
     for later in range(op + 1, min(op + 8, len(ops)) if place is not None else 0):
         if facts.kind(later) == "copy" and ops.number("device", later) != facts.host:
             there = facts.place(int(facts.op_users[later]))
-            same = there is not None and place is not None and there.statement is place.statement
             since = facts.inputs(later) and facts.producer(facts.inputs(later)[0]) > op
-            return int(facts.op_users[later]) if same and since else None
+            inside = there is not None and place is not None and _only_numpy(place, there.node)
+            return int(facts.op_users[later]) if inside and since else None
     return None
+
+
+def _only_numpy(place: Place, outer: ast.AST) -> bool:
+    """Whether an expression stands inside another with nothing between them but numpy's work and torch's."""
+    for node in list(place.source.ancestors(place.node))[1:]:
+        inside = isinstance(node, ast.Call) and any(inner is place.node for arg in node.args for inner in ast.walk(arg))
+        if inside and not (isinstance(node.func, ast.Attribute) and _root(node.func) in _ARRAYS):  # type: ignore[attr-defined]
+            return False
+        if node is outer or not isinstance(node, ast.expr):
+            return node is outer
+    return False
+
+
+def _root(node: ast.expr) -> str:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 _RETURNS: Final = (
@@ -240,16 +260,13 @@ _RETURNS: Final = (
 )
 
 
-def _unused(crossing: Crossing) -> Habit | None:
-    """What was sent to a device and is fetched back as it was sent: nothing there has used it."""
+def _unused(crossing: Crossing) -> str:
+    """What was sent to a device and is fetched back as it was sent. Loops that move whole batches do it: no warning."""
     facts, ops = crossing.facts, crossing.ops
-    if crossing.direction != "d2h" or crossing.times < AGAIN or len(ops) < AGAIN:
-        return None
-    sent = [_sent_in_vain(facts, op) for op in ops[:20]]
-    if any(op is None for op in sent):
-        return None
-    line = facts.site(int(facts.op_users[sent[0]]))
-    return Habit(f"it was sent to the device ({line}) and not used there.", "leave it on the host")
+    sent = [_sent_in_vain(facts, op) for op in ops[:20]] if crossing.direction == "d2h" else []
+    if not sent or sent[0] is None or any(op is None for op in sent):
+        return ""
+    return f"; sent to the device in {facts.site(int(facts.op_users[sent[0]]))}, and not used there"
 
 
 def _sent_in_vain(facts: Facts, op: int) -> int | None:

@@ -56,6 +56,8 @@ def _in_steps(facts: Facts, ops: np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 def _habit(place: Place) -> tuple[str, str] | None:
     """Why the value is read, in words, and what to do instead; None when the source does not tell."""
     node, statement = place.node, place.statement
+    if _now_and_then(place):
+        return None
     if isinstance(node, ast.Subscript):
         return (
             " to count the elements that a mask picks",
@@ -65,8 +67,12 @@ def _habit(place: Place) -> tuple[str, str] | None:
         return " to add to a number of the host's", "add the tensor itself (detached) and read the sum once at the end"
     if isinstance(statement, ast.If | ast.Assert) and (node is statement or _within(node, statement.test)):
         return (
-            " to decide a branch",
-            "check every N steps, or let torch._assert_async or torch.where do it on the device",
+            None
+            if _ends_the_loop(statement)
+            else (
+                " to decide a branch",
+                "check every N steps, or let torch._assert_async or torch.where do it on the device",
+            )
         )
     if _kept(place):
         return (
@@ -76,6 +82,21 @@ def _habit(place: Place) -> tuple[str, str] | None:
     if isinstance(node, ast.FormattedValue | ast.JoinedStr):
         return " to write a value of each step", "write it every N steps"
     return None
+
+
+def _now_and_then(place: Place) -> bool:
+    """Whether it stands under an `if step % 100 == 0`."""
+    above = (outer for outer in place.source.ancestors(place.statement) if isinstance(outer, ast.If))
+    tests = (part for outer in above for part in ast.walk(outer.test))
+    return any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod) for part in tests)
+
+
+def _ends_the_loop(statement: ast.If | ast.Assert) -> bool:
+    """Whether the branch only leaves the loop or function, as at the end of a text that is generated: that needs the
+    value. Not so a guard against what should never be."""
+    if isinstance(statement, ast.Assert) or any(word in ast.dump(statement.test) for word in ("nan", "finite", "inf")):
+        return False
+    return isinstance(statement.body[-1], ast.Break | ast.Return)
 
 
 def _read(node: ast.AST) -> bool:
