@@ -70,7 +70,9 @@ def _assignable(name: Name) -> bool:
 
 
 def move_below(case: Case, verdict: Verdict) -> Fix | None:
-    """Below the line that gives the user's variable its value: move what it holds."""
+    """Below the line that gives the user's variable its value: move what it holds, if it holds it by then."""
+    if case.birth >= 0 and case.facts.trace.ops.number("call", case.birth) >= 0:
+        return None
     for name in [verdict.name, *case.names, *(name for _, name in case.roots)]:
         found = _moved_below(case, verdict, name) if name is not None and len(name.holds) > 1 else None
         if found is not None:
@@ -103,11 +105,11 @@ def _moving_lines(case: Case, name: Name, device: str) -> list[str]:
         return [f"{said}.to({device})"] if said else []
     if not _assignable(name):
         return []
-    texts = [code_of(fellow) for fellow in (name, *_fellows(case, name))]
+    texts = [code_of(fellow) for fellow in (name, *fellows(case, name))]
     return [f"{text} = {text}.to({device})" for text in texts if text]
 
 
-def _fellows(case: Case, name: Name) -> Iterator[Name]:
+def fellows(case: Case, name: Name) -> Iterator[Name]:
     """Tensors beside it, on the same wrong device, that the failing function speaks of too."""
     spoken = set(case.scene.frames[0].f_code.co_names) if case.scene.frames else set()
     for fellow in case.scene.beside(name):
@@ -186,5 +188,5 @@ def keep_it_here(case: Case, verdict: Verdict) -> Fix | None:
 def _spoken_fellows(case: Case, stand: Stand) -> list[str]:
     """Tensors beside it, as the failing frame says them."""
     here = [name for name in case.names if name.frame == 0]
-    fellows = _fellows(case, here[0]) if here and len(here[0].holds) > 1 else ()
-    return [text for name in fellows if (text := code_of(name))]
+    beside = fellows(case, here[0]) if here and len(here[0].holds) > 1 else ()
+    return [text for name in beside if (text := code_of(name))]

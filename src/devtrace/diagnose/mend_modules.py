@@ -10,6 +10,7 @@ from devtrace.diagnose import names
 from devtrace.diagnose.causes import Case, Verdict
 from devtrace.diagnose.edits import Code
 from devtrace.diagnose.facts import Facts
+from devtrace.diagnose.mend_held import fellows
 from devtrace.diagnose.mends import Fix, called, code_at, code_of, flat, made
 from devtrace.diagnose.names import Name
 from devtrace.diagnose.origins import Move
@@ -27,10 +28,25 @@ def register(case: Case, verdict: Verdict) -> Fix | None:
     if hold.step == "module":  # a plain object's attribute further down
         place = next((i for i in range(at, len(verdict.name.holds)) if verdict.name.holds[i].step == "attribute"), -1)
         hold, value = verdict.name.holds[place], verdict.name.objects[place]
-    attribute = hold.text.lstrip(".")
     if hold.step != "attribute" or not names.is_module(hold.owner):
         return None
-    for code, statement in assignments(case.facts, hold.owner, attribute):
+    found = _registering(case, hold.owner, hold.text.lstrip("."), value)
+    if found is None or hold is not verdict.name.last:
+        return found
+    beside = [
+        _registering(case, hold.owner, one.last.text.lstrip("."), one.objects[-1]) for one in _beside(case, verdict)
+    ]
+    return Fix(found.help, (*found.edits, *(edit for fix in beside if fix is not None for edit in fix.edits)))
+
+
+def _beside(case: Case, verdict: Verdict) -> Iterator[Name]:
+    """The other plain attributes of the same module that the failing function needs."""
+    assert verdict.name is not None
+    yield from (name for name in fellows(case, verdict.name) if name.last.step == "attribute")
+
+
+def _registering(case: Case, owner: Any, attribute: str, value: Any) -> Fix | None:
+    for code, statement in assignments(case.facts, owner, attribute):
         found = _registered(code, statement, value, attribute)
         if found is not None:
             return found
