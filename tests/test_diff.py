@@ -12,7 +12,8 @@ import torch
 from torch import nn
 
 import devtrace
-from devtrace.diff import Change, Comparison, diff
+from devtrace.comparison import Change, Comparison
+from devtrace.diff import diff
 from devtrace.display import MIME_TYPE
 from devtrace.dump import dump
 from devtrace.format import decode
@@ -166,7 +167,7 @@ def test_a_comparison_is_a_trace_that_also_says_what_changed() -> None:
     told = data["comparison"]
     assert dump(trace) == dump(compared.after.trace)
     assert (told["headline"], told["totals"], told["worse"], told["more"]) == (
-        compared.headline, compared.totals, True, 0,
+        compared.headline, list(compared.totals), True, 0,
     )  # fmt: skip
     assert [(row["sign"], row["what"], row["where"], row["before"], row["after"]) for row in told["changes"]] == [
         (change.sign, change.what, " ".join(change.where.split()), change.before, change.after)

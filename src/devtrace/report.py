@@ -169,7 +169,7 @@ class Report:
 
     def __repr__(self) -> str:
         counts = Counter(finding.severity for finding in self.findings)
-        said = ", ".join(f"{counts[severity]} {severity}s" for severity in SEVERITIES if counts[severity])
+        said = ", ".join(count(counts[severity], severity) for severity in SEVERITIES if counts[severity])
         return f"<Report: {said or 'no findings'} of {self.trace!r}>"
 
 
