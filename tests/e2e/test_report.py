@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 
+import nbformat
 import pytest
 from playwright.sync_api import Page, expect
 
 import make_traces
+from devtrace.diff import diff
 from devtrace.format import save
 from e2e.notebook import App, Notebook
 from e2e.server import TOKEN, Server
+from e2e.views import AXE, TABS, violations
+from samples import training
 
 pytestmark = pytest.mark.e2e
 
@@ -37,6 +41,8 @@ def expect_the_story(notebook: Notebook) -> None:
     expect(finding).to_contain_text("model.head")
     finding.click()
     expect(finding).to_have_attribute("aria-selected", "true")
+    # JupyterLab floats the terms of lists in outputs, each a fifth of the width.
+    expect(finding.get_by_text("Born", exact=True)).to_have_css("float", "none")
     for tab, picked in (
         ("Modules", '[data-module="model.head"][data-device="cpu"][aria-selected="true"]'),
         ("Lines", '[data-line="3"][aria-selected="true"]'),
@@ -49,6 +55,33 @@ def expect_the_story(notebook: Notebook) -> None:
 @pytest.mark.parametrize("app", ["lab", "notebook"])
 def test_a_failing_cell_tells_its_story(page: Page, server: Server, app: App) -> None:
     expect_the_story(open_and_run(page, server, f"story-{app}.ipynb", app))
+
+
+def test_a_comparison_of_two_traces_is_one_table_above_the_report(page: Page, server: Server) -> None:
+    data = diff(training(3, failing=False), training(3))._repr_mimebundle_()
+    output = nbformat.v4.new_output("execute_result", data, execution_count=1)
+    cell = nbformat.v4.new_code_cell("devtrace.diff(a, b)", outputs=[output])
+    Notebook.open(page, server, server.write("diff.ipynb", cell), kernel=False).wait_ready("report")
+    row = page.locator('[data-devtrace="diff"] [data-what="finding"]').filter(has_text="model.out_head.weight")
+    row.click()
+    finding = page.locator('[data-devtrace="finding"][data-rule="device-mismatch"]')
+    expect(finding).to_have_attribute("aria-selected", "true")
+
+
+def test_axe_finds_no_violation_in_lab_in_either_theme(page: Page, server: Server) -> None:
+    """With JupyterLab's own colours, which the report takes over."""
+    save(make_traces.failing(), server.folder / "axe.devtrace")
+    open_file(page, server, "axe.devtrace")
+    page.locator('[data-devtrace="timeline"][data-ready="true"]').wait_for()
+    page.add_script_tag(path=str(AXE))
+    notebook = Notebook(page)
+    for theme, is_light in (("JupyterLab Dark", "false"), ("JupyterLab Light", "true")):
+        notebook.command("apputils:change-theme", theme=theme)
+        page.wait_for_function("light => document.body.dataset.jpThemeLight === light", arg=is_light)
+        for tab in TABS:
+            page.get_by_role("tab", name=tab, exact=True).click()
+            page.locator(f'[data-devtrace="{tab.lower()}"][data-ready="true"]').wait_for()
+            assert violations(page, '[data-devtrace="report"]') == [], (theme, tab)
 
 
 def test_it_is_all_there_again_untrusted_and_without_a_kernel(page: Page, server: Server) -> None:

@@ -8,9 +8,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import make_traces
-from built import ROOT, stale
+from built import stale
 from devtrace.format import encode
-from e2e.views import TABS, Views
+from e2e.views import AXE, TABS, Views, violations
 
 pytestmark = pytest.mark.e2e
 
@@ -258,15 +258,6 @@ def test_a_theme_that_changes_is_followed(page: Page) -> None:
     page.wait_for_function(
         "document.querySelector('.dt-canvas').getContext('2d').getImageData(2, 2, 1, 1).data[0] === 17"
     )
-
-
-AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
-
-
-def violations(page: Page) -> list[str]:
-    """What axe-core finds wrong with what is on the page, one line each."""
-    found = page.evaluate("() => axe.run(document)")["violations"]
-    return [f"{rule['id']}: {rule['help']}: {node['html'][:160]}" for rule in found for node in rule["nodes"][:3]]
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

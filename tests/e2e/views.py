@@ -7,13 +7,21 @@ from typing import Any
 
 from playwright.sync_api import Locator, Page
 
-from built import SCRIPT
+from built import ROOT, SCRIPT
 from devtrace.format import encode
 from devtrace.trace import Trace
 
 TABS = ("Timeline", "Modules", "Lines", "Ops")
 INK = {"light": "#000000", "dark": "#ffffff"}
 GROUND = {"light": "#ffffff", "dark": "#111417"}
+
+AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
+
+
+def violations(page: Page, within: str = "html") -> list[str]:
+    """What axe-core finds wrong with a part of the page, one line each; the page must have loaded AXE."""
+    found = page.evaluate("within => axe.run(within)", within)["violations"]
+    return [f"{rule['id']}: {rule['help']}: {node['html'][:160]}" for rule in found for node in rule["nodes"][:3]]
 
 
 class Views:
