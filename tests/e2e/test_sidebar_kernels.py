@@ -18,6 +18,18 @@ pytestmark = pytest.mark.e2e
 LOAD = "%load_ext devtrace\nimport torch"
 TRACED = "%%devtrace\ntorch.ones(3) + 1"
 
+# A kernel in whose environment there is no devtrace.
+MISSING = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path, target=None):
+        if name == "devtrace":
+            raise ModuleNotFoundError("No module named 'devtrace'")
+
+sys.meta_path.insert(0, Missing())
+"""
+
 # A kernel of another language, as far as JupyterLab can tell, that needs nothing installed.
 FOREIGN = """
 from ipykernel.ipkernel import IPythonKernel
@@ -71,6 +83,15 @@ def test_devtrace_is_loaded_from_the_panel(lab: Lab) -> None:
     sidebar.root.get_by_role("button", name="Run %load_ext devtrace").click()
     sidebar.wait_link("connected")
     expect(sidebar.tracing).to_have_attribute("aria-disabled", "false")
+
+
+def test_a_kernel_without_devtrace_is_told_how_to_get_it(lab: Lab) -> None:
+    notebook = lab.open("none.ipynb", MISSING)
+    notebook.run(0)
+    sidebar = Sidebar.open(notebook, link="absent")
+    sidebar.root.get_by_role("button", name="Run %load_ext devtrace").click()
+    expect(sidebar.said).to_contain_text("not installed where this kernel runs. Run %pip install devtrace")
+    expect(sidebar.tracing).to_have_attribute("aria-disabled", "true")
 
 
 def test_a_cell_that_loads_devtrace_connects_the_panel(lab: Lab) -> None:

@@ -184,7 +184,7 @@ export class Driver implements IActions {
     const reply = await kernel.requestExecute({ code, store_history: false, stop_on_error: false }).done;
     if (reply.content.status === 'error') {
       const { ename, evalue } = reply.content as { ename?: string; evalue?: string };
-      await session.wish(() => Promise.reject(new Error(`${ename ?? 'Error'}: ${evalue ?? ''}`)));
+      await session.wish(() => Promise.reject(new Error(whyNotLoaded(ename ?? 'Error', evalue ?? ''))));
       return false;
     }
     session.connection.retry();
@@ -201,6 +201,12 @@ export class Driver implements IActions {
     }
     return settled === 'connected';
   }
+}
+
+function whyNotLoaded(name: string, message: string): string {
+  return name === 'ModuleNotFoundError' && message.includes("'devtrace'")
+    ? 'devtrace is not installed where this kernel runs. Run %pip install devtrace in a cell, then load it.'
+    : `${name}: ${message}`;
 }
 
 function holds(trace: string): (session: Session) => boolean {
