@@ -281,6 +281,20 @@ def test_a_signal_ends_the_process_as_it_would_and_the_trace_so_far_is_saved(num
     assert [op.name for op in load(tmp_path / "a.devtrace").ops] == ["aten.ones"]
 
 
+def test_a_second_interrupt_ends_the_telling_with_one_sentence(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.devtrace")  # which nobody reads: saving waits for ever
+    process = started(WAITS.format(wait="sys.stdin.read()"), "--save", "a.devtrace")
+    process.send_signal(signal.SIGINT)
+    assert process.stderr is not None
+    while "1 op (1 on cpu)" not in process.stderr.readline():
+        pass
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=TIMEOUT)
+    assert process.returncode == -signal.SIGINT
+    assert "devtrace: interrupted while it told of the program; what is not named above is not saved\n" in stderr
+    assert "Traceback" not in stderr
+
+
 def test_a_signal_in_the_middle_of_a_print_saves_the_trace_all_the_same(tmp_path: Path) -> None:
     process = started(WAITS.format(wait='print("x" * 2**20, flush=True)'), "--save", "a.devtrace")
     process.terminate()  # while the pipe, which nobody reads, is full

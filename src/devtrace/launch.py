@@ -124,6 +124,8 @@ class Launch:
             self._save_and_print()
         except Exception as fault:  # noqa: BLE001 (never the program's exit code)
             _say(f"devtrace: the report could not be made ({type(fault).__name__}: {fault})")
+        except KeyboardInterrupt:
+            _say("devtrace: interrupted while it told of the program; what is not named above is not saved")
         finally:
             self.told.set()
 
