@@ -9,8 +9,10 @@ from playwright.sync_api import Page, expect
 
 import make_traces
 from built import stale
+from devtrace.diff import diff
 from devtrace.format import encode
 from e2e.views import AXE, TABS, Views, violations
+from samples import training
 
 pytestmark = pytest.mark.e2e
 
@@ -273,12 +275,14 @@ def test_axe_finds_no_violation_in_any_view(page: Page, theme: str, width: int) 
         assert violations(page) == [], tab
 
 
-def test_a_refusal_and_a_report_without_findings_are_accessible_too(page: Page) -> None:
+def test_a_refusal_a_report_without_findings_and_a_comparison_are_accessible_too(page: Page) -> None:
     views = Views(page)
     page.add_script_tag(path=str(AXE))
     views.mount("no trace")
     assert violations(page) == []
     views.mount(make_traces.threads())
+    assert violations(page) == []
+    views.mount(diff(training(3, failing=False), training(3)).data)
     assert violations(page) == []
 
 

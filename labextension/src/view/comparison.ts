@@ -10,7 +10,7 @@ import { listenToRows } from './rows';
 import { Scope } from './scope';
 import type { IPicked, Selection } from './selection';
 
-const COLUMNS = ['', 'What', 'Where', 'Before', 'After'] as const;
+const COLUMNS = ['How', 'What', 'Where', 'Before', 'After'] as const;
 /** What the signs say, for who hears them. */
 const SIGNS: Readonly<Record<string, string>> = { '+': 'new', '-': 'gone', '~': 'changed' };
 
@@ -54,7 +54,9 @@ function table(
   selection: Selection,
   scope: Scope
 ): HTMLElement {
-  const names = COLUMNS.map(text => h(owner, 'span', { role: 'columnheader', text }));
+  const names = COLUMNS.map((text, i) =>
+    h(owner, 'span', { role: 'columnheader' }, h(owner, 'span', { class: i === 0 ? 'dt-hidden' : '', text }))
+  );
   const top = h(owner, 'div', { class: 'dt-change dt-change-names', role: 'row' }, ...names);
   const grid = h(owner, 'div', { class: 'dt-changes', role: 'grid', aria: { label: 'Changes' } }, top, ...rows);
   const choose = (at: number): void => {
