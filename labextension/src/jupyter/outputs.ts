@@ -110,7 +110,8 @@ export class Outputs {
 }
 
 function entryOf({ outline, ops, seconds }: IOutline, cell: ICodeCellModel): IEntry {
-  const label = `In[${countOf(outline, cell.id) ?? cell.executionCount ?? ' '}] ${outline.title}`.trim();
+  const run = `In[${countOf(outline, cell.id) ?? cell.executionCount ?? ' '}]`;
+  const label = outline.title === run ? run : `${run} ${outline.title}`.trim();
   return { key: keyOf(outline.recorded, cell.id, ops), label, cell: cell.id, seconds, ops, outline, number: -1 };
 }
 
