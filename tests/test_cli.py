@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 
 from devtrace.format import load
+from samples import training
 from warm import JOB, Warm
 
 pytestmark = pytest.mark.slow
@@ -366,6 +367,7 @@ def test_a_trace_that_cannot_be_written_is_put_elsewhere_and_the_exit_code_is_th
     told = re.search(r"devtrace: the trace could not be written to (.*) \((.*)\); it is in (.*) instead", got.stderr)
     assert told is not None
     assert told[1] == path
+    assert path.startswith("/") or f"devtrace: {path} cannot be written as things are" in got.stderr
     spare = Path(told[3])
     assert len(load(spare).ops) == 1
     spare.unlink()
@@ -428,6 +430,20 @@ def test_view_writes_a_page_of_a_saved_trace(tmp_path: Path, warm: Warm) -> None
     got = warm.devtrace(tmp_path, "view", "a.devtrace", "--html", "a.html")
     assert "devtrace: the report is in a.html" in got.stdout
     assert (tmp_path / "a.html").read_text().startswith("<!doctype html>")
+
+
+def test_view_opens_the_page_in_the_browser(tmp_path: Path) -> None:
+    training(2).save(tmp_path / "a.devtrace")
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {tmp_path}/opened\n')
+    browser.chmod(0o755)
+    command = [sys.executable, "-m", "devtrace", "view", "a.devtrace"]
+    environment = {**os.environ, "BROWSER": str(browser), "TMPDIR": str(tmp_path)}
+    got = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=TIMEOUT, check=True)
+    [page] = tmp_path.glob("devtrace-*.html")
+    assert f"devtrace: opened {page}\n" in got.stdout
+    assert (tmp_path / "opened").read_text() == f"{page.as_uri()}\n"
+    assert 'data-devtrace="report"' in page.read_text()
 
 
 @pytest.mark.parametrize(("name", "text"), [("x.devtrace", "{"), ("y.devtrace", json.dumps({"a": 1})), ("z", None)])
