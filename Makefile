@@ -132,8 +132,10 @@ $(BIN)/python:
 			"install one, or name it: make PYTHON=/path/to/python3.11" >&2; exit 1; fi
 	$(PYTHON) -m venv $(VENV)
 
+# ipyparallel is there for its engines: what it adds to JupyterLab would be in every browser test and in `make lab`.
 $(TOOLS): requirements/dev.txt requirements/constraints.txt | $(BIN)/python
 	$(PIP) install -c requirements/constraints.txt -r requirements/dev.txt
+	rm -rf $(VENV)/share/jupyter/labextensions/ipyparallel-labextension $(VENV)/etc/jupyter/*/ipyparallel.json
 	@touch $@
 
 $(SYSTEMS): requirements/systems.txt requirements/constraints.txt $(READY)
