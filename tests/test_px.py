@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import ipyparallel
 import pytest
 
 import devtrace
@@ -17,6 +16,7 @@ pytestmark = pytest.mark.slow
 def test_a_cell_traced_on_two_engines_is_saved_by_each_and_the_report_names_the_one_that_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    ipyparallel = pytest.importorskip("ipyparallel", reason="ipyparallel is not installed (requirements/dev.txt)")
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     monkeypatch.chdir(tmp_path)
     with new_shell() as shell, ipyparallel.Cluster(n=2, log_level=40) as engines:
