@@ -299,3 +299,49 @@ def test_devices_that_may_be_strings_are_compared_in_peace() -> None:
             return x
 
     assert traced(Runner().run) == []
+
+
+def test_a_tensor_that_a_helper_moves_with_the_batch_may_come_back_unused() -> None:
+    def program() -> None:
+        net = nn.Linear(8, 4).to(GPU)
+        for _ in range(12):
+            batch = {"x": torch.rand(4, 8), "y": torch.ones(4)}
+            for key in batch:
+                batch[key] = batch[key].to(GPU)
+            net(batch["x"]).cpu()
+            batch["y"].cpu()
+
+    assert traced(program) == []
+
+
+def test_a_tensor_that_is_sent_on_its_own_and_comes_back_unused_is_worth_a_warning() -> None:
+    def program() -> None:
+        for _ in range(12):
+            tags = torch.ones(4, 8)
+            tags = tags.to(GPU)
+            tags.cpu()
+
+    (found,) = traced(program)
+    assert (found.rule, found.count, found.help) == ("device-to-host-copy", 12, "leave it on the host")
+
+
+def cause_of(program: Callable[[], object]) -> tuple[str, str]:
+    with pytest.raises(RuntimeError), devtrace.record(simulate="cuda:2") as recording:
+        program()
+    finding = recording.report.findings[0]
+    assert finding.culprit is not None
+    return finding.culprit.name, finding.cause
+
+
+def unnamed(height: int) -> torch.Tensor:
+    return torch.zeros(height, device=GPU) + torch.arange(height)
+
+
+def named(height: int) -> torch.Tensor:
+    steps = torch.arange(height)
+    return torch.zeros(height, device=GPU) + steps
+
+
+def test_a_factory_that_has_no_name_and_fails_in_its_own_line_lacks_a_device() -> None:
+    assert cause_of(lambda: unnamed(4)) == ("torch.arange(height)", "created-without-device")
+    assert cause_of(lambda: named(4)) == ("steps", "never-moved")

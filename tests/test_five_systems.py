@@ -172,8 +172,9 @@ def test_what_the_issue_of_recognize_anything_proposes_buys_a_round_trip() -> No
     said = program("tagging_finetune", "cuda:0", "issue")
     assert (said.raised, said.errors) == ("", [])
     (back,) = [finding for finding in said.findings if finding.rule == "device-to-host-copy"]
-    assert (back.severity, back.count, back.site and back.site.text) == ("note", 6, "parse_tag.cpu()")
-    assert re.search(r"; sent to the device in tagging_finetune.py line \d+, and not used there", back.message)
+    assert (back.severity, back.count, back.site and back.site.text) == ("warning", 6, "parse_tag.cpu()")
+    assert re.search(r": it was sent to the device \(tagging_finetune.py line \d+\) and not used there", back.message)
+    assert said.alarms == [f"{back.rule} at {back.site}: {back.message}"]
 
 
 def test_distributed_data_parallel_hides_the_bug_of_recognize_anything() -> None:

@@ -371,16 +371,22 @@ def _under_way(case: Case, op: int) -> bool:
     site = facts.site(facts.trace.ops.number("site", op))
     if site is None:
         return False
-    if _in_a_module(facts, site.function):
+    if _in_a_module(facts, site.function) or (not case.names and _on_the_failing_line(case, op)):
         return True
     frame = case.scene.frame_of(site)
     if frame is not None:
-        told = not case.names and case.scene.given_device(frame, case.suspect.home)  # a passing value of its own line
-        return told or case.scene.given_tensors(frame, case.suspect.home)
+        return case.scene.given_tensors(frame, case.suspect.home)
     return any(
         case.scene.given_tensors(number, case.suspect.home) and case.scene.calls(number, site.function)
         for number in range(len(case.scene.frames))
     )
+
+
+def _on_the_failing_line(case: Case, op: int) -> bool:
+    """Whether an op is of the statement that failed: `grid + torch.arange(n)`."""
+    ops = case.facts.trace.ops
+    here, failed = (case.facts.place(ops.number("site", each)) for each in (op, case.suspect.op))
+    return here is not None and failed is not None and here.statement is failed.statement
 
 
 def _in_a_module(facts: Facts, function: str) -> bool:

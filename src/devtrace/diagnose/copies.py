@@ -90,6 +90,7 @@ def _finding(crossing: Crossing, tally: Tally, beside: list[int]) -> Finding:
     habit = (
         _repeated(crossing)
         or _round_trip(crossing)
+        or _unused(crossing)
         or _piecemeal(crossing)
         or _moved_by_ddp(crossing, [site for site in beside if times % int(tally["h2d"][site]) == 0])
     )
@@ -104,7 +105,7 @@ def _finding(crossing: Crossing, tally: Tally, beside: list[int]) -> Finding:
         culprit=habit.culprit if habit else None,
         count=times,
         bytes=moved,
-        message=message + (f": {habit.message}" if habit else _unpinned(crossing) + _unused(crossing) + "."),
+        message=message + (f": {habit.message}" if habit else _unpinned(crossing) + "."),
         help=habit.help if habit else "",
         ops=tuple(ops),
     )
@@ -260,13 +261,28 @@ _RETURNS: Final = (
 )
 
 
-def _unused(crossing: Crossing) -> str:
-    """What was sent to a device and is fetched back as it was sent. Loops that move whole batches do it: no warning."""
+def _unused(crossing: Crossing) -> Habit | None:
+    """What was sent to a device on its own and is fetched back as it was sent."""
     facts, ops = crossing.facts, crossing.ops
-    sent = [_sent_in_vain(facts, op) for op in ops[:20]] if crossing.direction == "d2h" else []
-    if not sent or sent[0] is None or any(op is None for op in sent):
-        return ""
-    return f"; sent to the device in {facts.site(int(facts.op_users[sent[0]]))}, and not used there"
+    if crossing.direction != "d2h" or crossing.times < AGAIN or len(ops) < AGAIN:
+        return None
+    sent = [_sent_in_vain(facts, op) for op in ops[:20]]
+    if sent[0] is None or any(op is None for op in sent):
+        return None
+    site = int(facts.op_users[sent[0]])
+    if not _moves_one(facts.place(site)) and not _of_ddp(facts, sent[0]):
+        return None
+    return Habit(f"it was sent to the device ({facts.site(site)}) and not used there.", "leave it on the host")
+
+
+def _moves_one(place: Place | None) -> bool:
+    """`tags = tags.to(device)`: somebody chose this tensor; not a line that moves whatever there is in a batch."""
+    statement = place.statement if place is not None else None
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
+        return False
+    call = statement.value
+    owner = call.func.value if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) else None
+    return isinstance(owner, ast.Name) and owner.id == statement.targets[0].id
 
 
 def _sent_in_vain(facts: Facts, op: int) -> int | None:

@@ -91,11 +91,6 @@ class Scene:
         """Whether a frame's function was handed a tensor of a device."""
         return any(self._is_on(value, home) for value in self._given(frame))
 
-    def given_device(self, frame: int, home: str) -> bool:
-        """Whether a frame's function was told a device."""
-        told = (value for value in self._given(frame) if type(value) is str or names.is_device(value))
-        return any(str(value) in (home, home.partition(":")[0]) for value in told)
-
     def _given(self, frame: int) -> list[object]:
         """The arguments of a frame's function, as they are now."""
         code, held = self.frames[frame].f_code, self.frames[frame].f_locals
