@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import subprocess
 import sys
 from collections.abc import Callable
@@ -345,3 +346,30 @@ def named(height: int) -> torch.Tensor:
 def test_a_factory_that_has_no_name_and_fails_in_its_own_line_lacks_a_device() -> None:
     assert cause_of(lambda: unnamed(4)) == ("torch.arange(height)", "created-without-device")
     assert cause_of(lambda: named(4)) == ("steps", "never-moved")
+
+
+def test_an_optimizer_built_before_the_model_was_copied_is_idle() -> None:
+    def program() -> None:
+        model = nn.Linear(4, 2)
+        optimizer = torch.optim.Adam(model.parameters())
+        model = copy.deepcopy(model).to(GPU)
+        for _ in range(4):
+            optimizer.zero_grad()
+            model(torch.rand(3, 4, device=GPU)).sum().backward()
+            optimizer.step()
+
+    (found,) = traced(program)
+    assert (found.rule, found.count, found.site and found.site.text) == ("idle-optimizer", 4, "optimizer.step()")
+
+
+def test_an_optimizer_built_before_the_model_moved_is_well() -> None:
+    def program() -> None:
+        model = nn.Linear(4, 2)
+        optimizer = torch.optim.Adam(model.parameters())
+        model.to(GPU)
+        for _ in range(4):
+            optimizer.zero_grad()
+            model(torch.rand(3, 4, device=GPU)).sum().backward()
+            optimizer.step()
+
+    assert traced(program) == []

@@ -26,6 +26,7 @@ class Live:
     `namespace`: the user's variables. `row_of`: the row in the trace's tensors of a tensor that it saw, else None.
     `around`: where an op of a thread raised, the rows of the sites around it, innermost first; its frames are gone.
     `cells`: those that ran so far, oldest first.
+    `idle`: the rows of the sites of optimizer steps that never found a gradient, with the number of steps.
     """
 
     frames: tuple[tuple[int, FrameType], ...] = ()
@@ -33,6 +34,7 @@ class Live:
     row_of: Callable[[object], int | None] = lambda _: None
     around: tuple[int, ...] = ()
     cells: tuple[CellText, ...] = ()
+    idle: tuple[tuple[int, int], ...] = ()
 
 
 def forget_locals(frame: FrameType) -> None:

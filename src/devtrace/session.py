@@ -168,7 +168,8 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
                 forget_locals(frame)
 
     def _diagnose(self, recorded: Recorded) -> None:
-        live = Live(recorded.frames, self._namespace, recorded.row_of, recorded.around, recorded.cells)
+        namespace, told = self._namespace, (recorded.around, recorded.cells, recorded.idle)
+        live = Live(recorded.frames, namespace, recorded.row_of, *told)
         try:
             self._report = diagnose(recorded.trace, live=live)
             if self._expect:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from devtrace.diagnose import comparisons, compute, copies, ledger, mismatch, syncs
+from devtrace.diagnose import comparisons, compute, copies, ledger, mismatch, optimizers, syncs
 from devtrace.diagnose.facts import Facts
 from devtrace.diagnose.ledger import Tally
 from devtrace.diagnose.store import report_of, with_report
@@ -32,6 +32,7 @@ COSTS: Final[tuple[Callable[[Facts, Tally], Iterable[Finding]], ...]] = (
     compute.left_on_host,
     compute.split_modules,
     comparisons.compared_with_a_string,
+    optimizers.idle_optimizers,
 )
 
 

@@ -40,6 +40,7 @@ class Recorded:
     around: tuple[int, ...]  # in a thread, the sites around the op that raised last, innermost first
     row_of: Callable[[object], int | None]
     cells: tuple[CellText, ...]
+    idle: tuple[tuple[int, int], ...]  # sites of optimizer steps that never found a gradient, with their number
 
 
 class Recording:
@@ -92,6 +93,7 @@ class Recording:
             self._add_refused(error, frames[0][0] if frames else sites.NOWHERE)
         named = Named(self.recorder.rows, self.namespace)
         named.collect(self.modules, hooks.moves(), self.optimizers)
+        idle = self.optimizers.idle()
         around = self.recorder.failures[-1].around if self.recorder.failures else []
         done = assemble(
             self.recorder,
@@ -99,7 +101,7 @@ class Recording:
             named,
             title=title,
             simulated=simulated,
-            extra_sites=[*(site for site, _ in frames), *around],
+            extra_sites=[*(site for site, _ in frames), *around, *(site for site, _ in idle)],
             producer=_producer(),
         )
         rows = done.site_rows
@@ -111,6 +113,7 @@ class Recording:
             tuple(rows[site] for site in around),
             lambda tensor: place(self.recorder.rows.row_of(tensor)),
             sites.ran(),
+            tuple((rows[site], steps) for site, steps in idle),
         )
 
     def _add_refused(self, error: BaseException, site: int) -> None:
