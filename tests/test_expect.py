@@ -297,7 +297,10 @@ def test_a_recording_that_expects_a_device_reports_each_tensor_computed_with_els
     [finding] = [finding for finding in recording.report.findings if finding.rule == "expectation"]
     assert finding.severity == "error"
     assert finding.message == "torch.ones(4) is on cpu; all computation was expected on cuda:0."
+    assert finding.culprit is not None
+    assert (finding.culprit.born and finding.culprit.born.text) == "torch.ones(4)"
     assert "expected on cuda:0" in recording.report.text
+    assert "Born   test_expect.py line" in recording.report.text
 
 
 def expectations(recording: devtrace.record) -> list[str]:

@@ -17,7 +17,7 @@ from .diagnose import diagnose
 from .diagnose.elsewhere import Elsewhere, matches
 from .errors import DeviceError
 from .plain import counted
-from .report import Finding, Report, Site, worst_first
+from .report import Culprit, Finding, Report, Site, worst_first
 from .trace import Trace
 
 RULE = "expectation"
@@ -187,6 +187,7 @@ def _finding(trace: Trace, use: Used, expected: str) -> Finding:
         devices=(tensor.device,),
         site=Site.of(op.site.caller or op.site) if op.site else None,
         op=use.op,
+        culprit=Culprit(tensor.name, (tensor.name,), tensor.device, tensor.shape, tensor.dtype, tensor.born),
         count=use.count,
         message=f"{tensor.name} is on {tensor.device}; all computation was expected on {expected}.",
         help=tensor.fix,
