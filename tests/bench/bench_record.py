@@ -20,7 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from devtrace.record.recording import Recording
 
-ROUNDS = 12
+ROUNDS = 80
 SMALL_BUDGET, LARGE_BUDGET, MEMORY_BUDGET = 1.6, 1.1, 128.0
 Step = Callable[[], None]
 Ways = dict[str, Callable[[], Any]]
@@ -132,7 +132,7 @@ def main() -> int:
     print(f"| training step, {ops:,} ops | ms | × plain | × empty mode |\n|---|---:|---:|---:|")
     for name, value in times.items():
         print(f"| {name} | {value * 1e3:.1f} | {value / base:.2f} | {value / empty:.2f} |")
-    work = fastest(large, {"plain": plain, "devtrace": Recorded}, 3)
+    work = fastest(large, {"plain": plain, "devtrace": Recorded}, 8)
     memory = bytes_an_op(small)
     ratio, real = times["devtrace"] / empty, work["devtrace"] / work["plain"]
     print("\n| recording | measured | budget |\n|---|---:|---:|")
