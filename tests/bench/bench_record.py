@@ -39,7 +39,7 @@ class Empty(TorchDispatchMode):
 
 def encoder(width: int, batch: int) -> Step:
     torch.manual_seed(0)
-    layer = torch.nn.TransformerEncoderLayer(width, 4, 2 * width, batch_first=True)
+    layer = torch.nn.TransformerEncoderLayer(width, 4, 4 * width, batch_first=True)  # as in bench_simulate
     model = torch.nn.TransformerEncoder(layer, 6, enable_nested_tensor=False)
     optimizer = torch.optim.Adam(model.parameters())
     x = torch.rand(batch, 16, width)
