@@ -15,7 +15,7 @@ from devtrace.diff import diff
 from devtrace.trace import Trace
 from e2e.views import TABS
 from samples import training
-from traces import odd_trace
+from traces import head_trace, odd_trace
 
 pytestmark = pytest.mark.e2e
 
@@ -59,14 +59,14 @@ def test_a_page_asks_for_nothing(page: Page, tmp_path: Path) -> None:
     assert len(asked) == 1
 
 
-def compared(page: Page, folder: Path) -> Locator:
-    page.goto(diff(training(3, failing=False), training(3)).to_html(folder / "diff.html").as_uri())
+def compared(page: Page, folder: Path, before: Trace) -> Locator:
+    page.goto(diff(before, training(3)).to_html(folder / "diff.html").as_uri())
     page.locator('[data-devtrace="report"][data-ready="true"]').wait_for()
     return page.locator('[data-devtrace="diff"]')
 
 
 def test_a_comparison_stands_above_the_views_and_a_click_selects_what_came(page: Page, tmp_path: Path) -> None:
-    table = compared(page, tmp_path)
+    table = compared(page, tmp_path, training(3, failing=False))
     row = table.get_by_role("row").filter(has_text="device-mismatch: model.out_head.weight")
     expect(row).to_contain_text("new")
     row.click()
@@ -76,7 +76,7 @@ def test_a_comparison_stands_above_the_views_and_a_click_selects_what_came(page:
 
 
 def test_changes_are_reached_and_picked_by_keyboard(page: Page, tmp_path: Path) -> None:
-    table = compared(page, tmp_path)
+    table = compared(page, tmp_path, head_trace())
     rows = table.locator("[data-what]")
     rows.first.focus()
     page.keyboard.press("ArrowDown")
