@@ -71,13 +71,19 @@ def _assignable(name: Name) -> bool:
 
 def move_below(case: Case, verdict: Verdict) -> Fix | None:
     """Below the line that gives the user's variable its value: move what it holds, if it holds it by then."""
-    if case.birth >= 0 and case.facts.trace.ops.number("call", case.birth) >= 0:
-        return None
     for name in [verdict.name, *case.names, *(name for _, name in case.roots)]:
-        found = _moved_below(case, verdict, name) if name is not None and len(name.holds) > 1 else None
+        below = name is not None and len(name.holds) > 1 and not _made_in_a_call(case, name)
+        found = _moved_below(case, verdict, name) if name is not None and below else None
         if found is not None:
             return found
     return None
+
+
+def _made_in_a_call(case: Case, name: Name) -> bool:
+    """Whether what is named was made by a module at work, as a cache is."""
+    row = case.scene.row(name.objects[-1])
+    op = case.facts.producer(case.facts.base(row)) if row is not None else -1
+    return op >= 0 and case.facts.trace.ops.number("call", op) >= 0
 
 
 def _moved_below(case: Case, verdict: Verdict, name: Name) -> Fix | None:
