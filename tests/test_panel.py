@@ -367,18 +367,20 @@ def test_a_panel_that_becomes_visible_is_told_then(kernel: Kernel) -> None:
 
 def test_a_cell_that_begins_ends_the_listing_and_what_it_held(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[str] = []
+    begun = threading.Event()
 
     def slow(names: object, *, simulated: bool) -> Iterator[None]:
         try:
             while True:
                 steps.append("step")
+                begun.set()
                 yield
         finally:
             steps.append("let go")
 
     monkeypatch.setattr("devtrace.panel.listing", slow)
-    front = FrontEnd(kernel.panel)
-    front.wait(lambda _: steps)
+    FrontEnd(kernel.panel)
+    assert begun.wait(10)
     during: list[int] = []
 
     def cell() -> None:
