@@ -431,6 +431,7 @@ def test_what_is_sent_is_a_golden_that_the_panel_reads_too(
     panel._listed(drain(listing({"x": torch.ones(4), "net": mixed()})))
     front.ask("limit", max_ops=5000)
     front.ask("simulate", devices=99)
+    front.wait(lambda message: message.get("inventory"))
 
     def work() -> None:
         torch.ones(3).add_(1)
