@@ -373,3 +373,24 @@ def test_an_optimizer_built_before_the_model_moved_is_well() -> None:
             optimizer.step()
 
     assert traced(program) == []
+
+
+def test_a_part_left_on_the_cpu_beside_parts_on_two_devices_is_told_without_a_move_that_was_not_its_own() -> None:
+    class Pipeline(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = nn.Linear(4, 4).to("cuda:0")
+            self.second = nn.Linear(4, 4).to("cuda:1")
+            self.head = nn.Linear(4, 2)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.head(self.second(self.first(x).to("cuda:1")))
+
+    with pytest.raises(RuntimeError, match="same device"), devtrace.record(simulate="cuda:2") as recording:  # noqa: PT012
+        model = Pipeline()
+        model(torch.rand(2, 4, device="cuda:0"))
+    finding = recording.report.findings[0]
+    assert finding.cause == "never-moved"
+    assert "; 2 other tensors of model are on cuda:1. It was probably never moved." in finding.message
+    assert finding.culprit is not None
+    assert (finding.culprit.name, finding.culprit.moved) == ("model.head.weight", None)

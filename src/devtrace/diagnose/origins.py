@@ -137,11 +137,26 @@ def move_of(facts: Facts, row: int) -> Move | None:
     return None
 
 
+def concerned(facts: Facts, row: int, move: Move) -> bool:
+    """Whether a move was of something that a tensor belongs to; unless a module was seen to move there, it may be."""
+    moved, at = _moved_at(facts, move.site), _owner(facts, row)
+    if not moved or at < 0:
+        return True
+    while at >= 0 and at not in moved:
+        at = facts.trace.modules.number("parent", at)
+    return at >= 0
+
+
+def _moved_at(facts: Facts, site: int) -> dict[int, int]:
+    """The modules that were moved at a site, each with the op of its last move."""
+    moves = facts.trace.moves
+    here = [each for each in range(len(moves)) if moves.number("site", each) == site]
+    return {moves.number("module", each): moves.number("op", each) for each in here}
+
+
 def was_attached_after(facts: Facts, row: int, move: Move) -> bool:
     """Whether a module that holds a tensor was seen to become part of the one that moved only after it had moved."""
-    modules, moves = facts.trace.modules, facts.trace.moves
-    here = [each for each in range(len(moves)) if moves.number("site", each) == move.site]
-    moved = {moves.number("module", each): moves.number("op", each) for each in here}
+    modules, moved = facts.trace.modules, _moved_at(facts, move.site)
     at, attached = _owner(facts, row), []
     while at >= 0 and at not in moved:
         if modules.number("site", at) >= 0:

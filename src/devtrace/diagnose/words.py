@@ -6,6 +6,7 @@ import numpy as np
 
 from devtrace.diagnose.causes import Case, Verdict
 from devtrace.diagnose.facts import HOST
+from devtrace.diagnose.scene import registered
 from devtrace.report import Site
 
 
@@ -17,26 +18,31 @@ def message(case: Case, verdict: Verdict, said: str, met: str, fellows: list[str
     if met:
         first = f"{met} is on {case.suspect.device}, what it meets is on {case.suspect.home}: it comes from {said}."
     else:
-        subject, verb = _subject(said, fellows)
-        first = f"{subject} {verb} on {case.suspect.device}{_others(case, verdict)}."
+        beside = _beside(said, fellows)
+        subject, verb = (f"{said} and .{beside[0]}", "are") if beside else (said or "a tensor", "is")
+        first = f"{subject} {verb} on {case.suspect.device}{_others(case, verdict, 1 + len(beside))}."
     return " ".join(
         part for part in (first, _reason(case, verdict), replica(case), _library(case), _phase(case)) if part
     )
 
 
-def _subject(said: str, fellows: list[str]) -> tuple[str, str]:
+def _beside(said: str, fellows: list[str]) -> list[str]:
+    """The last names of the fellows that one owner holds beside the odd one."""
     owner = said.rpartition(".")[0]
     beside = [name.rpartition(".")[2] for name in fellows if name.rpartition(".")[0] == owner and name != said]
-    if owner and beside:
-        return f"{said} and .{beside[0]}", "are"
-    return said or "a tensor", "is"
+    return beside if owner else []
 
 
-def _others(case: Case, verdict: Verdict) -> str:
+def _others(case: Case, verdict: Verdict, told: int) -> str:
+    """Where the rest of the module is; "the others" only if no more than the tensors told of are anywhere else."""
     if verdict.module is not None and verdict.others and verdict.cause != "not-registered":
-        whole = verdict.module.text
-        others = "other tensor" if verdict.others == 1 else f"other {verdict.others} tensors"
-        return f"; the {others} of {whole} {'is' if verdict.others == 1 else 'are'} on {case.suspect.home}"
+        whole, count = verdict.module.text, verdict.others
+        elsewhere = sum(1 for _ in registered(verdict.module.objects[-1])) - count
+        if elsewhere > told:
+            others = "1 other tensor" if count == 1 else f"{count} other tensors"
+        else:
+            others = "the other tensor" if count == 1 else f"the other {count} tensors"
+        return f"; {others} of {whole} {'is' if count == 1 else 'are'} on {case.suspect.home}"
     return f", what it meets is on {case.suspect.home}"
 
 
@@ -49,7 +55,7 @@ def _reason(case: Case, verdict: Verdict) -> str:
         "attached-after-move": f"It was {probably}attached to {module} after the move, which could not see it.",
         "not-registered": f"{module}.to() moves only parameters and buffers of registered modules; it is none.",
         "created-without-device": "It is created in the computation without a device=, so on the default device.",
-        "never-moved": f"{module if verdict.module is not None else 'It'} was {probably}never moved.",
+        "never-moved": f"{module if verdict.module is not None and not verdict.others else 'It'} was {probably}never moved.",
         "stale-copy": "It was taken before the move and stayed where it was.",
         "wrong-device": _wrong(case),
         "default-device": "A default device is set, and this was created without a device.",
