@@ -394,3 +394,28 @@ def test_a_part_left_on_the_cpu_beside_parts_on_two_devices_is_told_without_a_mo
     assert "; 2 other tensors of model are on cuda:1. It was probably never moved." in finding.message
     assert finding.culprit is not None
     assert (finding.culprit.name, finding.culprit.moved) == ("model.head.weight", None)
+
+
+def test_a_state_that_a_layer_of_torchs_makes_where_its_input_is_leads_to_that_input() -> None:
+    class Steps(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.cell = nn.LSTMCell(4, 8)
+
+        def forward(self, batch: torch.Tensor) -> torch.Tensor:
+            state: tuple[torch.Tensor, torch.Tensor] | None = None
+            for step in range(batch.shape[1]):
+                state = self.cell(batch[:, step], state)
+            assert state is not None
+            return state[0]
+
+    with pytest.raises(RuntimeError, match="same device"), devtrace.record(simulate="cuda:1") as recording:  # noqa: PT012
+        model = Steps().to("cuda:0")
+        batch = torch.rand(2, 3, 4)
+        model(batch)
+    finding = recording.report.findings[0]
+    assert finding.cause == "never-moved"
+    assert finding.culprit is not None
+    assert finding.culprit.name == "batch"
+    assert finding.culprit.born is not None
+    assert finding.culprit.born.text == "batch = torch.rand(2, 3, 4)"

@@ -14,9 +14,10 @@ from devtrace.diagnose.facts import Facts
 from devtrace.diagnose.fixes import fix
 from devtrace.diagnose.scene import Scene
 from devtrace.diagnose.scopes import Stand
-from devtrace.diagnose.suspects import suspect
+from devtrace.diagnose.suspects import Suspect, suspect
 from devtrace.diagnose.words import message, taken_at
 from devtrace.report import Culprit, Finding, Site
+from devtrace.source import values
 from devtrace.trace import Failure
 
 _SAYS_DEVICE: Final = re.compile(r"device|cuda|Input type \(|on cpu", re.IGNORECASE)
@@ -71,7 +72,7 @@ def device_mismatch(facts: Facts, scene: Scene, op: int, text: str) -> Finding |
     odd = suspect(facts, op)
     if odd is None:
         return None
-    case = Case.of(facts, scene, odd)
+    case = Case.of(facts, scene, _followed(facts, scene, odd))
     found = verdict(case)
     written = _written(case)
     spoken = spoken_names(case, found, written)
@@ -93,6 +94,22 @@ def device_mismatch(facts: Facts, scene: Scene, op: int, text: str) -> Finding |
         edits=mend.edits,
         ops=(op,),
     )
+
+
+def _followed(facts: Facts, scene: Scene, odd: Suspect) -> Suspect:
+    """What torch's own layers make where their input is (LSTMCell its state) is not odd by itself: that input is."""
+    ops, made = facts.trace.ops, facts.producer(odd.tensor)
+    place = facts.place(ops.number("site", odd.op))
+    if made < 0 or facts.kind(made) != "create" or place is None or not isinstance(place.node, ast.Call):
+        return odd
+    if any(ops.number(column, made) != ops.number(column, odd.op) for column in ("site", "call")):
+        return odd
+    stand = Stand.reading(scene, 0, odd.home)
+    if stand is None or origins.factory(place) is not None or ops.number("call", made) < 0:
+        return odd
+    given = [scene.row(value.value) for value in values(place.node, place.source, stand.scope())]
+    there = (row for row in given if row is not None and facts.device(row) == odd.device and facts.dims[row] > 0)
+    return replace(odd, tensor=next(there, odd.tensor))
 
 
 def _along(case: Case) -> list[str]:

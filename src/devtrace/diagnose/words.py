@@ -48,6 +48,7 @@ def _others(case: Case, verdict: Verdict, told: int) -> str:
 
 def _reason(case: Case, verdict: Verdict) -> str:
     module = verdict.module.text if verdict.module is not None else "the module"
+    whole = module if verdict.module is not None and not verdict.others else "It"
     probably = "probably " if verdict.certainty == "inferred" else ""
     if verdict.dropped >= 0:
         return "`.to()` returns a moved copy and leaves the tensor itself; here nobody kept the copy."
@@ -55,7 +56,7 @@ def _reason(case: Case, verdict: Verdict) -> str:
         "attached-after-move": f"It was {probably}attached to {module} after the move, which could not see it.",
         "not-registered": f"{module}.to() moves only parameters and buffers of registered modules; it is none.",
         "created-without-device": "It is created in the computation without a device=, so on the default device.",
-        "never-moved": f"{module if verdict.module is not None and not verdict.others else 'It'} was {probably}never moved.",
+        "never-moved": f"{whole} was {probably}never moved.",
         "stale-copy": "It was taken before the move and stayed where it was.",
         "wrong-device": _wrong(case),
         "default-device": "A default device is set, and this was created without a device.",
