@@ -384,7 +384,8 @@ def test_a_part_left_on_the_cpu_beside_parts_on_two_devices_is_told_without_a_mo
             self.head = nn.Linear(4, 2)
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return self.head(self.second(self.first(x).to("cuda:1")))
+            made: torch.Tensor = self.head(self.second(self.first(x).to("cuda:1")))
+            return made
 
     with pytest.raises(RuntimeError, match="same device"), devtrace.record(simulate="cuda:2") as recording:  # noqa: PT012
         model = Pipeline()
