@@ -46,8 +46,8 @@ optimizer.step()
 # ## The views
 #
 # **Timeline.** One lane for each device. The forward pass goes through the first lane, crosses once, and goes on in the second;
-# the backward pass comes back the same way. The two arrows are the only copies: the activation on its way up, its gradient on its
-# way down. **Modules** shows the same as nested boxes, `lower` in one colour and `upper` in the other. **Lines** lists what each source
+# the backward pass comes back the same way. The two arrows are the only copies: the activation on its way there, its gradient on its
+# way back. **Modules** shows the same as nested boxes, `lower` in one colour and `upper` in the other. **Lines** lists what each source
 # line caused, **Ops** every operation.
 #
 # ## The same in Python
