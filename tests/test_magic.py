@@ -162,14 +162,15 @@ def test_the_lines_of_cells_that_were_not_traced_explain_the_failure(shell: Shel
         "        return self.head(self.body(x))",
         "model = Model()",
     )
-    shell.run("model.to('cuda')")
+    shell.run("there = torch.device('cuda')", "model.to(there)")
     moved = shell.count
     shell.run("", "model.head = torch.nn.Linear(3, 2)")
     born = shell.count
     ran = shell.run("%%devtrace", "model(torch.ones(1, 3, device='cuda'))")
     text = ran.reports[0]["text/plain"]
     assert f"Born   In[{born}] line 2" in text
-    assert f"Moved  In[{moved}] line 1" in text
+    assert f"Moved  In[{moved}] line 2" in text
+    assert "Fix    move it as you attach it: model.head = torch.nn.Linear(3, 2).to(there)" in text
     shell.run("%devtrace simulate off")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from devtrace.diagnose import names
 from devtrace.diagnose.causes import Case, Verdict
 from devtrace.diagnose.edits import Code
-from devtrace.diagnose.facts import Facts
+from devtrace.diagnose.facts import Facts, Place
 from devtrace.diagnose.mend_held import fellows
 from devtrace.diagnose.mends import Fix, called, code_at, code_of, flat, made
 from devtrace.diagnose.names import Name
@@ -208,7 +208,7 @@ def _is_helper(case: Case, statement: ast.stmt, stand: Stand) -> bool:
 
 
 def _move_at_birth(case: Case, verdict: Verdict) -> Fix | None:
-    """`owner.head = nn.Linear(...)` gets `.to(next(owner.parameters()).device)`: the line has all that it needs."""
+    """`owner.head = nn.Linear(...)` gets `.to(device)` as an earlier cell said it, else a device of the owner's."""
     found = code_at(case, verdict.born)
     if found is None or verdict.name is None:
         return None
@@ -220,16 +220,30 @@ def _move_at_birth(case: Case, verdict: Verdict) -> Fix | None:
     if getattr(function, "name", "") == "__init__":
         return None
     owner = code.text(statement.targets[0].value)
+    device = _as_an_earlier_cell(case, verdict, place) or f"next({owner}.parameters()).device"
     parameter = verdict.name.last.step == "parameter" and len(verdict.name.objects) >= 2
     if parameter and _is_parameter_call(statement.value):
         inner = statement.value.args[0]  # type: ignore[attr-defined]
-        new = code.moved_to(inner, f"next({owner}.parameters()).device")
+        new = code.moved_to(inner, device)
         return made(f"make it on the model's device: {flat(new)}", code.replaced(inner, new))
-    new = code.moved_to(statement.value, f"next({owner}.parameters()).device")
+    new = code.moved_to(statement.value, device)
     return made(
         f"move it as you attach it: {code.text(statement.targets[0])} = {flat(new)}",
         code.replaced(statement.value, new),
     )
+
+
+def _as_an_earlier_cell(case: Case, verdict: Verdict, born: Place) -> str:
+    """The variable of the notebook that the move was told, for a part that another cell attached: `device`."""
+    found = code_at(case, verdict.move.site) if verdict.move is not None else None
+    stand = Stand.of(case.scene, verdict.name.frame, case.suspect.home) if verdict.name is not None else None
+    if found is None or stand is None:
+        return ""
+    code, moved = found
+    cells = [site is not None and site.cell is not None for site in (code.site, case.facts.site(verdict.born))]
+    in_cells = all(cells) and not any(each.source.function(each.node) for each in (moved, born))
+    told = moved.node.args[0] if isinstance(moved.node, ast.Call) and len(moved.node.args) == 1 else None
+    return told.id if in_cells and isinstance(told, ast.Name) and stand.says_home(told) else ""
 
 
 def _is_parameter_call(node: ast.expr) -> bool:
