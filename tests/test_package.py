@@ -10,10 +10,11 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from importlib.metadata import PackageNotFoundError
+from importlib.metadata import PackageNotFoundError, distributions
 from pathlib import Path
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
 import devtrace
 from devtrace import errors, gates
@@ -83,6 +84,12 @@ def test_package_json_holds_the_one_version_number() -> None:
 def test_a_lock_file_carries_no_address(name: str) -> None:
     text = (ROOT / name).read_text()
     assert not re.findall(r"https?://\S+|git\+|\bresolved\b|\bfile:|index-url|find-links", text)
+
+
+def test_what_is_installed_for_development_takes_the_oldest_python_that_devtrace_takes() -> None:
+    """One that asks for 3.11.5 lets `make` fail on Debian 12, whose Python is 3.11.2."""
+    wanted = {each.metadata["Name"]: each.metadata["Requires-Python"] or "" for each in distributions()}
+    assert [name for name, pythons in wanted.items() if "3.11.0" not in SpecifierSet(pythons)] == []
 
 
 def test_no_tracked_file_names_a_path_of_this_machine_or_a_download() -> None:
