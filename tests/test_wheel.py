@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
-import tarfile
 import venv
 import zipfile
 from pathlib import Path
@@ -42,8 +42,7 @@ def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built from the sdist alone, as pip does where there is no wheel."""
     source = tmp_path_factory.mktemp("source")
-    with tarfile.open(sdist) as archive:
-        archive.extractall(source, filter="data")
+    shutil.unpack_archive(sdist, source)
     return build("wheel", next(source.iterdir()), tmp_path_factory.mktemp("wheel"))
 
 
