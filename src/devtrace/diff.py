@@ -19,7 +19,7 @@ from . import plain
 from .comparison import Change, Comparison, What
 from .diagnose import diagnose
 from .ranks import load
-from .report import Finding, LedgerRow, Report, Site
+from .report import Finding, LedgerRow, Report, Site, one_line
 from .trace import Failure, Trace
 
 _HELD: Final = ("parameter", "buffer", "attribute")
@@ -91,7 +91,7 @@ def _same_line(site: Site | None) -> Key:
     if site is None:
         return ("",)
     file = "a cell" if site.cell is not None else site.file.rsplit("/", 1)[-1]
-    return file, site.function, " ".join(site.text.split())
+    return file, site.function, one_line(site.text)
 
 
 def _findings(sides: _Sides) -> Iterable[Change]:
@@ -123,7 +123,7 @@ def _told(finding: Finding) -> str:
 
 
 def _where(site: Site | None) -> str:
-    return f"{site}  {' '.join(site.text.split())}" if site else "somewhere"
+    return f"{site}  {one_line(site.text)}" if site else "somewhere"
 
 
 def _errors(sides: _Sides) -> Iterable[Change]:

@@ -312,7 +312,7 @@ def _headline(finding: Finding, trace: Trace) -> str:
     times = f"{finding.count:,}×" if finding.count > 1 else ""
     right = "   ".join(part for part in (times, _short(op, 40), " + ".join(finding.devices)) if part)
     where = f"{SIGNS[finding.severity]} {finding.site or 'somewhere'}"
-    text = _one_line(finding.site.text if finding.site else "")
+    text = one_line(finding.site.text if finding.site else "")
     room = WIDTH - len(right) - len(where) - 6
     left = f"{where}   {_short(text, room)}" if room > 8 else where
     return f"{left:<{max(WIDTH - len(right), 0)}}{right}".rstrip()[:WIDTH]
@@ -330,7 +330,7 @@ def places(finding: Finding) -> list[tuple[str, Site, str]]:
 def _place(label: str, site: Site, remark: str) -> list[str]:
     left = f"  {label:<7}{site}  "
     room = WIDTH - len(left) - len(remark) - 3
-    text = _short(_one_line(site.text), max(room, 12))
+    text = _short(one_line(site.text), max(room, 12))
     gap = max(REMARK - len(left) - len(text), 3) if remark else 0
     return [f"{left}{text}{' ' * gap}{remark}"]
 
@@ -379,7 +379,8 @@ def _wrapped(text: str, first: str, rest: str | None = None) -> list[str]:
     return lines
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
+    """A piece of code as a sentence quotes it."""
     return " ".join(text.split())
 
 

@@ -11,7 +11,7 @@ from devtrace.diagnose.facts import HOST, Facts
 from devtrace.diagnose.mends import Fix, called_name
 from devtrace.diagnose.scene import Scene
 from devtrace.diagnose.scopes import Stand
-from devtrace.report import Culprit, Finding
+from devtrace.report import Culprit, Finding, one_line
 from devtrace.source import values
 
 _SAYS_NUMPY: Final = re.compile(r"convert (\S+) device type tensor to numpy")
@@ -91,7 +91,7 @@ def _fix(row: int, stand: Stand | None) -> Fix:
         return words
     new = f"{stand.code.moved_to(node, 'cpu').removesuffix('.to(cpu)')}.cpu()"
     edit = stand.code.replaced(node, new)
-    return Fix(f"bring it to the host first: {' '.join(new.split())}", (edit,)) if edit is not None else words
+    return Fix(f"bring it to the host first: {one_line(new)}", (edit,)) if edit is not None else words
 
 
 def operand(stand: Stand) -> ast.expr | None:

@@ -159,7 +159,7 @@ def _moves(case: Case, rows: list[tuple[str, int]]) -> list[Move]:
 
 def _partly_moved(case: Case, name: Name, root: int, home: list[tuple[str, int]], away: Move | None) -> Verdict:
     """Some of the module's tensors are at home and this one is not."""
-    moves = [move for move in _moves(case, home) if origins.concerned(case.facts, case.subject, move)]
+    moves = origins.concerned(case.facts, case.subject, _moves(case, home))
     module = _prefix(case, name, root)
     if away is not None and (not moves or away.op > moves[0].op):
         return Verdict("wrong-device", born=away.site, name=name, module=module, move=away, others=len(home))

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from devtrace.diagnose import names
 from devtrace.diagnose.causes import Case, Verdict
 from devtrace.diagnose.facts import Place
-from devtrace.diagnose.mends import Fix, code_at, code_of, flat, made
+from devtrace.diagnose.mends import Fix, code_at, code_of, made
 from devtrace.diagnose.names import Name
 from devtrace.diagnose.scopes import Stand
+from devtrace.report import one_line
 
 
 def keep_the_result(case: Case, verdict: Verdict) -> Fix | None:
@@ -25,7 +26,7 @@ def keep_the_result(case: Case, verdict: Verdict) -> Fix | None:
     if _is_of_a_loop(place, call.func.value):
         return None
     new = f"{code.text(call.func.value)} = {code.text(call)}"
-    return made(f"keep what .to() returns: {flat(new)}", code.replaced(place.statement, new))
+    return made(f"keep what .to() returns: {one_line(new)}", code.replaced(place.statement, new))
 
 
 def _is_of_a_loop(place: Place, node: ast.expr) -> bool:
@@ -138,7 +139,7 @@ def swap(case: Case, verdict: Verdict) -> Fix | None:
         if _may_swap(stand, early, moving):
             text = stand.code.text(early)
             edits = (stand.code.removed(early), stand.code.below(moving, *text.split("\n")))
-            return made(f"move `{flat(text)}` below `{flat(stand.code.text(moving))}`", *edits)
+            return made(f"move `{one_line(text)}` below `{one_line(stand.code.text(moving))}`", *edits)
     return None
 
 

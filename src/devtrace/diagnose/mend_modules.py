@@ -11,11 +11,11 @@ from devtrace.diagnose.causes import Case, Verdict
 from devtrace.diagnose.edits import Code
 from devtrace.diagnose.facts import Facts, Place
 from devtrace.diagnose.mend_held import fellows
-from devtrace.diagnose.mends import Fix, called, code_at, code_of, flat, made
+from devtrace.diagnose.mends import Fix, called, code_at, code_of, made
 from devtrace.diagnose.names import Name
 from devtrace.diagnose.origins import Move
 from devtrace.diagnose.scopes import Stand
-from devtrace.report import Site
+from devtrace.report import Site, one_line
 from devtrace.source import read
 
 
@@ -79,7 +79,7 @@ def _registered(code: Code, statement: ast.Assign, value: Any, attribute: str) -
         if isinstance(statement.value, ast.Constant):
             return None
         new = f'{said.rpartition(".")[0]}.register_buffer("{attribute}", {right}, persistent=False)'
-        return made(f"register it as a buffer: {flat(new)}", code.replaced(statement, new))
+        return made(f"register it as a buffer: {one_line(new)}", code.replaced(statement, new))
     nn = _nn(code)
     if type(value) is list and _all_modules(value):
         new = f"{nn}.ModuleList({right})"
@@ -88,7 +88,7 @@ def _registered(code: Code, statement: ast.Assign, value: Any, attribute: str) -
     else:
         return None
     kind = new.split("(")[0].rpartition(".")[2]
-    return made(f"keep the layers in a {kind}: {said} = {flat(new)}", code.replaced(statement.value, new))
+    return made(f"keep the layers in a {kind}: {said} = {one_line(new)}", code.replaced(statement.value, new))
 
 
 def _all_modules(values: list[Any]) -> bool:
@@ -138,9 +138,14 @@ def _as_before(case: Case, move: Move, stand: Stand) -> str:
     found = code_at(case, move.site)
     if found is None or found[1].source.function(found[1].node) is not stand.place.source.function(stand.place.node):
         return ""
-    node = found[1].node
-    told = node.args[0] if isinstance(node, ast.Call) and len(node.args) == 1 else None
+    told = _told(found[1])
     return stand.code.text(told) if told is not None and stand.says_home(told) else ""
+
+
+def _told(move: Place) -> ast.expr | None:
+    """`device` of `model.to(device)`."""
+    node = move.node
+    return node.args[0] if isinstance(node, ast.Call) and len(node.args) == 1 else None
 
 
 def _part(verdict: Verdict) -> str | None:
@@ -225,10 +230,10 @@ def _move_at_birth(case: Case, verdict: Verdict) -> Fix | None:
     if parameter and _is_parameter_call(statement.value):
         inner = statement.value.args[0]  # type: ignore[attr-defined]
         new = code.moved_to(inner, device)
-        return made(f"make it on the model's device: {flat(new)}", code.replaced(inner, new))
+        return made(f"make it on the model's device: {one_line(new)}", code.replaced(inner, new))
     new = code.moved_to(statement.value, device)
     return made(
-        f"move it as you attach it: {code.text(statement.targets[0])} = {flat(new)}",
+        f"move it as you attach it: {code.text(statement.targets[0])} = {one_line(new)}",
         code.replaced(statement.value, new),
     )
 
@@ -242,7 +247,7 @@ def _as_an_earlier_cell(case: Case, verdict: Verdict, born: Place) -> str:
     code, moved = found
     cells = [site is not None and site.cell is not None for site in (code.site, case.facts.site(verdict.born))]
     in_cells = all(cells) and not any(each.source.function(each.node) for each in (moved, born))
-    told = moved.node.args[0] if isinstance(moved.node, ast.Call) and len(moved.node.args) == 1 else None
+    told = _told(moved)
     return told.id if in_cells and isinstance(told, ast.Name) and stand.says_home(told) else ""
 
 

@@ -9,9 +9,10 @@ from devtrace.diagnose import names, origins
 from devtrace.diagnose.causes import Case, Verdict
 from devtrace.diagnose.edits import Code
 from devtrace.diagnose.facts import Place
-from devtrace.diagnose.mends import Fix, code_at, flat, made, standing, text_at
+from devtrace.diagnose.mends import Fix, code_at, made, standing, text_at
 from devtrace.diagnose.scene import registered
 from devtrace.diagnose.scopes import Stand, says
+from devtrace.report import one_line
 from devtrace.source import instance_dict
 
 
@@ -27,12 +28,12 @@ def give_the_device(case: Case, verdict: Verdict) -> Fix | None:
         return None
     code, package = found[0], case.facts.package(site)
     if package:
-        return Fix(f"in {package}, {case.facts.site(site)}: {flat(_told(code, call, device))}; {OTHERS}")
+        return Fix(f"in {package}, {case.facts.site(site)}: {one_line(_told(code, call, device))}; {OTHERS}")
     word = next((word for word in call.keywords if word.arg == "device"), None)
     if word is not None:
         return made(f"create it with device={device}", code.replaced(word.value, device))
     told: list[tuple[ast.AST, str]] = [(one, _told(code, one, device)) for one in _untold(found[1], call)]
-    return made(f"give it the device: {flat(_told(code, call, device))}", code.all_replaced(told))
+    return made(f"give it the device: {one_line(_told(code, call, device))}", code.all_replaced(told))
 
 
 OTHERS: Final = "use a release of the package that has it, or report it there"
@@ -107,7 +108,7 @@ def cast_where_bound(case: Case, verdict: Verdict) -> Fix | None:
         device = stand.device(stand.code.source.span(bound[0]).line, value)
         if device:
             new = stand.code.moved_to(value, device)
-            return made(f"move it where it is made: {name.text} = {flat(new)}", stand.code.replaced(value, new))
+            return made(f"move it where it is made: {name.text} = {one_line(new)}", stand.code.replaced(value, new))
     return None
 
 
@@ -132,7 +133,7 @@ def ask_for_home(case: Case, verdict: Verdict) -> Fix | None:
     if not device:
         return None
     new = f"{code.text(call.func.value)}.to({device})"
-    return made(f"put it where it is needed: {flat(new)}", code.replaced(call, new))
+    return made(f"put it where it is needed: {one_line(new)}", code.replaced(call, new))
 
 
 def _is_inner(stand: Stand) -> bool:
@@ -153,7 +154,7 @@ def at_the_use(case: Case, verdict: Verdict) -> Fix | None:
     if again and isinstance(node, ast.Name):
         line = f"{node.id} = {new}"
         return made(f"move it before it is used: {line}", stand.code.above(stand.place.statement, line))
-    return made(f"move it where it is used: {flat(new)}", stand.code.replaced(node, new))
+    return made(f"move it where it is used: {one_line(new)}", stand.code.replaced(node, new))
 
 
 def _written(case: Case, stand: Stand) -> bool:

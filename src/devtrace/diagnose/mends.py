@@ -27,10 +27,6 @@ def made(help: str, *edits: Edit | None) -> Fix | None:
     return Fix(help, whole) if whole and len(whole) == len(edits) else None
 
 
-def flat(text: str) -> str:
-    return " ".join(text.split())
-
-
 def code_at(case: Case, site: int) -> tuple[Code, Place] | None:
     """The source at a site of the trace, if it is the user's to edit."""
     return None if case.facts.package(site) else text_at(case, site)

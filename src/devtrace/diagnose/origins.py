@@ -137,14 +137,19 @@ def move_of(facts: Facts, row: int) -> Move | None:
     return None
 
 
-def concerned(facts: Facts, row: int, move: Move) -> bool:
-    """Whether a move was of something that a tensor belongs to; unless a module was seen to move there, it may be."""
-    moved, at = _moved_at(facts, move.site), _owner(facts, row)
-    if not moved or at < 0:
-        return True
-    while at >= 0 and at not in moved:
-        at = facts.trace.modules.number("parent", at)
-    return at >= 0
+def concerned(facts: Facts, row: int, moves: list[Move]) -> list[Move]:
+    """The moves of something that a tensor belongs to; one where no module was seen to move may be."""
+    holders = set(_holders(facts, row))
+    seen = {site: _moved_at(facts, site) for site in {move.site for move in moves}}
+    return [move for move in moves if not holders or not seen[move.site] or not holders.isdisjoint(seen[move.site])]
+
+
+def was_attached_after(facts: Facts, row: int, move: Move) -> bool:
+    """Whether a module that holds a tensor was seen to become part of the one that moved only after it had moved."""
+    modules, moved, holders = facts.trace.modules, _moved_at(facts, move.site), _holders(facts, row)
+    top = next((place for place, at in enumerate(holders) if at in moved), 0)
+    attached = [modules.number("op", at) for at in holders[:top] if modules.number("site", at) >= 0]
+    return any(op > moved[holders[top]] for op in attached)
 
 
 def _moved_at(facts: Facts, site: int) -> dict[int, int]:
@@ -154,22 +159,15 @@ def _moved_at(facts: Facts, site: int) -> dict[int, int]:
     return {moves.number("module", each): moves.number("op", each) for each in here}
 
 
-def was_attached_after(facts: Facts, row: int, move: Move) -> bool:
-    """Whether a module that holds a tensor was seen to become part of the one that moved only after it had moved."""
-    modules, moved = facts.trace.modules, _moved_at(facts, move.site)
-    at, attached = _owner(facts, row), []
-    while at >= 0 and at not in moved:
-        if modules.number("site", at) >= 0:
-            attached.append(modules.number("op", at))
-        at = modules.number("parent", at)
-    return at >= 0 and any(op > moved[at] for op in attached)
-
-
-def _owner(facts: Facts, row: int) -> int:
-    """The module that holds a parameter or buffer as its own, by the names that the recorder gave them."""
+def _holders(facts: Facts, row: int) -> list[int]:
+    """The module that holds a parameter or buffer as its own, by the recorder's names, then those around it."""
     path = str(facts.trace.tensors.raw("name", facts.base(row))).rpartition(".")[0]
-    modules = facts.trace.modules
-    return next((at for at in range(len(modules)) if path and modules.raw("path", at) == path), -1)
+    modules, found = facts.trace.modules, []
+    at = next((at for at in range(len(modules)) if path and modules.raw("path", at) == path), -1)
+    while at >= 0:
+        found.append(at)
+        at = modules.number("parent", at)
+    return found
 
 
 def moves_from(facts: Facts, bases: set[int], home: str, before: int) -> Iterator[Move]:

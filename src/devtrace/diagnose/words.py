@@ -7,7 +7,7 @@ import numpy as np
 from devtrace.diagnose.causes import Case, Verdict
 from devtrace.diagnose.facts import HOST
 from devtrace.diagnose.scene import registered
-from devtrace.report import Site
+from devtrace.report import Site, one_line
 
 
 def message(case: Case, verdict: Verdict, said: str, met: str, fellows: list[str]) -> str:
@@ -97,7 +97,7 @@ def _library(case: Case) -> str:
     site = case.facts.trace.ops[case.suspect.op].site
     if site is None or not site.package:
         return ""
-    entered = f", entered from {Site.of(site.caller)}: {_flat(site.caller.text)}" if site.caller else ""
+    entered = f", entered from {Site.of(site.caller)}: {one_line(site.caller.text)}" if site.caller else ""
     return f"This is code of the package {site.package}{_taken(case)}{entered}."
 
 
@@ -105,7 +105,7 @@ def _taken(case: Case) -> str:
     """The line of the package's class that holds it, where that is further out than the one that failed."""
     site = taken_at(case)
     row = case.facts.trace.sites[site] if site >= 0 else None
-    return f" ({Site.of(row)}: {_flat(row.text)})" if row is not None else ""
+    return f" ({Site.of(row)}: {one_line(row.text)})" if row is not None else ""
 
 
 def taken_at(case: Case) -> int:
@@ -117,10 +117,6 @@ def taken_at(case: Case) -> int:
         if row.function.rpartition(".")[0] in holders:
             return site if row.package and site != failed else -1
     return -1
-
-
-def _flat(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _evaluating(case: Case) -> bool:
