@@ -147,7 +147,8 @@ def lines_that(trace: Trace, what: str) -> Counter[str]:
     by_line = Counter[str]()
     for row in diagnose(trace).ledger:
         count = row.syncs if what == "syncs" else row.h2d + row.d2h + row.d2d
-        by_line += Counter({f"{row.site}  {row.site.text}": count})
+        if count:
+            by_line[f"{row.site}  {row.site.text}"] += count
     return by_line
 
 
