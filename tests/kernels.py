@@ -12,7 +12,7 @@ from typing import Any
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager, start_new_kernel
 
-from devtrace.display import MIME_TYPE
+from devtrace.report.mime import MIME_TYPE
 
 LIMIT = 120  # seconds a cell may take: the first import of torch takes ten on a busy machine
 _COLOR = re.compile(r"\x1b\[[0-9;]*m")

@@ -16,9 +16,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from devtrace import format as devtrace_format
-from devtrace.builder import TraceBuilder
-from devtrace.trace import Ints, Lists, Trace, Values
+from devtrace.api.results import Trace
+from devtrace.trace import format as devtrace_format
+from devtrace.trace.builder import TraceBuilder
+from devtrace.trace.tables import Ints, Lists, Values
 
 Shape = Sequence[int]
 
@@ -165,7 +166,7 @@ class Scene:
             counts = [row["ops"].get(device, 0) for device in range(devices)]
             self.builder.append("ledger", site=site, **{**row, "ops": counts})
         self.builder.findings = tuple(findings)
-        return self.builder.build()
+        return Trace.of(self.builder.build())
 
     def _row(self) -> dict[str, Any]:
         zero = {"ops": {}, "h2d": 0, "d2h": 0, "d2d": 0, "syncs": 0, "cpu_compute": 0, "bytes": 0}

@@ -14,7 +14,8 @@ from typing import Any
 import torch
 
 import devtrace
-from devtrace.report import Finding, Report
+from devtrace.api.results import Report
+from devtrace.diagnosis.findings import Finding
 
 LIMIT = 300  # seconds, for a machine that is busy with something else
 
@@ -22,7 +23,14 @@ LIMIT = 300  # seconds, for a machine that is busy with something else
 # hang in its first parallel op: the threads that torch's pool believes in do not live on in a child.
 FRESH = multiprocessing.get_context("forkserver")
 FRESH.set_forkserver_preload(
-    ["torch", "numpy.ma", "devtrace.session", "devtrace.record.recording", "devtrace.diagnose", "devtrace.simulate"]
+    [
+        "torch",
+        "numpy.ma",
+        "devtrace.api.recording",
+        "devtrace.recording.recording",
+        "devtrace.api.diagnose",
+        "devtrace.simulation.simulation",
+    ]
 )
 
 

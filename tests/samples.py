@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from devtrace.builder import TraceBuilder
-from devtrace.trace import Op, Tensor, Trace
+from devtrace.api.results import Trace
+from devtrace.trace.builder import TraceBuilder
+from devtrace.trace.tables import Op, Tensor
 
 FORWARD = ("aten.addmm.default", "aten.relu.default", "aten.addmm.default", "aten.mse_loss.default")
 BACKWARD = ("aten.mse_loss_backward.default", "aten.mm.default", "aten.threshold_backward.default", "aten.mm.default")
@@ -142,7 +143,7 @@ def training(steps: int = 6, *, failing: bool = True) -> Trace:
     )
     if failing:
         _fail(sample, layers[1])
-    return builder.build()
+    return Trace.of(builder.build())
 
 
 def _fail(sample: Sample, head: int) -> None:

@@ -12,9 +12,9 @@ from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 from IPython.utils.capture import capture_output
 from traitlets.config import Config
 
-from devtrace import cells
-from devtrace.cells import Traced, Tracing
-from devtrace.display import MIME_TYPE
+from devtrace.notebook import cells
+from devtrace.notebook.cells import Traced, Tracing
+from devtrace.report.mime import MIME_TYPE
 
 
 @dataclass(frozen=True)

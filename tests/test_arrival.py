@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from devtrace.arrival import Arrival
+from devtrace.runtime.import_hook import Arrival
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from devtrace.trace import Lists
+from devtrace.trace.tables import Lists
 from traces import new_builder
 
 

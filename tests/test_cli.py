@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from devtrace.format import load
+from devtrace.trace.format import load
 from samples import training
 from warm import JOB, Warm
 

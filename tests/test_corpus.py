@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from devtrace.diagnose.edits import applied
-from devtrace.report import Edit
+from devtrace.diagnosis.edits import applied
+from devtrace.diagnosis.findings import Edit
 from programs import Said, run
 
 CORPUS = Path(__file__).with_name("corpus")

@@ -9,10 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 import torch
 from torch import nn
 
-from devtrace.record.counts import Counter as Looker
-from devtrace.record.counts import Counts
-from devtrace.session import record
-from devtrace.trace import Trace
+from devtrace.api.recording import record
+from devtrace.recording.progress.counts import Counter as Looker
+from devtrace.recording.progress.counts import Counts
+from devtrace.trace.tables import TraceData
 
 
 def looker(recording: record) -> Looker:
@@ -26,7 +26,7 @@ def elsewhere(counter: Looker) -> Counts:
         return pool.submit(counter.look).result()
 
 
-def ops_by_device(trace: Trace) -> dict[str, int]:
+def ops_by_device(trace: TraceData) -> dict[str, int]:
     return dict(Counter(str(op.device) for op in trace.ops))
 
 

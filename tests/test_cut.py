@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from trace_dump import dump
 
-from devtrace.cut import LONGEST_TEXT, around, cut
-from devtrace.dump import dump
-from devtrace.format import check
-from devtrace.trace import Trace
+from devtrace.trace.format import check
+from devtrace.trace.subset import LONGEST_TEXT, around, cut
+from devtrace.trace.tables import TraceData
 from samples import told, training
 from traces import head_trace, odd_trace
 
@@ -19,7 +21,7 @@ TRACES = [training(4), head_trace(), odd_trace()]
 
 @settings(max_examples=60, deadline=None)
 @given(st.data(), st.sampled_from(TRACES))
-def test_whatever_is_cut_the_rest_keeps_the_rules_and_says_the_same(data: st.DataObject, trace: Trace) -> None:
+def test_whatever_is_cut_the_rest_keeps_the_rules_and_says_the_same(data: st.DataObject, trace: TraceData) -> None:
     keep = np.array(data.draw(st.lists(st.booleans(), min_size=len(trace.ops), max_size=len(trace.ops))), dtype=bool)
     less = cut(trace, keep)
     check(less)
@@ -29,7 +31,7 @@ def test_whatever_is_cut_the_rest_keeps_the_rules_and_says_the_same(data: st.Dat
 
 
 @pytest.mark.parametrize("trace", TRACES)
-def test_nothing_cut_is_the_same_trace(trace: Trace) -> None:
+def test_nothing_cut_is_the_same_trace(trace: TraceData) -> None:
     less = cut(trace, np.ones(len(trace.ops), dtype=bool))
     for name in ("ops", "calls", "copies", "modules", "ledger", "errors"):
         assert len(less.table(name)) == len(trace.table(name))
@@ -48,5 +50,5 @@ def test_what_is_kept_is_about_as_many_ops_as_asked_for_and_holds_every_finding(
 
 def test_a_very_long_text_is_shortened() -> None:
     trace = training(1)
-    long = Trace(**{**vars(trace), "strings": (*trace.strings, "x" * 10**6), "_tables": {}})
+    long = replace(trace, strings=(*trace.strings, "x" * 10**6))
     assert max(map(len, cut(long, np.ones(len(trace.ops), dtype=bool)).strings)) < LONGEST_TEXT + 100

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -14,10 +12,11 @@ import torch
 from torch import nn
 
 import devtrace
-from devtrace.diagnose import mismatch
-from devtrace.diagnose.facts import Facts
-from devtrace.record import hooks
-from devtrace.report import Finding, Report, from_json
+from devtrace.api.results import Report
+from devtrace.diagnosis.evidence.trace_queries import Facts
+from devtrace.diagnosis.findings import Finding, from_json
+from devtrace.diagnosis.rules import device_mismatch
+from devtrace.recording.context import hooks
 
 
 def failing() -> devtrace.record:
@@ -42,26 +41,11 @@ def test_no_name_leads_through_an_object_of_devtraces() -> None:
     assert not [name for name in culprit.names if "own" in name]
 
 
-@pytest.mark.parametrize(
-    "imports",
-    [
-        "import devtrace",
-        "import devtrace.diagnose",
-        "from devtrace.diagnose.facts import Facts; import devtrace",
-        "import devtrace; devtrace.Report; from devtrace.diagnose import facts",
-        "from devtrace import diagnose; import devtrace.diagnose.facts, devtrace",
-    ],
-)
-def test_diagnose_is_the_function_in_every_import_order(imports: str) -> None:
-    code = f"{imports}\nimport devtrace\nassert type(devtrace.diagnose).__name__ == 'function', devtrace.diagnose"
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
-
-
 def test_a_report_is_made_once_and_carried_by_its_trace() -> None:
     recording = failing()
     report = devtrace.diagnose(recording.trace)
     assert report is recording.report
-    again = devtrace.diagnose(replace(report.trace, _tables={}))
+    again = devtrace.diagnose(replace(report.trace))
     assert again.findings == report.findings
     assert again.ledger == report.ledger
     assert again.text == report.text
@@ -96,7 +80,7 @@ def test_a_diagnosis_that_fails_leaves_torchs_own_words(monkeypatch: pytest.Monk
     def broken(*_: object) -> None:
         raise KeyError("made to fail")
 
-    monkeypatch.setattr(mismatch, "device_mismatch", broken)
+    monkeypatch.setattr(device_mismatch, "device_mismatch", broken)
     report = failing().report
     assert isinstance(report, Report)
     finding = report.findings[0]
@@ -107,8 +91,8 @@ def test_a_diagnosis_that_fails_leaves_torchs_own_words(monkeypatch: pytest.Monk
 
 
 def test_without_live_objects_the_recorded_names_tell() -> None:
-    trace = replace(failing().trace, findings=None, _tables={})
-    found = list(mismatch.device_errors(Facts(trace)))
+    trace = replace(failing().trace, findings=None)
+    found = list(device_mismatch.device_errors(Facts(trace)))
     assert found[0].culprit is not None
     assert found[0].culprit.device == "cpu"
     assert found[0].culprit.born is not None

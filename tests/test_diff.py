@@ -10,14 +10,15 @@ from pathlib import Path
 import pytest
 import torch
 from torch import nn
+from trace_dump import dump
 
 import devtrace
-from devtrace.comparison import Change, Comparison
-from devtrace.diff import diff
-from devtrace.display import MIME_TYPE
-from devtrace.dump import dump
-from devtrace.format import decode
-from devtrace.trace import Trace
+from devtrace.api.results import Trace
+from devtrace.interchange.comparison import Change, Comparison
+from devtrace.interchange.diff import diff
+from devtrace.report.mime import MIME_TYPE
+from devtrace.trace.format import decode
+from devtrace.trace.tables import TraceData
 from goldens import assert_golden
 from samples import Sample, training
 from traces import empty_trace, head_trace, odd_trace
@@ -28,7 +29,7 @@ def changes(compared: Comparison, what: str) -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize("trace", [training(), head_trace(), odd_trace(), empty_trace()])
-def test_a_trace_does_not_differ_from_itself(trace: Trace) -> None:
+def test_a_trace_does_not_differ_from_itself(trace: TraceData) -> None:
     compared = diff(trace, trace)
     assert compared.changes == ()
     assert compared.text.endswith(": no difference")
@@ -69,17 +70,17 @@ def test_in_a_notebook_that_holds_a_part_of_the_trace_rows_are_those_of_the_part
 
 
 def test_lines_are_the_same_whatever_their_number_and_cell() -> None:
-    def at(line: int, cell: int) -> Trace:
+    def at(line: int, cell: int) -> TraceData:
         sample = Sample(f"In[{cell}]")
         site = sample.site(line, "x.to(device)", cell)
         sample.copy(sample.tensor("cpu", 4), "cuda:0", site)
-        return sample.builder.build()
+        return Trace.of(sample.builder.build())
 
     assert diff(at(3, 7), at(9, 12)).changes == ()
 
 
 def test_worked_yesterday_fails_today_is_one_table() -> None:
-    def run(attach_after: bool, sync: bool) -> Trace:
+    def run(attach_after: bool, sync: bool) -> TraceData:
         with devtrace.record(simulate="cuda:1", name="run") as recording:
             model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2))
             model.to("cuda:0")
@@ -105,7 +106,7 @@ def test_worked_yesterday_fails_today_is_one_table() -> None:
 
 
 def test_a_module_that_works_elsewhere_is_told() -> None:
-    def on(device: str) -> Trace:
+    def on(device: str) -> TraceData:
         sample = Sample()
         builder = sample.builder
         module = builder.append("modules", path="model.head", type="Linear", op=-1, ran=1)
@@ -117,7 +118,7 @@ def test_a_module_that_works_elsewhere_is_told() -> None:
 
 
 def test_an_error_that_no_finding_speaks_of_is_told() -> None:
-    def run(fails: bool) -> Trace:
+    def run(fails: bool) -> TraceData:
         sample = Sample()
         op = sample.op("aten.view", "cpu", -1 if fails else 5)
         if fails:
@@ -181,7 +182,7 @@ def test_a_comparison_is_a_trace_that_also_says_what_changed() -> None:
 
 
 def test_a_change_names_the_module_that_it_speaks_of() -> None:
-    def on(device: str) -> Trace:
+    def on(device: str) -> TraceData:
         with devtrace.record(simulate="cuda:1") as recording:
             model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2)).to(device)
             model(torch.ones(1, 4, device=device))
@@ -202,7 +203,7 @@ def test_of_what_came_and_went_the_worst_stands_first() -> None:
 
 
 def test_what_a_failed_run_did_less_is_the_failures_doing() -> None:
-    def run(fails: bool) -> Trace:
+    def run(fails: bool) -> TraceData:
         with contextlib.suppress(RuntimeError), devtrace.record(simulate="cuda:1", name="run") as recording:
             x = torch.ones(4, device="cuda:0")
             for step in range(12):
@@ -228,7 +229,7 @@ def test_files_are_called_by_their_names_and_a_long_line_has_what_changed_below_
         site = sample.site(3, text)
         for _ in range(times):
             sample.copy(sample.tensor("cpu", 4), "cuda:0", site)
-        return sample.builder.build()
+        return Trace.of(sample.builder.build())
 
     text = "batch = {key: value.to(device, non_blocking=True) for key, value in batch.items()}"
     monday, today = at(text, 2).save(tmp_path / "monday.devtrace"), at(text, 4).save(tmp_path / "today.devtrace")

@@ -16,13 +16,13 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import devtrace
 from built import SCRIPT
-from devtrace import display, page
-from devtrace.diagnose import diagnose
-from devtrace.display import MIME_TYPE, mime_bundle
-from devtrace.format import decode
-from devtrace.html import MOST_FINDINGS, fragment
-from devtrace.report import Culprit, Finding, Report, Site
-from devtrace.trace import Trace
+from devtrace.api.diagnose import diagnose
+from devtrace.api.results import Report, Trace
+from devtrace.diagnosis.findings import Culprit, Finding, Site
+from devtrace.report import mime, page
+from devtrace.report.html import MOST_FINDINGS, fragment
+from devtrace.report.mime import MIME_TYPE, mime_bundle
+from devtrace.trace.format import decode
 from goldens import assert_golden
 from samples import training
 from traces import empty_trace, head_trace, odd_trace
@@ -67,7 +67,7 @@ def test_the_fragment_of_the_head_that_was_left_behind() -> None:
 
 @pytest.mark.parametrize("trace", [training(), head_trace(), odd_trace(), empty_trace()])
 def test_the_html_holds_no_script_no_style_and_no_handler(trace: Trace) -> None:
-    data, _ = mime_bundle(trace, diagnose(trace))
+    data, _ = mime_bundle(diagnose(trace))
     seen = Seen(data["text/html"])
     assert not seen.tags & {"script", "style", "link", "iframe", "img", "object"}
     assert not {name for name in seen.attributes if name.startswith("on") or name in ("style", "class", "href", "src")}
@@ -82,7 +82,7 @@ def test_what_a_trace_says_is_text_in_every_form() -> None:
         assert html.encode("utf-8")
         assert html.count("<script") == html.count("</script>") == (html != fragment(report) and SCRIPT.exists())
         assert len(fragment(report)) < 50_000
-    assert len(display.plain_text(report)) < 2 * display.LONGEST_TEXT
+    assert len(mime.plain_text(report)) < 2 * mime.LONGEST_TEXT
 
 
 def test_the_html_says_the_tensor_the_line_that_made_it_the_move_and_the_fix() -> None:
@@ -109,7 +109,7 @@ def test_notes_are_not_shown_and_many_findings_are_counted() -> None:
 
 def test_the_bundle_holds_the_trace_itself_the_html_and_the_text() -> None:
     trace = diagnose(training()).trace
-    data, metadata = mime_bundle(trace, diagnose(trace))
+    data, metadata = mime_bundle(diagnose(trace))
     assert list(data) == [MIME_TYPE, "text/html", "text/plain"]
     assert metadata == {}
     assert len(decode(json.loads(json.dumps(data[MIME_TYPE]))).ops) == len(trace.ops)
@@ -118,7 +118,7 @@ def test_the_bundle_holds_the_trace_itself_the_html_and_the_text() -> None:
 
 def test_without_a_timeline_the_html_is_words() -> None:
     trace = training()
-    data, _ = mime_bundle(trace, diagnose(trace), timeline=False)
+    data, _ = mime_bundle(diagnose(trace), timeline=False)
     assert "Timeline" not in data["text/html"]
     assert "model.out_head.weight" in data["text/html"]
 
@@ -135,7 +135,7 @@ def test_a_training_loop_of_20_000_ops_takes_at_most_300_kb_of_a_notebook() -> N
             loss.backward()
             optimizer.step()
     trace = recording.trace
-    data, _ = mime_bundle(trace, recording.report)
+    data, _ = mime_bundle(recording.report)
     assert len(trace.ops) > 20_000
     cell = nbformat.v4.new_code_cell(outputs=[nbformat.v4.new_output("display_data", data)])
     assert len(nbformat.writes(nbformat.v4.new_notebook(cells=[cell]))) <= 300_000
@@ -143,7 +143,7 @@ def test_a_training_loop_of_20_000_ops_takes_at_most_300_kb_of_a_notebook() -> N
 
 def test_above_its_budget_a_bundle_holds_fewer_ops_and_says_so() -> None:
     trace = training(300)
-    data, _ = mime_bundle(trace, diagnose(trace), budget=6_000)
+    data, _ = mime_bundle(diagnose(trace), budget=6_000)
     assert len(json.dumps(data[MIME_TYPE])) <= 6_000
     less = decode(data[MIME_TYPE])
     assert less.truncated == len(trace.ops) - len(less.ops)
@@ -165,7 +165,7 @@ def test_a_page_is_one_file_that_asks_nothing_of_a_network(tmp_path: Path) -> No
 def test_in_vs_code_and_colab_the_html_carries_the_views_as_one_script(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VSCODE_PID", "1")
     trace = odd_trace()
-    data, _ = mime_bundle(trace, diagnose(trace))
+    data, _ = mime_bundle(diagnose(trace))
     html = data["text/html"]
     assert html.count("<script") == html.count("</script>") == 1
     assert "devtraceMount" in html

@@ -13,8 +13,8 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import devtrace
-from devtrace.errors import DeviceError, UsageError
-from devtrace.expect import Expectation, check
+from devtrace.api.expect import Expectation, check
+from devtrace.words.errors import DeviceError, UsageError
 
 
 @pytest.fixture(autouse=True)

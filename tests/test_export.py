@@ -11,8 +11,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from devtrace.columns import TABLES
-from devtrace.trace import Trace
+from devtrace.api.results import Trace
+from devtrace.trace.columns import TABLES
+from devtrace.trace.tables import TraceData
 from goldens import assert_golden
 from samples import training
 from traces import empty_trace, head_trace, odd_trace
@@ -29,8 +30,8 @@ KEYS = {
 }
 
 
-def perfetto(trace: Trace, folder: Path) -> list[dict[str, Any]]:
-    written = json.loads(trace.to_perfetto(folder / "run.json").read_text())
+def perfetto(trace: TraceData, folder: Path) -> list[dict[str, Any]]:
+    written = json.loads(Trace.of(trace).to_perfetto(folder / "run.json").read_text())
     assert set(written) == {"displayTimeUnit", "otherData", "traceEvents"}
     entries: list[dict[str, Any]] = written["traceEvents"]
     return entries

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from devtrace.errors import UsageError
-from devtrace.figures import FIGURES, MOST_STEPS, figure
-from devtrace.palette import Theme, shade
+from devtrace.drawing.palette import Theme, shade
+from devtrace.report.figures import FIGURES, MOST_STEPS, figure
+from devtrace.words.errors import UsageError
 from samples import Sample, training
 from traces import empty_trace, head_trace, odd_trace
 

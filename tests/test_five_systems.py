@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from devtrace.diagnose.edits import applied
-from devtrace.report import Culprit, Finding, Site
+from devtrace.diagnosis.edits import applied
+from devtrace.diagnosis.findings import Culprit, Finding, Site
 from programs import Said, run
 
 pytestmark = pytest.mark.slow

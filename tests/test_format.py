@@ -15,17 +15,19 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pytest
+import trace_schema
 from hypothesis import given
 from hypothesis import strategies as st
+from trace_dump import dump
 
-from devtrace import format, schema
-from devtrace.dump import dump
-from devtrace.errors import FormatError
-from devtrace.trace import Lists, Trace
+from devtrace.api.results import Trace
+from devtrace.trace import format
+from devtrace.trace.tables import Lists, TraceData
+from devtrace.words.errors import FormatError
 from goldens import GOLDEN, assert_golden
 from traces import empty_trace, head_trace, odd_trace
 
-TRACES: dict[str, Callable[[], Trace]] = {"empty": empty_trace, "head": head_trace, "odd": odd_trace}
+TRACES: dict[str, Callable[[], TraceData]] = {"empty": empty_trace, "head": head_trace, "odd": odd_trace}
 
 
 @pytest.mark.parametrize("name", TRACES)
@@ -40,18 +42,18 @@ def test_a_golden_file_is_what_is_written_today(name: str) -> None:
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.devtrace")), ids=lambda path: path.stem)
 def test_every_golden_file_keeps_the_schema_and_dumps_to_its_text(path: Path) -> None:
-    jsonschema.validate(json.loads(path.read_text()), schema.schema())
+    jsonschema.validate(json.loads(path.read_text()), trace_schema.schema())
     assert dump(format.load(path)) == path.with_suffix(".txt").read_text()
 
 
 def test_the_shipped_schema_is_the_one_of_the_tables() -> None:
-    assert_golden(schema.FILE.name, schema.text(), schema.FILE.parent)
+    assert_golden(trace_schema.FILE.name, trace_schema.text(), trace_schema.FILE.parent)
 
 
 @pytest.mark.parametrize("name", TRACES)
 def test_write_read_write_gives_the_same_bytes(name: str, tmp_path: Path) -> None:
-    first = TRACES[name]().save(tmp_path / "first.devtrace")
-    second = format.load(first).save(tmp_path / "second.devtrace")
+    first = Trace.of(TRACES[name]()).save(tmp_path / "first.devtrace")
+    second = Trace.of(format.load(first)).save(tmp_path / "second.devtrace")
     assert first.read_bytes() == second.read_bytes()
 
 

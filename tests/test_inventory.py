@@ -16,7 +16,7 @@ import pytest
 import torch
 from torch import nn
 
-from devtrace.inventory import MOST_ROWS, UNKNOWN, drain, listing
+from devtrace.notebook.inventory.inventory import MOST_ROWS, UNKNOWN, drain, listing
 
 
 def listed(**names: Any) -> dict[str, Any]:
@@ -344,7 +344,7 @@ def test_names_may_come_and_go_between_two_steps() -> None:
 
 def test_without_torch_nothing_is_listed_and_torch_is_not_imported() -> None:
     code = (
-        "import sys; from devtrace.inventory import drain, listing\n"
+        "import sys; from devtrace.notebook.inventory.inventory import drain, listing\n"
         "print(drain(listing({'x': [1]})), 'torch' in sys.modules)"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

@@ -1,14 +1,15 @@
 """The allow-list of who may know whom (DESIGN: arrows point down), for both languages.
 
-A name that is not in a list may import nothing of ours: add a new module here with what it needs, below itself.
+A package that is not in a list may import nothing of ours: add a new one here with what it needs, below itself. Between
+files no import leads back to where it began, a type-checker's included, and no file is longer than a reader's patience.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
-from graphlib import TopologicalSorter
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -17,98 +18,62 @@ ROOT = Path(__file__).parents[1]
 PYTHON = ROOT / "src" / "devtrace"
 TYPESCRIPT = ROOT / "labextension" / "src"
 
-# Top-level module or package of devtrace -> the ones it may import.
+# Package of devtrace -> the ones it may import. At the top there are only packages and the two files at the end.
 ALLOWED = {
-    "errors": set[str](),
-    "gates": {"errors"},
-    "columns": set[str](),
-    "trace": {"columns", "errors"},
-    "builder": {"trace", "columns", "errors"},
+    "words": set[str](),
     "source": set[str](),
-    "live_objects": set[str](),
-    "plain": set[str](),
-    "palette": set[str](),
-    "lanes": {"palette", "plain", "trace"},
-    "bars": {"lanes", "palette", "trace"},
-    "svg": {"bars", "lanes", "palette", "plain", "trace"},
-    "inventory": {"source"},
-    "rules": {"trace", "columns"},
-    "dump": {"trace", "columns"},
-    "schema": {"columns"},
-    "format": {"rules", "builder", "trace", "columns", "errors"},
-    "tally": set[str](),
-    "job": set[str](),
-    "record": {"tally", "job", "tracebacks", "live_objects", "source", "builder", "trace", "columns", "errors"},
-    "spec": {"errors"},
-    "simulate": {"spec", "errors"},
-    "report": {"builder", "trace", "columns", "errors"},
-    "diagnose": {"tally", "live_objects", "report", "source", "builder", "trace", "columns", "errors"},
-    "cut": {"trace", "columns"},
-    "html": {"report", "svg", "palette", "plain"},
-    "page": {"html", "plain", "format", "report"},
-    "progress": {"plain"},
-    "running": {"tracebacks", "errors"},
-    "ranks": {"format", "builder", "trace", "columns", "errors"},
-    "environment": {"gates", "simulate", "errors"},
-    "export": {"trace", "columns"},
-    "perfetto": {"lanes", "plain", "trace"},
-    "unmet": {"diagnose", "plain", "report", "trace", "errors"},
-    "expect": {"session", "unmet", "diagnose", "record", "report", "builder", "source", "plain", "errors"},
-    "session": {
-        "live_objects",
-        "tracebacks",
-        "diagnose",
-        "report",
-        "record",
-        "simulate",
-        "format",
-        "builder",
-        "trace",
-        "columns",
-        "errors",
-        "unmet",
-    },
-    "comparison": {"display", "html", "page", "report", "format", "plain", "trace"},
-    "diff": {"comparison", "diagnose", "ranks", "report", "plain", "trace"},
-    "profiler": {"record", "builder", "trace", "errors"},
-    "figures": {"lanes", "palette", "plain", "trace", "columns", "errors"},
-    "display": {"cut", "html", "page", "plain", "report", "format", "trace"},
-    "launch": {"arrival", "session", "progress", "running", "job", "page", "errors"},
+    "trace": {"words"},
+    "runtime": {"words"},
+    "recording": {"runtime", "source", "trace"},
+    "simulation": {"runtime", "words"},
+    "diagnosis": {"source", "trace", "words"},
+    "drawing": {"trace", "words"},
+    "report": {"drawing", "diagnosis", "trace", "words"},
+    "interchange": {"report", "drawing", "diagnosis", "trace", "words"},
 }
+_BELOW_THE_API = set(ALLOWED)
+ALLOWED["api"] = _BELOW_THE_API | {"__init__"}
+_BELOW_THE_DOORS = _BELOW_THE_API | {"api"}
 ALLOWED |= {
-    "arrival": set[str](),
-    "tracebacks": set[str](),
-    "usage": {"errors"},
-    "cells": {"arrival", "usage", "session", "simulate", "record", "report", "trace", "errors"},
-    "commands": {"cells", "usage", "job", "display", "environment", "report", "trace", "errors"},
-}
-ALLOWED["panel"] = {"inventory", "cells", "cut", "format", "record", "trace", "errors"}
-_BELOW_THE_DOORS = set(ALLOWED) | {"__init__"}
-ALLOWED |= {
-    "magic": _BELOW_THE_DOORS | {"live"},
-    "live": _BELOW_THE_DOORS,
-    "live_view": _BELOW_THE_DOORS,
+    "notebook": _BELOW_THE_DOORS,
     "cli": _BELOW_THE_DOORS,
     "__main__": {"cli"},
-    "pytest_plugin": _BELOW_THE_DOORS,
     # The names, for type checkers; test_package holds what it loads.
-    "__init__": _BELOW_THE_DOORS | {"magic", "live", "live_view"},
+    "__init__": _BELOW_THE_DOORS | {"notebook"},
 }
 
-# Methods that the API puts on a lower object and that only forward (trace.save), imported in the method.
-FORWARDED = {"trace": {"format", "export", "perfetto"}, "report": {"page", "figures", "display"}}
+# Within a package, from the bottom up: a folder may import those before it.
+INSIDE = {
+    "recording": ["columns", "folding", "hot", "context", "progress", "finish", "recording"],
+    "diagnosis": [
+        "findings",
+        "edits",
+        "evidence",
+        "causes",
+        "fixes",
+        "messages",
+        "ledger",
+        "rules",
+        "store",
+        "diagnose",
+    ],
+    "notebook": ["usage", "cells", "commands", "inventory", "panel", "panel_comm", "live_view", "magic"],
+}  # fmt: skip
 
 # A package that costs or binds -> the modules that may import it at run time (a type-checker's import is free).
 CONFINED = {
-    "torch": {"record", "simulate", "diagnose", "environment"},
-    "IPython": {"magic"},
-    "ipywidgets": {"live_view"},
-    "comm": {"live"},
-    "plotly": {"figures"},
-    "pandas": {"trace", "export"},
-}
-# DESIGN 4: one place of diagnose/ looks at live objects.
-MOST_TORCH_FILES = {"diagnose": 1}
+    "torch": {
+        "recording", "simulation", "runtime.mode_stack", "diagnosis.evidence.access_paths", "api.environment",
+        "interchange.composite_ops",
+    },
+    "IPython": {"notebook.magic"},
+    "ipywidgets": {"notebook.live_view"},
+    "comm": {"notebook.panel_comm"},
+    "plotly": {"report.figures"},
+    "pandas": {"interchange.pandas_tables"},
+}  # fmt: skip
+
+LONGEST_FILE = 400
 
 TS_ORDER = ["model", "layout", "paint", "view", "jupyter"]
 TS_PACKAGES = {"jupyter": ("@jupyterlab/", "@lumino/", "@jupyter-widgets/", "@codemirror/")}
@@ -119,28 +84,49 @@ TS_IMPORT = re.compile(
 
 def python_violations(root: Path) -> list[str]:
     """Every import below `root` (a devtrace package) that the lists above do not allow, as `file: sentence`."""
-    found = []
-    torch_files: dict[str, set[Path]] = {}
-    for path in sorted(root.rglob("*.py")):
-        here = path.relative_to(root).parts[0].removesuffix(".py")
-        for module, inside in _imports(path, root):
-            top, _, rest = module.partition(".")
-            if top == "devtrace":
-                target = rest.split(".")[0] or "__init__"
-                forwarded = FORWARDED.get(here, set()) if inside == "function" else set()
-                if target != here and target not in ALLOWED.get(here, set()) | forwarded:
-                    found.append(f"{path.relative_to(root)}: {here} may not import {target}")
-            elif top in CONFINED and inside != "typing":
-                if here not in CONFINED[top]:
-                    found.append(f"{path.relative_to(root)}: {top} is for {sorted(CONFINED[top])} only")
-                if top == "torch":
-                    torch_files.setdefault(here, set()).add(path)
-    found += [
-        f"{here}: {len(files)} files import torch, {MOST_TORCH_FILES[here]} may"
-        for here, files in torch_files.items()
-        if len(files) > MOST_TORCH_FILES.get(here, len(files))
+    return [
+        f"{path.relative_to(root)}: {reason}"
+        for path in sorted(root.rglob("*.py"))
+        for module, inside in _imports(path, root)
+        if (reason := _python_reason(path.relative_to(root), module, inside))
     ]
-    return found
+
+
+def _python_reason(path: Path, module: str, inside: str) -> str | None:
+    here = ".".join(path.with_suffix("").parts)
+    top, _, target = module.partition(".")
+    if top == "devtrace":
+        return _reason_of_ours(here, target or "__init__")
+    if inside == "typing" or not (allowed := CONFINED.get(top)):
+        return None
+    known = any(here == name or here.startswith(f"{name}.") for name in allowed)
+    return None if known else f"{top} is for {sorted(allowed)} only"
+
+
+def _reason_of_ours(here: str, target: str) -> str | None:
+    package, other = here.split(".")[0], target.split(".")[0]
+    if package != other:
+        return None if other in ALLOWED.get(package, ()) else f"{package} may not import {other}"
+    order = INSIDE.get(package, [])
+    below, above = (next(iter(name.split(".")[1:]), "") for name in (target, here))
+    if below in order and above in order and order.index(below) > order.index(above):
+        return f"{package}.{above} may not import {package}.{below}"
+    return None
+
+
+def python_imports(root: Path) -> dict[str, set[str]]:
+    """The files below `root`, each with those that it imports, for the type checker too."""
+    files = {".".join(path.relative_to(root).with_suffix("").parts): path for path in root.rglob("*.py")}
+    return {
+        name: {found for module, _ in _imports(path, root) if (found := _file_of(module, files)) is not None}
+        for name, path in files.items()
+    }
+
+
+def _file_of(module: str, files: Mapping[str, Path]) -> str | None:
+    name = module.removeprefix("devtrace").removeprefix(".")
+    candidates = (name, f"{name}.__init__", name.rpartition(".")[0], f"{name.rpartition('.')[0]}.__init__")
+    return next((found for found in candidates if found in files), None) if module.startswith("devtrace.") else None
 
 
 def _imports(path: Path, root: Path) -> Iterator[tuple[str, str]]:
@@ -159,13 +145,14 @@ def _imports(path: Path, root: Path) -> Iterator[tuple[str, str]]:
 
 
 def _names(node: ast.AST, package: list[str]) -> list[str]:
+    """What an import statement names: modules, and names that may be modules."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     if not isinstance(node, ast.ImportFrom):
         return []
     base = package[: len(package) - node.level + 1] if node.level else []
     module = ".".join([*base, *([node.module] if node.module else [])])
-    return [f"{module}.{alias.name}" for alias in node.names] if module == "devtrace" else [module]
+    return [f"{module}.{alias.name}" for alias in node.names] if module.startswith("devtrace") else [module]
 
 
 def typescript_violations(root: Path) -> list[str]:
@@ -181,6 +168,28 @@ def typescript_violations(root: Path) -> list[str]:
             if reason := _typescript_reason(here, path, target, root):
                 found.append(f"{path.relative_to(root)}: {reason}")
     return found
+
+
+def typescript_imports(root: Path) -> dict[str, set[str]]:
+    """The files below `root`, each with those that it imports, types included."""
+    return {
+        str(path.relative_to(root)): {
+            str(found.relative_to(root.resolve()))
+            for match in TS_IMPORT.finditer(path.read_text(encoding="utf-8"))
+            if (target := match[1] or match[2]).startswith(".")
+            and (found := (path.parent / target).resolve().with_suffix(".ts")).exists()
+        }
+        for path in root.rglob("*.ts")
+    }
+
+
+def circle(imports: Mapping[str, set[str]]) -> list[str]:
+    """Files that import each other, in order; empty where there are none."""
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        return [str(name) for name in error.args[1]]
+    return []
 
 
 def _typescript_reason(here: str, path: Path, target: str, root: Path) -> str | None:
@@ -206,45 +215,70 @@ def test_typescript_imports_only_point_down() -> None:
     assert typescript_violations(TYPESCRIPT) == []
 
 
-def test_the_allow_list_itself_has_no_cycle_below_the_package() -> None:
-    below = {name: allowed - {"__init__"} for name, allowed in ALLOWED.items() if name != "__init__"}
-    assert list(TopologicalSorter(below).static_order())
+def test_the_allow_list_itself_has_no_circle_below_the_package() -> None:
+    assert circle({name: allowed for name, allowed in ALLOWED.items() if name != "__init__"}) == []
 
 
-def test_record_and_simulate_know_nothing_of_what_reads_the_trace() -> None:
-    assert not ALLOWED["record"] & {"diagnose", "display", "simulate", "report", "format", "session"}
-    assert ALLOWED["simulate"] == {"spec", "errors"}
+def test_no_import_leads_back_to_its_own_file() -> None:
+    assert circle(python_imports(PYTHON)) == []
+    assert circle(typescript_imports(TYPESCRIPT)) == []
+
+
+def test_recording_and_simulation_know_nothing_of_what_reads_the_trace() -> None:
+    assert ALLOWED["recording"] == {"runtime", "source", "trace"}
+    assert ALLOWED["simulation"] == {"runtime", "words"}
+
+
+def test_beside_the_packages_there_is_only_what_python_asks_for() -> None:
+    loose = {path.name for path in PYTHON.iterdir() if path.is_file()}
+    assert loose == {"__init__.py", "__main__.py", "py.typed", "devtrace.schema.json"}
+
+
+def test_no_file_is_too_long_to_read() -> None:
+    files = [*PYTHON.rglob("*.py"), *TYPESCRIPT.rglob("*.ts")]
+    lengths = {path.name: len(path.read_text(encoding="utf-8").splitlines()) for path in files}
+    assert {name: length for name, length in lengths.items() if length >= LONGEST_FILE} == {}
 
 
 @pytest.mark.parametrize(
     ("file", "text", "reason"),
     [
-        ("trace.py", "import torch", "torch is for"),
-        ("trace.py", "from devtrace.builder import TraceBuilder", "trace may not import builder"),
-        ("record/modules.py", "def f():\n    from devtrace import diagnose", "record may not import diagnose"),
-        ("record/modules.py", "from ..simulate import devices", "record may not import simulate"),
-        ("trace.py", "from devtrace import format", "trace may not import format"),
-        ("session.py", "from IPython import get_ipython", "IPython is for"),
-        ("session.py", "from devtrace.magic import load", "session may not import magic"),
+        ("trace/tables.py", "import torch", "torch is for"),
+        ("trace/tables.py", "from devtrace.diagnosis import findings", "trace may not import diagnosis"),
+        (
+            "recording/context/modules.py",
+            "def f():\n    import devtrace.diagnosis",
+            "recording may not import diagnosis",
+        ),
+        ("recording/modules.py", "from ..simulation import devices", "recording may not import simulation"),
+        ("recording/columns/chunk.py", "from devtrace.recording.hot import dispatch", "columns may not import"),
+        ("diagnosis/evidence/names.py", "from devtrace.diagnosis.rules import copies", "evidence may not import"),
+        ("diagnosis/causes/never_moved.py", "import torch", "torch is for"),
+        ("trace/tables.py", "from devtrace import api", "trace may not import api"),
+        ("api/recording.py", "from IPython import get_ipython", "IPython is for"),
+        ("api/recording.py", "from devtrace.notebook.magic import load", "api may not import notebook"),
         ("unheard.py", "from devtrace import trace", "unheard may not import trace"),
     ],
 )
 def test_a_forbidden_python_import_is_found(tmp_path: Path, file: str, text: str, reason: str) -> None:
     path = tmp_path / file
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     assert [reason in violation for violation in python_violations(tmp_path)] == [True]
 
 
-def test_a_second_file_of_diagnose_may_not_import_torch(tmp_path: Path) -> None:
-    (tmp_path / "diagnose").mkdir()
-    for name in ("names.py", "causes.py"):
-        (tmp_path / "diagnose" / name).write_text("import torch")
-    assert python_violations(tmp_path) == ["diagnose: 2 files import torch, 1 may"]
+def test_a_circle_of_files_is_found_whoever_the_import_is_for(tmp_path: Path) -> None:
+    (tmp_path / "trace").mkdir()
+    (tmp_path / "trace" / "a.py").write_text("from devtrace.trace.b import B")
+    (tmp_path / "trace" / "b.py").write_text("if TYPE_CHECKING:\n    from devtrace.trace import a")
+    assert set(circle(python_imports(tmp_path))) == {"trace.a", "trace.b"}
+    (tmp_path / "a.ts").write_text("import type { B } from './b';")
+    (tmp_path / "b.ts").write_text("export * from './a';")
+    assert set(circle(typescript_imports(tmp_path))) == {"a.ts", "b.ts"}
 
 
 def test_an_import_for_the_type_checker_is_free(tmp_path: Path) -> None:
-    (tmp_path / "session.py").write_text("if TYPE_CHECKING:\n    import torch\n")
+    (tmp_path / "trace.py").write_text("if TYPE_CHECKING:\n    import torch\n")
     assert python_violations(tmp_path) == []
 
 

@@ -11,9 +11,9 @@ import pytest
 import torch
 
 import devtrace
-from devtrace.live_view import LiveView
-from devtrace.record.growth import COLUMNS, New
-from devtrace.session import record, watch
+from devtrace.api.recording import record, watch
+from devtrace.notebook.live_view import LiveView
+from devtrace.recording.progress.growth import COLUMNS, New
 from kernels import Kernel, new_kernel
 
 

@@ -20,8 +20,8 @@ from IPython.core.completer import provisionalcompleter
 from torch._C import _len_torch_dispatch_stack
 
 import devtrace
-from devtrace import cells, commands, usage
-from devtrace.display import MIME_TYPE
+from devtrace.notebook import cells, commands, usage
+from devtrace.report.mime import MIME_TYPE
 from shells import Ran, Shell, new_shell
 
 README = Path(__file__).parents[1] / "README.md"
@@ -766,7 +766,7 @@ def test_an_interrupt_while_the_report_is_made_is_a_line_and_leaves_nothing(
         raise KeyboardInterrupt
 
     run = vars(torch.nn.Module)["__call__"]
-    monkeypatch.setattr(import_module("devtrace.record.recording"), "assemble", interrupted)
+    monkeypatch.setattr(import_module("devtrace.recording.recording"), "assemble", interrupted)
     ran = shell.run("%%devtrace", "y = x + 1")
     assert ran.result.success
     assert ran.stderr == "devtrace: this cell was not traced to its end: KeyboardInterrupt: \n"
@@ -778,7 +778,7 @@ def test_a_fault_in_the_recorder_is_a_line_and_the_cell_runs_on(shell: Shell, mo
     def broken(**_: object) -> None:
         raise RuntimeError("broken recorder")
 
-    monkeypatch.setattr("devtrace.session.record", broken)
+    monkeypatch.setattr("devtrace.api.recording.record", broken)
     ran = shell.run("%%devtrace", "ran = True")
     assert ran.error is None
     assert shell.ns["ran"]
@@ -810,7 +810,7 @@ def test_an_observer_that_fails_is_told_no_more_and_the_trace_goes_on(shell: She
 
 
 def test_the_recording_can_be_looked_at_while_the_cell_runs(shell: Shell) -> None:
-    shell.run("%%devtrace", "from devtrace import cells", "seen = cells.current.recording", "y = x + 1")
+    shell.run("%%devtrace", "from devtrace.notebook import cells", "seen = cells.current.recording", "y = x + 1")
     assert shell.ns["seen"] is not None
     assert shell.tracing.recording is None
 
@@ -872,7 +872,7 @@ def test_a_fault_in_the_display_is_a_line_and_the_cell_succeeds(shell: Shell, mo
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("broken display")
 
-    monkeypatch.setattr("devtrace.display.mime_bundle", broken)
+    monkeypatch.setattr("devtrace.report.mime.mime_bundle", broken)
     ran = shell.run("%%devtrace", "y = x + 1")
     assert ran.result.success
     assert ran.stderr.count("\n") == 1

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 import torch
 
-from devtrace.builder import TraceBuilder
-from devtrace.cells import Cell, Tracing
-from devtrace.format import decode, encode
-from devtrace.inventory import drain, listing
-from devtrace.panel import Panel
-from devtrace.panel.feed import PERIOD
-from devtrace.panel.messages import refusal, spec
-from devtrace.usage import Options
+from devtrace.notebook.cells import Cell, Tracing
+from devtrace.notebook.inventory.inventory import drain, listing
+from devtrace.notebook.panel.feed import PERIOD
+from devtrace.notebook.panel.messages import refusal, spec
+from devtrace.notebook.panel.panel import Panel
+from devtrace.notebook.usage import Options
+from devtrace.trace.builder import TraceBuilder
+from devtrace.trace.format import decode, encode
 from goldens import assert_golden
 
 Message = dict[str, Any]
@@ -378,7 +378,7 @@ def test_a_cell_that_begins_ends_the_listing_and_what_it_held(kernel: Kernel, mo
         finally:
             steps.append("let go")
 
-    monkeypatch.setattr("devtrace.panel.listing", slow)
+    monkeypatch.setattr("devtrace.notebook.panel.panel.listing", slow)
     FrontEnd(kernel.panel)
     assert begun.wait(10)
     during: list[int] = []
@@ -398,7 +398,7 @@ def test_another_message_is_answered_between_two_steps_of_a_listing(
         while True:
             yield
 
-    monkeypatch.setattr("devtrace.panel.listing", endless)
+    monkeypatch.setattr("devtrace.notebook.panel.panel.listing", endless)
     front = FrontEnd(kernel.panel)
     front.state()
     assert [kernel.call(lambda: 7) for _ in range(20)] == [7] * 20
@@ -425,7 +425,7 @@ def test_a_simulation_that_is_asked_for_in_a_running_cell_begins_when_it_has_end
 def test_what_is_sent_is_a_golden_that_the_panel_reads_too(
     panel: Panel, tracing: Tracing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("devtrace.panel.version", lambda _: "0.0.0")
+    monkeypatch.setattr("devtrace.notebook.panel.panel.version", lambda _: "0.0.0")
     monkeypatch.setattr("os.getcwd", lambda: "/home/user")
     front = FrontEnd(panel)
     panel._listed(drain(listing({"x": torch.ones(4), "net": mixed()})))

@@ -13,10 +13,10 @@ from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
 import devtrace
-from devtrace.diagnose import diagnose
-from devtrace.errors import FormatError
-from devtrace.format import check
-from devtrace.svg import timeline
+from devtrace.api.diagnose import diagnose
+from devtrace.drawing.svg import timeline
+from devtrace.trace.format import check
+from devtrace.words.errors import FormatError
 
 
 class Net(nn.Module):

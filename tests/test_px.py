@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import devtrace
-from devtrace.diagnose import diagnose
+from devtrace.api.diagnose import diagnose
 from shells import new_shell
 
 pytestmark = pytest.mark.slow

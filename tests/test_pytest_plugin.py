@@ -55,7 +55,7 @@ def test_after(devtrace):
 
 def pytest_in(folder: Path, text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     (folder / "test_project.py").write_text(text)
-    command = [sys.executable, "-m", "pytest", "-p", "devtrace.pytest_plugin", "--strict-markers", *arguments]
+    command = [sys.executable, "-m", "pytest", "-p", "devtrace.api.pytest_plugin", "--strict-markers", *arguments]
     environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     return subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=180, check=False
@@ -111,7 +111,7 @@ def test_a_marker_that_is_not_understood_is_said_so(tmp_path: Path) -> None:
 
 
 def test_a_project_that_does_not_use_it_does_not_import_torch(tmp_path: Path) -> None:
-    text = "import sys\ndef test_a(): assert not {'torch', 'numpy', 'devtrace.session'} & set(sys.modules)\n"
+    text = "import sys\ndef test_a(): assert not {'torch', 'numpy', 'devtrace.api.recording'} & set(sys.modules)\n"
     assert pytest_in(tmp_path, text, "-q").returncode == 0
 
 

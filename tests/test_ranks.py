@@ -11,17 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import devtrace
-from devtrace.diagnose import diagnose
-from devtrace.errors import UsageError
-from devtrace.format import check
-from devtrace.job import ranked_path
-from devtrace.ranks import merge, with_rank
-from devtrace.trace import Call, Trace
+from devtrace.api.diagnose import diagnose
+from devtrace.api.results import Trace
+from devtrace.runtime.job import ranked_path
+from devtrace.trace.format import check
+from devtrace.trace.merge_ranks import merge, with_rank
+from devtrace.trace.tables import Call, TraceData
+from devtrace.words.errors import UsageError
 from samples import told, training
 from traces import empty_trace, head_trace, odd_trace
 
 
-def ops_of(trace: Trace, rank: int) -> list[list[object]]:
+def ops_of(trace: TraceData, rank: int) -> list[list[object]]:
     """What the ops of a rank say, their times aside."""
     return [_timeless(told(op)) for op in trace.ops if op.thread.rank == rank]
 
@@ -30,20 +31,20 @@ def _timeless(said: list[object]) -> list[object]:
     return [said[0], *said[2:]]
 
 
-def ops_in(call: Call, trace: Trace) -> list[str]:
+def ops_in(call: Call, trace: TraceData) -> list[str]:
     return [op.name for op in trace.ops[call.begin : call.end] if op.thread == call.thread]
 
 
-def unranked(trace: Trace) -> Trace:
+def unranked(trace: TraceData) -> TraceData:
     return with_rank(trace, -1)
 
 
-def later(trace: Trace, seconds: float) -> Trace:
-    return replace(trace, recorded=f"2026-11-21T12:00:{seconds:09.6f}+00:00", _tables={})
+def later(trace: TraceData, seconds: float) -> TraceData:
+    return replace(trace, recorded=f"2026-11-21T12:00:{seconds:09.6f}+00:00")
 
 
 @pytest.mark.parametrize("traces", [[training(), training(3)], [unranked(head_trace()), empty_trace(), training(2)]])
-def test_each_rank_keeps_its_ops_in_their_order_with_all_that_they_say(traces: list[Trace]) -> None:
+def test_each_rank_keeps_its_ops_in_their_order_with_all_that_they_say(traces: list[TraceData]) -> None:
     merged = merge(traces)
     check(merged)
     for rank, trace in enumerate(traces):
@@ -104,7 +105,7 @@ def test_notes_and_truncation_are_kept_with_their_rank() -> None:
 
 
 def test_load_reads_one_file_or_the_ranks_of_a_job(tmp_path: Path) -> None:
-    files = [with_rank(training(2), rank).save(tmp_path / f"a.rank{rank}.devtrace") for rank in (2, 0, 1)]
+    files = [Trace.of(with_rank(training(2), rank)).save(tmp_path / f"a.rank{rank}.devtrace") for rank in (2, 0, 1)]
     assert len(devtrace.load(files[0]).ops) == len(training(2).ops)
     merged = devtrace.load(*files)
     assert merged.title == "In[7] (ranks 0, 1, 2)"

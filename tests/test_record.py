@@ -10,11 +10,11 @@ import torch
 from torch import nn
 
 import devtrace
-from devtrace.rules import broken_rule
-from devtrace.trace import Op, Trace
+from devtrace.trace.checks import broken_rule
+from devtrace.trace.tables import Op, TraceData
 
 
-def named(trace: Trace, name: str) -> list[Op]:
+def named(trace: TraceData, name: str) -> list[Op]:
     return [op for op in trace.ops if op.name == name]
 
 

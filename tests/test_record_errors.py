@@ -15,10 +15,10 @@ from torch import nn
 from torch.nn.parallel.parallel_apply import parallel_apply
 
 import devtrace
-from devtrace.trace import Op, Trace
+from devtrace.trace.tables import Op, TraceData
 
 
-def recorded(program: Callable[[], object], **options: object) -> tuple[Trace, BaseException | None]:
+def recorded(program: Callable[[], object], **options: object) -> tuple[TraceData, BaseException | None]:
     error: BaseException | None = None
     try:
         with devtrace.record(**options) as recording:  # type: ignore[arg-type]

@@ -10,11 +10,11 @@ import torch
 from torch import nn
 
 import devtrace
-from devtrace.record import dispatch
-from devtrace.record.chunk import WIDTH
-from devtrace.report import LedgerRow
-from devtrace.rules import broken_rule
-from devtrace.session import record
+from devtrace.api.recording import record
+from devtrace.diagnosis.findings import LedgerRow
+from devtrace.recording.columns.chunk import WIDTH
+from devtrace.recording.hot import dispatch
+from devtrace.trace.checks import broken_rule
 
 
 def recorded(program: Callable[[], object], max_ops: int) -> record:

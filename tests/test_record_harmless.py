@@ -20,7 +20,7 @@ from torch.optim.optimizer import _global_optimizer_post_hooks, _global_optimize
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import devtrace
-from devtrace.rules import broken_rule
+from devtrace.trace.checks import broken_rule
 
 
 def surroundings() -> list[object]:

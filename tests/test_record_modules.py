@@ -12,10 +12,10 @@ from torch import nn
 from torch.optim.optimizer import _global_optimizer_post_hooks
 
 import devtrace
-from devtrace.record import hooks
-from devtrace.rules import broken_rule
-from devtrace.session import record
-from devtrace.trace import Module, Trace
+from devtrace.api.recording import record
+from devtrace.recording.context import hooks
+from devtrace.trace.checks import broken_rule
+from devtrace.trace.tables import Module, TraceData
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ class Net(nn.Module):
         return self.forward(x).sum()
 
 
-def module(trace: Trace, path: str) -> Module:
+def module(trace: TraceData, path: str) -> Module:
     (found,) = [module for module in trace.modules if module.path == path]
     assert isinstance(found, Module)
     return found
@@ -249,7 +249,7 @@ def test_state_of_an_optimizer_is_born_at_the_step_or_load_that_made_it(loaded: 
     assert births(recording.trace, "exp_avg") == {"other.load_state_dict(saved)"}
 
 
-def births(trace: Trace, name: str) -> set[str]:
+def births(trace: TraceData, name: str) -> set[str]:
     found = [tensor.site for tensor in trace.tensors if tensor.name.endswith(name)]
     return {site.text if site else "" for site in found}
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import devtrace
-from devtrace.record import stamps
+from devtrace.recording.columns import stamps
 
 
 def test_this_torch_keeps_what_is_on_a_storage() -> None:

@@ -13,18 +13,18 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 import devtrace
-from devtrace.rules import broken_rule
-from devtrace.trace import Trace
+from devtrace.trace.checks import broken_rule
+from devtrace.trace.tables import TraceData
 
 
-def traced(program: Callable[[], Any]) -> tuple[Any, Trace]:
+def traced(program: Callable[[], Any]) -> tuple[Any, TraceData]:
     with devtrace.record() as recording:
         result = program()
     assert broken_rule(recording.trace) is None
     return result, recording.trace
 
 
-def names(trace: Trace) -> list[str]:
+def names(trace: TraceData) -> list[str]:
     return [op.name for op in trace.ops]
 
 

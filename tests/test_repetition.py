@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from devtrace.record.repetition import Run, fold, longest_run
+from devtrace.recording.folding.repetition import Run, fold, longest_run
 
 Array = npt.NDArray[np.int64]
 

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 import devtrace
-from devtrace.diagnose import diagnose
-from devtrace.report import Report, Site, to_json
+from devtrace.api.diagnose import diagnose
+from devtrace.api.results import Report
+from devtrace.diagnosis.findings import Site, to_json
 from warm import Ended, Warm
 
 pytestmark = pytest.mark.slow
@@ -132,5 +133,5 @@ def test_a_script_prints_exits_raises_and_writes_as_without_devtrace(script: Scr
 def as_on_a_gpu(stderr: str) -> str:
     """The traceback without the frames that are there only because a fork was told to run it, on pretended devices."""
     return re.sub(
-        r'  File "(<frozen runpy>|.*/warm\.py|.*/devtrace/simulate/.*|.*/torch/_ops\.py)".*\n(    .*\n)*', "", stderr
+        r'  File "(<frozen runpy>|.*/warm\.py|.*/devtrace/simulation/.*|.*/torch/_ops\.py)".*\n(    .*\n)*', "", stderr
     )

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import devtrace
-from devtrace.errors import SimulateError
+from devtrace.words.errors import SimulateError
 
 
 @pytest.fixture

@@ -17,9 +17,9 @@ from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import devtrace
-from devtrace.errors import SimulateError
-from devtrace.simulate.patches import _MISSING as MISSING
-from devtrace.simulate.patches import Patches
+from devtrace.simulation.patches import _MISSING as MISSING
+from devtrace.simulation.patches import Patches
+from devtrace.words.errors import SimulateError
 
 OWNERS: tuple[Any, ...] = (
     torch,
@@ -93,7 +93,7 @@ def test_an_error_or_an_interrupt_ends_it_as_well(error: type[BaseException]) ->
 
 
 def test_a_start_that_fails_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    from devtrace.simulate import threads
+    from devtrace.simulation import threads
 
     before = everything()
 

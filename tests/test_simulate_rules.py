@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional
 
 import devtrace
-from devtrace.simulate import rules
+from devtrace.simulation import rules
 
 DATA = Path(__file__).parent / "data"
 SIMULATE = Path(rules.__file__).parent

@@ -12,14 +12,15 @@ from itertools import islice
 from traceback import walk_tb
 from typing import Any, NamedTuple
 
+import cuda_truth
 import pytest
 import torch
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import devtrace
-from devtrace.simulate import checks, rules, truth
-from devtrace.simulate.homes import FLOATING
+from devtrace.simulation import checks, rules
+from devtrace.simulation.storage_tags import FLOATING
 
 pytest.importorskip("expecttest")
 pytestmark = pytest.mark.slow
@@ -40,14 +41,14 @@ NOT_REPEATABLE = {"linalg.lstsq", "linalg.lstsq.grad_oriented"}
 class Question(NamedTuple):
     name: str
     op: Any
-    samples: list[truth.Sample]
+    samples: list[cuda_truth.Sample]
 
 
 def questions() -> Iterator[Question]:
     """Each operator with its samples, or with three of its first nine."""
-    for op in truth.operators():
-        asked = truth.samples(op) if WHOLE else islice(truth.samples(op), 0, 9, 4)
-        yield Question(truth.full_name(op), op, list(asked))
+    for op in cuda_truth.operators():
+        asked = cuda_truth.samples(op) if WHOLE else islice(cuda_truth.samples(op), 0, 9, 4)
+        yield Question(cuda_truth.full_name(op), op, list(asked))
 
 
 def some(all_: Iterator[Question]) -> Iterator[list[Question]]:
@@ -56,7 +57,7 @@ def some(all_: Iterator[Question]) -> Iterator[list[Question]]:
         yield chunk
 
 
-def outcome(op: Any, sample: truth.Sample) -> list[Any] | Exception:
+def outcome(op: Any, sample: cuda_truth.Sample) -> list[Any] | Exception:
     torch.manual_seed(7)
     try:
         return pytree.tree_leaves(op(*sample.args, **sample.kwargs))
@@ -68,7 +69,7 @@ def same(plain: Any, simulated: Any, exact: bool) -> bool:
     """On the device, and bit for bit unless the CPU does not repeat itself either."""
     if not isinstance(plain, torch.Tensor):
         return bool(plain == simulated or plain != plain)
-    if simulated.device != torch.device(truth.DEVICE) or simulated.dtype is not plain.dtype:
+    if simulated.device != torch.device(cuda_truth.DEVICE) or simulated.dtype is not plain.dtype:
         return False
     back = simulated.cpu()
     if plain.is_nested:
@@ -89,10 +90,10 @@ def agrees(plain: list[Any] | Exception, simulated: list[Any] | Exception, exact
 
 def wrong_ones(asked: Sequence[Question]) -> Iterator[str]:
     """The operators that do not give the CPU's values on the device."""
-    expected = [[outcome(op, truth.moved(sample, "cpu")) for sample in samples] for _, op, samples in asked]
+    expected = [[outcome(op, cuda_truth.moved(sample, "cpu")) for sample in samples] for _, op, samples in asked]
     with devtrace.simulate("cuda:2"):
         for (name, op, samples), plain in zip(asked, expected, strict=True):
-            simulated = (outcome(op, truth.moved(sample, truth.DEVICE)) for sample in samples)
+            simulated = (outcome(op, cuda_truth.moved(sample, cuda_truth.DEVICE)) for sample in samples)
             if not all(agrees(*pair, name not in NOT_REPEATABLE) for pair in zip(plain, simulated, strict=True)):
                 yield name
 
@@ -135,16 +136,16 @@ def verdict(func: Any, found: list[rules.Arg]) -> str:
     return LEGAL
 
 
-def disagreement(op: Any, sample: truth.Sample, left: torch.Tensor) -> str:
+def disagreement(op: Any, sample: cuda_truth.Sample, left: torch.Tensor) -> str:
     """What is wrong with the outcome of a sample of which one tensor was left on the CPU; empty if nothing is."""
     with Judge() as judge:
-        got = outcome(op, truth.moved(sample, truth.DEVICE, but=left))
+        got = outcome(op, cuda_truth.moved(sample, cuda_truth.DEVICE, but=left))
     said = judge.verdicts[-1] if judge.verdicts else LEGAL
     if not isinstance(got, Exception):
         return "" if said in (LEGAL, NO_ROW) else f"legal, and the table says: {said}"
     if said == NO_ROW or str(got) == said or raised_above(got):
         return ""
-    alone = outcome(op, truth.moved(sample, truth.DEVICE))
+    alone = outcome(op, cuda_truth.moved(sample, cuda_truth.DEVICE))
     return "" if isinstance(alone, Exception) and said == LEGAL else f"{got!r}, and the table says: {said}"
 
 
@@ -166,9 +167,9 @@ def test_what_becomes_of_a_tensor_left_on_the_cpu_is_what_the_rule_table_says() 
     assert asked > 1000
 
 
-def mixable(sample: truth.Sample) -> list[torch.Tensor]:
+def mixable(sample: cuda_truth.Sample) -> list[torch.Tensor]:
     """The tensors that can be left behind; of a sparse one torch has no copy that shares nothing, and one alone mixes
     nothing.
     """
-    tensors = [tensor for _, tensor in truth.tensors(sample) if not tensor.is_sparse]
+    tensors = [tensor for _, tensor in cuda_truth.tensors(sample) if not tensor.is_sparse]
     return tensors if len(tensors) > 1 else []

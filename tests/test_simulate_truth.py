@@ -5,20 +5,19 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import cuda_truth
 import pytest
 import torch
-
-from devtrace.simulate import truth
 
 FILE = Path(__file__).parent / "data" / "cuda_truth.json"
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not FILE.exists(), reason="nobody has run `python -m devtrace.simulate.truth` on a GPU yet")
+@pytest.mark.skipif(not FILE.exists(), reason="nobody has run `python tools/cuda_truth.py` on a GPU yet")
 def test_the_simulator_answers_as_real_cuda_does() -> None:
     pytest.importorskip("expecttest")
     said = json.loads(FILE.read_text())["answers"]
-    assert truth.differences(said, truth.survey((), simulate=True)) == []
+    assert cuda_truth.differences(said, cuda_truth.survey((), simulate=True)) == []
 
 
 def test_a_comparison_finds_what_differs_and_only_that() -> None:
@@ -26,12 +25,12 @@ def test_a_comparison_finds_what_differs_and_only_that() -> None:
         "mm": {"float32[2] | 0": "legal -> cuda:0", "float32[3] | 0": "RuntimeError: no"},
         "add": {"q": "legal -> cpu"},
     }
-    assert truth.differences(seen, seen) == []
+    assert cuda_truth.differences(seen, seen) == []
     said = {
         "mm": {"float32[2] | 0": "RuntimeError: no", "float32[3] | 0": "RuntimeError: no", "float32[4] | 0": "unasked"},
         "unknown": {"q": "legal -> cpu"},
     }
-    assert truth.differences(said, seen) == [
+    assert cuda_truth.differences(said, seen) == [
         "mm | float32[2] | 0: CUDA 'RuntimeError: no', simulated 'legal -> cuda:0'"
     ]
 
@@ -50,12 +49,12 @@ def test_a_comparison_finds_what_differs_and_only_that() -> None:
     ],
 )
 def test_words_are_compared_up_to_the_names_of_functions(one: str, other: str, agreed: bool) -> None:
-    assert truth.agree(one, other) is agreed
+    assert cuda_truth.agree(one, other) is agreed
 
 
 def test_the_questions_leave_each_tensor_behind_in_turn() -> None:
     pytest.importorskip("expecttest")
-    answers = truth.survey(["mm", "mul"], simulate=True)
+    answers = cuda_truth.survey(["mm", "mul"], simulate=True)
     assert set(answers) == {"mm", "mul"}
     assert all("is on cpu" in said or "on cuda:0" in said for said in answers["mm"].values())
     assert any(said == "legal -> cuda:0" for said in answers["mul"].values())  # a 0-dimensional host tensor
@@ -64,5 +63,5 @@ def test_the_questions_leave_each_tensor_behind_in_turn() -> None:
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine can answer")
 def test_without_cuda_one_sentence_says_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
-    assert truth.main([]) == 2
+    assert cuda_truth.main([]) == 2
     assert capsys.readouterr().err.startswith("truth: got a machine without CUDA;")

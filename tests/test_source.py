@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 from torch import nn
 
-from devtrace.source import MISSING, Scope, Source, Span, evaluate, instance_dict, parse, read, span_at, values
+from devtrace.source.reading import MISSING, Scope, Source, Span, evaluate, instance_dict, parse, read, span_at, values
 
 
 def value(text: str, **names: Any) -> Any:

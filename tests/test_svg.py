@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from devtrace import palette
-from devtrace.bars import STROKES
-from devtrace.lanes import LONGEST_SHARE, Scale, lanes
-from devtrace.svg import MOST_LANES, short_name, timeline
-from devtrace.trace import Trace
+from devtrace.drawing import palette
+from devtrace.drawing.bars import STROKES
+from devtrace.drawing.lanes import LONGEST_SHARE, Scale, lanes
+from devtrace.drawing.svg import MOST_LANES, short_name, timeline
+from devtrace.trace.tables import TraceData
 from goldens import assert_golden
 from samples import Sample, training
 from traces import empty_trace, head_trace, odd_trace
@@ -31,7 +31,7 @@ def texts(svg: str) -> list[str]:
     return [found.text or "" for found in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
 
 
-def many_lanes(devices: int, threads: int) -> Trace:
+def many_lanes(devices: int, threads: int) -> TraceData:
     sample = Sample()
     for number in range(devices):
         sample.op("aten.mm", f"cuda:{number}")
@@ -41,7 +41,7 @@ def many_lanes(devices: int, threads: int) -> Trace:
 
 
 @pytest.mark.parametrize("trace", [training(), training(400), head_trace(), odd_trace(), many_lanes(300, 100)])
-def test_the_picture_is_well_formed_and_of_presentation_attributes_only(trace: Trace) -> None:
+def test_the_picture_is_well_formed_and_of_presentation_attributes_only(trace: TraceData) -> None:
     root = ElementTree.fromstring(timeline(trace))
     tags = {found.tag.removeprefix("{http://www.w3.org/2000/svg}") for found in root.iter()}
     assert tags <= {"svg", "rect", "path", "circle", "text"}

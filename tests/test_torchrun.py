@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import devtrace
-from devtrace.diagnose import diagnose
+from devtrace.api.diagnose import diagnose
 
 pytestmark = pytest.mark.slow
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from devtrace.columns import TABLES
-from devtrace.trace import ROW_TYPES, Row
+from devtrace.trace.columns import TABLES
+from devtrace.trace.tables import ROW_TYPES, Row
 from traces import empty_trace, head_trace
 
 

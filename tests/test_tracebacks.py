@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import devtrace
-from devtrace.tracebacks import hide_our_frames
+from devtrace.runtime.tracebacks import hide_our_frames
 
 PACKAGE = Path(devtrace.__file__).parent
 
@@ -25,11 +25,11 @@ def function(file: str, body: str) -> Callable[..., Any]:
 
 
 USER = function("user.py", "return go_on()")
-RECORDER = function(str(PACKAGE / "record" / "dispatch.py"), "return go_on()")
-SIMULATOR = function(str(PACKAGE / "simulate" / "mode.py"), "return go_on()")
+RECORDER = function(str(PACKAGE / "recording" / "hot" / "dispatch.py"), "return go_on()")
+SIMULATOR = function(str(PACKAGE / "simulation" / "mode.py"), "return go_on()")
 OPS = function("/somewhere/torch/_ops.py", "return go_on()")
 TORCH = function("/somewhere/torch/functional.py", "return go_on()")
-LOADER = function(str(PACKAGE / "format.py"), "return go_on()")
+LOADER = function(str(PACKAGE / "trace" / "format.py"), "return go_on()")
 
 
 def fail() -> None:
@@ -66,10 +66,10 @@ def test_what_a_user_calls_by_name_stays() -> None:
 
 
 def test_what_ran_the_program_is_hidden_with_all_above_it() -> None:
-    runner = function(str(PACKAGE / "running.py"), "return go_on()")
+    runner = function(str(PACKAGE / "cli" / "run_program.py"), "return go_on()")
     with pytest.raises(ValueError, match="no") as raised:
         LOADER(partial(runner, partial(TORCH, partial(USER, fail))))
-    hide_our_frames(raised.value, below=str(PACKAGE / "running.py"))
+    hide_our_frames(raised.value, below=str(PACKAGE / "cli" / "run_program.py"))
     assert files_of(raised.value) == ["functional.py", "user.py", Path(__file__).name]
 
 

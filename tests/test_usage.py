@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from devtrace import usage
-from devtrace.errors import UsageError
-from devtrace.usage import Options
+from devtrace.notebook import usage
+from devtrace.notebook.usage import Options
+from devtrace.words.errors import UsageError
 
 
 def test_an_empty_line_asks_for_nothing_special() -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from devtrace.builder import TraceBuilder
-from devtrace.trace import Trace
+from devtrace.api.results import Trace
+from devtrace.trace.builder import TraceBuilder
 
 CELL = """%%devtrace
 x = torch.randn(4, 768, device=device)
@@ -19,7 +19,7 @@ def new_builder(title: str = "") -> TraceBuilder:
 
 
 def empty_trace() -> Trace:
-    return new_builder().build()
+    return Trace.of(new_builder().build())
 
 
 def head_trace() -> Trace:
@@ -60,7 +60,7 @@ def head_trace() -> Trace:
     b.append("ledger", site=called, ops=(0, 2), h2d=0, d2h=0, d2d=0, syncs=0, cpu_compute=0, bytes=0)
     b.append("ledger", site=failed, ops=(0, 1), h2d=0, d2h=0, d2d=0, syncs=0, cpu_compute=0, bytes=0)
     b.findings = (_head_finding(failed, op, made, moved),)
-    return b.build()
+    return Trace.of(b.build())
 
 
 def odd_trace() -> Trace:
@@ -76,7 +76,7 @@ def odd_trace() -> Trace:
     b.append("copies", op=29, to=cpu, bytes=2**40, pinned=1, non_blocking=1, **{"from": cpu})
     b.truncated = 12345
     b.notes.append("the recorder left out 1 op: <b>bold</b>")
-    return b.build()
+    return Trace.of(b.build())
 
 
 def _site(b: TraceBuilder, cell: int, line: int, text: str, function: str) -> int:

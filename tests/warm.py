@@ -26,7 +26,8 @@ CELL = "cell"
 JOB = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
 NEEDED = (
     "torch._dynamo",  # every optimizer imports it
-    "devtrace.cli", "devtrace.record.recording", "devtrace.simulate", "devtrace.diagnose.store", "devtrace.magic",
+    "devtrace.cli.main", "devtrace.recording.recording", "devtrace.simulation.simulation",
+    "devtrace.diagnosis.store", "devtrace.notebook.magic",
     "shells", "IPython.core.completer", "IPython.core.magics", "stack_data",
 )  # fmt: skip
 
@@ -105,7 +106,7 @@ def _move_in(job: dict[str, Any]) -> None:
 
 
 def _devtrace(*arguments: str) -> None:
-    from devtrace.cli import main
+    from devtrace.cli.main import main
 
     sys.exit(main(arguments))
 

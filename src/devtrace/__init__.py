@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import importlib
 import sys
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if sys.version_info < (3, 11):  # noqa: UP036 (where pip was not asked: PYTHONPATH, a copied folder)
@@ -22,67 +21,68 @@ if sys.version_info < (3, 11):  # noqa: UP036 (where pip was not asked: PYTHONPA
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-    from devtrace.diagnose import diagnose as diagnose
-    from devtrace.diff import diff as diff
-    from devtrace.errors import DeviceError as DeviceError
-    from devtrace.errors import DevtraceError as DevtraceError
-    from devtrace.errors import FormatError as FormatError
-    from devtrace.errors import SetupError as SetupError
-    from devtrace.errors import SimulateError as SimulateError
-    from devtrace.errors import UsageError as UsageError
-    from devtrace.expect import expect as expect
-    from devtrace.live_view import LiveView as LiveView
-    from devtrace.profiler import from_profiler as from_profiler
-    from devtrace.ranks import load as load
-    from devtrace.report import Culprit as Culprit
-    from devtrace.report import Edit as Edit
-    from devtrace.report import Finding as Finding
-    from devtrace.report import Report as Report
-    from devtrace.report import Site as Site
-    from devtrace.session import record as record
-    from devtrace.simulate import simulate as simulate
-    from devtrace.trace import Trace as Trace
+    from devtrace.api.diagnose import diagnose as diagnose
+    from devtrace.api.expect import expect as expect
+    from devtrace.api.files import from_profiler as from_profiler
+    from devtrace.api.files import load as load
+    from devtrace.api.recording import record as record
+    from devtrace.api.results import Report as Report
+    from devtrace.api.results import Trace as Trace
+    from devtrace.diagnosis.findings import Culprit as Culprit
+    from devtrace.diagnosis.findings import Edit as Edit
+    from devtrace.diagnosis.findings import Finding as Finding
+    from devtrace.diagnosis.findings import Site as Site
+    from devtrace.interchange.diff import diff as diff
+    from devtrace.notebook.live_view import LiveView as LiveView
+    from devtrace.simulation.simulation import simulate as simulate
+    from devtrace.words.errors import DeviceError as DeviceError
+    from devtrace.words.errors import DevtraceError as DevtraceError
+    from devtrace.words.errors import FormatError as FormatError
+    from devtrace.words.errors import SetupError as SetupError
+    from devtrace.words.errors import SimulateError as SimulateError
+    from devtrace.words.errors import UsageError as UsageError
 
 # Each public name and the module that it is taken from on first use; type checkers read the imports above.
-_HOME = {
-    "record": "session",
-    "expect": "expect",
-    "simulate": "simulate",
-    "diagnose": "diagnose",
-    "load": "ranks",
-    "diff": "diff",
-    "from_profiler": "profiler",
-    "Trace": "trace",
-    "Report": "report",
-    "Finding": "report",
-    "Culprit": "report",
-    "Site": "report",
-    "Edit": "report",
-    "LiveView": "live_view",
-    "DevtraceError": "errors",
-    "DeviceError": "errors",
-    "FormatError": "errors",
-    "SetupError": "errors",
-    "SimulateError": "errors",
-    "UsageError": "errors",
+_TAKEN_FROM = {
+    "record": "api.recording",
+    "expect": "api.expect",
+    "simulate": "simulation.simulation",
+    "diagnose": "api.diagnose",
+    "load": "api.files",
+    "diff": "interchange.diff",
+    "from_profiler": "api.files",
+    "Trace": "api.results",
+    "Report": "api.results",
+    "Finding": "diagnosis.findings",
+    "Culprit": "diagnosis.findings",
+    "Site": "diagnosis.findings",
+    "Edit": "diagnosis.findings",
+    "LiveView": "notebook.live_view",
+    "DevtraceError": "words.errors",
+    "DeviceError": "words.errors",
+    "FormatError": "words.errors",
+    "SetupError": "words.errors",
+    "SimulateError": "words.errors",
+    "UsageError": "words.errors",
 }
 
 _NEED_TORCH = ("record", "expect", "simulate")
 
-__all__ = ["__version__", "load_ipython_extension", "unload_ipython_extension", *_HOME]
+__all__ = ["__version__", "load_ipython_extension", "unload_ipython_extension", *_TAKEN_FROM]
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """`%load_ext devtrace`."""
-    from devtrace import gates, magic
+    from devtrace.notebook import magic
+    from devtrace.runtime import requirements
 
-    gates.need_torch()
+    requirements.need_torch()
     magic.load(shell)
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
     """`%unload_ext devtrace`."""
-    from devtrace import magic
+    from devtrace.notebook import magic
 
     magic.unload(shell)
 
@@ -101,10 +101,10 @@ def _version() -> str:
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         value: Any = _version()
-    elif name in _HOME:
+    elif name in _TAKEN_FROM:
         if name in _NEED_TORCH:
-            importlib.import_module("devtrace.gates").need_torch()
-        value = getattr(importlib.import_module(f"devtrace.{_HOME[name]}"), name)
+            importlib.import_module("devtrace.runtime.requirements").need_torch()
+        value = getattr(importlib.import_module(f"devtrace.{_TAKEN_FROM[name]}"), name)
     else:
         raise AttributeError(f"module 'devtrace' has no attribute {name!r}")
     globals()[name] = value
@@ -113,18 +113,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(set(__all__) | set(globals()))
-
-
-class _Package(ModuleType):
-    """Keeps `devtrace.record` the function.
-
-    `record`, `simulate` and `diagnose` are functions to the user and packages within; the import system would bind the
-    package to the name as soon as one of its modules is imported. `from devtrace.record.x import y` still works.
-    """
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if not (name in _HOME and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

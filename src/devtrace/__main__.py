@@ -2,6 +2,6 @@
 
 import sys
 
-from devtrace.cli import main
+from devtrace.cli.main import main
 
 sys.exit(main())

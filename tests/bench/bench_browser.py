@@ -18,8 +18,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from playwright.sync_api import Page, sync_playwright
 
 import make_traces
-from devtrace.format import encode
-from devtrace.trace import Trace
+from devtrace.trace.format import encode
+from devtrace.trace.tables import TraceData
 from e2e import chromium
 from e2e.browser import FLAGS
 
@@ -56,7 +56,7 @@ def p95(page: Page, call: str, data: str) -> float:
     return min(float(steps[int(len(steps) * 0.95)]) for steps in runs)
 
 
-def packed(trace: Trace) -> str:
+def packed(trace: TraceData) -> str:
     return json.dumps(encode(trace), separators=(",", ":"))
 
 

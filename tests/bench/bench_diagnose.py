@@ -11,9 +11,9 @@ import numpy as np
 from torch import nn
 
 import devtrace
-from devtrace.builder import TraceBuilder
-from devtrace.diagnose import names
-from devtrace.trace import Lists, Trace
+from devtrace.diagnosis.evidence import access_paths
+from devtrace.trace.builder import TraceBuilder
+from devtrace.trace.tables import Lists, TraceData
 
 OPS = 1_000_000
 LINES = 60
@@ -21,7 +21,7 @@ RUNS = 5
 BUDGETS = {"1,000,000 ops": 3000.0, "a name among 5,000 parameters": 50.0}  # ms
 
 
-def loop_trace() -> Trace:
+def loop_trace() -> TraceData:
     """A training loop's mix: computation on a device, 2 % copies to it, 2 % reads, 2 % work on the CPU."""
     builder = TraceBuilder("bench")
     cpu, gpu = builder.device("cpu"), builder.device("cuda:0", simulated=True)
@@ -104,7 +104,9 @@ def main() -> int:
     target = next(model[800].parameters())
     measured = {
         "1,000,000 ops": best(lambda: devtrace.diagnose(trace), lambda: trace.__dict__.pop("_report", None)),
-        "a name among 5,000 parameters": best(lambda: names.Walk([{"model": (model, "variable")}]).names(target)),
+        "a name among 5,000 parameters": best(
+            lambda: access_paths.Walk([{"model": (model, "variable")}]).names(target)
+        ),
     }
     print("| diagnosis | ms | budget |\n|---|---:|---:|")
     for what, took in measured.items():

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 import devtrace
-from devtrace.format import encode
+from devtrace.trace.format import encode
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

@@ -16,8 +16,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from playwright.sync_api import Page, sync_playwright
 
 import make_traces
-from devtrace.display import MIME_TYPE
-from devtrace.format import encode, save
+from devtrace.report.mime import MIME_TYPE
+from devtrace.trace.format import encode, save
 from e2e import chromium
 from e2e.browser import FLAGS
 from e2e.notebook import Notebook

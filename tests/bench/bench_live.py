@@ -23,12 +23,12 @@ from IPython.utils.capture import capture_output
 from torch import nn
 from traitlets.config import Config
 
-from devtrace import cells
-from devtrace.inventory import Steps, listing
-from devtrace.panel import Panel
-from devtrace.panel.idle import SETTLE, Lister
-from devtrace.panel.messages import spec
-from devtrace.usage import Options
+from devtrace.notebook import cells
+from devtrace.notebook.inventory.inventory import Steps, listing
+from devtrace.notebook.panel.idle import SETTLE, Lister
+from devtrace.notebook.panel.messages import spec
+from devtrace.notebook.panel.panel import Panel
+from devtrace.notebook.usage import Options
 
 CELL_BUDGET, FEED_BUDGET, MESSAGES_BUDGET = 1.0, 0.02, 10.0  # ms, share, messages a second
 LISTING_BUDGET, WAIT_BUDGET = 100.0, 10.0  # ms

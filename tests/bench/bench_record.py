@@ -18,7 +18,7 @@ import torch
 from torch.utils._debug_mode import DebugMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from devtrace.record.recording import Recording
+from devtrace.recording.recording import Recording
 
 ROUNDS = 80
 SMALL_BUDGET, LARGE_BUDGET, MEMORY_BUDGET = 1.6, 1.1, 128.0

@@ -1,6 +1,6 @@
 """Derive CUDA's autocast policy from the header that torch's wheel ships.
 
-    python tests/data/cuda_autocast_from_torch.py > src/devtrace/simulate/cuda_autocast.tsv
+    python tests/data/cuda_autocast_from_torch.py > src/devtrace/simulation/cuda_autocast.tsv
 
 `include/ATen/autocast_mode.h` lists the operators of each policy; torch's CUDA backend registers just these.
 """

@@ -1,6 +1,6 @@
 """Derive the generated half of CUDA's device rules from torch's own description of its operators.
 
-    python tests/data/cuda_rules_from_torch.py > src/devtrace/simulate/cuda_rules.tsv
+    python tests/data/cuda_rules_from_torch.py > src/devtrace/simulation/cuda_rules.tsv
 
 torchgen ships native_functions.yaml and the code that writes RegisterCUDA.cpp from it. An operator with a CUDA kernel
 gets one comparison per tensor argument (`exact`, in the order out, then positional; the wrapper's name is part of the

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import make_traces
-from devtrace.builder import TraceBuilder
-from devtrace.format import encode
-from devtrace.trace import Trace
+from devtrace.trace.builder import TraceBuilder
+from devtrace.trace.format import encode
+from devtrace.trace.tables import TraceData
 
 MARKUP = '<img src=x onerror="window.hacked = 1"><script>window.hacked = 1</script>'
 TEXTS = (
@@ -95,7 +95,7 @@ def _mutate(node: Any, draw: random.Random) -> None:
         node[key] = draw.choice(TEXTS[:4] + TEXTS[5:] if isinstance(child, str) else NUMBERS)
 
 
-def huge(devices: int, threads: int) -> Trace:
+def huge(devices: int, threads: int) -> TraceData:
     """An op on each device and in each thread, with a copy to it and a module of its own."""
     b = TraceBuilder(title="huge")
     ids = [b.device("cpu"), *(b.device(f"cuda:{i}") for i in range(devices - 1))]

@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from devtrace.diagnose import diagnose
-from devtrace.figures import FIGURES
+from devtrace.api.diagnose import diagnose
+from devtrace.report.figures import FIGURES
 from e2e.browser import Chromium
 from samples import training
 

@@ -38,7 +38,7 @@ def test_a_failing_cell_shows_its_error_and_below_it_the_report_and_stops_run_al
     report = notebook.wait_ready("report")
     assert outputs(notebook, 1) == ["error", "application/vnd.devtrace.v1+json"]
     expect(report.locator('[data-rule="device-mismatch"][data-severity="error"]')).to_be_visible()
-    expect(notebook.cell(1).locator(".jp-OutputArea-output").first).not_to_contain_text("devtrace/record")
+    expect(notebook.cell(1).locator(".jp-OutputArea-output").first).not_to_contain_text("devtrace/recording")
     assert count(notebook, 2) is None
 
 

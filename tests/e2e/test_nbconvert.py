@@ -10,8 +10,8 @@ from nbconvert import HTMLExporter
 from playwright.sync_api import Page, expect
 
 import make_traces
-from devtrace.diagnose import diagnose
-from devtrace.display import mime_bundle
+from devtrace.api.diagnose import diagnose
+from devtrace.report.mime import mime_bundle
 
 pytestmark = pytest.mark.e2e
 GROUND = {"light": "rgb(255, 255, 255)", "dark": "rgb(17, 17, 17)"}
@@ -19,7 +19,7 @@ GROUND = {"light": "rgb(255, 255, 255)", "dark": "rgb(17, 17, 17)"}
 
 def converted(folder: Path, theme: str) -> Path:
     report = diagnose(make_traces.failing())
-    data, _ = mime_bundle(report.trace, report)
+    data, _ = mime_bundle(report)
     output = nbformat.v4.new_output("display_data", data)
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("%%devtrace\nmodel(x)", outputs=[output])])
     page = folder / f"{theme}.html"

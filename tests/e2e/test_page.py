@@ -10,9 +10,9 @@ from playwright.sync_api import Locator, Page, expect
 
 import make_traces
 from built import ROOT, stale
-from devtrace.diagnose import diagnose
-from devtrace.diff import diff
-from devtrace.trace import Trace
+from devtrace.api.diagnose import diagnose
+from devtrace.interchange.diff import diff
+from devtrace.trace.tables import TraceData
 from e2e.views import TABS
 from samples import training
 from traces import head_trace, odd_trace
@@ -25,7 +25,7 @@ def built() -> None:
     assert not (reason := stale()), reason
 
 
-def opened(page: Page, trace: Trace, folder: Path) -> Locator:
+def opened(page: Page, trace: TraceData, folder: Path) -> Locator:
     """The report of a page that was written, opened from the disk while nothing can be reached."""
     path = diagnose(trace).to_html(folder / "run.html")
     page.context.set_offline(True)
@@ -36,7 +36,7 @@ def opened(page: Page, trace: Trace, folder: Path) -> Locator:
 
 
 @pytest.mark.parametrize("trace", [make_traces.failing(), training(400), odd_trace()])
-def test_every_view_opens_from_a_file_without_a_network(trace: Trace, page: Page, tmp_path: Path) -> None:
+def test_every_view_opens_from_a_file_without_a_network(trace: TraceData, page: Page, tmp_path: Path) -> None:
     report = opened(page, trace, tmp_path)
     assert report.get_attribute("data-op-count") == str(len(trace.ops))
     for tab in TABS:
@@ -59,7 +59,7 @@ def test_a_page_asks_for_nothing(page: Page, tmp_path: Path) -> None:
     assert len(asked) == 1
 
 
-def compared(page: Page, folder: Path, before: Trace) -> Locator:
+def compared(page: Page, folder: Path, before: TraceData) -> Locator:
     page.goto(diff(before, training(3)).to_html(folder / "diff.html").as_uri())
     page.locator('[data-devtrace="report"][data-ready="true"]').wait_for()
     return page.locator('[data-devtrace="diff"]')

@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import make_traces
-from devtrace.diff import diff
-from devtrace.format import save
+from devtrace.interchange.diff import diff
+from devtrace.trace.format import save
 from e2e.notebook import App, Notebook
 from e2e.server import TOKEN, Server
 from e2e.views import AXE, TABS, violations

@@ -9,8 +9,8 @@ from playwright.sync_api import Page, expect
 
 import make_traces
 from built import stale
-from devtrace.diff import diff
-from devtrace.format import encode
+from devtrace.interchange.diff import diff
+from devtrace.trace.format import encode
 from e2e.views import AXE, TABS, Views, violations
 from samples import training
 

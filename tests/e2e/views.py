@@ -8,8 +8,8 @@ from typing import Any
 from playwright.sync_api import Locator, Page
 
 from built import ROOT, SCRIPT
-from devtrace.format import encode
-from devtrace.trace import Trace
+from devtrace.trace.format import encode
+from devtrace.trace.tables import TraceData
 
 TABS = ("Timeline", "Modules", "Lines", "Ops")
 INK = {"light": "#000000", "dark": "#ffffff"}
@@ -35,9 +35,9 @@ class Views:
         )
         page.add_script_tag(content=SCRIPT.read_text(encoding="utf-8"))
 
-    def mount(self, trace: Trace | dict[str, Any] | str) -> Locator:
+    def mount(self, trace: TraceData | dict[str, Any] | str) -> Locator:
         """Show a trace (or the text of a file that may be none) and wait until it, or a sentence, stands there."""
-        data = encode(trace) if isinstance(trace, Trace) else trace
+        data = encode(trace) if isinstance(trace, TraceData) else trace
         text = data if isinstance(data, str) else json.dumps(data)
         self.page.evaluate(
             "text => { window.unmount?.(); window.unmount = devtraceMount(document.getElementById('slot'), text); }",

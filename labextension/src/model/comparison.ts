@@ -2,7 +2,6 @@
  * What changed since another trace, as `devtrace.diff` tells it beside a trace: made and worded in Python, here only given types.
  */
 import { isObject } from './findings';
-import type { ITrace } from './trace';
 
 export interface IChange {
   /** `+` came, `-` went, `~` is another. */
@@ -27,8 +26,15 @@ export interface IComparison {
   readonly more: number;
 }
 
+/** How many rows there are to speak of. */
+export interface ILengths {
+  readonly sites: number;
+  readonly modules: number;
+  readonly findings: number;
+}
+
 /** The comparison that lies beside a trace; null where there is none, or something else. */
-export function readComparison(value: unknown, trace: ITrace): IComparison | null {
+export function readComparison(value: unknown, lengths: ILengths): IComparison | null {
   if (!isObject(value) || !Array.isArray(value['changes'])) {
     return null;
   }
@@ -43,9 +49,9 @@ export function readComparison(value: unknown, trace: ITrace): IComparison | nul
       before: text(change['before']),
       after: text(change['after']),
       worse: change['worse'] === true,
-      site: row(change['site'], trace.sites.length),
-      module: row(change['module'], trace.modules.length),
-      finding: row(change['finding'], trace.findings?.length ?? 0)
+      site: row(change['site'], lengths.sites),
+      module: row(change['module'], lengths.modules),
+      finding: row(change['finding'], lengths.findings)
     })),
     more: Math.max(row(value['more'], Infinity), 0)
   };

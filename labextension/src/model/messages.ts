@@ -2,7 +2,7 @@
  * What the sidebar and the kernel may say to each other: the mirror of `panel/messages.py`, over the same messages.json. What does not
  * fit it is refused, with the reason in one line.
  */
-import spec from '../../../src/devtrace/panel/messages.json';
+import spec from '../../../src/devtrace/notebook/panel/messages.json';
 import { short } from './errors';
 import { isObject, type JsonObject } from './findings';
 

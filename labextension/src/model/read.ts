@@ -30,7 +30,12 @@ export async function readTrace(data: unknown): Promise<ITrace> {
     comparison: null
   };
   check(trace, reader.extents);
-  return { ...trace, comparison: readComparison(object['comparison'], trace) };
+  const lengths = {
+    sites: trace.sites.length,
+    modules: trace.modules.length,
+    findings: trace.findings?.length ?? 0
+  };
+  return { ...trace, comparison: readComparison(object['comparison'], lengths) };
 }
 
 function parse(text: string): unknown {

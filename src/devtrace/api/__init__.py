@@ -1,0 +1,1 @@
+"""What a program calls: the doors behind the public names."""

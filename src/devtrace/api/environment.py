@@ -1,0 +1,83 @@
+"""What this Python has for devices: the answer to "why is it on the CPU?" before anything runs."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any, Final
+
+from devtrace.runtime.requirements import need_torch
+from devtrace.words.errors import DevtraceError, SetupError
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+_PACKAGES: Final = ("numpy", "ipython", "ipykernel", "ipywidgets", "jupyterlab", "notebook", "plotly")
+
+
+def describe() -> str:
+    """A few lines: versions, torch's build, devices real and simulated, what a program would choose."""
+    return "\n".join(f"{label:<11}{text}" for label, text in _lines())
+
+
+def _lines() -> Iterator[tuple[str, str]]:
+    yield "devtrace", f"{_version('devtrace')}, Python {platform.python_version()}, {platform.system()}"
+    try:
+        need_torch()
+        import torch
+    except SetupError as error:
+        yield "torch", str(error)
+    except Exception as error:  # noqa: BLE001 (a broken torch fails in many ways, and this command is where one asks)
+        yield "torch", f"{_version('torch')} cannot be imported ({type(error).__name__}: {error})"
+    else:
+        yield "torch", f"{torch.__version__}, {_build(torch)}"
+        yield from _devices(torch)
+    yield "jupyter", ", ".join(f"{name} {_version(name)}" for name in _PACKAGES)
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _build(torch: ModuleType) -> str:
+    if torch.version.cuda:
+        return f"built for CUDA {torch.version.cuda}"
+    if getattr(torch.version, "hip", None):
+        return f"built for ROCm {torch.version.hip}"
+    return "built without CUDA"
+
+
+def _devices(torch: ModuleType) -> Iterator[tuple[str, str]]:
+    from devtrace.simulation.simulation import active
+
+    simulation = active()
+    found = [*_indexed(torch, "cuda"), *_indexed(torch, "xpu")]
+    if torch.backends.mps.is_available():
+        found.append("mps")
+    if simulation:
+        yield "real", "hidden by the simulation"
+        yield "simulated", ", ".join(found)
+    else:
+        yield "real", ", ".join(["cpu", *found])
+        yield "simulated", "none now; " + _offer(found)
+    yield "default", f"{torch.get_default_device()} for new tensors (torch.get_default_device())"
+    chosen = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    yield "chosen", f"{chosen} by the usual `cuda if torch.cuda.is_available() else ...`"
+
+
+def _offer(found: list[str]) -> str:
+    if found:
+        return "`--simulate` is for a machine without devices of its own"
+    return "`--simulate cuda:2` gives a program two pretended CUDA devices"
+
+
+def _indexed(torch: Any, kind: str) -> list[str]:
+    module = getattr(torch, kind)
+    try:
+        return [f"{kind}:{index} ({module.get_device_name(index)})" for index in range(module.device_count())]
+    except (RuntimeError, AssertionError, DevtraceError) as error:
+        return [f"{kind} (does not answer: {str(error).splitlines()[0]})"]

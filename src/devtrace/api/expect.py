@@ -1,0 +1,155 @@
+"""Say where tensors must be, and be told of every one that is not: in a program, around a block, around a function.
+
+devtrace.expect(model, optimizer, batch, device="cuda:0")        # now: DeviceError names all that is elsewhere
+
+with devtrace.expect("cuda:0", syncs=0, copies=1): ...           # what the block computes with, waits for, copies
+
+@devtrace.expect("cuda:0")
+def train_step(...): ...
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import sys
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Any, TypeVar, overload
+
+from devtrace.api.expectation_check import count_error, device_error
+from devtrace.api.recording import record
+from devtrace.diagnosis.evidence.elsewhere import elsewhere
+from devtrace.diagnosis.findings import Site
+from devtrace.recording.columns import stamps
+from devtrace.source.reading import read, span_at
+from devtrace.words.errors import DeviceError, UsageError
+from devtrace.words.text_format import pluralize
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+@overload
+def expect(device: str, /, *, syncs: int | None = None, copies: int | None = None) -> Expectation: ...
+@overload
+def expect(*, device: object = None, syncs: int | None = None, copies: int | None = None) -> Expectation: ...
+@overload
+def expect(*objects: object, device: object) -> None: ...
+def expect(
+    *objects: object, device: object = None, syncs: int | None = None, copies: int | None = None
+) -> Expectation | None:
+    """Raise DeviceError unless all tensors of the objects are on `device`; without objects, a context manager and
+    decorator that asks it of what runs. `device` is "cuda:0", "cuda" (any of them), a torch.device.
+
+    `syncs` and `copies` are the most that a block may make.
+    """
+    if device is None and len(objects) == 1 and type(objects[0]) is str:
+        return Expectation(objects[0], syncs, copies)
+    if not objects:
+        return Expectation(None if device is None else _device(device), syncs, copies)
+    if device is None:
+        raise _refused("expect-device", "expect(...) with objects and no device", 'add device="cuda:0"')
+    if syncs is not None or copies is not None:
+        raise _refused(
+            "expect-counts",
+            "expect(...) with objects, and syncs or copies",
+            "count in a block: with devtrace.expect(...):",
+        )
+    check(dict(zip(_written(sys._getframe(1), len(objects)), objects, strict=True)), _device(device))
+    return None
+
+
+def check(objects: dict[str, object], device: str) -> None:
+    """Raise DeviceError with every tensor of the named objects that is on another device."""
+    found = elsewhere(list(objects.items()), device, _born)
+    if found:
+        raise DeviceError(
+            "tensors-elsewhere",
+            f"{pluralize(len(found), 'tensor')} on {', '.join(sorted({tensor.device for tensor in found}))}",
+            f"all of {', '.join(objects)} was expected on {device}",
+            "move them as shown",
+            found,
+        )
+
+
+class Expectation:
+    """What a block or function must keep to. The block's own exception passes through unchanged."""
+
+    def __init__(self, device: str | None, syncs: int | None, copies: int | None) -> None:
+        self.device = device
+        self.syncs = syncs
+        self.copies = copies
+        self._recording: record | None = None
+
+    def __call__(self, function: Function) -> Function:
+        @functools.wraps(function)
+        def expecting(*args: Any, **kwargs: Any) -> Any:
+            with Expectation(self.device, self.syncs, self.copies):
+                return function(*args, **kwargs)
+
+        return expecting  # type: ignore[return-value]  # the same signature, which wraps keeps
+
+    def __enter__(self) -> record:
+        self._recording = record(namespace=sys._getframe(1).f_globals)
+        return self._recording.__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        assert self._recording is not None
+        recording, self._recording = self._recording, None
+        recording.__exit__(kind, error, traceback)
+        if error is None:
+            unmet = self.unmet(recording)
+            if unmet is not None:
+                raise unmet
+
+    def unmet(self, recording: record) -> DeviceError | None:
+        """The error for what a recording did against it: the first, with the others as notes."""
+        trace = recording.trace
+        found = [device_error(trace, self.device)] if self.device else []
+        limits = (("syncs", self.syncs), ("copies", self.copies))
+        found += [count_error(trace, what, most) for what, most in limits if most is not None]
+        errors = [error for error in found if error is not None]
+        for other in errors[1:]:
+            errors[0].add_note(f"and {other}")
+        return errors[0] if errors else None
+
+
+def _device(device: object) -> str:
+    text = str(device)
+    if not text:
+        raise _refused("expect-device", "an empty device", 'name one: "cuda:0"')
+    return text
+
+
+def _refused(slug: str, got: str, do: str) -> UsageError:
+    return UsageError(slug, got, "devtrace.expect takes objects and a device, or a device for a block", do)
+
+
+def _written(frame: FrameType, count: int) -> list[str]:
+    """The arguments as the caller wrote them."""
+    code = frame.f_code
+    source = read(code.co_filename)
+    node = source and source.node_at(span_at(code, frame.f_lasti))
+    if isinstance(node, ast.Call) and len(node.args) == count:
+        written = [ast.unparse(argument) for argument in node.args]
+        if len(set(written)) == count and not any(isinstance(argument, ast.Starred) for argument in node.args):
+            return written
+    return [f"object {number}" for number in range(1, count + 1)]
+
+
+def _born(tensor: object) -> Site | None:
+    """Where a recording, or the light hooks of `%load_ext devtrace`, saw the tensor come to be."""
+    birth = stamps.get(tensor)[2]
+    return None if birth < 0 else _site(birth)
+
+
+@functools.lru_cache(maxsize=4096)
+def _site(birth: int) -> Site:
+    from devtrace.recording.finish.site_rows import add_sites
+    from devtrace.trace.builder import TraceBuilder
+
+    builder = TraceBuilder()
+    row = add_sites(builder, [birth])[birth]
+    return Site.of(builder.build().sites[row])

@@ -1,0 +1,195 @@
+"""What a trace did that was not expected of it: tensors computed with elsewhere, syncs and copies beyond their number.
+
+Making a tensor, filling it, copying it and looking at a view of it may happen anywhere; a number without dimensions may
+stay on the CPU, where CUDA takes it from. Of a whole cell or program, what it prepares elsewhere and then moves (first
+weights, a DataLoader's batches) is no fault either; of a block it is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from devtrace.api.diagnose import diagnose
+from devtrace.api.results import Report, Trace
+from devtrace.diagnosis.evidence.elsewhere import Elsewhere, matches
+from devtrace.diagnosis.findings import Culprit, Finding, Site, worst_first
+from devtrace.words.errors import DeviceError
+from devtrace.words.text_format import pluralize
+
+RULE = "expectation"
+ONE: Final = {"syncs": "sync", "copies": "copy"}
+_FILLS: Final = {
+    "bernoulli_", "cauchy_", "exponential_", "fill_", "geometric_", "log_normal_", "normal_", "random_", "uniform_",
+    "zero_",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """A tensor that an op computed with elsewhere, and where that was first."""
+
+    tensor: Elsewhere
+    op: int
+    count: int
+
+
+def computed_elsewhere(trace: Trace, expected: str, *, may_prepare: bool = False) -> list[Used]:
+    """Tensors that compute ops took or made on another device, in the order of their first use."""
+    off = {id for id, device in enumerate(trace.devices) if not matches(device.name, expected)}
+    if not off:
+        return []
+    ops, tensors = trace.ops, trace.tensors
+    own = _owners(trace)
+    prepared = _prepared(trace, off, own) if may_prepare else set()
+    first: dict[int, int] = {}
+    uses: Counter[int] = Counter()
+    for op in _computing(trace):
+        if op in prepared:
+            continue
+        taken = ops.lists("inputs")[op].tolist() or ops.lists("outputs")[op].tolist()
+        for row in {own[row] for row in taken if tensors.number("device", row) in off}:
+            if trace.tensors[row].shape:
+                first.setdefault(row, op)
+                uses[row] += 1
+    return [
+        Used(_told(trace, row, op, expected), op, uses[row]) for row, op in first.items() if not _inner(trace, row, off)
+    ]
+
+
+def _computing(trace: Trace) -> list[int]:
+    """The compute ops, without those that only fill a tensor."""
+    kind = trace.strings.index("compute") if "compute" in trace.strings else -1
+    names = trace.ops.ints("name")
+    fills = [id for id in np.unique(names).tolist() if _fills(trace.strings[id])]
+    chosen: list[int] = np.flatnonzero((trace.ops.ints("kind") == kind) & ~np.isin(names, fills)).tolist()
+    return chosen
+
+
+def _fills(name: str) -> bool:
+    """aten.normal_, aten.fill_.Scalar"""
+    return name.partition(".")[2].partition(".")[0] in _FILLS
+
+
+def _prepared(trace: Trace, off: set[int], own: list[int]) -> set[int]:
+    """Ops whose results, or what was computed from them, were moved to where they are expected."""
+    ops, device = trace.ops, trace.tensors.ints("device")
+    copies = trace.copies.ints("op")[~np.isin(trace.copies.ints("to"), list(off))]
+    moved = {own[row] for op in copies.tolist() for row in ops.lists("inputs")[op].tolist() if device[row] in off}
+    found = set()
+    for op in range(len(ops) - 1, -1, -1):
+        if any(own[row] in moved for row in ops.lists("outputs")[op].tolist()):
+            found.add(op)
+            moved.update(own[row] for row in ops.lists("inputs")[op].tolist() if device[row] in off)
+    return found
+
+
+def _owners(trace: Trace) -> list[int]:
+    """Of each tensor the one whose memory it is: a view stands for what it is a view of."""
+    view = trace.strings.index("view") if "view" in trace.strings else -1
+    producer, source, device = (trace.tensors.ints(name) for name in ("producer", "source", "device"))
+    is_view = (source >= 0) & (device == device[source])
+    made = is_view & (producer >= 0)  # what an op changed in place (t_) is no op's product
+    is_view[made] = trace.ops.ints("kind")[producer[made]] == view
+    own = list(range(len(producer)))
+    for row in np.flatnonzero(is_view).tolist():
+        at = row
+        while is_view[at]:
+            at = int(source[at])
+        own[row] = at
+    return own
+
+
+def _inner(trace: Trace, row: int, off: set[int]) -> bool:
+    """Whether it was computed from others that are told of: only those that start a chain need moving."""
+    op = trace.tensors[row].producer
+    return op is not None and op.kind == "compute" and any(
+        trace.tensors.number("device", taken) in off for taken in trace.ops.lists("inputs")[op.id].tolist()
+    )  # fmt: skip
+
+
+def _told(trace: Trace, row: int, op: int, expected: str) -> Elsewhere:
+    tensor = trace.tensors[row]
+    name = tensor.name or (
+        tensor.site.text if tensor.site and tensor.site.text else f"an input of {trace.ops[op].name}"
+    )
+    born = Site.of(tensor.site) if tensor.site else None
+    fix = f'move it to "{expected}" before {_line(trace, op)}'
+    return Elsewhere(name, tensor.device.name, tensor.shape.dims, tensor.dtype, fix, born)
+
+
+def _line(trace: Trace, op: int) -> str:
+    """Where an op was made, in the user's own code."""
+    site = trace.ops[op].site
+    own = site and (site.caller or site)
+    return f"{own}: {own.text}" if own else f"the {trace.ops[op].name} that takes it"
+
+
+def device_error(trace: Trace, expected: str) -> DeviceError | None:
+    """The error for tensors that were computed with elsewhere."""
+    used = computed_elsewhere(trace, expected)
+    if not used:
+        return None
+    return DeviceError(
+        "computed-elsewhere",
+        f"{pluralize(len(used), 'tensor')} computed with on {', '.join(sorted({use.tensor.device for use in used}))}",
+        f"all computation was expected on {expected}",
+        "move them there",
+        tuple(use.tensor for use in used),
+    )
+
+
+def lines_that(trace: Trace, what: str) -> Counter[str]:
+    """The lines that made "syncs" or "copies", with their numbers."""
+    by_line = Counter[str]()
+    for row in diagnose(trace).ledger:
+        count = row.syncs if what == "syncs" else row.h2d + row.d2h + row.d2d
+        if count:
+            by_line[f"{row.site}  {row.site.text}"] += count
+    return by_line
+
+
+def count_error(trace: Trace, what: str, most: int) -> DeviceError | None:
+    """The error for more syncs or copies than expected, with the lines that made them."""
+    by_line = lines_that(trace, what)
+    total = by_line.total()
+    if total <= most:
+        return None
+    return DeviceError(
+        f"{what}-unexpected",
+        pluralize(total, ONE[what], what),
+        f"at most {most:,} {'was' if most == 1 else 'were'} expected",
+        "see the lines below",
+        tuple(f"{pluralize(count, ONE[what], what)}   {line}" for line, count in by_line.most_common()),
+    )
+
+
+def with_expectation(report: Report, expected: str) -> Report:
+    """The report, with a finding for each line at which a tensor was first computed with elsewhere."""
+    from devtrace.diagnosis.store import with_report
+
+    used = computed_elsewhere(report.trace, expected, may_prepare=True)
+    found = [_finding(report.trace, use, expected) for use in used]
+    if not found:
+        return report
+    return Report.of(with_report(report.trace, worst_first([*report.findings, *found]), report.ledger, ()))
+
+
+def _finding(trace: Trace, use: Used, expected: str) -> Finding:
+    op = trace.ops[use.op]
+    tensor = use.tensor
+    return Finding(
+        rule=RULE,
+        severity="error",
+        cause="unknown",
+        devices=(tensor.device,),
+        site=Site.of(op.site.caller or op.site) if op.site else None,
+        op=use.op,
+        culprit=Culprit(tensor.name, (tensor.name,), tensor.device, tensor.shape, tensor.dtype, tensor.born),
+        count=use.count,
+        message=f"{tensor.name} is on {tensor.device}; all computation was expected on {expected}.",
+        help=tensor.fix,
+    )

@@ -1,0 +1,145 @@
+"""devtrace in a project's own tests: a marker that records a test, and a fixture with devtrace's functions.
+
+    @pytest.mark.devices(simulate="cuda:2", errors=0, syncs=0)
+    def test_training_step(devtrace): ...
+
+Loaded by pytest in every project of the environment, so that it imports nothing until a test asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+if TYPE_CHECKING:
+    from devtrace.api.recording import record
+
+_LIMITS: Final = {"errors": 0, "warnings": None, "syncs": None, "copies": None}
+_SEVERITIES: Final = {"errors": "error", "warnings": "warning"}
+_HELP: Final = (
+    "devices(simulate=None, expect=None, errors=0, warnings=None, syncs=None, copies=None): record the test with "
+    'devtrace; simulate="cuda:2" gives it, its fixtures too, two pretended CUDA devices; the test fails if the report '
+    "has more errors, warnings, syncs or copies, or if something is computed elsewhere than on `expect`"
+)
+
+
+class Handle:
+    """What the fixture gives: devtrace's public functions, and of a marked test its recording."""
+
+    def __init__(self) -> None:
+        self.recording: record | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        import devtrace
+
+        return getattr(devtrace, name)
+
+
+class Asked:
+    """What a test's marker asks for."""
+
+    def __init__(self, marker: pytest.Mark) -> None:
+        unknown = set(marker.kwargs) - {"simulate", "expect", *_LIMITS}
+        if marker.args or unknown:
+            words = ", ".join(sorted(unknown)) or "arguments without a name"
+            raise pytest.UsageError(f"pytest.mark.devices: got {words}; it takes {_HELP}")
+        self.simulate: str | None = marker.kwargs.get("simulate")
+        self.expect: str | None = marker.kwargs.get("expect")
+        self.limits: dict[str, int | None] = _LIMITS | {
+            key: marker.kwargs[key] for key in _LIMITS if key in marker.kwargs
+        }
+
+    def exceeded(self, recording: record) -> list[str]:
+        """A sentence for each limit that the recorded test went beyond, with the lines that did."""
+        return [
+            told for name, most in self.limits.items() if most is not None and (told := _beyond(recording, name, most))
+        ]
+
+
+def _beyond(recording: record, name: str, most: int) -> str:
+    """What there was too much of; "" where there was not."""
+    from devtrace.api.expectation_check import ONE, lines_that
+    from devtrace.words.text_format import pluralize
+
+    if name in _SEVERITIES:
+        one, lines = _SEVERITIES[name], []
+        count = sum(finding.severity == one for finding in recording.report.findings)
+    else:
+        one, by_line = ONE[name], lines_that(recording.trace, name)
+        count, lines = by_line.total(), [f"  {made:,}×  {line}" for line, made in by_line.most_common()]
+    said = f"devtrace: {pluralize(count, one, name)}, at most {most:,} allowed"
+    return "\n".join([said, *lines]) if count > most else ""
+
+
+_ASKED: Final = pytest.StashKey[Asked]()
+_SIMULATION: Final = pytest.StashKey[Any]()
+_HOOKS: Final = pytest.StashKey[Callable[[], None]]()
+_HANDLE: Final = pytest.StashKey[Handle]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", _HELP)
+
+
+@pytest.fixture
+def devtrace(request: pytest.FixtureRequest) -> Handle:
+    """devtrace's functions; `.recording` is that of the test's `devices` marker."""
+    handle = Handle()
+    request.node.stash[_HANDLE] = handle
+    return handle
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
+    """Simulated devices are there before the fixtures that use them, and what those attach and move is known."""
+    marker = item.get_closest_marker("devices")
+    if marker is not None:
+        asked = item.stash[_ASKED] = Asked(marker)
+        from devtrace.runtime.requirements import need_torch
+
+        need_torch()
+        from devtrace.recording.context import hooks
+
+        hooks.install()
+        item.stash[_HOOKS] = hooks.uninstall
+        if asked.simulate:
+            from devtrace.simulation.simulation import simulate
+
+            item.stash[_SIMULATION] = simulate(asked.simulate).start()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
+    try:
+        return (yield)
+    finally:
+        simulation = item.stash.get(_SIMULATION, None)
+        if simulation is not None:
+            simulation.stop()
+        item.stash.get(_HOOKS, lambda: None)()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+    """Record the test; its own failure is its own, with the report beside it."""
+    asked = item.stash.get(_ASKED, None)
+    if asked is None:
+        return (yield)
+    from devtrace.api.recording import record
+
+    recording = record(name=item.nodeid, expect=asked.expect, namespace=getattr(item, "module", item).__dict__)
+    if _HANDLE in item.stash:
+        item.stash[_HANDLE].recording = recording
+    try:
+        with recording:
+            result = yield
+    except BaseException:
+        item.add_report_section("call", "devtrace", recording.report.text)
+        raise
+    exceeded = asked.exceeded(recording)
+    if exceeded:
+        pytest.fail("\n".join([*exceeded, "", recording.report.text]), pytrace=False)
+    return result

@@ -1,0 +1,207 @@
+"""What a user's `with devtrace.record()`, a traced cell and the command line have in common: simulate, record,
+diagnose.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from devtrace.api.diagnose import diagnose
+from devtrace.api.results import Report, Trace
+from devtrace.runtime.tracebacks import hide_our_frames
+from devtrace.source.live_objects import Live, forget_locals
+from devtrace.trace.builder import TraceBuilder
+from devtrace.words.errors import UsageError
+
+if TYPE_CHECKING:
+    from devtrace.recording.progress.counts import Counter
+    from devtrace.recording.progress.growth import Growth
+    from devtrace.recording.recording import Recorded, Recording
+
+
+_watchers: list[Callable[[str, record], None]] = []
+
+
+def watch(watcher: Callable[[str, record], None]) -> Callable[[], None]:
+    """Call `watcher("began", recording)` and `("ended", recording)` for every recording of this process; what is
+    returned ends that. At its end a recording can still be asked how far it came.
+    """
+    _watchers.append(watcher)
+    return lambda: _watchers.remove(watcher) if watcher in _watchers else None
+
+
+def _tell(what: str, recording: record) -> None:
+    for watcher in list(_watchers):
+        try:
+            watcher(what, recording)
+        except Exception:  # noqa: BLE001 (whoever it is, the recording goes on)
+            _watchers.remove(watcher)
+
+
+class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
+    """Record what the block does.
+
+    Gives the recording: `.trace` and `.report` are there when the block has ended, by an exception too, which passes
+    through unchanged. `simulate="cuda:2"` gives the block two pretended CUDA devices.
+    """
+
+    def __init__(
+        self,
+        simulate: str | None = None,
+        *,
+        max_ops: int = 100_000,
+        name: str = "",
+        expect: str | None = None,
+        namespace: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.name = name
+        self._trace: Trace | None = None
+        self._report: Report | None = None
+        self._simulate = simulate
+        self._max_ops = max_ops
+        self._expect = expect
+        self._namespace = namespace
+        self._stack = ExitStack()
+        self._simulated = False
+        self._recording: Recording | None = None  # until its trace is made
+        self._running: Recording | None = None  # until it is taken out
+
+    @property
+    def trace(self) -> Trace:
+        if self._trace is None:
+            raise _not_ended("trace")
+        return self._trace
+
+    @property
+    def report(self) -> Report:
+        if self._report is None:
+            raise _not_ended("report")
+        return self._report
+
+    def counter(self) -> Counter | None:
+        """What another thread may ask how far this is; None before it began and after it ended."""
+        from devtrace.recording.progress.counts import Counter
+
+        recording = self._recording
+        return Counter(recording.recorder) if recording is not None else None
+
+    @property
+    def empty(self) -> bool:
+        """Whether no op has been recorded so far."""
+        return self._recording is None or self._recording.empty
+
+    def growth(self) -> Growth | None:
+        """What another thread may ask for the ops as they come; None before it began and after it ended."""
+        from devtrace.recording.progress.growth import Growth
+
+        recording = self._recording
+        return Growth(recording.recorder) if recording is not None else None
+
+    def is_simulated(self, device: str) -> bool:
+        """Whether a device of this recording is a pretended one."""
+        return device.partition(":")[0] == "cuda" and (self._simulated or _simulating() or _without_cuda())
+
+    def abandon(self) -> None:
+        """Record nothing more: a forked child leaves the trace to its parent."""
+        if self._recording is not None:
+            self._recording.recorder.active = False
+
+    def discard(self) -> None:
+        """End without a trace."""
+        self._recording = None
+        self.__exit__(None, None, None)
+
+    def __enter__(self) -> record:
+        from devtrace.recording.recording import Recording
+
+        if self._namespace is None:
+            self._namespace = sys._getframe(1).f_globals
+        with ExitStack() as stack:
+            if self._simulate:
+                from devtrace.simulation.simulation import simulate
+
+                stack.enter_context(simulate(self._simulate))
+            self._simulated = _simulating()
+            recording = Recording(self._max_ops, self._namespace)
+            recording.start()
+            self._recording = self._running = recording
+            self._stack = stack.pop_all()
+        _tell("began", self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._running is None:
+            return
+        self._running.stop()
+        self._running = None
+        _tell("ended", self)
+        with self._stack:  # simulated tensors answer for their device as long as the simulation runs
+            if self._recording is not None:
+                self.conclude(error)
+        if error is not None:
+            hide_our_frames(error)
+
+    def conclude(self, error: BaseException | None = None) -> None:
+        """Make the trace and report of what there is, from any thread: a process about to be ended leaves no block."""
+        assert self._recording is not None
+        recording, self._recording = self._recording, None
+        self._simulated |= _simulating()
+        try:
+            recorded = recording.finish(self.name, error, self.is_simulated)
+        except Exception as fault:  # noqa: BLE001 (nor is a failing recorder)
+            self._trace = _empty(self.name, f"the recording was lost ({type(fault).__name__}: {fault})")
+            self._report = diagnose(self._trace)
+            return
+        try:
+            self._diagnose(Trace.of(recorded.trace), recorded)
+        finally:
+            for _, frame in recorded.frames:
+                forget_locals(frame)
+
+    def _diagnose(self, trace: Trace, recorded: Recorded) -> None:
+        namespace, told = self._namespace, (recorded.around, recorded.cells, recorded.idle)
+        live = Live(recorded.frames, namespace, recorded.row_of, *told)
+        try:
+            self._report = diagnose(trace, live=live)
+            if self._expect:
+                from devtrace.api.expectation_check import with_expectation
+
+                self._report = with_expectation(self._report, self._expect)
+        except Exception as fault:  # noqa: BLE001 (a failing diagnosis is never the user's exception)
+            note = f"the diagnosis failed ({type(fault).__name__}: {fault}); the trace is complete"
+            noted = replace(trace, notes=(*trace.notes, note))
+            self._report = Report(noted, notes=noted.notes)
+        self._trace = self._report.trace
+
+
+def _empty(title: str, note: str) -> Trace:
+    builder = TraceBuilder(title)
+    builder.notes.append(note)
+    return Trace.of(builder.build())
+
+
+def _not_ended(what: str) -> UsageError:
+    return UsageError(
+        "recording-not-ended",
+        f"recording.{what} inside the block",
+        f"the {what} is made when the block ends",
+        "read it after the `with` block",
+    )
+
+
+def _simulating() -> bool:
+    """Whether devices are pretended now, for this recording or for the whole process."""
+    simulate = sys.modules.get("devtrace.simulation.simulation")
+    return simulate is not None and simulate.active() is not None
+
+
+def _without_cuda() -> bool:
+    """Whether this torch can have no real CUDA device, so that one in a trace was a pretended one."""
+    return sys.modules["torch"].version.cuda is None

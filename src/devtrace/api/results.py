@@ -1,0 +1,115 @@
+"""What a recording gives: a trace and its report, with the methods that a user calls on them.
+
+    trace.save("run.devtrace")          report.to_html("run.html")
+
+The data itself is `TraceData` and `ReportData`. The classes here stand above every format that they can be turned into.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from devtrace.diagnosis.findings import SEVERITIES, ReportData
+from devtrace.trace.tables import TraceData
+from devtrace.words.text_format import pluralize
+
+if TYPE_CHECKING:
+    import pandas
+    from plotly.graph_objects import Figure
+
+
+@dataclass(frozen=True, eq=False)
+class Trace(TraceData):
+    """All that one recording saw; never changed after."""
+
+    _report: list[Report] = field(default_factory=list, repr=False, init=False)
+
+    @classmethod
+    def of(cls, data: TraceData) -> Trace:
+        """The same tables with the user's methods; a Trace stays itself."""
+        return data if isinstance(data, cls) else cls(**_values(data))
+
+    @property
+    def kept_report(self) -> Report | None:
+        """The report that was made of this trace."""
+        return self._report[0] if self._report else None
+
+    def keep(self, report: Report) -> None:
+        self._report[:] = [report]
+
+    def save(self, path: str | Path) -> Path:
+        """Write the trace to a file that `devtrace.load` and JupyterLab open."""
+        from devtrace.trace.format import save
+
+        return save(self, path)
+
+    def to_pandas(self) -> dict[str, pandas.DataFrame]:
+        from devtrace.interchange.pandas_tables import to_pandas
+
+        return to_pandas(self)
+
+    def to_perfetto(self, path: str | Path) -> Path:
+        from devtrace.interchange.perfetto import to_perfetto
+
+        return to_perfetto(self, path)
+
+    def __repr__(self) -> str:
+        named = f" {self.title!r}" if self.title else ""
+        return f"<Trace{named}: {len(self.ops):,} ops on {', '.join(self.devices) or 'no device'}>"
+
+
+@dataclass(frozen=True)
+class Report(ReportData):
+    """The findings and the ledger of one trace."""
+
+    trace: Trace
+    _text: list[str] = field(default_factory=list, repr=False, compare=False, init=False)
+
+    @classmethod
+    def of(cls, data: ReportData) -> Report:
+        """The same findings with the user's methods; a Report stays itself."""
+        return data if isinstance(data, cls) else cls(**{**_values(data), "trace": Trace.of(data.trace)})
+
+    @property
+    def text(self) -> str:
+        if not self._text:
+            from devtrace.report.text import text
+
+            self._text.append(text(self))
+        return self._text[0]
+
+    def to_html(self, path: str | Path) -> Path:
+        """Write one file with all views, which opens offline."""
+        from devtrace.report.page import to_html
+
+        return to_html(self, path)
+
+    def figure(self, kind: str, theme: Literal["light", "dark"] = "light") -> Figure:
+        """A plotly Figure: "devices", "copies", "modules" or "memory"."""
+        from devtrace.report.figures import figure
+
+        return figure(self.trace, kind, theme)
+
+    def _repr_mimebundle_(
+        self, include: object = None, exclude: object = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """A report that a cell ends with shows as it does below a traced cell."""
+        from devtrace.report.mime import mime_bundle
+
+        return mime_bundle(self)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        counts = Counter(finding.severity for finding in self.findings)
+        found = ", ".join(pluralize(counts[severity], severity) for severity in SEVERITIES if counts[severity])
+        return f"<Report: {found or 'no findings'} of {self.trace!r}>"
+
+
+def _values(data: TraceData | ReportData) -> dict[str, Any]:
+    """What a data object is made of, without what it keeps for itself."""
+    return {each.name: getattr(data, each.name) for each in fields(data) if each.init}

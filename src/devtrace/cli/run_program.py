@@ -1,0 +1,101 @@
+"""Runs a script or a module as Python itself would: its argv, `__main__`, path, exit code, traceback and signals.
+
+A fresh `__main__` takes the place of ours, so that what the script pickles or asks of `sys.modules` is its own. An
+exception is left to the interpreter, which prints it, runs what is registered at exit and picks the exit code; only our
+frames are taken off.
+"""
+
+from __future__ import annotations
+
+import importlib.machinery
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType, TracebackType
+from typing import Any
+
+from devtrace.runtime.tracebacks import hide_our_frames
+from devtrace.words.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Program:
+    """What to run: a script (also a folder or zip with a `__main__.py`), or a module by name, and its arguments."""
+
+    target: str
+    arguments: tuple[str, ...] = ()
+    is_module: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.target if self.is_module else os.path.basename(os.path.abspath(self.target))
+
+    def check(self) -> None:
+        """Raise unless there is something to run."""
+        if not self.is_module and not os.path.exists(self.target):
+            raise UsageError(
+                "script-missing",
+                f"{self.target!r}, which is not there",
+                "devtrace run takes a script, or -m and a module",
+                f"look where it is from {os.getcwd()}",
+            )
+
+    def prepare(self) -> tuple[ModuleType, Callable[[], None]]:
+        """Make the script's `__main__`, argv and path. Returns the module and what runs it."""
+        main = ModuleType("__main__")
+        main.__dict__.update(__builtins__=sys.modules["builtins"], __annotations__={})
+        sys.modules["__main__"] = main
+        sys.argv = [self.target, *self.arguments]
+        if self.is_module:
+            _set_first_path(os.getcwd())
+            return main, lambda: _run_module(self.target, rename=True)
+        if os.path.isdir(self.target) or not _is_source(self.target):
+            _set_first_path(self.target)
+            return main, lambda: _run_module("__main__", rename=False)
+        _set_first_path(os.path.dirname(os.path.realpath(self.target)))
+        return main, _script(self.target, main)
+
+
+def _is_source(path: str) -> bool:
+    with open(path, "rb") as file:
+        return file.read(4) != b"PK\x03\x04"
+
+
+def _set_first_path(folder: str) -> None:
+    """Our own first entry (the folder of the `devtrace` command, or the current one) becomes the script's."""
+    if not sys.flags.safe_path:
+        sys.path[0] = folder
+
+
+def _script(path: str, main: ModuleType) -> Callable[[], None]:
+    file = os.path.abspath(path)
+    main.__dict__.update(__file__=file, __cached__=None)
+    main.__loader__ = importlib.machinery.SourceFileLoader("__main__", file)
+
+    def run() -> None:
+        exec(compile(Path(path).read_bytes(), file, "exec", dont_inherit=True), main.__dict__)
+
+    return run
+
+
+def _run_module(name: str, *, rename: bool) -> None:
+    """As `python -m` does: by the function that it calls itself, which is without a public name."""
+    import runpy
+
+    as_main: Callable[[str, bool], Any] = runpy._run_module_as_main  # type: ignore[attr-defined]
+    as_main(name, rename)
+
+
+def print_as_its_own(error: BaseException) -> None:
+    """Let the interpreter print an exception as if we were neither below nor inside of it."""
+    hook = sys.excepthook
+
+    def print_exception(kind: type[BaseException], value: BaseException, traceback: TracebackType | None) -> None:
+        if value is error:
+            hide_our_frames(error, below=__file__)
+            traceback = error.__traceback__
+        hook(kind, value, traceback)
+
+    sys.excepthook = print_exception

@@ -1,0 +1,246 @@
+"""What the rules ask of a trace: columns as arrays, who made a tensor of what, and the source that a site stands in.
+
+Rules over many ops read columns; rows are followed one by one only around a finding.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import FrameType
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from devtrace.diagnosis.findings import Site
+from devtrace.source import reading as sources
+from devtrace.source.reading import Source, Span
+from devtrace.trace.ledger_counts import callers_of_backward
+from devtrace.trace.tables import Ints, TraceData
+
+if TYPE_CHECKING:
+    from devtrace.source.live_objects import Live
+
+Rows = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+HOST: Final = "cpu"
+
+
+class Place(NamedTuple):
+    """A site in its source."""
+
+    source: Source
+    node: ast.AST
+    statement: ast.stmt
+
+
+@dataclass(frozen=True)
+class Facts:
+    """One trace and, while its program is still there, the live objects."""
+
+    trace: TraceData
+    live: Live | None = None
+    _places: dict[int, Place | None] = field(default_factory=dict)
+
+    # Columns.
+
+    @cached_property
+    def device_names(self) -> list[str]:
+        return [str(device) for device in self.trace.devices]
+
+    @cached_property
+    def host(self) -> int:
+        """The CPU's row, -1 when no op touched it."""
+        return self.device_names.index(HOST) if HOST in self.device_names else -1
+
+    def is_kind(self, kind: str) -> Mask:
+        """Which ops are of a kind."""
+        index = self.strings.get(kind, -1)
+        return cast(Mask, self.trace.ops.ints("kind") == index)
+
+    @cached_property
+    def strings(self) -> dict[str, int]:
+        return {text: index for index, text in enumerate(self.trace.strings)}
+
+    @cached_property
+    def users(self) -> Ints:
+        """For each site the site in the user's own code that it stands for: itself, or its caller's."""
+        callers = self.trace.sites.ints("caller")
+        return np.where(callers >= 0, callers, np.arange(len(callers), dtype=callers.dtype))
+
+    @cached_property
+    def op_users(self) -> Ints:
+        """For each op its site in the user's own code, -1 for none."""
+        op_sites = self.trace.ops.ints("site")
+        if not len(self.users):
+            return op_sites
+        return np.where(op_sites >= 0, self.users[op_sites], -1)
+
+    @cached_property
+    def cost_users(self) -> Ints:
+        """`op_users`, but of the backward pass the line that called backward: there the program waits and copies."""
+        ops = self.trace.ops
+        backward = ops.ints("phase") == self.strings.get("backward", -1)
+        seeds = ops.ints("name") == self.strings.get("aten.ones_like", -1)
+        return callers_of_backward(self.op_users, backward, ops.ints("forward"), seeds)
+
+    @cached_property
+    def dims(self) -> Ints:
+        """The number of dimensions of each tensor; -1 where the shape is not known."""
+        lengths = np.diff(self.trace.shapes.lists("dims").offsets)
+        shapes = self.trace.tensors.ints("shape")
+        return np.where(shapes >= 0, lengths[shapes], -1) if len(lengths) else np.full(len(shapes), -1)
+
+    @cached_property
+    def uses_device(self) -> bool:
+        """Whether any op ran on an accelerator."""
+        devices = self.trace.ops.ints("device")
+        return bool(((devices >= 0) & (devices != self.host)).any())
+
+    # Tensors.
+
+    def device(self, tensor: int) -> str:
+        return self.device_names[self.trace.tensors.number("device", tensor)]
+
+    def producer(self, tensor: int) -> int:
+        return int(self.producers[tensor])
+
+    @cached_property
+    def producers(self) -> Ints:
+        """The op that made each tensor: the recorded one, else the first factory that gave it back."""
+        recorded = self.trace.tensors.ints("producer")
+        outputs = self.trace.ops.lists("outputs")
+        made = np.flatnonzero(np.repeat(self.is_kind("create"), np.diff(outputs.offsets)))
+        rows, first = np.unique(outputs.flat[made], return_index=True)
+        by = np.full(len(recorded), -1, dtype=recorded.dtype)
+        by[rows] = np.searchsorted(outputs.offsets, made[first], side="right") - 1
+        return np.where(recorded >= 0, recorded, by)
+
+    def source(self, tensor: int) -> int:
+        return self.trace.tensors.number("source", tensor)
+
+    def inputs(self, op: int) -> list[int]:
+        return cast("list[int]", self.trace.ops.lists("inputs")[op].tolist())
+
+    def outputs(self, op: int) -> list[int]:
+        return cast("list[int]", self.trace.ops.lists("outputs")[op].tolist())
+
+    def kind(self, op: int) -> str:
+        return str(self.trace.ops.raw("kind", op))
+
+    def op_name(self, op: int) -> str:
+        return str(self.trace.ops.raw("name", op))
+
+    def base(self, tensor: int) -> int:
+        """The tensor whose storage this one is a view of; itself when it is no view."""
+        seen = set()
+        while tensor not in seen:
+            seen.add(tensor)
+            source, op = self.source(tensor), self.producer(tensor)
+            if source < 0 or self.device(source) != self.device(tensor) or (op >= 0 and self.kind(op) == "copy"):
+                break
+            tensor = source
+        return tensor
+
+    @cached_property
+    def bases(self) -> Ints:
+        """`base` of every tensor."""
+        tensors = self.trace.tensors
+        rows = np.arange(len(tensors))
+        sources, devices, producers = tensors.ints("source"), tensors.ints("device"), self.producers
+        copied = self.is_kind("copy")
+        copies = (producers >= 0) & (copied[producers] if len(copied) else False)
+        view = (sources >= 0) & (devices[sources] == devices) & ~copies
+        bases = np.where(view, sources, rows)
+        for _ in range(32):  # each round doubles the length of chain that is followed
+            further = bases[bases]
+            if np.array_equal(further, bases):
+                break
+            bases = further
+        return bases
+
+    def made_from(self, tensor: int) -> list[int]:
+        """The tensors that this one was made of: what it was copied or viewed from, else its producer's inputs."""
+        source, op = self.source(tensor), self.producer(tensor)
+        if source >= 0 and (op < 0 or self.kind(op) in ("view", "copy")):
+            return [source]
+        if op < 0:
+            return [source] if source >= 0 else []
+        return [row for row in self.inputs(op) if row != tensor]
+
+    def ancestors(self, tensor: int, most: int = 400) -> Iterator[int]:
+        """The tensor, then what it was made of, nearest first."""
+        seen, queue = {tensor}, [tensor]
+        for row in queue:
+            yield row
+            if len(seen) < most:
+                new = [parent for parent in self.made_from(row) if parent not in seen]
+                seen.update(new)
+                queue += new
+
+    def born(self, tensor: int) -> int:
+        """The site where a tensor was born, -1 when not known."""
+        own = self.trace.tensors.number("site", tensor)
+        op = self.producer(tensor)
+        return own if own >= 0 or op < 0 else self.trace.ops.number("site", op)
+
+    # Sites and source.
+
+    def site(self, id: int) -> Site | None:
+        return Site.of(self.trace.sites[id]) if id >= 0 else None
+
+    def place(self, id: int) -> Place | None:
+        """Where a site stands in its source; None when there is no source to be had."""
+        if id not in self._places:
+            self._places[id] = self._find(id) if id >= 0 else None
+        return self._places[id]
+
+    def _find(self, id: int) -> Place | None:
+        row = self.trace.sites[id]
+        source = self.read(row.file, row.line, row.cell_id)
+        if source is None:
+            return None
+        node = source.node_at(Span(row.line, row.column, row.end_line, row.end_column))
+        statement = source.statement(node) if node is not None else None
+        return Place(source, node, statement) if node is not None and statement is not None else None
+
+    def read(self, file: str, line: int, cell_id: str = "") -> Source | None:
+        """The source of a file around a line: as it was recorded, else as it is now."""
+        for block in self.trace.sources:
+            if block.file == file and block.cell_id == cell_id:
+                lines = block.text.count("\n") + 1
+                if block.line <= line < block.line + lines:
+                    return sources.parse(block.text, file, block.line)
+        return sources.read(file)
+
+    def site_in(self, source: Source, node: ast.AST, like: Site) -> Site:
+        """A site for a piece of source that no op has recorded, in the file or cell of another."""
+        span = source.span(node)
+        function = source.function(node)
+        name = getattr(function, "name", "<lambda>") if function is not None else "<module>"
+        text = source.segment(node)
+        return Site(like.file, *span, name, text, like.cell, like.cell_id)
+
+    # Frames.
+
+    @cached_property
+    def failed(self) -> int:
+        """The last op that raised; one without inputs when none did."""
+        return self.trace.errors[-1].op.id if len(self.trace.errors) else -1
+
+    @property
+    def frames(self) -> tuple[tuple[int, FrameType], ...]:
+        """The frames of the error, innermost first."""
+        return self.live.frames if self.live else ()
+
+    @property
+    def around(self) -> list[int]:
+        """The sites of the failing line and of those that led there, innermost first."""
+        return [*(self.live.around if self.live else ()), *(site for site, _ in self.frames)]
+
+    def package(self, site: int) -> str:
+        return str(self.trace.sites.raw("package", site)) if site >= 0 else ""

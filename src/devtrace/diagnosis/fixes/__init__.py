@@ -1,0 +1,1 @@
+"""One strategy a file: which change of source mends a cause."""

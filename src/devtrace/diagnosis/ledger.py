@@ -1,0 +1,140 @@
+"""The ledger: for each line of the user's what it ran, copied, waited for and left to the CPU; exact counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, cast
+
+import numpy as np
+
+from devtrace.diagnosis.evidence.trace_queries import Facts, Mask
+from devtrace.diagnosis.findings import LedgerRow, Site
+from devtrace.trace import ledger_counts as counting
+from devtrace.trace.tables import Ints, TraceData
+
+COPIES: Final = counting.DIRECTIONS
+
+
+def directions(facts: Facts) -> dict[str, Mask]:
+    """Which rows of copies go to a device, to the host, between devices."""
+    return counting.directions(_copies(facts), facts.host)
+
+
+def waits(facts: Facts) -> Mask:
+    """Which ops make the host wait for a device."""
+    return counting.waits(_ops(facts), facts.host)
+
+
+def on_host(facts: Facts) -> Mask:
+    """Which ops compute on the CPU while the program has a device."""
+    return counting.on_host(_ops(facts), facts.host, uses_device=facts.uses_device)
+
+
+def _ops(facts: Facts) -> counting.Ops:
+    device = facts.trace.ops.ints("device")
+    return counting.Ops(
+        site=facts.op_users,
+        device=device,
+        times=np.ones(len(device), dtype=np.int64),
+        sync=facts.is_kind("sync"),
+        compute=facts.is_kind("compute"),
+        has_dimensions=_has_dimensions(facts),
+        paid_at=facts.cost_users,
+    )
+
+
+def _copies(facts: Facts) -> counting.Copies:
+    copies = facts.trace.copies
+    return counting.Copies(
+        op=copies.ints("op"),
+        source=copies.ints("from"),
+        target=copies.ints("to"),
+        times=np.ones(len(copies), dtype=np.int64),
+        bytes=copies.ints("bytes"),
+    )
+
+
+def _has_dimensions(facts: Facts) -> Mask:
+    """Which ops have a tensor of one dimension or more."""
+    found = np.zeros(len(facts.trace.ops), dtype=bool)
+    for column in ("inputs", "outputs"):
+        lists = facts.trace.ops.lists(column)
+        large = np.concatenate([[0], np.cumsum(facts.dims[lists.flat] > 0)])
+        found |= large[lists.offsets[1:]] > large[lists.offsets[:-1]]
+    return found
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Counts by site row, before they are given words."""
+
+    by_device: Ints
+    counts: dict[str, Ints]
+
+    def __getitem__(self, name: str) -> Ints:
+        return self.counts[name]
+
+    def sites(self, name: str) -> list[int]:
+        """The sites with a count of this kind."""
+        return np.flatnonzero(self.counts[name]).tolist()
+
+
+def tally(facts: Facts) -> Tally:
+    """The trace's ops counted by site, on top of what the recorder counted of the ops that it folded away."""
+    by_device, counts = counting.count(
+        _ops(facts),
+        _copies(facts),
+        sites=len(facts.trace.sites),
+        devices=len(facts.trace.devices),
+        host=facts.host,
+        uses_device=facts.uses_device,
+    )
+    _add_folded(facts, by_device, counts)
+    return Tally(by_device, counts)
+
+
+def _add_folded(facts: Facts, by_device: Ints, counts: dict[str, Ints]) -> None:
+    folded = facts.trace.ledger
+    if not len(folded):
+        return
+    at = facts.users[folded.ints("site")]
+    for name, column in counts.items():
+        np.add.at(column, at, folded.ints(name))
+    lists = folded.lists("ops")
+    rows = np.repeat(at, np.diff(lists.offsets))
+    within = np.arange(len(lists.flat)) - np.repeat(lists.offsets[:-1], np.diff(lists.offsets))
+    np.add.at(by_device.reshape(-1), rows * by_device.shape[1] + within, lists.flat)
+
+
+def rows(facts: Facts, tally: Tally) -> tuple[LedgerRow, ...]:
+    """A row for each line that did anything."""
+    by_device, counts = tally.by_device, tally.counts
+    busy = by_device.any(axis=1)
+    for column in counts.values():
+        busy |= column > 0
+    names = facts.device_names
+    return tuple(
+        LedgerRow(
+            cast(Site, facts.site(site)),
+            {names[device]: int(number) for device, number in enumerate(by_device[site]) if number},
+            **{name: int(column[site]) for name, column in counts.items()},
+        )
+        for site in np.flatnonzero(busy).tolist()
+    )
+
+
+def stored(trace: TraceData) -> tuple[LedgerRow, ...]:
+    """The ledger of a trace that was diagnosed before."""
+    return tuple(
+        LedgerRow(
+            Site.of(row.site),
+            {str(trace.devices[device]): number for device, number in enumerate(row.ops) if number},
+            row.h2d,
+            row.d2h,
+            row.d2d,
+            row.syncs,
+            row.cpu_compute,
+            row.bytes,
+        )
+        for row in trace.ledger
+    )

@@ -1,0 +1,1 @@
+"""One rule a file: what counts as a finding."""

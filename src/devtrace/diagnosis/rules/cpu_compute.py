@@ -1,0 +1,103 @@
+"""cpu-compute: work left on the CPU in a GPU computation. split-module: one module's own tensors on several devices."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from devtrace.diagnosis.evidence.trace_queries import HOST, Facts, Rows
+from devtrace.diagnosis.findings import Finding
+from devtrace.diagnosis.ledger import Tally, on_host
+from devtrace.words.text_format import pluralize
+
+STEPS: Final = 5
+"""Work on the host in fewer steps than this is a set-up or an evaluation."""
+
+
+def left_on_host(facts: Facts, tally: Tally) -> Iterator[Finding]:
+    chosen = np.flatnonzero(on_host(facts))
+    at = facts.op_users[chosen]
+    order = np.argsort(at, kind="stable")
+    bounds = np.searchsorted(at[order], np.arange(len(facts.trace.sites) + 1))
+    for site in tally.sites("cpu_compute"):
+        ops = chosen[order[bounds[site] : bounds[site + 1]]]
+        times = int(tally["cpu_compute"][site])
+        module = _module_between_copies(facts, ops)
+        message = f"{pluralize(times, 'op')} computed on the CPU"
+        yield Finding(
+            rule="cpu-compute",
+            severity="warning" if module else "note",
+            cause="",
+            devices=(HOST,),
+            site=facts.site(site),
+            op=int(ops[0]) if len(ops) else -1,
+            count=times,
+            message=message + (f": {module} works there on data that came from a device." if module else "."),
+            help=f"move {module} to the device of its inputs, and leave the inputs where they are" if module else "",
+            ops=tuple(ops.tolist()),
+        )
+
+
+def _module_between_copies(facts: Facts, ops: Rows) -> str:
+    """The module that computed on the host what had just been copied there from a device, in step after step."""
+    calls = facts.trace.ops.ints("call")[ops]
+    inside = ops[calls >= 0]
+    if len(inside) < STEPS:
+        return ""
+    fed = [int(op) for op in inside[:200] if _fed_from_device(facts, int(op))]
+    if len(fed) < STEPS:
+        return ""
+    call = facts.trace.ops[fed[0]].call
+    return str(call.module.path) if call is not None and any(_has_parameters(facts, op) for op in fed) else ""
+
+
+def _fed_from_device(facts: Facts, op: int) -> bool:
+    for row in facts.inputs(op):
+        producer = facts.producer(row)
+        if producer >= 0 and facts.kind(producer) == "copy":
+            source = facts.source(row)
+            if source >= 0 and facts.device(source) != HOST:
+                return True
+    return False
+
+
+def _has_parameters(facts: Facts, op: int) -> bool:
+    """Whether an op reads a weight: lengths and masks that a module keeps on the host are no layer left behind."""
+    tensors = facts.trace.tensors
+    return any(tensors.raw("role", row) == "parameter" for row in facts.inputs(op))
+
+
+def split_modules(facts: Facts, tally: Tally) -> Iterator[Finding]:
+    """A leaf module with one parameter here and one there cannot run; a model split by layers can: it is no finding."""
+    homes: dict[str, dict[str, int]] = defaultdict(dict)
+    tensors = facts.trace.tensors
+    roles = {facts.strings.get(role, -1) for role in ("parameter", "buffer")} - {-1}
+    held = np.flatnonzero(np.isin(tensors.ints("role"), list(roles))).tolist()
+    last = {str(tensors.raw("name", row)): row for row in held}  # one that was moved has a row for each place
+    for name, row in last.items():
+        if facts.dims[row] > 0:
+            homes[name.rpartition(".")[0]].setdefault(facts.device(row), row)
+    # A replaced module and its successor have one path.
+    modules = Counter(str(module.path) for module in facts.trace.modules)
+    for path, places in homes.items():
+        if len(places) > 1 and path and modules[path] == 1:
+            yield _split(facts, path, places)
+
+
+def _split(facts: Facts, path: str, places: dict[str, int]) -> Finding:
+    last = max(places.values())
+    born = facts.born(last)
+    devices = tuple(sorted(places))
+    return Finding(
+        rule="split-module",
+        severity="warning",
+        cause="",
+        devices=devices,
+        site=facts.site(int(facts.users[born])) if born >= 0 else None,
+        op=facts.producer(last),
+        message=f"The own tensors of {path} are on {' and '.join(devices)}.",
+        help=f"move {path} as a whole",
+    )

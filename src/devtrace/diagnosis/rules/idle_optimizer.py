@@ -1,0 +1,34 @@
+"""idle-optimizer: steps that never found a gradient, for the optimizer holds tensors that the model has no longer.
+
+It was built before the model was copied, or its parameters replaced. `.to()` alone keeps the parameters: that is fine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from devtrace.diagnosis.evidence.trace_queries import Facts
+from devtrace.diagnosis.findings import Finding
+from devtrace.diagnosis.ledger import Tally
+from devtrace.words.text_format import pluralize
+
+OFTEN: Final = 3
+"""Fewer steps in vain may be a start: a step before the first backward pass."""
+
+
+def idle_optimizers(facts: Facts, tally: Tally) -> Iterator[Finding]:
+    trained = bool((facts.trace.ops.ints("phase") == facts.strings.get("backward", -1)).any())
+    for site, steps in facts.live.idle if facts.live is not None and trained else ():
+        if steps >= OFTEN:
+            yield Finding(
+                rule="idle-optimizer",
+                severity="warning",
+                cause="",
+                devices=(),
+                site=facts.site(int(facts.users[site])),
+                count=steps,
+                message=f"{pluralize(steps, 'step')}, and never a gradient in what this optimizer holds: it changes "
+                "nothing. It was probably built before the model was copied, or its parameters replaced.",
+                help="build the optimizer of the model that is trained, after it is moved and its layers are final",
+            )

@@ -1,0 +1,104 @@
+"""Findings and ledger into the trace, so that it carries its own report wherever it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+
+from devtrace.diagnosis.findings import Finding, LedgerRow, ReportData, Site, from_json, to_json
+from devtrace.trace.builder import TraceBuilder
+from devtrace.trace.columns import TABLES
+from devtrace.trace.tables import Ints, Lists, TraceData, Values
+
+
+def report_of(trace: TraceData) -> ReportData:
+    """The report that a trace carries."""
+    from devtrace.diagnosis.ledger import stored
+
+    findings = tuple(from_json(data, trace) for data in trace.findings or ())
+    return ReportData(trace, findings, stored(trace), trace.notes)
+
+
+def with_report(
+    trace: TraceData, findings: Sequence[Finding], ledger: Sequence[LedgerRow], notes: Sequence[str]
+) -> ReportData:
+    """The report, of a trace that now carries it. Sites that only diagnosis speaks of become rows of the trace."""
+    sites = _Sites(trace)
+    stored = tuple(to_json(finding, sites.id) for finding in findings)
+    rows = [(sites.id(row.site), row) for row in ledger]
+    strings, values = sites.extended()
+    values["ledger"] = _ledger_columns(trace, rows)
+    carrying = replace(trace, strings=strings, values=values, findings=stored, notes=(*trace.notes, *notes))
+    return ReportData(carrying, tuple(findings), tuple(ledger), carrying.notes)
+
+
+class _Sites:
+    """Row ids of sites, old and new."""
+
+    def __init__(self, trace: TraceData) -> None:
+        self.trace = trace
+        self._ids: dict[Site, int] = {}
+        for id, row in enumerate(trace.sites):
+            self._ids.setdefault(Site.of(row), id)
+        self._new: list[Site] = []
+
+    def id(self, site: Site | None) -> int:
+        if site is None:
+            return -1
+        if site not in self._ids:
+            self._ids[site] = len(self.trace.sites) + len(self._new)
+            self._new.append(site)
+        return self._ids[site]
+
+    def extended(self) -> tuple[tuple[str, ...], dict[str, Any]]:
+        """The trace's strings and tables with the new sites."""
+        values = {name: dict(columns) for name, columns in self.trace.values.items()}
+        if not self._new:
+            return self.trace.strings, values
+        builder = TraceBuilder()
+        for text in self.trace.strings:
+            builder.text(text)
+        for site in self._new:
+            builder.append("sites", **_fields(site))
+        added = builder.build()
+        for name in values["sites"]:
+            columns = (self.trace.sites.ints(name), added.sites.ints(name))
+            joined = cast(Ints, np.concatenate(columns))
+            joined.flags.writeable = False
+            values["sites"][name] = joined
+        return added.strings, values
+
+
+def _fields(site: Site) -> dict[str, Any]:
+    return {
+        "file": site.file,
+        "line": site.line,
+        "column": site.column,
+        "end_line": site.end_line,
+        "end_column": site.end_column,
+        "function": site.function,
+        "text": site.text,
+        "cell": -1 if site.cell is None else site.cell,
+        "cell_id": site.cell_id,
+        "package": "",
+        "caller": -1,
+    }
+
+
+def _ledger_columns(trace: TraceData, rows: list[tuple[int, LedgerRow]]) -> dict[str, Values]:
+    names = [str(device) for device in trace.devices]
+    builder = TraceBuilder()
+    for site, row in rows:
+        builder.append(
+            "ledger",
+            site=site,
+            ops=[row.ops.get(name, 0) for name in names],
+            **{name: getattr(row, name) for name in ("h2d", "d2h", "d2d", "syncs", "cpu_compute", "bytes")},
+        )
+    built = builder.build().values["ledger"]
+    assert set(built) == {column.name for column in TABLES["ledger"]}
+    assert isinstance(built["ops"], Lists)
+    return dict(built)

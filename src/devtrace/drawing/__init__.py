@@ -1,0 +1,1 @@
+"""Static pictures of a trace; they know nothing of findings."""

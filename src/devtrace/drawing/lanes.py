@@ -1,0 +1,138 @@
+"""Where ops lie in a picture that cannot be zoomed: which lanes there are, and how far right each moment is.
+
+Time runs to the right, but a long stretch in which nothing begins or ends (the first call of a kernel, a cell that
+waits) is shortened, else it would press everything worth seeing into a line. The order of things, and what overlaps
+what, stays true.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from devtrace.drawing import palette
+from devtrace.trace.tables import Ints, TraceData
+from devtrace.words.text_format import pluralize, safe_line
+
+Floats = npt.NDArray[np.float64]
+
+LONGEST_SHARE: Final = 0.05
+"""A stretch without change may take this share of the width: twenty of them fill it."""
+CUT: Final = 3
+"""A stretch shortened by more than this is marked, with its real length."""
+
+
+class Lane(NamedTuple):
+    """What one thread did on one device. `ops` are op ids in order; an op without a device is nobody's."""
+
+    device: int
+    thread: int
+    ops: Ints
+
+
+class Cut(NamedTuple):
+    """A shortened stretch: where it lies (0 to 1) and how long it was."""
+
+    begin: float
+    end: float
+    nanoseconds: int
+
+
+class Scale:
+    """Moments of a trace, in ns, to places from 0 to 1."""
+
+    def __init__(self, trace: TraceData) -> None:
+        start, end = begins(trace), ends(trace)
+        moments = np.unique(np.concatenate([start, end]))
+        stretches = np.diff(moments)
+        limit = _limit(stretches)
+        shown = np.minimum(stretches, limit)
+        places = np.concatenate([[0.0], np.cumsum(shown)])
+        self._moments = moments
+        self._places = places / places[-1] if len(places) and places[-1] else places
+        self.total = int((start + np.maximum(trace.ops.ints("duration"), 0)).max() - start[0]) if len(start) else 0
+        self._long = np.flatnonzero(stretches > CUT * limit)
+        self._stretches = stretches
+
+    def __call__(self, moments: Ints) -> Floats:
+        if not len(self._moments):
+            return np.zeros(len(moments))
+        places: Floats = np.interp(moments, self._moments, self._places)
+        return places
+
+    def cuts(self) -> list[Cut]:
+        """The shortened stretches, longest first."""
+        longest = sorted(self._long.tolist(), key=lambda at: -int(self._stretches[at]))
+        return [Cut(float(self._places[at]), float(self._places[at + 1]), int(self._stretches[at])) for at in longest]
+
+
+def _limit(stretches: Ints) -> float:
+    """The longest that a stretch is drawn: the fixed point of limit = share * (what is drawn in all)."""
+    if not len(stretches):
+        return 0.0
+    share = max(LONGEST_SHARE, 2 / len(stretches))
+    limit = float(stretches.max())
+    for _ in range(60):  # it converges geometrically, by a factor below 1 - share
+        limit = min(limit, share * float(np.minimum(stretches, limit).sum()))
+    return limit
+
+
+def begins(trace: TraceData) -> Ints:
+    return trace.ops.ints("start").astype(np.int64)
+
+
+def ends(trace: TraceData) -> Ints:
+    """When each op ended. One that raised never did: it is drawn as long as the others usually are."""
+    duration = trace.ops.ints("duration").astype(np.int64)
+    ended = duration[duration > 0]
+    usual = int(np.median(ended)) if len(ended) else 1
+    return begins(trace) + np.where(duration < 0, usual, duration)
+
+
+def spans(trace: TraceData, scale: Scale, ops: Ints) -> tuple[Floats, Floats]:
+    """Where ops begin and end, 0 to 1."""
+    return scale(begins(trace)[ops]), scale(ends(trace)[ops])
+
+
+def lanes(trace: TraceData) -> list[Lane]:
+    """Every lane in order: by rank, device and thread."""
+    device, thread = trace.ops.ints("device").astype(np.int64), trace.ops.ints("thread").astype(np.int64)
+    width = max(len(trace.threads), 1)
+    keys = np.where((device >= 0) & (thread >= 0), device * width + thread, -1)
+    order = np.argsort(keys, kind="stable")
+    found, first = np.unique(keys[order], return_index=True)
+    made = [
+        Lane(int(key) // width, int(key) % width, ops)
+        for key, ops in zip(found, np.split(order, first[1:]), strict=True)
+        if key >= 0
+    ]
+    return sorted(made + _idle(trace, made), key=lambda lane: _order(trace, lane))
+
+
+def _idle(trace: TraceData, made: list[Lane]) -> list[Lane]:
+    """A lane without ops for each device that only gave or took a copy, or held what a finding names."""
+    seen = {lane.device for lane in made}
+    named = {name for finding in trace.findings or () for name in finding.get("devices", ())}
+    touched = {id for id, device in enumerate(trace.devices) if device.name in named}
+    touched |= set(trace.copies.ints("from").tolist()) | set(trace.copies.ints("to").tolist())
+    return [Lane(device, 0, np.zeros(0, np.int64)) for device in sorted(touched - seen) if device >= 0]
+
+
+def _order(trace: TraceData, lane: Lane) -> tuple[int, tuple[int, int, str], int]:
+    rank = trace.threads[lane.thread].rank if len(trace.threads) else -1
+    return rank, palette.order(trace.devices[lane.device].name), lane.thread
+
+
+def detail(trace: TraceData, lane: Lane, *, threads: bool) -> str:
+    """What tells a lane from others of its device, and how much it did."""
+    parts = []
+    if threads and len(trace.threads):
+        thread = trace.threads[lane.thread]
+        parts += [f"rank {thread.rank}"] if thread.rank >= 0 else []
+        parts.append(thread.name)
+    parts.append(pluralize(len(lane.ops), "op"))
+    if trace.devices[lane.device].simulated:
+        parts.append("simulated")
+    return safe_line(" · ".join(parts), 60)

@@ -1,0 +1,1 @@
+"""The trace for and from other tools, and two traces compared."""

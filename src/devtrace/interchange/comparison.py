@@ -1,0 +1,162 @@
+"""What `devtrace.diff` gives: the changes, as text, as a page, and as the plain data that the views draw."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from devtrace.diagnosis.findings import ReportData, Site
+from devtrace.report.html import fragment
+from devtrace.report.mime import BUDGET, MIME_TYPE, fitted, needs_script
+from devtrace.report.page import page, scripted
+from devtrace.trace.format import encode
+from devtrace.trace.tables import TraceData
+from devtrace.words.text_format import escape_markup, pluralize, safe_line
+
+WIDTH: Final = 100
+SAID: Final = 58
+"""The column where before and after stand, if there is room beside the line; else they stand below it."""
+UNDER: Final = 11
+MOST_LINES: Final = 40
+MOST_ROWS: Final = 1000
+"""Changes that a view is given: more than anyone reads, and no weight beside the trace."""
+
+What = Literal["finding", "error", "device", "compute", "copies", "syncs"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One difference. `before` or `after` is empty for what came or went; `worse`: an error or a warning came.
+
+    `site`, `module` and `finding` (its place in the second report) are what a view selects for it.
+    """
+
+    what: What
+    where: str
+    before: str
+    after: str
+    worse: bool = False
+    site: Site | None = None
+    module: str = ""
+    finding: int = -1
+
+    @property
+    def sign(self) -> str:
+        return "~" if self.before and self.after else "+" if self.after else "-"
+
+    def __str__(self) -> str:
+        said = f"{self.before} → {self.after}" if self.before and self.after else self.after or self.before
+        left = f"{self.sign} {self.what:<8} {safe_line(self.where)}"
+        beside = f"{left:<{SAID}}  {safe_line(said)}".rstrip()
+        if len(left) <= SAID and len(beside) <= WIDTH:
+            return beside
+        return "\n".join([_fitted(left), _fitted(f"{'':<{UNDER}}{safe_line(said)}")])
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What changed from one trace to another, findings first. `names` is what the two are called, else their titles;
+    `totals` what is to be said of the whole.
+    """
+
+    before: ReportData
+    after: ReportData
+    changes: tuple[Change, ...]
+    names: tuple[str, str] = ("", "")
+    totals: tuple[str, ...] = ()
+
+    @property
+    def worse(self) -> bool:
+        """Whether an error or a warning came."""
+        return any(change.worse for change in self.changes)
+
+    @property
+    def text(self) -> str:
+        shown = [str(change) for change in self.changes[:MOST_LINES]]
+        more = len(self.changes) - len(shown)
+        rest = [f"and {pluralize(more, 'more change')}"] if more > 0 else []
+        return "\n".join([self.headline, *(f"  {total}" for total in self.totals), *shown, *rest])
+
+    @property
+    def headline(self) -> str:
+        titles = [report.trace.title or "a trace" for report in (self.before, self.after)]
+        names = [safe_line(name or title, 40) for name, title in zip(self.names, titles, strict=True)]
+        said = pluralize(len(self.changes), "change") if self.changes else "no difference"
+        return f"{names[0]} → {names[1]}: {said}"
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"<Comparison: {self.headline}>"
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The second trace as one JSON object that says under "comparison" what changed; any reader of traces takes it.
+
+        A change names the rows of this trace that it speaks of by `site`, `module` and `finding`, -1: none.
+        """
+        return encode(self.after.trace) | {"comparison": self._told(self.after.trace)}
+
+    def _told(self, trace: TraceData) -> dict[str, Any]:
+        """What changed, by the rows of the second trace or of what a notebook holds of it."""
+        sites = {site: id for id, site in reversed([*enumerate(map(Site.of, trace.sites))])}
+        modules = {module.path: id for id, module in enumerate(trace.modules)}
+        return {
+            "headline": self.headline,
+            "totals": list(self.totals),
+            "worse": self.worse,
+            "changes": [_plain(change, sites, modules) for change in self.changes[:MOST_ROWS]],
+            "more": max(len(self.changes) - MOST_ROWS, 0),
+        }
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
+        """What a notebook shows: the table above the report of the second trace."""
+        trace, data = fitted(self.after.trace, BUDGET)
+        report = replace(self.after, trace=trace)
+        data |= {"comparison": self._told(trace)}
+        above = self._repr_html_()
+        html = scripted(report, data, above) if needs_script() else above + fragment(report)
+        return {MIME_TYPE: data, "text/html": html, "text/plain": self.text}
+
+    def _repr_html_(self) -> str:
+        rows = "".join(f"<tr>{''.join(map(_cell, _cells(change)))}</tr>" for change in self.changes[:MOST_LINES])
+        more = len(self.changes) - MOST_LINES
+        rest = f"<p>and {pluralize(more, 'more change')}</p>" if more > 0 else ""
+        table = f"<table><tr><th></th><th>what</th><th>where</th><th>before</th><th>after</th></tr>{rows}</table>"
+        told = "<br>".join(map(escape_markup, [self.headline, *self.totals]))
+        return f'<div data-devtrace="diff"><p>{told}</p>{table if self.changes else ""}{rest}</div>'
+
+    def to_html(self, path: str | Path) -> Path:
+        """Write one page: what changed, and below it all views of the second trace."""
+        target = Path(path)
+        target.write_text(page(self.after, self.data, self._repr_html_()), encoding="utf-8")
+        return target
+
+
+def _fitted(text: str) -> str:
+    return text if len(text) <= WIDTH else f"{text[: WIDTH - 1]}…"
+
+
+def _plain(change: Change, sites: Mapping[Site, int], modules: Mapping[str, int]) -> dict[str, Any]:
+    return {
+        "sign": change.sign,
+        "what": change.what,
+        "where": safe_line(change.where),
+        "before": safe_line(change.before),
+        "after": safe_line(change.after),
+        "worse": change.worse,
+        "site": sites.get(change.site, -1) if change.site else -1,
+        "module": modules.get(change.module, -1),
+        "finding": change.finding,
+    }
+
+
+def _cells(change: Change) -> list[str]:
+    return [change.sign, change.what, change.where, change.before, change.after]
+
+
+def _cell(text: str) -> str:
+    return f"<td>{escape_markup(safe_line(text))}</td>"

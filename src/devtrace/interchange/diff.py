@@ -1,0 +1,250 @@
+"""Two traces side by side: which findings came and went, what moved device, where copies and syncs changed.
+
+    print(devtrace.diff("yesterday.devtrace", "today.devtrace"))
+
+Lines are the same when file (or being a cell), function and text are: line and cell numbers change from run to run.
+Tensors and modules are the same when they have the same name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from devtrace.diagnosis.diagnose import diagnose
+from devtrace.diagnosis.findings import Finding, LedgerRow, ReportData, Site
+from devtrace.interchange.comparison import Change, Comparison, What
+from devtrace.trace.merge_ranks import load
+from devtrace.trace.tables import Failure, TraceData
+from devtrace.words.text_format import one_line, pluralize
+
+_HELD: Final = ("parameter", "buffer", "attribute")
+
+Key = tuple[str, ...]
+
+
+def diff(
+    before: TraceData | ReportData | str | Path,
+    after: TraceData | ReportData | str | Path,
+    names: tuple[str, str] | None = None,
+) -> Comparison:
+    """Compare two traces, or files of them; `names` is what to call them.
+
+    Where one of them failed, what it did less than the other is the failure's doing and no change of its own.
+    """
+    first, second = _report(before), _report(after)
+    sides = _Sides(first, second)
+    changes = [*_findings(sides), *_errors(sides), *_devices(sides), *_compute(sides)]
+    changes += _counted(sides, "copies", _copies)
+    changes += _counted(sides, "syncs", _syncs)
+    return Comparison(first, second, tuple(changes), names or (_file(before), _file(after)), tuple(_totals(sides)))
+
+
+class _Sides(NamedTuple):
+    before: ReportData
+    after: ReportData
+
+    @property
+    def stopped(self) -> tuple[bool, bool]:
+        """Which of the two alone failed: it did not come to do what the other did after that."""
+        first, second = (_failed(report.trace) is not None for report in self)
+        return first and not second, second and not first
+
+
+def _failed(trace: TraceData) -> Failure | None:
+    """The error that the recording ended with: that of its last op."""
+    last = trace.errors[-1] if len(trace.errors) else None
+    return last if last is not None and last.op.id == len(trace.ops) - 1 else None
+
+
+def _totals(sides: _Sides) -> Iterable[str]:
+    """What was counted in all, where it changed, and which run did less because it failed."""
+    counted = (("ops", _ops), ("copies", _copies), ("syncs", _syncs))
+    sums = [(name, *(sum(map(count, report.ledger)) for report in sides)) for name, count in counted]
+    told = ", ".join(f"{name} {before:,} → {after:,}" for name, before, after in sums if before != after)
+    return filter(None, (told, _stopping(sides)))
+
+
+def _stopping(sides: _Sides) -> str:
+    for which, report, stopped in zip(("first", "second"), sides, sides.stopped, strict=True):
+        failure = _failed(report.trace)
+        if stopped and failure is not None:
+            site = failure.op.site
+            where = f" at {site.caller or site}" if site else ""
+            return f"the {which} ends with {failure.type}{where}: what it did less is not listed"
+    return ""
+
+
+def _file(given: TraceData | ReportData | str | Path) -> str:
+    return Path(given).name if isinstance(given, str | Path) else ""
+
+
+def _report(given: TraceData | ReportData | str | Path) -> ReportData:
+    if isinstance(given, ReportData):
+        return given
+    return diagnose(load(given) if isinstance(given, str | Path) else given)
+
+
+def _same_line(site: Site | None) -> Key:
+    if site is None:
+        return ("",)
+    file = "a cell" if site.cell is not None else site.file.rsplit("/", 1)[-1]
+    return file, site.function, one_line(site.text)
+
+
+def _findings(sides: _Sides) -> Iterable[Change]:
+    before, after = map(_by_identity, sides)
+    first_stopped, second_stopped = sides.stopped
+    for key, (number, finding) in after.items():
+        if key not in before:
+            worse = finding.severity == "error" or not first_stopped
+            yield Change("finding", _where(finding.site), "", _told(finding), worse, finding.site, finding=number)
+    for key, (_, finding) in before.items():
+        if key not in after and (finding.severity == "error" or not second_stopped):
+            yield Change("finding", _where(finding.site), _told(finding), "", site=finding.site)
+
+
+def _by_identity(report: ReportData) -> dict[Key, tuple[int, Finding]]:
+    """Errors and warnings, the worst first, each with its place in the report."""
+    numbered = enumerate(report.findings)
+    return {_identity(finding): (number, finding) for number, finding in numbered if finding.severity != "note"}
+
+
+def _identity(finding: Finding) -> Key:
+    return finding.rule, finding.culprit.name if finding.culprit else "", *_same_line(finding.site)
+
+
+def _told(finding: Finding) -> str:
+    """The rule, and the tensor or else the devices."""
+    culprit = finding.culprit
+    return f"{finding.rule}: {f'{culprit.name} on {culprit.device}' if culprit else ' + '.join(finding.devices)}"
+
+
+def _where(site: Site | None) -> str:
+    return f"{site}  {one_line(site.text)}" if site else "somewhere"
+
+
+def _errors(sides: _Sides) -> Iterable[Change]:
+    """Exceptions of ops that no finding speaks of."""
+    before, after = ({_failure(error): error for error in _untold(report)} for report in sides)
+    for key, error in after.items():
+        if key not in before:
+            site = Site.of(error.op.site) if error.op.site else None
+            yield Change("error", f"{site or 'somewhere'}", "", ": ".join(key), worse=True, site=site)
+    for key, error in before.items():
+        if key not in after:
+            yield Change("error", f"{error.op.site or 'somewhere'}", ": ".join(key), "")
+
+
+def _failure(error: Failure) -> Key:
+    return error.type, error.message.partition("\n")[0]
+
+
+def _untold(report: ReportData) -> list[Failure]:
+    told = {finding.op for finding in report.findings}
+    return [error for error in report.trace.errors if error.op.id not in told]
+
+
+def _devices(sides: _Sides) -> Iterable[Change]:
+    before, after = _places(sides.before.trace), _places(sides.after.trace)
+    moved = {name: (before[name], after[name]) for name in after if name in before and before[name] != after[name]}
+    for name, count, (first, second) in _gathered(moved, before.keys() & after.keys()):
+        label = f"{name} ({pluralize(count, 'tensor')})" if count > 1 else name
+        module = name if count > 1 else name.rpartition(".")[0]
+        yield Change("device", label, first, second, module=module)
+
+
+def _places(trace: TraceData) -> dict[str, str]:
+    """Where the parameters, buffers and attributes of modules were last seen, by name."""
+    tensors = trace.tensors
+    roles = [trace.strings.index(role) for role in _HELD if role in trace.strings]
+    held = np.flatnonzero(np.isin(tensors.ints("role"), roles))
+    return {tensors[row].name: tensors[row].device.name for row in held.tolist()}
+
+
+def _gathered(moved: Mapping[str, tuple[str, str]], known: Iterable[str]) -> Iterable[tuple[str, int, tuple[str, str]]]:
+    """Changed names; a module all of whose tensors changed alike stands for them, with their number."""
+    under: dict[str, list[str]] = defaultdict(list)
+    for name in known:
+        for prefix in _prefixes(name):
+            under[prefix].append(name)
+    done: set[str] = set()
+    for name, change in sorted(moved.items()):
+        if name in done:
+            continue
+        whole = next((p for p in _prefixes(name) if {moved.get(other) for other in under[p]} == {change}), name)
+        names = under[whole] if len(under[whole]) > 1 else [name]
+        done.update(names)
+        yield whole if len(names) > 1 else name, len(names), change
+
+
+def _prefixes(name: str) -> list[str]:
+    """Of a.b.weight: a, a.b."""
+    parts = name.split(".")
+    return [".".join(parts[:end]) for end in range(1, len(parts))]
+
+
+def _compute(sides: _Sides) -> Iterable[Change]:
+    """Modules whose own work is done on other devices than before."""
+    before, after = _workplaces(sides.before.trace), _workplaces(sides.after.trace)
+    for path in sorted(before.keys() & after.keys()):
+        if before[path] != after[path]:
+            yield Change("compute", path, _joined(before[path]), _joined(after[path]), module=path)
+
+
+def _joined(devices: Iterable[str]) -> str:
+    return " + ".join(sorted(devices))
+
+
+def _workplaces(trace: TraceData) -> dict[str, set[str]]:
+    ops = trace.ops
+    kind = trace.strings.index("compute") if "compute" in trace.strings else -1
+    chosen = (ops.ints("kind") == kind) & (ops.ints("call") >= 0) & (ops.ints("device") >= 0)
+    modules = trace.calls.ints("module")[ops.ints("call")[chosen]]
+    found: dict[str, set[str]] = defaultdict(set)
+    for module, device in set(zip(modules.tolist(), ops.ints("device")[chosen].tolist(), strict=True)):
+        found[trace.modules[module].path].add(trace.devices[device].name)
+    return dict(found)
+
+
+def _ops(row: LedgerRow) -> int:
+    return sum(row.ops.values())
+
+
+def _copies(row: LedgerRow) -> int:
+    return row.h2d + row.d2h + row.d2d
+
+
+def _syncs(row: LedgerRow) -> int:
+    return row.syncs
+
+
+def _counted(sides: _Sides, what: What, count: Callable[[LedgerRow], int]) -> Iterable[Change]:
+    """Lines at which a count changed, the largest change first."""
+    sums: tuple[Counter[Key], Counter[Key]] = (Counter(), Counter())
+    sites: dict[Key, Site] = {}
+    for side, report in zip(sums, sides, strict=True):
+        for row in report.ledger:
+            if count(row):
+                side[_same_line(row.site)] += count(row)
+                sites[_same_line(row.site)] = row.site
+    before, after = sums
+    first_stopped, second_stopped = sides.stopped
+    less = {
+        key
+        for key in sites
+        if (second_stopped and after[key] < before[key]) or (first_stopped and after[key] > before[key])
+    }
+    changed = [key for key in sites if before[key] != after[key] and key not in less]
+    for key in sorted(changed, key=lambda key: -abs(after[key] - before[key])):
+        counts = _number(before[key], after[key]), _number(after[key], before[key])
+        yield Change(what, _where(sites[key]), *counts, site=sites[key])
+
+
+def _number(count: int, other: int) -> str:
+    """A count, 0 only where there is something else to set it against."""
+    return f"{count:,}" if count or not other else ""

@@ -1,0 +1,100 @@
+"""The trace as pandas tables, with the dtypes that one computes with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from devtrace.trace.columns import TABLES, Column
+from devtrace.trace.tables import Ints, Table, TraceData
+
+if TYPE_CHECKING:
+    import pandas
+
+_YES_NO: Final = {"simulated", "ran", "training", "grad", "pinned", "non_blocking"}
+_TIMES: Final = {"start", "duration"}
+_FINDING_FIELDS: Final = (
+    "rule", "severity", "cause", "devices", "site", "op", "culprit", "count", "bytes", "message", "help",
+)  # fmt: skip
+
+
+def to_pandas(trace: TraceData) -> dict[str, pandas.DataFrame]:
+    """One DataFrame a table, by its name, and one of the findings.
+
+    The index is the row id. A reference to another table is its id (<NA>: none), a device is its name, a time is a
+    timedelta (NaT: it never ended). `ops` also has `module`, `ledger` a column of ops for each device.
+    """
+    import pandas as pd
+
+    frames = {name: _frame(trace, name) for name in TABLES}
+    paths = [trace.modules[id].path for id in trace.calls.ints("module").tolist()]
+    calls = trace.ops.ints("call").tolist()
+    frames["ops"]["module"] = pd.Categorical([paths[call] if call >= 0 else None for call in calls])
+    frames["ledger"] = _ledger(trace, frames["ledger"])
+    frames["findings"] = _findings(trace)
+    return frames
+
+
+def _frame(trace: TraceData, name: str) -> pandas.DataFrame:
+    import pandas as pd
+
+    table = trace.table(name)
+    index = pd.RangeIndex(len(table), name="id")
+    return pd.DataFrame({column.name: _series(trace, table, column) for column in TABLES[name]}, index=index)
+
+
+def _series(trace: TraceData, table: Table[Any], column: Column) -> Any:
+    import pandas as pd
+
+    if column.is_list:
+        lists = table.lists(column.name)
+        return [tuple(lists[row].tolist()) for row in range(len(table))]
+    values = table.ints(column.name)
+    if column.kind == "text":
+        return _categories(values, trace.strings)
+    if column.table == "devices":
+        return _categories(values, [device.name for device in trace.devices])
+    if column.table == "shapes":
+        shapes = [shape.dims for shape in trace.shapes]
+        return [shapes[id] if id >= 0 else None for id in values.tolist()]
+    if column.name in _TIMES:
+        return pd.to_timedelta(np.where(values < 0, np.iinfo(np.int64).min, values), unit="ns")
+    if column.name in _YES_NO:
+        return pd.array(values > 0, dtype="boolean")
+    if column.kind == "row" or column.name in ("cell", "line", "rank", "op"):
+        return pd.arrays.IntegerArray(values.astype(np.int32), values < 0)
+    return values.astype(np.int64)
+
+
+def _categories(values: Ints, names: Any) -> Any:
+    """Text as a categorical of those strings that occur, -1 as missing."""
+    import pandas as pd
+
+    used, codes = np.unique(values, return_inverse=True)
+    known = [id for id in used.tolist() if id >= 0]
+    words = pd.Series([names[id] for id in known], dtype="str" if known else "object")
+    return pd.Categorical.from_codes(codes - (len(used) - len(known)), categories=pd.Index(words))
+
+
+def _ledger(trace: TraceData, frame: pandas.DataFrame) -> pandas.DataFrame:
+    by_device = frame.pop("ops")
+    for id, device in enumerate(trace.devices):
+        frame[f"ops {device.name}"] = np.array([row[id] if id < len(row) else 0 for row in by_device], dtype=np.int64)
+    return frame
+
+
+def _findings(trace: TraceData) -> pandas.DataFrame:
+    import pandas as pd
+
+    rows = [{**finding, "culprit": (finding.get("culprit") or {}).get("name")} for finding in trace.findings or ()]
+    frame = pd.DataFrame(rows, columns=list(_FINDING_FIELDS))
+    for name in ("rule", "severity", "cause", "culprit", "message", "help"):
+        frame[name] = frame[name].astype("category")
+    for name in ("site", "op"):
+        ids = frame[name].to_numpy(np.int32)
+        frame[name] = pd.arrays.IntegerArray(ids, ids < 0)
+    for name in ("count", "bytes"):
+        frame[name] = frame[name].astype("int64")
+    frame.index.name = "id"
+    return frame

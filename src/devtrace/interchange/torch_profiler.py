@@ -1,0 +1,305 @@
+"""Read what torch.profiler exported: a trace from a machine without devtrace, looked at with devtrace's views.
+
+    trace = devtrace.from_profiler("trace.json")          # or .json.gz
+
+A profile tells less than a recording, and the trace says so in a note: it has no tensors, so nothing is known of where
+inputs were, of names and of births; an op's device is known by the kernels and copies that it launched; a line is that
+where the function begins. Times are the host's, as in a recording.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from devtrace.interchange.composite_ops import composite_ops
+from devtrace.trace.builder import TraceBuilder
+from devtrace.trace.tables import TraceData
+from devtrace.words.errors import FormatError
+
+_LIMITS: Final = (
+    "read from torch.profiler, which does not tell where tensors were, what they are called or where they were made; "
+    "a device is known by the kernels and copies that an op launched, a line is that where its function begins"
+)
+_NO_STACK: Final = "it was profiled without with_stack=True: neither lines nor modules are known"
+_SYNC: Final = {"item", "_local_scalar_dense", "nonzero", "is_nonzero", "masked_select", "_unique2", "unique_dim"}
+_COPY: Final = {"copy_", "_to_copy"}
+_VIEW: Final = {
+    "alias", "as_strided", "chunk", "detach", "diagonal", "expand", "narrow", "permute", "select", "slice", "split",
+    "split_with_sizes", "squeeze", "t", "transpose", "unbind", "unfold", "unsqueeze", "view", "view_as",
+    "_reshape_alias", "_unsafe_view", "resolve_conj", "resolve_neg", "lift_fresh",
+}  # fmt: skip
+_CREATE: Final = {
+    "arange", "empty", "empty_like", "empty_strided", "eye", "full", "full_like", "linspace", "new_empty", "new_zeros",
+    "new_empty_strided", "ones", "ones_like", "rand", "rand_like", "randint", "randn", "randn_like", "randperm",
+    "scalar_tensor", "zeros", "zeros_like",
+}  # fmt: skip
+_FUNCTION: Final = re.compile(r"(?P<file>[^()]+)\((?P<line>\d+)\): (?P<name>.+)")
+_NOT_OWN: Final = re.compile(r"(^|/)(torch|contextlib|functools|threading|site-packages|lib/python[\d.]+)(/|\.py)|^<")
+_MODULE: Final = "nn.Module: "
+_ON_DEVICE: Final = ("kernel", "gpu_memcpy", "gpu_memset")
+_MEMCPY: Final = re.compile(r"Memcpy (?P<way>HtoD|DtoH)\b(?P<rest>.*)")
+
+
+ROUNDING: Final = 2
+"""ns by which an entry may seem to outlast the one it lies in: each of its two times was rounded."""
+
+
+@dataclass(slots=True, eq=False)
+class _Span:
+    """One complete entry of the export, its times in ns from the first, and the entry that it lies in."""
+
+    name: str
+    cat: str
+    begin: int
+    end: int
+    thread: tuple[Any, Any]
+    args: Mapping[str, Any]
+    parent: _Span | None = None
+
+    @property
+    def short(self) -> str:
+        """addmm for aten::addmm."""
+        return self.name.rpartition("::")[2]
+
+    @property
+    def is_op(self) -> bool:
+        return self.cat == "cpu_op" and "::" in self.name and not self.name.startswith("autograd::")
+
+    def above(self) -> Iterator[_Span]:
+        around = self.parent
+        while around is not None:
+            yield around
+            around = around.parent
+
+
+def from_profiler(path: str | Path) -> TraceData:
+    """The trace in an export of torch.profiler (`export_chrome_trace`)."""
+    source = Path(path)
+    exported = _read(source)
+    spans = _spans(exported["traceEvents"])
+    return _Import(source.name.removesuffix(".gz").removesuffix(".json"), exported, spans).trace()
+
+
+def _read(source: Path) -> dict[str, Any]:
+    raw = source.read_bytes()
+    try:
+        text = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
+        exported = json.loads(text)
+    except (ValueError, OSError, EOFError, RecursionError) as error:
+        raise _foreign(source, f"it is not JSON: {str(error)[:60]}") from None
+    if not isinstance(exported, dict) or not isinstance(exported.get("traceEvents"), list):
+        raise _foreign(source, 'it has no list "traceEvents"')
+    return exported
+
+
+def _foreign(source: Path, why: str) -> FormatError:
+    return FormatError(
+        "profile-foreign",
+        f"{source.name} ({why})",
+        "from_profiler reads what torch.profiler's export_chrome_trace() writes",
+        "export the profile again, or load a devtrace file with devtrace.load",
+    )
+
+
+def _spans(entries: Iterable[Any]) -> list[_Span]:
+    """The complete entries, each with the one around it in its thread, in the order of their beginning."""
+    found = [entry for entry in entries if isinstance(entry, dict) and entry.get("ph") == "X" and _timed(entry)]
+    first = min((entry["ts"] for entry in found), default=0)
+    spans = [
+        _Span(
+            str(entry.get("name", "")),
+            str(entry.get("cat", "")),
+            begin := round((entry["ts"] - first) * 1000),
+            begin + max(round(entry["dur"] * 1000), 0),
+            (entry.get("pid"), entry.get("tid")),
+            entry["args"] if isinstance(entry.get("args"), dict) else {},
+        )
+        for entry in found
+    ]
+    spans.sort(key=lambda span: (span.begin, -span.end))
+    _nest(spans)
+    return spans
+
+
+def _timed(entry: Mapping[str, Any]) -> bool:
+    return all(type(entry.get(key)) in (int, float) and abs(entry[key]) < 1e15 for key in ("ts", "dur"))
+
+
+def _nest(spans: Sequence[_Span]) -> None:
+    """Find what each entry lies in. An annotation that outlasts the function it began in lies in what both lie in."""
+    open_spans: dict[tuple[Any, Any], list[_Span]] = defaultdict(list)
+    for span in spans:
+        around = open_spans[span.thread]
+        while around and around[-1].end <= span.begin:
+            around.pop()
+        span.parent = next((each for each in reversed(around) if span.end <= each.end + ROUNDING), None)
+        if span.parent:
+            span.end = min(span.end, span.parent.end)
+        around.append(span)
+
+
+class _Import:
+    """Fills the tables from the entries."""
+
+    def __init__(self, title: str, exported: Mapping[str, Any], spans: Sequence[_Span]) -> None:
+        self.builder = TraceBuilder(title, "", "torch.profiler")
+        self.spans = spans
+        job = exported.get("distributedInfo")
+        self.rank = job["rank"] if isinstance(job, dict) and type(job.get("rank")) is int else -1
+        self.chosen = _chosen(spans)
+        self.number = {id(span): number for number, span in enumerate(self.chosen)}
+        self.begins = [span.begin for span in self.chosen]
+        self.launched = self._launched()
+        self.threads: dict[tuple[Any, Any], int] = {}
+        self.call_of: dict[int, int] = {}
+        self.paths: dict[int, str] = {}
+
+    def trace(self) -> TraceData:
+        self._add_calls()
+        for number, span in enumerate(self.chosen):
+            self._add_op(number, span)
+        self._add_copies()
+        self.builder.notes.append(_LIMITS)
+        if self.chosen and not any(span.cat == "python_function" for span in self.spans):
+            self.builder.notes.append(_NO_STACK)
+        return self.builder.build()
+
+    def _launched(self) -> dict[int, list[_Span]]:
+        """What each op had the device do: the export joins them by an id that the innermost op has."""
+        owners: dict[Any, int] = {}
+        for span in self.spans:
+            if span.cat == "cpu_op" and "External id" in span.args:
+                whole = next((each for each in (span, *span.above()) if id(each) in self.number), None)
+                if whole is not None:
+                    owners[_key(span.args["External id"])] = self.number[id(whole)]
+        launched: dict[int, list[_Span]] = defaultdict(list)
+        for span in self.spans:
+            owner = owners.get(_key(span.args.get("External id"))) if span.cat in _ON_DEVICE else None
+            if owner is not None:
+                launched[owner].append(span)
+        return launched
+
+    def _thread(self, key: tuple[Any, Any]) -> int:
+        if key not in self.threads:
+            self.threads[key] = self.builder.append("threads", name=f"thread {key[1]}", rank=self.rank)
+        return self.threads[key]
+
+    def _add_calls(self) -> None:
+        """A call for each entry of a module. Modules are known by class and number: Linear_0."""
+        for span in self.spans:
+            if span.cat == "python_function" and span.name.startswith(_MODULE):
+                around = next((each for each in span.above() if id(each) in self.call_of), None)
+                parent = self.call_of[id(around)] if around else -1
+                module = self._module(span.name.removeprefix(_MODULE), parent)
+                begin = bisect_left(self.begins, span.begin)
+                end = bisect_left(self.begins, span.end, begin)
+                thread = self._thread(span.thread)
+                self.call_of[id(span)] = self.builder.append(
+                    "calls", module=module, parent=parent, begin=begin, end=end, thread=thread
+                )
+
+    def _module(self, name: str, call: int) -> int:
+        parent = self.builder.get("calls", call, "module") if call >= 0 else -1
+        above = self.paths[parent] + "." if parent >= 0 else ""
+        kind = name.rpartition("_")[0] or name
+        id = self.builder.intern("modules", name, path=above + name, type=kind, parent=parent, op=-1, ran=1)
+        self.paths.setdefault(id, above + name)
+        return id
+
+    def _add_op(self, number: int, span: _Span) -> None:
+        around = list(span.above())
+        call = next((self.call_of[id(each)] for each in around if id(each) in self.call_of), -1)
+        kind = _kind(span.short)
+        self.builder.append(
+            "ops",
+            name=span.name.replace("::", "."),
+            start=span.begin,
+            duration=span.end - span.begin,
+            device=self._device(number, kind),
+            kind=kind,
+            phase=_phase(around, in_call=call >= 0),
+            call=call,
+            site=self._site(around),
+            thread=self._thread(span.thread),
+            grad=-1,
+        )
+
+    def _device(self, number: int, kind: str) -> int:
+        """By what the op launched. Computation that launched nothing ran on the CPU; of the rest the export is silent
+        where there is a device at all."""
+        for span in self.launched.get(number, ()):
+            name = _device_of(span)
+            if name:
+                return self.builder.device(name)
+        if kind in ("compute", "sync") or not self.launched:
+            return self.builder.device("cpu")
+        return -1
+
+    def _site(self, around: Sequence[_Span]) -> int:
+        """The innermost function of the user's own."""
+        for span in around:
+            found = _FUNCTION.fullmatch(span.name) if span.cat == "python_function" else None
+            if found and not _NOT_OWN.search(found["file"]):
+                key = (found["file"], int(found["line"]), found["name"])
+                place = {"file": found["file"], "line": min(key[1], 10**9), "function": found["name"], "text": ""}
+                return self.builder.intern("sites", key, **place, column=-1, end_line=-1, end_column=-1, cell=-1)
+        return -1
+
+    def _add_copies(self) -> None:
+        for number, spans in sorted(self.launched.items()):
+            for span in spans:
+                found = _MEMCPY.match(span.name) if span.cat == "gpu_memcpy" else None
+                device = _device_of(span)
+                if found and device:
+                    ends = [self.builder.device("cpu"), self.builder.device(device)]
+                    source, to = ends if found["way"] == "HtoD" else ends[::-1]
+                    amount = span.args.get("bytes")
+                    self.builder.append(
+                        "copies",
+                        op=number,
+                        to=to,
+                        bytes=amount if type(amount) is int and 0 <= amount < 2**53 else 0,
+                        pinned=int("Pinned" in found["rest"]),
+                        **{"from": source},
+                    )
+
+
+def _chosen(spans: Sequence[_Span]) -> list[_Span]:
+    """The ops that a recording would have seen: what torch dispatched, not what that called nor what it was part of."""
+    composite = composite_ops()
+    dispatched = [span for span in spans if span.is_op and span.name not in composite]
+    whole = {id(span) for span in dispatched}
+    return [span for span in dispatched if not any(id(each) in whole for each in span.above())]
+
+
+def _key(value: object) -> object:
+    return value if isinstance(value, int | str) else None
+
+
+def _kind(name: str) -> str:
+    for kind, names in (("copy", _COPY), ("sync", _SYNC), ("view", _VIEW), ("create", _CREATE)):
+        if name in names:
+            return kind
+    return "compute"
+
+
+def _phase(around: Sequence[_Span], *, in_call: bool) -> str:
+    for span in around:
+        if span.name.startswith("autograd::engine::evaluate_function"):
+            return "backward"
+        if span.name.startswith("Optimizer.step"):
+            return "optimizer"
+    return "forward" if in_call else "other"
+
+
+def _device_of(span: _Span) -> str:
+    number = span.args.get("device")
+    return f"cuda:{number}" if type(number) is int and 0 <= number < 10_000 else ""

@@ -1,0 +1,1 @@
+"""What a notebook uses: magics, cells, the panel and the live view."""

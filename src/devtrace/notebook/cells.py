@@ -1,0 +1,349 @@
+"""What devtrace knows of the notebook's cells: which are traced, the one that is being traced now, and the traces kept.
+
+`magic` drives this from IPython's events and `live` from the sidebar; it knows neither of them:
+
+    tracing.turn_on()                           every following cell
+    tracing.simulate("cuda:2")                  pretended devices for the whole session
+    tracing.history["7"].report                 by name or execution count
+    stop = tracing.observe(changed)             changed(what, traced): "began", "finished", "switched"
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from devtrace.notebook.usage import MAX_OPS, Options
+from devtrace.runtime.import_hook import Arrival
+from devtrace.words.errors import UsageError
+
+if TYPE_CHECKING:
+    from devtrace.api.recording import record as Recording  # noqa: N812
+    from devtrace.api.results import Report, Trace
+
+Observer = Callable[[str, "Traced | None"], None]
+
+MOST_TRACES = 50
+MOST_BYTES = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell's code as it runs: the file name it goes by, and the line of the cell that its line 1 is.
+
+    `first` is 0 where code of this name is no part of the cell (`%time f()`): the line that runs it does what it does.
+    """
+
+    file: str
+    code: str
+    count: int | None = None
+    id: str = ""
+    first: int = 1
+
+    @property
+    def label(self) -> str:
+        return f"In[{self.count}]" if self.count is not None else "cell"
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """A cell that was traced to its end."""
+
+    name: str
+    cell: Cell
+    trace: Trace
+    report: Report
+
+    @property
+    def label(self) -> str:
+        return f"{self.cell.label} {self.name}".rstrip()
+
+
+class History:
+    """The last traces, newest last: at most `most` of them and `most_bytes` of columns, and always the newest."""
+
+    def __init__(self, most: int = MOST_TRACES, most_bytes: int = MOST_BYTES) -> None:
+        self.most, self.most_bytes = most, most_bytes
+        self._kept: list[tuple[Traced, int]] = []
+
+    def add(self, traced: Traced) -> None:
+        self._kept.append((traced, _bytes(traced.trace)))
+        while len(self._kept) > 1 and (len(self._kept) > self.most or self.bytes > self.most_bytes):
+            del self._kept[0]
+
+    def find(self, key: str = "") -> Traced | None:
+        """The newest of this name or execution count; without a key the newest of all."""
+        number = key.removeprefix("In[").removesuffix("]")
+        named = [traced for traced in self if not key or key == traced.name]
+        counted = [traced for traced in self if number == str(traced.cell.count)]
+        return next(reversed(named or counted), None)
+
+    @property
+    def bytes(self) -> int:
+        return sum(size for _, size in self._kept)
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def __iter__(self) -> Iterator[Traced]:
+        return (traced for traced, _ in self._kept)
+
+
+def _bytes(trace: Trace) -> int:
+    columns = [column for table in trace.values.values() for column in table.values()]
+    arrays = [column.nbytes if hasattr(column, "nbytes") else column.flat.nbytes for column in columns]
+    return sum(arrays) + sum(map(len, trace.strings))
+
+
+@dataclass(slots=True)
+class _Run:
+    """The cell that is being traced; `recording` is None as long as torch is not imported."""
+
+    cell: Cell
+    options: Options
+    asked: bool
+    thread: int = field(default_factory=threading.get_ident)
+    recording: Recording | None = None
+    fault: Exception | None = None
+
+    def finish(self, error: BaseException | None) -> Traced | None:
+        """End the recording: the trace, but none of a cell without ops that nobody asked for (0.15 ms, not 1)."""
+        recording = self.recording
+        if recording is None or (recording.empty and error is None and not self.asked):
+            self.abandon()
+            return None
+        try:
+            recording.__exit__(type(error) if error else None, error, error.__traceback__ if error else None)
+        except BaseException:
+            self.abandon()
+            raise
+        return Traced(self.options.name, self.cell, recording.trace, recording.report)
+
+    def abandon(self) -> None:
+        if self.recording is not None:
+            self.recording.discard()
+
+
+class Tracing:
+    """The state of one notebook session. At most one cell is traced at a time."""
+
+    def __init__(self, namespace: Mapping[str, Any]) -> None:
+        self.on = False
+        self.simulated = ""
+        self.max_ops = MAX_OPS
+        self.history = History()
+        self._wished: set[str] = set()
+        self._namespace = namespace
+        self._torch = Arrival("torch")
+        self._simulation: Any = None
+        self._observers: list[Observer] = []
+        self._cells: list[Cell] = []
+        self._hooked = False
+        self._run: _Run | None = None
+
+    # The session.
+
+    def open(self) -> None:
+        """Watch where modules are attached and moved, from torch's import on."""
+        self._torch.then(self._hook)
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+        self.abandon()
+        self.stop_simulating()
+        self.on = False
+        self._torch.forget(self._hook)
+        if self._hooked:
+            from devtrace.recording.context import hooks
+
+            hooks.uninstall()
+            self._hooked = False
+
+    @property
+    def torch_here(self) -> bool:
+        return self._torch.here
+
+    def _hook(self) -> None:
+        """Within the user's `import torch`, into which no exception of ours may come."""
+        try:
+            from devtrace.recording.context import hooks
+
+            hooks.install()
+            self._hooked = True
+        except Exception as fault:  # noqa: BLE001 (a torch that has changed)
+            sys.stderr.write(f"devtrace: modules are not watched: {type(fault).__name__}: {fault}\n")
+            return
+        for cell in self._cells:
+            _register(cell)
+        self._cells.clear()
+
+    def know(self, cell: Cell) -> None:
+        """Let sites in this cell's code say which cell and line they are."""
+        if self._torch.here:
+            _register(cell)
+        else:
+            self._cells.append(cell)
+
+    def turn_on(self) -> None:
+        self.on = True
+        self._tell("switched")
+
+    def turn_off(self) -> None:
+        self.on = False
+        self._tell("switched")
+
+    def wish(self, cell_id: str) -> None:
+        """Trace the cell of this id when it runs next."""
+        self._wished.add(cell_id)
+
+    def grant(self, cell: Cell) -> bool:
+        """Whether this run of a cell was wished for; a wish is granted once."""
+        wished = cell.id in self._wished
+        self._wished.discard(cell.id)
+        return wished
+
+    def simulate(self, devices: str) -> None:
+        """Pretend `devices` ("cuda:2") until told otherwise."""
+        from devtrace.simulation.simulation import simulate
+
+        simulation = simulate(devices)
+        self.stop_simulating()
+        self._step_aside("%devtrace simulate")
+        simulation.start()
+        self._simulation, self.simulated = simulation, devices
+        self._tell("switched")
+
+    def stop_simulating(self) -> None:
+        if self._simulation is not None:
+            self._step_aside("%devtrace simulate off")
+            self._simulation.stop()
+            self._simulation, self.simulated = None, ""
+            self._tell("switched")
+
+    def observe(self, observer: Observer) -> Callable[[], None]:
+        """Call `observer` at every change; what is returned ends that."""
+        self._observers.append(observer)
+        return lambda: self._observers.remove(observer) if observer in self._observers else None
+
+    def _tell(self, what: str, traced: Traced | None = None) -> None:
+        for observer in list(self._observers):
+            try:
+                observer(what, traced)
+            except Exception as fault:  # noqa: BLE001 (whoever it is, the cell's trace goes on)
+                self._observers.remove(observer)
+                sys.stderr.write(f"devtrace: a view of this notebook is told no more: {fault!r}\n")
+
+    # One cell.
+
+    @property
+    def running(self) -> bool:
+        return self._run is not None
+
+    @property
+    def cell(self) -> Cell | None:
+        """The cell that is traced now."""
+        return self._run.cell if self._run else None
+
+    @property
+    def simulated_now(self) -> str:
+        """What is pretended in the cell that is traced now."""
+        return (self._run.options.simulate if self._run else None) or self.simulated
+
+    @property
+    def recording(self) -> Recording | None:
+        """What is being recorded now."""
+        return self._run.recording if self._run else None
+
+    def begin(self, cell: Cell, options: Options, *, asked: bool = False) -> None:
+        """Trace from here to `finish` in this thread; where torch is not imported, from its import on.
+
+        `asked`: by a `%%devtrace`, which nothing else may cut short.
+        """
+        self._step_aside("%%devtrace")
+        self._run = _Run(cell, options, asked)
+        try:
+            if options.simulate or self._torch.here:
+                self._record()
+            else:
+                self._torch.then(self._record_on_arrival)
+        except BaseException:
+            self.abandon()
+            raise
+        self._tell("began")
+
+    def finish(self, error: BaseException | None = None) -> Traced | None:
+        """End the recording; None where torch was not imported."""
+        run = self._end()
+        traced = run.finish(error) if run is not None else None
+        if traced is not None and len(traced.trace.ops):
+            self.history.add(traced)
+        self._tell("finished", traced)
+        if run is not None and run.fault is not None:
+            raise run.fault
+        return traced
+
+    def abandon(self) -> None:
+        """End the recording, if there is one, and forget it."""
+        run = self._end()
+        if run is not None:
+            run.abandon()
+            self._tell("finished")
+
+    def _step_aside(self, what: str) -> None:
+        """End the trace of the cell around, if only `turn_on` asked for it; that of another thread's cell never."""
+        if self._run is None:
+            return
+        if self._run.asked or self._run.thread != threading.get_ident():
+            raise UsageError(
+                "nested-trace",
+                f"{what} within a traced cell",
+                "what is put in place for a cell is taken out at its end",
+                "give it a cell of its own",
+            )
+        self.abandon()
+
+    def _record(self) -> None:
+        from devtrace.api.recording import record
+
+        assert self._run is not None
+        options = self._run.options
+        recording = record(
+            simulate=options.simulate if options.simulate != self.simulated else None,
+            max_ops=options.max_ops,
+            name=options.name or self._run.cell.label,
+            expect=options.expect,
+            namespace=self._namespace,
+        )
+        # Before it begins, so that whatever stops it there can take it back.
+        self._run.recording = recording
+        recording.__enter__()
+
+    def _record_on_arrival(self) -> None:
+        """Begin inside of the cell's `import torch`, into which no exception of ours may come."""
+        if self._run is None or self._run.thread != threading.get_ident():
+            return
+        try:
+            self._record()
+        except Exception as fault:  # noqa: BLE001 (told in the report: finish raises it)
+            self._run.fault = fault
+
+    def _end(self) -> _Run | None:
+        run, self._run = self._run, None
+        self._torch.forget(self._record_on_arrival)
+        return run
+
+
+def _register(cell: Cell) -> None:
+    from devtrace.recording.columns import sites
+
+    if cell.first:
+        sites.register_cell(cell.file, -1 if cell.count is None else cell.count, cell.id, cell.code, cell.first)
+    else:
+        sites.forget_cell(cell.file)
+
+
+current: Tracing | None = None
+"""The session of this process's notebook, where devtrace is loaded."""

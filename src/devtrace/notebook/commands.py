@@ -1,0 +1,148 @@
+"""What `%devtrace` does and what a traced cell shows, apart from IPython: the screen is whoever publishes for us."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from devtrace.notebook import usage
+from devtrace.notebook.cells import Traced, Tracing
+from devtrace.notebook.usage import Options
+from devtrace.runtime.job import rank_of_job, ranked_path
+from devtrace.words.errors import UsageError
+
+if TYPE_CHECKING:
+    from devtrace.api.results import Report
+
+
+class Screen(Protocol):
+    """Where outputs go: a notebook's cell or a terminal."""
+
+    @property
+    def text_only(self) -> bool: ...
+
+    def publish(self, data: dict[str, Any], metadata: dict[str, Any]) -> None: ...
+
+
+class Commands:
+    """The subcommands, by name, and the two ways of showing a trace."""
+
+    def __init__(self, tracing: Tracing, screen: Screen) -> None:
+        self.tracing = tracing
+        self.screen = screen
+
+    def run(self, line: str) -> Report | None:
+        """Do what follows `%devtrace`; what it returns is the magic's value, which IPython shows."""
+        name, argument = usage.command(line)
+        does: dict[str, Callable[[str], Report | None]] = {
+            "on": self._on,
+            "off": self._off,
+            "status": self._status,
+            "check": self._check,
+            "report": self._report,
+            "save": self._save,
+            "simulate": self._simulate,
+            "help": lambda _: _say(usage.help_text()),
+        }
+        return does[name](argument)
+
+    # What a traced cell shows.
+
+    def show_asked(self, traced: Traced | None, options: Options) -> None:
+        """After a cell with `%%devtrace`: always its report, and its files."""
+        if traced is None:
+            _say("devtrace: torch was not imported, so there was nothing to trace")
+            return
+        self._show(traced, timeline=options.timeline)
+        try:
+            if options.save:
+                _write("the trace", options.save, traced.trace.save)
+            if options.html:
+                _write("the report", options.html, traced.report.to_html)
+        except UsageError as error:
+            sys.stderr.write(f"devtrace: {error}\n")
+
+    def show_in_passing(self, traced: Traced) -> None:
+        """After a cell that only `%devtrace on` traced: its report if something is wrong, else a line, or nothing."""
+        if any(finding.severity != "note" for finding in traced.report.findings):
+            self._show(traced)
+        elif len(traced.trace.ops):
+            summary = str(traced.report).splitlines()[0]
+            self.screen.publish({"text/plain": f"devtrace {traced.label}   {summary}"}, {})
+
+    def _show(self, traced: Traced, *, timeline: bool = True) -> None:
+        if self.screen.text_only:
+            self.screen.publish({"text/plain": str(traced.report)}, {})
+            return
+        from devtrace.report.mime import mime_bundle
+
+        self.screen.publish(*mime_bundle(traced.report, timeline=timeline))
+
+    # The subcommands.
+
+    def _on(self, _: str) -> None:
+        self.tracing.turn_on()
+        _say("devtrace: every following cell is traced; %devtrace off ends it")
+
+    def _off(self, _: str) -> None:
+        self.tracing.turn_off()
+        _say("devtrace: only cells that begin with %%devtrace are traced")
+
+    def _status(self, _: str) -> None:
+        tracing = self.tracing
+        kept = ", ".join(traced.label for traced in tracing.history)
+        rows = {
+            "traced": "every cell" if tracing.on else "cells that begin with %%devtrace",
+            "simulated": tracing.simulated or "nothing",
+            "torch": "imported; modules are watched" if tracing.torch_here else "not imported yet",
+            "kept": f"{kept} ({tracing.history.bytes / 1e6:.1f} MB)" if kept else "no trace",
+        }
+        _say("\n".join(f"{name:<10} {value}" for name, value in rows.items()))
+
+    def _check(self, _: str) -> None:
+        from devtrace.api.environment import describe
+
+        _say(describe())
+
+    def _report(self, key: str) -> Report:
+        return self._kept(key).report
+
+    def _save(self, file: str) -> None:
+        traced = self._kept("")
+        _write(f"the trace of {traced.label}", file, traced.trace.save)
+
+    def _simulate(self, devices: str) -> None:
+        if devices == "off":
+            self.tracing.stop_simulating()
+            _say("devtrace: no device is simulated")
+        else:
+            self.tracing.simulate(devices)
+            _say(f"devtrace: {devices} is simulated until %devtrace simulate off")
+
+    def _kept(self, key: str) -> Traced:
+        traced = self.tracing.history.find(key)
+        if traced is None:
+            kept = ", ".join(traced.label for traced in self.tracing.history)
+            raise UsageError(
+                "no-trace",
+                f"%devtrace report {key}".rstrip() if key else "no traced cell",
+                f"kept are {kept}" if kept else "no cell has been traced yet",
+                "trace one with %%devtrace on its first line",
+            )
+        return traced
+
+
+def _write(what: str, name: str, write: Callable[[str], object]) -> None:
+    """Write a file; the ranks of a job, which run the same cell, write one each."""
+    file = str(ranked_path(name, rank_of_job()))
+    try:
+        write(file)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UsageError("not-written", f"{file}: {reason}", f"{what} goes to a file", "name another") from None
+    _say(f"devtrace: {what} is in {file}")
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")

@@ -1,0 +1,1 @@
+"""What a notebook's names hold, by device."""

@@ -1,0 +1,126 @@
+"""What torch itself says of a tensor, without the tensor's class being asked and without its data being read.
+
+A tensor whose class answers for itself (`__torch_dispatch__` of a class that is neither torch's nor ours) is not asked:
+it has device "?".
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from devtrace.notebook.inventory.walk import classes
+
+UNKNOWN: Final = "?"
+
+_own_dict = type.__dict__["__dict__"].__get__
+
+
+class Facts(NamedTuple):
+    """A tensor's device, type and extent; `storage` tells which tensors share memory, `bytes` is all of that memory."""
+
+    device: str
+    shape: tuple[int, ...]
+    dtype: str
+    parameters: int
+    bytes: int
+    storage: int
+
+
+@dataclass(slots=True)
+class Total:
+    """What one device holds of something."""
+
+    tensors: int = 0
+    parameters: int = 0
+    bytes: int = 0
+
+    def add(self, other: Total) -> None:
+        self.tensors += other.tensors
+        self.parameters += other.parameters
+        self.bytes += other.bytes
+
+
+Totals = dict[str, Total]
+
+
+@dataclass(slots=True)
+class Tally:
+    """Totals by device that count each tensor, and the bytes of each storage, once."""
+
+    totals: Totals = field(default_factory=dict)
+    _seen: set[int] = field(default_factory=set)
+    _storages: set[int] = field(default_factory=set)
+
+    def add(self, tensor: Any, facts: Facts, total: Total) -> None:
+        """Add to a total what a tensor adds to those counted before; remembers it."""
+        if id(tensor) not in self._seen:
+            self._seen.add(id(tensor))
+            total.tensors += 1
+            total.parameters += facts.parameters
+        if facts.storage not in self._storages:
+            self._storages.add(facts.storage)
+            total.bytes += facts.bytes
+
+    def count(self, tensor: Any, facts: Facts) -> None:
+        total = self.totals.get(facts.device)
+        if total is None:
+            total = self.totals[facts.device] = Total()
+        self.add(tensor, facts, total)
+
+
+class Asker:
+    """Asks torch about tensors. Made where torch is imported. Keeps no answer: thousands of objects that last for a
+    listing are a full collection of the garbage every other time, 100 ms in a process with torch."""
+
+    def __init__(self) -> None:
+        torch: Any = sys.modules["torch"]
+        self.tensor: type = torch.Tensor
+        self.module: type = torch.nn.Module
+        self._parameter: type = torch.nn.Parameter
+        self._base: Any = torch._C.TensorBase
+        self._quietly: Any = torch._C.DisableTorchFunction
+        # A simulation puts its own `device` on torch.Tensor.
+        self._device: Any = torch.Tensor.device.__get__
+        self._trusted: dict[int, bool] = {}
+        self._texts: dict[Any, str] = {}
+
+    def facts(self, tensor: Any) -> Facts:
+        kind = type(tensor)
+        trusted = self._trusted.get(id(kind))
+        if trusted is None:
+            trusted = self._trusted[id(kind)] = not _answers_for_itself(tensor)
+        if not trusted:
+            return Facts(UNKNOWN, (), "", 0, 0, id(tensor))
+        base = self._base
+        with self._quietly():
+            try:
+                device, dtype = self._text(self._device(tensor)), self._text(base.dtype.__get__(tensor))
+                shape = tuple(base.shape.__get__(tensor))
+                parameters = base.numel(tensor) if issubclass(kind, self._parameter) else 0
+                return Facts(device, shape, dtype.removeprefix("torch."), parameters, *self._memory(tensor))
+            except Exception:  # noqa: BLE001 (a tensor that is half made, or of a kind that has no shape)
+                return Facts(UNKNOWN, (), "", 0, 0, id(tensor))
+
+    def _memory(self, tensor: Any) -> tuple[int, int]:
+        base = self._base
+        try:
+            storage = base.untyped_storage(tensor)
+        except (NotImplementedError, RuntimeError):  # sparse or wrapped: it has none of its own
+            return base.numel(tensor) * base.element_size(tensor), id(tensor)
+        return storage.nbytes(), storage._cdata
+
+    def _text(self, value: Any) -> str:
+        text = self._texts.get(value)
+        if text is None:
+            text = self._texts[value] = str(value)
+        return text
+
+
+def _answers_for_itself(tensor: Any) -> bool:
+    for kind in classes(tensor):
+        own = _own_dict(kind)
+        if "__torch_dispatch__" in own and str(own.get("__module__")).partition(".")[0] not in ("torch", "devtrace"):
+            return True
+    return False

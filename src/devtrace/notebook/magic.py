@@ -1,0 +1,375 @@
+"""What IPython calls, and the only module that may import it: the magics, and the life of a cell around its trace.
+
+`%%devtrace` is not run as a cell magic. An input transformer makes its line a comment (or drops it, where a second
+%%magic follows), so that every other line stays where it is, and the recording begins at pre_run_cell and ends at
+post_run_cell. The cell itself is run by IPython as ever: the last expression displays, `await` works, errors are the
+cell's own. Only where the line comes by another way (`%%time` above it, run_cell_magic) is the cell magic called.
+
+Nothing is added to the user's exception (no note): the report stands right below the traceback, and says it once.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
+from IPython.core.error import InputRejected
+from IPython.core.error import UsageError as IPythonUsageError
+from IPython.core.magic import output_can_be_silenced
+
+from devtrace.notebook import cells, panel_comm, usage
+from devtrace.notebook.cells import Cell, Traced, Tracing
+from devtrace.notebook.commands import Commands
+from devtrace.notebook.usage import Options
+from devtrace.runtime.tracebacks import hide_our_frames
+from devtrace.words.errors import DevtraceError
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult, InteractiveShell
+
+# The names that code goes by which IPython's own magics run: with %% lines are counted from below the magic.
+_TIMED = {"time": ("<timed exec>", "<timed eval>"), "timeit": ("<magic-timeit>",)}
+
+_loaded: WeakKeyDictionary[InteractiveShell, Extension] = WeakKeyDictionary()
+
+
+def load(shell: InteractiveShell) -> None:
+    """Add devtrace's magics to a shell."""
+    if shell not in _loaded:
+        with _in_ipythons_words():
+            _loaded[shell] = Extension(shell)
+
+
+def unload(shell: InteractiveShell) -> None:
+    """Take them out again, with everything that they started."""
+    if extension := _loaded.pop(shell, None):
+        extension.close()
+
+
+@contextmanager
+def _in_ipythons_words() -> Iterator[None]:
+    """One sentence in place of a traceback, as for every magic."""
+    try:
+        yield
+    except DevtraceError as error:
+        raise IPythonUsageError(str(error)) from None
+
+
+class _Refused(InputRejected):
+    """What stops a cell whose `%%devtrace` line cannot be followed: shown as IPython shows a UsageError."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"UsageError: {self}"]
+
+
+_Refused.__name__ = IPythonUsageError.__name__
+
+
+class _Refuser(ast.NodeTransformer):
+    """An AST transformer that rejects the cell: the one way that IPython has to stop a cell at its beginning."""
+
+    def __init__(self, reason: DevtraceError) -> None:
+        self.reason = reason
+
+    def visit(self, node: ast.AST) -> ast.AST:  # the root, which IPython hands over
+        raise _Refused(str(self.reason))
+
+
+@dataclass(slots=True)
+class _Running:
+    """A cell between pre_run_cell and post_run_cell: `options` if it is traced, `asked` if by a `%%devtrace`."""
+
+    raw: str
+    cell: Cell
+    options: Options | None = None
+    asked: bool = False
+    refuser: _Refuser | None = None
+
+    def part(self, file: str, code: str, raw: str) -> Cell:
+        """Code that the cell hands to IPython: its own lines where they stand in the cell, else a text of its own."""
+        at = self.raw.rfind(raw.strip())
+        return (
+            replace(self.cell, file=file, code=code, first=1 + self.raw[:at].count("\n"))
+            if at >= 0
+            else Cell(file, code)
+        )
+
+
+class _Transformer:
+    """Makes the `%%devtrace` line a comment: in a cell, not in what a running cell hands to IPython (%%time's body)."""
+
+    # Left out of IPython's is-it-complete check, so that a terminal waits for the lines below `%%devtrace`.
+    has_side_effects = True
+
+    def __init__(self, stack: Callable[[], list[_Running]]) -> None:
+        self._stack = stack
+
+    def __call__(self, lines: list[str]) -> list[str]:
+        return lines if self._stack() else usage.without_magic(lines)
+
+
+class Extension:
+    """devtrace in one shell, from `%load_ext` to `%unload_ext`."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self.shell = shell
+        self.tracing = Tracing(shell.user_ns)
+        self.commands = Commands(self.tracing, self)
+        self._local = threading.local()
+        self._transformer = _Transformer(self._stack)
+        with ExitStack() as undo:
+            self._install(undo)
+            self._undo = undo.pop_all()
+
+    def close(self) -> None:
+        self._undo.close()
+
+    def _install(self, undo: ExitStack) -> None:
+        undo.callback(self.tracing.close)
+        self.tracing.open()
+        if devices := os.environ.get("DEVTRACE_SIMULATE"):
+            self.tracing.simulate(devices)
+        lists: list[tuple[list[Any], Any]] = [
+            (self.shell.input_transformers_cleanup, self._transformer),
+            (self.shell.Completer.custom_matchers, self._complete),
+            (self.shell.events.callbacks["pre_run_cell"], self._before),
+            (self.shell.events.callbacks["post_run_cell"], self._after),
+        ]
+        for entries, entry in lists:
+            entries.append(entry)
+            undo.callback(_discard, entries, entry)
+        for kind, magic in (("line", self._line_magic), ("cell", self._cell_magic)):
+            self.shell.magics_manager.register_function(magic, kind, "devtrace")
+            undo.callback(self.shell.magics_manager.magics[kind].pop, "devtrace", None)
+        undo.callback(setattr, cells, "current", cells.current)
+        cells.current = self.tracing
+        self._clean_tracebacks(undo)
+        undo.callback(panel_comm.open_panel(self.shell, self.tracing))
+
+    def _clean_tracebacks(self, undo: ExitStack) -> None:
+        """Hide our frames before an error is shown; not by the shell's one slot for handlers, which is the user's."""
+        show = self.shell.showtraceback
+
+        def showtraceback(exc_tuple: Any = None, *args: Any, **kwargs: Any) -> None:
+            error = exc_tuple[1] if exc_tuple else sys.exc_info()[1]
+            if isinstance(error, BaseException):
+                hide_our_frames(error)
+            show(exc_tuple, *args, **kwargs)
+
+        attributes = vars(self.shell)
+        before = attributes.get("showtraceback")
+        attributes["showtraceback"] = showtraceback
+
+        def restore() -> None:
+            if attributes.get("showtraceback") is showtraceback:
+                del attributes["showtraceback"]
+                if before is not None:
+                    attributes["showtraceback"] = before
+
+        undo.callback(restore)
+
+    # The life of a cell.
+
+    def _stack(self) -> list[_Running]:
+        """The cells that run in this thread, the one that runs the others first (%%capture runs its body as a cell)."""
+        stack: list[_Running] = vars(self._local).setdefault("stack", [])
+        return stack
+
+    def _before(self, info: ExecutionInfo) -> None:
+        stack = self._stack()
+        outer = stack[0] if stack else None
+        running = _Running(info.raw_cell or "", Cell("", self._code(info)))
+        stack.append(running)
+        with self._guarded():
+            running.cell = self._cell(info, running.cell.code, outer)
+            if outer is not None:
+                self.tracing.know(running.cell)
+                return
+            self._introduce(running)
+            self._begin(running)
+
+    def _after(self, result: ExecutionResult | None) -> None:
+        # IPython ends a cell with nothing in it that it never began.
+        if result is not None and result.info is not None and not (result.info.raw_cell or "").strip():
+            return
+        stack = self._stack()
+        running = stack.pop() if stack else None
+        if running is None:
+            return
+        if running.refuser is not None:
+            _discard(self.shell.ast_transformers, running.refuser)
+        if running.options is not None:
+            with self._guarded():
+                self._finish(running, result)
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """A fault of ours is a line, never the user's exception."""
+        try:
+            yield
+        except (Exception, KeyboardInterrupt) as fault:  # noqa: BLE001 (the cell runs on, whatever it was)
+            sys.stderr.write(f"devtrace: this cell was not traced to its end: {type(fault).__name__}: {fault}\n")
+
+    def _begin(self, running: _Running) -> None:
+        lines = self._cleaned(running.raw)
+        at = usage.magic_line(lines)
+        wished = self.tracing.grant(running.cell)
+        if at is None and (self.tracing.running or not (wished or self.tracing.on)):
+            return
+        running.asked = wished or at is not None
+        try:
+            options = Options(max_ops=self.tracing.max_ops)
+            if at is not None:
+                options = usage.cell_options(self._expanded(lines[at][len("%%devtrace") :]))
+            self.tracing.begin(running.cell, options, asked=running.asked)
+        except DevtraceError as error:
+            if at is None:
+                raise
+            running.refuser = _Refuser(error)
+            self.shell.ast_transformers.insert(0, running.refuser)
+        else:
+            running.options = options
+
+    def _finish(self, running: _Running, result: ExecutionResult | None) -> None:
+        if result is not None and result.error_before_exec is not None:
+            self.tracing.abandon()
+            return
+        error = result.error_in_exec if result else None
+        traced = self.tracing.finish(error)
+        # What %%time was given may be no Python either.
+        if not isinstance(error, SyntaxError) or (traced is not None and len(traced.trace.ops)):
+            self._show(running, traced)
+
+    def _show(self, running: _Running, traced: Traced | None) -> None:
+        assert running.options is not None
+        if running.asked:
+            self.commands.show_asked(traced, running.options)
+        elif traced is not None:
+            self.commands.show_in_passing(traced)
+
+    def _expanded(self, line: str) -> str:
+        """With {names} and $names filled in, as in the line of any magic; the depth keeps our own names out."""
+        return self.shell.var_expand(line, depth=1_000_000) if "{" in line or "$" in line else line
+
+    # Which cell it is.
+
+    def _code(self, info: ExecutionInfo) -> str:
+        """What IPython made of the cell; before version 9 it does not tell."""
+        raw = info.raw_cell or ""
+        try:
+            return str(getattr(info, "transformed_cell", None) or self.shell.transform_cell(raw))
+        except Exception:  # noqa: BLE001 (anybody's transformer; IPython shows what it raises)
+            return raw
+
+    def _cell(self, info: ExecutionInfo, code: str, outer: _Running | None) -> Cell:
+        raw = info.raw_cell or ""
+        # IPython raises execution_count when it begins a cell of the history (9) or ends it (8); prompt_count knows.
+        number = self.shell.displayhook.prompt_count if info.store_history else self.shell.execution_count
+        file = self.shell.compile.get_code_name(raw, code, number)
+        if outer is not None:
+            return outer.part(file, code, raw)
+        id = getattr(info, "cell_id", None) or self._parent_cell_id()
+        first = 1 + _blank_lines(raw) + usage.lines_above(self._cleaned(raw))
+        return Cell(file, code, number if info.store_history else None, id, first)
+
+    def _cleaned(self, raw: str) -> list[str]:
+        """The lines as they reach our transformer: without blank ones above, indent and prompts."""
+        lines = raw.splitlines(keepends=True)
+        for transform in self.shell.input_transformers_cleanup:
+            if transform is self._transformer:
+                break
+            lines = transform(lines)
+        return lines
+
+    def _parent_cell_id(self) -> str:
+        parent = getattr(self.shell, "parent_header", None) or {}
+        return str(parent.get("metadata", {}).get("cellId", ""))
+
+    def _introduce(self, running: _Running) -> None:
+        """Make known which lines the cell's code is from, and the code that its own magics run."""
+        self.tracing.know(running.cell)
+        lines = running.raw.splitlines(keepends=True)
+        below = dict(usage.bodies(lines))
+        for magic, files in _TIMED.items():
+            body = "".join(lines[below[magic] :]) if magic in below else ""
+            code = self.shell.transform_cell(body) if body else ""
+            for file in files:
+                self.tracing.know(replace(running.cell, file=file, code=code, first=below.get(magic, -1) + 1))
+
+    # The magics.
+
+    def _line_magic(self, line: str) -> Any:
+        with _in_ipythons_words():
+            return self.commands.run(line)
+
+    @output_can_be_silenced
+    def _cell_magic(self, line: str, cell: str) -> Any:
+        stack = self._stack()
+        with _in_ipythons_words():
+            options = usage.cell_options(line)
+            running = _Running(cell, stack[0].cell if stack else Cell("", cell), options, asked=True)
+            self.tracing.begin(running.cell, options, asked=True)
+        try:
+            value = self._execute(cell)
+        except BaseException as error:
+            with self._guarded():
+                self._show(running, self.tracing.finish(error))
+            raise
+        with self._guarded():
+            self._show(running, self.tracing.finish())
+        return value
+
+    def _execute(self, body: str) -> Any:
+        """Run the lines below the magic as %%time does: the value of the last expression is the magic's."""
+        code = self.shell.transform_cell(body)
+        file = self.shell.compile.cache(code, self.shell.displayhook.prompt_count, raw_code=body)
+        stack = self._stack()
+        if stack:
+            self.tracing.know(stack[0].part(file, code, body))
+        tree = self.shell.transform_ast(self.shell.compile.ast_parse(code, filename=file))
+        last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+        flags = self.shell.compile.flags
+        exec(compile(tree, file, "exec", flags, dont_inherit=True), self.shell.user_ns)
+        if last is None:
+            return None
+        return eval(compile(ast.Expression(last.value), file, "eval", flags, dont_inherit=True), self.shell.user_ns)
+
+    # What is shown and offered.
+
+    @property
+    def text_only(self) -> bool:
+        """Whether this is a terminal."""
+        formatter = self.shell.display_formatter
+        return formatter is not None and list(formatter.active_types) == ["text/plain"]
+
+    def publish(self, data: dict[str, Any], metadata: dict[str, Any]) -> None:
+        self.shell.display_pub.publish(data=data, metadata=metadata)
+
+    @context_matcher()  # type: ignore[untyped-decorator]
+    def _complete(self, context: CompletionContext) -> SimpleMatcherResult:
+        line = context.text_until_cursor.lstrip()
+        names = [traced.name or str(traced.cell.count) for traced in self.tracing.history]
+        offers = usage.completions(line, names) if line.startswith(("%devtrace ", "%%devtrace ")) else []
+        word = line.rpartition(" ")[2]
+        found = [SimpleCompletion(offer, type="param") for offer in offers]
+        return SimpleMatcherResult(completions=found, matched_fragment=word, suppress=bool(offers), ordered=True)
+
+
+Extension._line_magic.__doc__ = Extension._cell_magic.__doc__ = usage.help_text()
+
+
+def _discard(entries: list[Any], entry: Any) -> None:
+    if entry in entries:
+        entries.remove(entry)
+
+
+def _blank_lines(text: str) -> int:
+    return text[: len(text) - len(text.lstrip())].count("\n")

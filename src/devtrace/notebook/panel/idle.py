@@ -1,0 +1,90 @@
+"""Lists the namespace in the kernel's idle time: some milliseconds at a time, given up as soon as a cell begins."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any, Final
+
+from devtrace.notebook.inventory.inventory import Steps
+
+SETTLE: Final = 0.1
+"""Seconds of idleness before a listing begins: the cells of a Run All follow each other sooner."""
+SLICE: Final = 0.004
+"""Seconds that the kernel's next message may have to wait for a listing."""
+PAUSE: Final = 0.001
+
+
+class Lister:
+    """One listing at a time, in the thread of the kernel's loop. `wanted` says whether anybody would see it."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop | None,
+        start: Callable[[], Steps],
+        wanted: Callable[[], bool],
+        listed: Callable[[dict[str, Any]], None],
+    ) -> None:
+        self._loop = loop
+        self._start = start
+        self._wanted = wanted
+        self._listed = listed
+        self._in_cell = False
+        self._steps: Steps | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def cell_begins(self) -> None:
+        self._in_cell = True
+        self._let_go()
+
+    def cell_ended(self) -> None:
+        self._in_cell = False
+        self.later()
+
+    def close(self) -> None:
+        self._let_go()
+        self._loop = None
+
+    def soon(self) -> None:
+        """List again, from any thread."""
+        self.when_idle(self.later)
+
+    def later(self) -> None:
+        """List again, from the loop's own thread."""
+        self._let_go()
+        if self._loop is not None and not self._in_cell and self._wanted():
+            self._timer = self._loop.call_later(SETTLE, self._step)
+
+    def when_idle(self, act: Callable[[], None]) -> None:
+        """Do something in the loop's own thread when it has nothing else to do; at once where there is no loop."""
+        if self._loop is None:
+            act()
+        else:
+            self._loop.call_soon_threadsafe(act)
+
+    def _step(self) -> None:
+        """Go on for a moment, and leave the rest for after the kernel's next message."""
+        self._timer = None
+        if self._loop is None or not self._wanted():
+            self._let_go()
+            return
+        if self._steps is None:
+            self._steps = self._start()
+        end = perf_counter() + SLICE
+        try:
+            while perf_counter() < end:
+                next(self._steps)
+        except StopIteration as stop:
+            self._steps = None
+            self._listed(stop.value)
+        else:
+            self._timer = self._loop.call_later(PAUSE, self._step)
+
+    def _let_go(self) -> None:
+        """A listing holds the objects that it has found."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._steps is not None:
+            self._steps.close()
+        self._timer = self._steps = None

@@ -1,0 +1,263 @@
+"""The kernel's side of the sidebar: what is traced, counted, kept and held, told to every front end that listens.
+
+    panel = Panel(tracing, namespace, loop)
+    receive = panel.connect(send)            # a front end; both ways go the messages of messages.json
+    panel.cell_begins(), panel.cell_ended()  # from IPython's events
+
+Messages come between two cells or, from a front end that uses subshells, in a thread of their own while one runs. What
+changes torch itself waits until the kernel's own thread is idle, and the namespace is listed there (`idle`), while a
+panel is visible only. A panel that is hidden is told once a second how far a long cell is, so that it has something to
+show when it is opened in the middle: the kernel hears of that only after the cell.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final
+
+from devtrace.notebook.inventory.inventory import Steps, listing
+from devtrace.notebook.panel.feed import PERIOD, Feed
+from devtrace.notebook.panel.idle import Lister
+from devtrace.notebook.panel.messages import refusal, speaks_otherwise, spec
+from devtrace.notebook.panel.running import Running
+from devtrace.notebook.panel.trace_numbers import Kept, exported
+from devtrace.words.errors import DevtraceError
+
+if TYPE_CHECKING:
+    from devtrace.notebook.cells import Traced, Tracing
+
+__all__ = ["Panel"]
+
+log = logging.getLogger("devtrace")
+
+Message = dict[str, Any]
+Send = Callable[[Message], None]
+
+_EVERYTHING: Final = frozenset({"state", "traces", "inventory"})
+_HIDDEN_PERIOD: Final = 1.0
+_IPYTHONS: Final = frozenset({"In", "get_ipython", "exit", "quit", "open"})
+
+
+@dataclass(eq=False)
+class _Connection:
+    """One front end that listens: what it sees, and what it is still to be told."""
+
+    send: Send
+    visible: bool = False
+    due: set[str] = field(default_factory=set)
+    told: int = 0  # the traces up to this number
+    counted: float = 0.0  # when it was last told how far the running cell is
+
+
+class Panel:
+    """What all connected panels see."""
+
+    def __init__(self, tracing: Tracing, namespace: Mapping[str, Any], loop: asyncio.AbstractEventLoop | None) -> None:
+        self.tracing = tracing
+        self._namespace = namespace
+        self._connections: list[_Connection] = []
+        self._lock = threading.Lock()
+        self._kept = Kept(tracing)
+        self._running = Running(tracing)
+        self._inventory: Message | None = None
+        self._lister = Lister(loop, self._listing, self._is_seen, self._listed)
+        self._feed = Feed(self._send_due, self._pace)
+        self._touched = False
+        self._unobserve = tracing.observe(self._changed)
+        self.cell_begins = self._lister.cell_begins
+        self.cell_ended = self._lister.cell_ended
+
+    def close(self) -> None:
+        self._unobserve()
+        self._connections.clear()
+        self._lister.close()
+        self._feed.close()
+
+    # Front ends come, talk and go.
+
+    def connect(self, send: Send) -> Callable[[object], None]:
+        """A front end: what it says is to be handed to the function that is returned."""
+        connection = _Connection(send)
+        return lambda data: self._receive(connection, data)
+
+    def disconnect(self, send: Send) -> None:
+        with self._lock:
+            self._connections = [known for known in self._connections if known.send != send]
+
+    def _receive(self, connection: _Connection, data: Any) -> None:
+        if speaks_otherwise(data):
+            connection.send({"request": 0, **self._welcome()})
+            return
+        if reason := refusal("to_kernel", data):
+            log.warning("refused from the sidebar: %s", reason)
+            return
+        try:
+            reply = self._answers[data["kind"]](self, connection, data)
+        except Exception as error:  # noqa: BLE001 (whatever fails is told, and the kernel goes on)
+            reply = _refused(error)
+        if reply is not None:
+            connection.send({"request": data["request"], **reply})
+
+    def _hello(self, connection: _Connection, data: Message) -> Message:
+        connection.visible, connection.told = data["visible"], 0
+        with self._lock:
+            if connection not in self._connections:
+                self._connections.append(connection)
+        self._tell(_EVERYTHING, connection)
+        self._lister.soon()
+        return self._welcome()
+
+    def _welcome(self) -> Message:
+        return {
+            "kind": "welcome",
+            "protocol": spec()["protocol"],
+            "version": version("devtrace"),
+            "folder": os.getcwd(),
+            "fresh": not self._touched,
+        }
+
+    def _show(self, connection: _Connection, data: Message) -> Message:
+        connection.visible = data["visible"]
+        self._tell({"inventory"}, connection)
+        self._lister.soon()
+        return _DONE
+
+    def _trace_cells(self, connection: _Connection, data: Message) -> Message:
+        self._touched = True
+        (self.tracing.turn_on if data["on"] else self.tracing.turn_off)()
+        return _DONE
+
+    def _trace_next(self, connection: _Connection, data: Message) -> Message:
+        self.tracing.wish(data["cell"])
+        return _DONE
+
+    def _limit(self, connection: _Connection, data: Message) -> Message:
+        self.tracing.max_ops = max(1, data["max_ops"])
+        self._tell({"state"})
+        return _DONE
+
+    def _simulate(self, connection: _Connection, data: Message) -> None:
+        """Answered when it is done, which is not while a cell runs."""
+        self._touched = True
+
+        def switch() -> None:
+            reply = _DONE
+            try:
+                if data["devices"]:
+                    self.tracing.simulate(f"cuda:{data['devices']}")
+                else:
+                    self.tracing.stop_simulating()
+            except Exception as error:  # noqa: BLE001
+                reply = _refused(error)
+            connection.send({"request": data["request"], **reply})
+            self._lister.later()
+
+        self._lister.when_idle(switch)
+
+    def _fetch(self, connection: _Connection, data: Message) -> Message:
+        from devtrace.trace.format import encode
+
+        return {"kind": "trace", "data": encode(self._kept.find(data["trace"]).trace)}
+
+    def _export(self, connection: _Connection, data: Message) -> Message:
+        name, text = exported(self._kept.find(data["trace"]), data["form"])
+        return {"kind": "file", "name": name, "text": text}
+
+    _answers: Final[dict[str, Callable[[Panel, _Connection, Message], Message | None]]] = {
+        "hello": _hello,
+        "show": _show,
+        "trace_cells": _trace_cells,
+        "trace_next": _trace_next,
+        "simulate": _simulate,
+        "limit": _limit,
+        "fetch": _fetch,
+        "export": _export,
+    }
+
+    # What changes.
+
+    def _changed(self, what: str, traced: Traced | None) -> None:
+        self._running.changed(what)
+        if what == "began":
+            for connection in list(self._connections):
+                connection.counted = monotonic()
+        self._tell({"state", "traces"} if what == "finished" else {"state"})
+
+    def _listing(self) -> Steps:
+        """Of the user's own names, and of the results that the notebook keeps in Out."""
+        names = {name: value for name, value in list(self._namespace.items()) if not name.startswith("_")}
+        for name in _IPYTHONS:
+            names.pop(name, None)
+        return listing(names, simulated=bool(self.tracing.simulated))
+
+    def _listed(self, inventory: Message) -> None:
+        if inventory != self._inventory:
+            self._inventory = inventory
+            self._tell({"inventory"})
+
+    def _is_seen(self) -> bool:
+        return any(connection.visible for connection in list(self._connections))
+
+    def _pace(self) -> float | None:
+        """Seconds between two looks at the running cell."""
+        if not self._running.counting or not self._connections:
+            return None
+        return PERIOD if self._is_seen() else _HIDDEN_PERIOD
+
+    # What is told, by the feed's thread.
+
+    def _tell(self, parts: set[str] | frozenset[str], only: _Connection | None = None) -> None:
+        with self._lock:
+            told = [only] if only is not None else list(self._connections)
+            for connection in told:
+                connection.due |= parts
+        if told:
+            self._feed.wake()
+
+    def _send_due(self) -> int:
+        """Tell each panel what it does not know yet, in one message; returns how many were sent."""
+        live = self._running.look() if self._pace() is not None else None
+        updates = [(connection, self._update(connection, live)) for connection in list(self._connections)]
+        for connection, update in updates:
+            if update:
+                connection.send({"kind": "update", **update})
+        return sum(bool(update) for _, update in updates)
+
+    def _update(self, connection: _Connection, live: Message | None) -> Message:
+        with self._lock:
+            due, connection.due = connection.due, set()
+        update: Message = {}
+        if "state" in due:
+            update["state"] = self._state()
+        if "traces" in due:
+            update["traces"], update["kept"] = self._kept.since(connection.told), self._kept.numbers
+            connection.told = max([connection.told, *update["kept"]])
+        if connection.visible and "inventory" in due and self._inventory is not None:
+            update["inventory"] = self._inventory
+        if live is not None and (connection.visible or monotonic() > connection.counted + _HIDDEN_PERIOD):
+            connection.counted = monotonic()
+            update["live"] = live
+        return update
+
+    def _state(self) -> Message:
+        return {
+            "tracing": self.tracing.on,
+            "simulated": int(self.tracing.simulated.removeprefix("cuda:") or 0),
+            "max_ops": self.tracing.max_ops,
+            "running": self.tracing.running,
+        }
+
+
+_DONE: Final[Message] = {"kind": "done"}
+
+
+def _refused(error: Exception) -> Message:
+    reason = str(error) if isinstance(error, DevtraceError) else f"{type(error).__name__}: {error}"
+    return {"kind": "refused", "reason": reason[:1000]}

@@ -1,0 +1,40 @@
+"""What a copy carried from one device to another. Rare beside other ops, so it is out of the hot path."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from devtrace.recording.columns import stamps
+from devtrace.recording.columns.recorded_ops import Copied, RecordedOps
+
+
+def copied(recorded: RecordedOps, op: int, args: Any, kwargs: Any, out: Any) -> tuple[int, stamps.Past | None]:
+    """Note what crossed devices in a copying op. Returns the row and the past of what a new tensor was copied from."""
+    first, second = args[0], args[1] if len(args) > 1 else None
+    if isinstance(first, list | tuple):
+        for target, source in zip(first, second or (), strict=False):
+            _carried(recorded, op, source, target, args, kwargs)
+        return -1, None
+    if isinstance(second, torch.Tensor):
+        _carried(recorded, op, second, first, args, kwargs)
+        return -1, None
+    _carried(recorded, op, first, out, args, kwargs)
+    _, _, birth, past = stamps.get(first)
+    return recorded.rows.meet(first), stamps.shorten((birth, first.device, past))
+
+
+def _carried(recorded: RecordedOps, op: int, source: Any, target: Any, args: Any, kwargs: Any) -> None:
+    if source.device == target.device:
+        return
+    non_blocking = bool((kwargs or {}).get("non_blocking") or (len(args) > 2 and args[2]))
+    layouts = recorded.rows.layout(source)[2], recorded.rows.layout(target)[2]
+    recorded.copies.append(Copied(op, *layouts, _pinned(source), non_blocking))
+
+
+def _pinned(tensor: Any) -> bool:
+    try:
+        return bool(tensor.device.type == "cpu" and tensor.is_pinned())
+    except Exception:  # noqa: BLE001 (a build with no device to pin memory for)
+        return False

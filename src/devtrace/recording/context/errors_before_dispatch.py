@@ -1,0 +1,171 @@
+"""Errors that are raised above the dispatcher, where no mode sees them: told from the traceback.
+
+scaled_dot_product_attention, LSTM, `.numpy()`, `.data =`, `.cuda()` and wrong arguments are refused before there is
+an op. The failing expression then says what was called, and its names, looked up without running anything, with what.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, TracebackType
+from typing import Any, Final, NamedTuple
+
+import torch
+
+from devtrace.recording.columns import sites
+from devtrace.recording.columns.sites import LIBRARY, USER
+from devtrace.recording.columns.thread_state import ThreadState
+from devtrace.recording.context import module_calls
+from devtrace.recording.context.modules import Modules
+from devtrace.recording.hot import dispatch
+from devtrace.recording.hot.recorder import Recorder, text_of
+from devtrace.source import reading as sources
+from devtrace.source.live_objects import forget_locals
+from devtrace.source.reading import MISSING, Scope, Source
+
+_C_FUNCTIONS = (BuiltinFunctionType, MethodDescriptorType)
+_OPERANDS: Final[dict[type[ast.AST], tuple[str, ...]]] = {
+    ast.BinOp: ("left", "right"),
+    ast.Compare: ("left",),
+    ast.UnaryOp: ("operand",),
+    ast.AugAssign: ("target", "value"),
+}
+_RAISED_BY_TORCH = (RuntimeError, TypeError, ValueError, IndexError, AssertionError, NotImplementedError)
+
+
+class Failing(NamedTuple):
+    """What was called where an error was raised, and the tensors that it was given."""
+
+    name: str
+    tensors: list[torch.Tensor]
+
+
+def was_recorded(error: BaseException, recorder: Recorder) -> bool:
+    """Whether an op's row tells of this error: it came through the mode, or repeats one that did (a worker's does)."""
+    text = text_of(error)
+    if any(failed.message and failed.message in text for failed in recorder.failures):
+        return True
+    return any(
+        traceback.tb_frame.f_code.co_filename == dispatch.__file__
+        for each in _chain(error)
+        for traceback in _entries(each)
+    )
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _entries(error: BaseException) -> list[TracebackType]:
+    found = []
+    traceback = error.__traceback__
+    while traceback is not None:
+        found.append(traceback)
+        traceback = traceback.tb_next
+    return found
+
+
+def failing(error: BaseException) -> Failing | None:
+    """The torch call that raised, by the innermost frame that names it; None if the error is not torch's."""
+    if not isinstance(error, _RAISED_BY_TORCH):
+        return None
+    entries = _entries(error)
+    inside = bool(entries) and sites.is_torch(entries[-1].tb_frame.f_code.co_filename)
+    for entry in reversed(entries):
+        kind = sites.files[entry.tb_frame.f_code.co_filename]
+        theirs = kind in (USER, LIBRARY)
+        found = _called(entry, anything=inside and theirs)
+        if theirs or (found is not None and found.tensors):  # not torch's own `torch._C._cuda_init()`
+            return found
+    return None
+
+
+def _called(entry: TracebackType, *, anything: bool) -> Failing | None:
+    """What one frame was doing. `anything`: torch's own Python raised below, so whatever this line called is it."""
+    frame = entry.tb_frame
+    source = sources.read(frame.f_code.co_filename)
+    node = source.node_at(sources.span_at(frame.f_code, entry.tb_lasti)) if source else None
+    if source is not None and node is not None and isinstance(getattr(node, "ctx", None), ast.Store):
+        node = source.statement(node)  # `p.grad = g`, of which an instruction is only the target
+    if source is None or node is None or isinstance(node, ast.Raise | ast.Assert):
+        return None
+    try:
+        scope = Scope.of(frame)
+        name = _name(node, scope, anything=anything)
+        return Failing(name, _tensors(node, source, scope)) if name else None
+    finally:
+        forget_locals(frame)
+
+
+def _name(node: ast.AST, scope: Scope, *, anything: bool) -> str:
+    """What a piece of code asks of torch: `Tensor.numpy`, `scaled_dot_product_attention`, `LSTM`; empty if nothing."""
+    if isinstance(node, ast.Call):
+        return _callee(node.func, scope, anything=anything)
+    if isinstance(node, ast.Assign) and len(node.targets) == 1:
+        return _name(node.targets[0], scope, anything=anything)
+    for kind, fields in _OPERANDS.items():
+        if isinstance(node, kind):
+            tensors = any(_is_tensor(sources.evaluate(getattr(node, field), scope)) for field in fields)
+            return f"Tensor.{type(getattr(node, 'op', node)).__name__.lower()}" if tensors else ""
+    if isinstance(node, ast.Subscript) and _is_tensor(sources.evaluate(node.value, scope)):
+        return "Tensor.__getitem__" if isinstance(node.ctx, ast.Load) else "Tensor.__setitem__"
+    if isinstance(node, ast.Attribute) and _is_tensor(sources.evaluate(node.value, scope)):
+        return f"Tensor.{node.attr}"
+    return ""
+
+
+def _callee(function: ast.expr, scope: Scope, *, anything: bool) -> str:
+    if isinstance(function, ast.Attribute) and _is_tensor(sources.evaluate(function.value, scope)):
+        return f"Tensor.{function.attr}"
+    value = _unwrapped(sources.evaluate(function, scope))
+    if isinstance(value, torch.nn.Module):
+        return type(value).__name__ if anything else ""
+    if type(value) in _C_FUNCTIONS or isinstance(value, FunctionType):
+        module = getattr(value, "__module__", None) or ""
+        if anything or (type(value) in _C_FUNCTIONS and _is_torch(value, module)):
+            return str(value.__name__)
+    elif anything and value is not MISSING and isinstance(function, ast.Attribute | ast.Name):  # `np.sin`
+        return function.attr if isinstance(function, ast.Attribute) else function.id
+    # `torch._VF.lstm` is found by a __getattr__ and a method by binding, which nobody runs here: the words must do.
+    if value is MISSING and isinstance(function, ast.Attribute):
+        return function.attr if anything or ast.unparse(function.value) in ("_VF", "torch._C._nn") else ""
+    return ""
+
+
+def _unwrapped(value: Any) -> Any:
+    """torch's own function, where a simulated device stands before it."""
+    ours = isinstance(value, FunctionType) and sites.is_torch(value.__code__.co_filename)
+    return value.__dict__.get("__wrapped__", value) if ours else value
+
+
+def _is_torch(value: Any, module: str) -> bool:
+    owner = type(getattr(value, "__self__", None)).__module__
+    return module.startswith("torch") or owner.startswith("torch")
+
+
+def _is_tensor(value: Any) -> bool:
+    return issubclass(type(value), torch.Tensor)
+
+
+def _tensors(node: ast.AST, source: Source, scope: Scope) -> list[torch.Tensor]:
+    """The tensors that the expression reads, in its order, those in lists among them."""
+    found: dict[int, torch.Tensor] = {}
+    for value in sources.values(node, source, scope):
+        inner = value.value if type(value.value) in (list, tuple) else [value.value]
+        found.update((id(each), each) for each in inner if _is_tensor(each))
+    return list(found.values())
+
+
+def reopen(error: BaseException, state: ThreadState, modules: Modules) -> None:
+    """Let the module calls that the error ended hold one more op, its own."""
+    parent = -1
+    for entry in _entries(error):
+        if entry.tb_frame.f_code.co_filename == module_calls.__file__:
+            row = modules.row_of(entry.tb_frame.f_locals.get("self"))
+            forget_locals(entry.tb_frame)
+            parent = state.reopen(row, parent)

@@ -1,0 +1,192 @@
+"""The module tree: which modules ran, and those beside them that did not."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import CodeType, FrameType, FunctionType
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from devtrace.recording.columns import sites
+from devtrace.recording.context import hooks, module_calls
+
+if TYPE_CHECKING:
+    from devtrace.recording.columns.thread_state import ThreadState
+    from devtrace.recording.hot.recorder import Recorder
+    from devtrace.runtime.patches import Patches
+
+Module = torch.nn.Module
+
+sites.mark_boundary(module_calls.__file__)
+
+
+@dataclass(slots=True)
+class Known:
+    """A module that a call has reached, or that belongs to the tree of one."""
+
+    module: weakref.ref[Module]
+    path: str  # below its root
+    type: str
+    parent: int
+    root: int
+    plain: bool  # its forward is torch's own and runs nobody else's code but its children's and hooks
+    site: int = -1  # of a root: where it was first used, a line that says what the user calls it
+    method: bool = False  # ... and there a method of it was called, not the root itself
+    ran: bool = False
+
+
+class Modules:
+    """Rows of the modules table: trees, each in the order of `named_modules`."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.known: list[Known] = []
+        # Replicas that DataParallel makes for each step share the rows of what they are replicas of.
+        self._rows: dict[int, tuple[weakref.ref[Module], int]] = {}
+        self.noted: dict[int, tuple[int, str, str]] = {}  # row of a tensor -> row of its module, role, name in it
+
+    def install(self, patches: Patches) -> None:
+        if Module.__call__ is not module_calls.__call__:
+            module_calls.original = Module.__call__
+            patches.set(Module, "__call__", module_calls.__call__)
+        patches.set(module_calls, "recording", self)
+
+    def open(self, module: Module, state: ThreadState) -> tuple[int, int, int]:
+        """A call begins, in the frame below this one."""
+        caller = sys._getframe(1).f_back
+        row = self.row_of(module)
+        if row < 0:
+            with self.recorder.lock:
+                row = self._add(module, caller, state)
+        known = self.known[row]
+        if not known.ran:
+            known.ran = True
+            self._note(row, module)
+        plain = known.plain and not (module._forward_hooks or module._forward_pre_hooks or _global_hooks())
+        return state.open(row, caller, training=module.training, plain=plain)
+
+    def _note(self, row: int, module: Module) -> None:
+        """Note what its tensors are called while it is there: a function's model dies before the recording ends."""
+        for role, name, tensor in held(module):
+            rows: list[int] = []
+            self.recorder.gather(tensor, rows)
+            self.noted.update((each, (row, role, name)) for each in rows)
+
+    def take(self, module: Module, site: int) -> None:
+        """Take in a module that no call has reached; at the site a method of it was called."""
+        with self.recorder.lock:
+            self._take(module, site, method=True)
+
+    def row_of(self, module: object) -> int:
+        reference, row = self._rows.get(id(module), _NONE)
+        return row if reference() is module else -1
+
+    def _add(self, module: Module, caller: FrameType | None, state: ThreadState) -> int:
+        """Take in the tree of a module met at its first call."""
+        if getattr(module, "_is_replica", False) and state.parent >= 0:
+            self._share(module, state.parent)
+        if self.row_of(module) < 0:
+            root, frame = _root(module, caller)
+            self._take(root, state.find(frame), method=root is not module)
+        if self.row_of(module) < 0:  # its root no longer holds it
+            self._take(module, state.find(caller), method=False)
+        return self.row_of(module)
+
+    def _take(self, root: Module, site: int, *, method: bool) -> None:
+        """Rows for a root and all below it. Parts that were roots of their own, or that are new, join its tree."""
+        rows: dict[str, int] = {}
+        for path, module in root.named_modules():
+            above = rows.get(path.rpartition(".")[0], -1) if path else -1
+            row = rows[path] = self._row(module)
+            known = self.known[row]
+            known.path, known.parent, known.root = path, above, rows[""]
+        if self.known[rows[""]].site < 0:
+            self.known[rows[""]].site, self.known[rows[""]].method = site, method
+
+    def _row(self, module: Module) -> int:
+        row = self.row_of(module)
+        if row < 0:
+            row = len(self.known)
+            reference = weakref.ref(module)
+            self.known.append(Known(reference, "", type(module).__name__, -1, row, _plain(module)))
+            self._rows[id(module)] = reference, row
+        return row
+
+    def _share(self, replica: Module, parallel: int) -> None:
+        """Let a replica and its parts have the rows of the originals, which are a child of the DataParallel."""
+        whole = self.known[parallel].module()
+        for original in whole.children() if whole is not None else ():
+            if type(original) is type(replica):
+                parts = dict(original.named_modules())
+                for path, part in replica.named_modules():
+                    if path in parts:
+                        self._rows[id(part)] = weakref.ref(part), self._row(parts[path])
+
+
+def held(module: Module) -> Iterator[tuple[str, str, torch.Tensor]]:
+    """A module's own tensors, with the role and name that it holds each by."""
+    tables: dict[str, Mapping[str, Any]] = {
+        "parameter": module._parameters,
+        "buffer": module._buffers,
+        "attribute": vars(module),
+    }
+    for role, table in tables.items():
+        for name, value in table.items():
+            if isinstance(value, torch.Tensor):
+                yield role, name, value
+
+
+def _nothing() -> None:
+    return None
+
+
+_NONE: Any = (_nothing, -1)
+
+
+def _root(module: Module, caller: FrameType | None) -> tuple[Module, FrameType | None]:
+    """Whose tree a module belongs to, and the frame that uses the tree.
+
+    `self.encoder(x)` in a method that was called by name (`model.loss(batch)`) is a part of `model`, whose own
+    __call__ was not: the outermost frame that runs a method of a module around it tells.
+    """
+    found = module, caller
+    above = list(hooks.ancestors(module))
+    for frame in _frames(caller, most=30) if above else ():
+        owner = next((outer for outer in reversed(above) if _is_method(outer, frame.f_code)), None)
+        if owner is not None:
+            found = owner, frame.f_back
+    return found
+
+
+def _frames(frame: FrameType | None, most: int) -> Iterator[FrameType]:
+    while frame is not None and most:
+        yield frame
+        frame, most = frame.f_back, most - 1
+
+
+def _is_method(module: Module, code: CodeType) -> bool:
+    for kind in type(module).__mro__:
+        if kind is Module:
+            return False
+        function = vars(kind).get(code.co_name)
+        if getattr(function, "__code__", None) is code:
+            return True
+    return False
+
+
+def _plain(module: Module) -> bool:
+    """Whether all that a module's own forward runs is torch's code: its ops are at the line that called it."""
+    code = getattr(type(module).forward, "__code__", None)
+    functions = [value for value in vars(module).values() if isinstance(value, FunctionType)]
+    codes = [code, *(function.__code__ for function in functions)]
+    return type(module).__module__.startswith("torch.nn.modules.") and all(
+        isinstance(code, CodeType) and sites.files[code.co_filename] == sites.SKIP for code in codes
+    )
+
+
+def _global_hooks() -> bool:
+    return bool(torch.nn.modules.module._global_forward_hooks or torch.nn.modules.module._global_forward_pre_hooks)

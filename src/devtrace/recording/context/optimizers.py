@@ -1,0 +1,65 @@
+"""Which ops are an optimizer's: the global hooks around every `step`.
+
+The hook after a step is not called when the step raises. But torch runs every step in a region of its profiler, and
+that a region ends is an op, which the mode sees after an error too (`ThreadState.region`).
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from threading import get_ident
+from typing import TYPE_CHECKING, Any
+
+from torch.compiler import is_compiling
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+if TYPE_CHECKING:
+    from torch.utils.hooks import RemovableHandle
+
+    from devtrace.recording.hot.recorder import Recorder
+
+
+class Optimizers:
+    """Marks the thread that is in a `step`, and remembers the optimizers: their state gets names at the end."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.seen: dict[int, weakref.ref[Any]] = {}
+        self.steps: dict[tuple[int, int], list[int]] = {}  # (optimizer, site) -> steps there, those without a gradient
+
+    def idle(self) -> list[tuple[int, int]]:
+        """The sites whose optimizer never found a gradient, with the number of steps."""
+        return [(site, all) for (_, site), (all, without) in self.steps.items() if site >= 0 and all == without]
+
+    def install(self) -> list[RemovableHandle]:
+        return [register_optimizer_step_pre_hook(self._before), register_optimizer_step_post_hook(self._after)]
+
+    def _before(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        if is_compiling() or (state := self.recorder.states.get(get_ident())) is None:
+            return
+        self.seen[id(optimizer)] = weakref.ref(optimizer)
+        state.begin_step()
+        if len(args) < 2 and not kwargs:  # no closure: that runs the user's code, and makes the gradients in the step
+            site = state.find(sys._getframe(1))
+            self._count(optimizer, site)
+            # torch's own optimizers run none of the user's code: all their ops are at the line of `step`.
+            if type(optimizer).__module__.startswith("torch.optim"):
+                state.fixed = site
+
+    def _count(self, optimizer: Any, site: int) -> None:
+        steps = self.steps.setdefault((id(optimizer), site), [0, 0])
+        steps[0] += 1
+        steps[1] += not _has_gradient(optimizer)
+
+    def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        state = self.recorder.states.get(get_ident())
+        if state is not None:
+            state.end_step()
+
+
+def _has_gradient(optimizer: Any) -> bool:
+    try:
+        return any(parameter.grad is not None for group in optimizer.param_groups for parameter in group["params"])
+    except Exception:  # noqa: BLE001 (an optimizer of another make is not ours to judge, nor to stop)
+        return True

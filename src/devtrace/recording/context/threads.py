@@ -1,0 +1,70 @@
+"""Threads that the recorded code starts are recorded too, each in a mode of its own; all others stay out.
+
+What one of them raises reaches the user as text where torch hands it on (DataParallel, a DataLoader's workers).
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from torch._utils import ExceptionWrapper
+
+from devtrace.recording.hot.dispatch import RecordMode
+from devtrace.runtime.mode_stack import pushed
+from devtrace.runtime.patches import Patches
+from devtrace.runtime.tracebacks import hide_our_frames
+
+if TYPE_CHECKING:
+    from devtrace.recording.hot.recorder import Recorder
+
+_KEY = "_devtrace_started_at"
+
+
+def install(recorder: Recorder, patches: Patches) -> None:
+    """Let every thread started by a recorded one be recorded. `_bootstrap_inner` and not `run`, which subclasses
+    override.
+    """
+    start, bootstrap = threading.Thread.start, threading.Thread._bootstrap_inner  # type: ignore[attr-defined]
+
+    def recorded_start(self: threading.Thread) -> None:
+        state = recorder.states.get(threading.get_ident())
+        if state is not None and recorder.active:
+            site = state.fixed if state.fixed >= 0 else state.find(sys._getframe(1))
+            self.__dict__[_KEY] = (recorder, site, state.module)
+        start(self)
+
+    def recorded_bootstrap(self: threading.Thread) -> None:
+        ours, site, module = self.__dict__.pop(_KEY, (None, -1, -1))
+        if ours is not recorder or not recorder.active:
+            bootstrap(self)
+            return
+        state = recorder.follow(_label(self), site, module)
+        try:
+            with pushed(RecordMode(recorder, state)):
+                bootstrap(self)
+        finally:
+            recorder.leave(state)
+
+    wrap: Callable[..., None] = ExceptionWrapper.__init__
+
+    def wrap_as_theirs(self: Any, exc_info: Any = None, where: str = "in background") -> None:
+        caught = sys.exc_info() if exc_info is None else exc_info
+        if caught[1] is not None:
+            hide_our_frames(caught[1])
+        wrap(self, caught, where)
+
+    patches.set(ExceptionWrapper, "__init__", wrap_as_theirs)
+    patches.set(threading.Thread, "start", recorded_start)
+    patches.set(threading.Thread, "_bootstrap_inner", recorded_bootstrap)
+
+
+def _label(thread: Any) -> str:
+    """The thread's name; for a worker of DataParallel with the replica that it runs."""
+    args = getattr(thread, "_args", ())
+    target = getattr(thread, "_target", None)
+    if getattr(target, "__module__", "") == "torch.nn.parallel.parallel_apply" and args and isinstance(args[0], int):
+        return f"{thread.name}, replica {args[0]}"
+    return str(thread.name)

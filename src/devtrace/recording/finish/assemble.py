@@ -1,0 +1,239 @@
+"""Makes the trace of what a recorder holds: ids become rows, names and lines are found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from devtrace.recording.columns.graph import Numbered, forward_ops
+from devtrace.recording.columns.operator_info import COMPUTE, SYNC, by_id
+from devtrace.recording.columns.tensor_rows import size_of
+from devtrace.recording.context.hooks import Moved
+from devtrace.recording.context.modules import Modules
+from devtrace.recording.finish.history import History
+from devtrace.recording.finish.merge import merge
+from devtrace.recording.finish.names import Named
+from devtrace.recording.finish.site_rows import add_sites
+from devtrace.recording.finish.tensors import Tensors
+from devtrace.recording.hot.recorder import Recorder
+from devtrace.trace.builder import TraceBuilder
+from devtrace.trace.columns import OP_KINDS, PHASES
+from devtrace.trace.ledger_counts import Copies, Ops, callers_of_backward, count
+from devtrace.trace.tables import TraceData
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """`site_rows`: from the process's sites to rows of the trace; `tensors`: from the recorder's rows."""
+
+    trace: TraceData
+    site_rows: dict[int, int]
+    tensors: Tensors
+
+
+def assemble(
+    recorder: Recorder,
+    modules: Modules,
+    named: Named,
+    *,
+    title: str,
+    simulated: Callable[[str], bool],
+    extra_sites: list[int],
+    producer: str,
+) -> Assembled:
+    recorded = datetime.fromtimestamp(recorder.recorded, UTC).isoformat(timespec="microseconds")
+    return _Assembly(TraceBuilder(title, recorded, producer), recorder, modules, named, simulated).run(extra_sites)
+
+
+class _Assembly:
+    def __init__(
+        self,
+        builder: TraceBuilder,
+        recorder: Recorder,
+        modules: Modules,
+        named: Named,
+        simulated: Callable[[str], bool],
+    ) -> None:
+        recorder.finish()
+        self.builder = builder
+        self.recorder = recorder
+        self.modules = modules
+        self.named = named
+        self.simulated = simulated
+        self.device_names: list[str] = []
+        self.merged = merge(recorder.threads, recorder.origin)
+        self.tensors = Tensors(recorder.rows, self.merged, self._device)
+        self.inputs = self.tensors.lists(self.merged.inputs)
+        self.outputs = self.tensors.lists(self.merged.outputs)
+        self.history = History(modules, recorder.first_tick)
+        kinds = np.array([plan.kind for plan in by_id] or [0], dtype=np.int32)[self.merged.plan]
+        self.kind = np.where(self.merged.mask, SYNC, kinds)
+        self.device = self._op_devices()
+        self.forward = self._forward()
+
+    def run(self, extra_sites: Iterable[int]) -> Assembled:
+        merged = self.merged
+        # A backward op is where its forward op is, and where backward was called if that is not known.
+        site = np.where(self.forward >= 0, merged.site[self.forward], merged.site) if len(merged) else merged.site
+        used = {*site.tolist(), *self.tensors.site.tolist(), *self.history.sites(), *extra_sites}
+        rows = add_sites(self.builder, used)
+        look_up = np.full(max(rows) + 2, -1, dtype=np.int32)
+        for id, row in rows.items():
+            look_up[id] = row
+        self.history.add_modules(self.builder, self.named.paths(self.modules.known), rows, merged.place)
+        self.history.add_moves(self.builder, rows, merged.place, self._moved_to)
+        for state in self.recorder.threads:
+            self.builder.append("threads", name=state.name, rank=self.recorder.rank)
+        self._ops(look_up[site], self._calls())
+        role, name = self.named.columns(self.tensors.rows, self.builder.text)
+        self.builder.columns("tensors", self.tensors.columns(self.builder, look_up, role, name))
+        self._copies_and_errors()
+        self._folded(look_up[site])
+        self.builder.notes = list(self.recorder.notes)
+        return Assembled(self.builder.build(), rows, self.tensors)
+
+    def _device(self, device: Any) -> int:
+        name = str(device)
+        row = self.builder.device(name, simulated=self.simulated(name))
+        if row == len(self.device_names):
+            self.device_names.append(name)
+        return row
+
+    def _moved_to(self, moved: Moved) -> int:
+        return self._device(moved.device) if moved.device is not None else -1
+
+    @property
+    def host(self) -> int:
+        return self.device_names.index("cpu") if "cpu" in self.device_names else -1
+
+    def _op_devices(self) -> Array:
+        """An op runs where its first output is (a copy between devices where the data arrives); one without outputs,
+        because it raised or reads a value, where the dispatcher sends it: to its first input's device that is not
+        the host.
+        """
+        device = np.full(len(self.merged), -1, dtype=np.int32)
+        of_input = self.tensors.device[self.inputs.flat]
+        op_of_input = np.repeat(np.arange(len(device)), np.diff(self.inputs.offsets))
+        for ranked in (np.arange(len(of_input)), np.flatnonzero(of_input != self.host)):
+            device[op_of_input[ranked[::-1]]] = of_input[ranked[::-1]]  # the last write is the first input's
+        some = self.outputs.offsets[1:] > self.outputs.offsets[:-1]
+        device[some] = self.tensors.device[self.outputs.flat[self.outputs.offsets[:-1][some]]]
+        return device
+
+    def _forward(self) -> Array:
+        merged = self.merged
+        ops = Numbered(merged.sequence, merged.backward, merged.plan, merged.node, self.device, merged.thread)
+        nodes = [kind.__name__ for kind in self.recorder.nodes]
+        return forward_ops(ops, [plan.name for plan in by_id], nodes).astype(np.int32)
+
+    def _calls(self) -> Array:
+        """Rows of calls; for each op the innermost call that it is in."""
+        inside = np.full(len(self.merged), -1, dtype=np.int32)
+        place = self.merged.place
+        for state in self.recorder.threads:
+            rows = {-1: -1}
+            mine = self.merged.thread == state.index
+            for call in state.calls():
+                begin, end = place.boundary(state.index, call.begin), place.boundary(state.index, call.end)
+                row = rows[call.id] = self.builder.append(
+                    "calls",
+                    module=call.module,
+                    parent=rows.get(call.parent, -1),
+                    begin=begin,
+                    end=end,
+                    thread=state.index,
+                    training=call.training,
+                )
+                inside[begin:end][mine[begin:end]] = row
+        return inside
+
+    def _ops(self, site: Array, call: Array) -> None:
+        merged, text = self.merged, self.builder.text
+        names = np.array([text(plan.name) for plan in by_id] or [0], dtype=np.int32)
+        kinds = np.array([text(kind) for kind in OP_KINDS], dtype=np.int32)
+        phases = np.array([text(phase) for phase in PHASES], dtype=np.int32)
+        phase = np.where((call >= 0) | (merged.sequence >= 0), PHASES.index("forward"), PHASES.index("other"))
+        phase = np.where(merged.optimizer, PHASES.index("optimizer"), phase)
+        phase = np.where(merged.backward, PHASES.index("backward"), phase)
+        self.builder.columns(
+            "ops",
+            {
+                "name": names[merged.plan],
+                "start": merged.start,
+                "duration": merged.duration,
+                "device": self.device,
+                "kind": kinds[self.kind],
+                "phase": phases[phase],
+                "call": call,
+                "site": site,
+                "thread": merged.thread.astype(np.int32),
+                "inputs": self.inputs,
+                "outputs": self.outputs,
+                "forward": self.forward,
+                "grad": merged.grad,
+            },
+        )
+
+    def _copies_and_errors(self) -> None:
+        layouts, failures = self.recorder.rows.layouts, self.recorder.failures
+        for copied, op in zip(self.recorder.copies, self._ids(self.recorder.copies), strict=True):
+            self.builder.append(
+                "copies",
+                op=op,
+                **{"from": self._device(layouts[copied.source][2])},
+                to=self._device(layouts[copied.target][2]),
+                bytes=size_of(layouts[copied.source]),
+                pinned=int(copied.pinned),
+                non_blocking=int(copied.non_blocking),
+            )
+        for failed, op in zip(failures, self._ids(failures), strict=True):
+            self.builder.append("errors", op=op, type=failed.type, message=failed.message)
+
+    def _ids(self, happened: list[Any]) -> list[int]:
+        ids: list[int] = self.merged.place.of(np.array([each.op for each in happened], dtype=np.int64)).tolist()
+        return ids
+
+    def _folded(self, site: Array) -> None:
+        """The ledger of what was folded away, for diagnosis to add to what it counts in the rest."""
+        times = self.merged.times - 1
+        self.builder.truncated = int(times.sum())
+        if not self.builder.truncated:
+            return
+        deep = self.tensors.have_dimensions(self.inputs) | self.tensors.have_dimensions(self.outputs)
+        by_device, counts = count(
+            Ops(site, self.device, times, self.kind == SYNC, self.kind == COMPUTE, deep, self._paid_at(site)),
+            self._folded_copies(),
+            sites=self.builder.count("sites"),
+            devices=len(self.device_names),
+            host=self.host,
+            uses_device=bool(np.any((self.device >= 0) & (self.device != self.host))),
+        )
+        busy = by_device.any(axis=1) | np.any(list(counts.values()), axis=0)
+        for row in np.flatnonzero(busy).tolist():
+            own = {name: int(column[row]) for name, column in counts.items()}
+            self.builder.append("ledger", site=row, ops=by_device[row].tolist(), **own)
+
+    def _paid_at(self, site: Array) -> Array:
+        seeds = np.array([plan.name == "aten.ones_like" for plan in by_id] or [False])[self.merged.plan]
+        return callers_of_backward(site, self.merged.backward, self.forward, seeds)
+
+    def _folded_copies(self) -> Copies:
+        copies, layouts = self.recorder.copies, self.recorder.rows.layouts
+        columns = [
+            (
+                op,
+                self._device(layouts[copied.source][2]),
+                self._device(layouts[copied.target][2]),
+                copied.times - 1,
+                copied.more,
+            )
+            for copied, op in zip(copies, self._ids(copies), strict=True)
+        ]
+        return Copies(*np.array(columns, dtype=np.int64).reshape(-1, 5).T)

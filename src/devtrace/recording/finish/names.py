@@ -1,0 +1,156 @@
+"""What the user calls things: paths of modules, names of parameters. Found at the end, while the objects still live."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from devtrace.recording.columns import sites
+from devtrace.recording.columns.sites import USER, files
+from devtrace.recording.columns.stamps import Stamp
+from devtrace.recording.columns.tensor_rows import Rows
+from devtrace.recording.context.hooks import Moved
+from devtrace.recording.context.modules import Known, Modules, held
+from devtrace.recording.context.optimizers import Optimizers
+from devtrace.source.reading import read, span_at
+
+Array = npt.NDArray[Any]
+
+
+class Named:
+    """Names and roles of the tensors of one recording."""
+
+    def __init__(self, rows: Rows, namespace: Mapping[str, Any] | None) -> None:
+        self._rows = rows
+        self._namespace = namespace
+        self._found: dict[int, tuple[str, str]] = {}
+
+    def paths(self, known: list[Known]) -> list[str]:
+        """The modules' paths as the user would write them; two roots never share one."""
+        rows = dict.fromkeys(each.root for each in known)
+        roots = self._distinct({row: self._root(known[row]) for row in rows}, known)
+        return [f"{roots[each.root]}.{each.path}" if each.path else roots[each.root] for each in known]
+
+    def _distinct(self, roots: dict[int, str], known: list[Known]) -> dict[int, str]:
+        """`for block in blocks: x = block(x)` calls many by one name: `blocks[0]`, else `block` and `block#2`."""
+        shared = Counter(roots.values())
+        places = {row: name if shared[name] == 1 else self._place(known[row]) or name for row, name in roots.items()}
+        seen: Counter[str] = Counter()
+        for row in sorted(places, key=lambda row: known[row].module() is None):
+            name = places[row]
+            seen[name] += 1
+            if seen[name] > 1:
+                places[row] = f"{name}#{seen[name]}"
+        return places
+
+    def _place(self, root: Known) -> str:
+        """Its place in a list, tuple, dict or module that a variable of the user's holds."""
+        module = root.module()
+        for name, value in list((self._namespace or {}).items()) if module is not None else ():
+            if not name.startswith("_"):
+                for text, held in _entries(value):
+                    if held is module:
+                        return f"{name}{text}"
+        return ""
+
+    def _root(self, root: Known) -> str:
+        """The expression that calls it at the cell's or script's own level, else a variable, else the expression."""
+        written = _callee(root.site)
+        if root.method:
+            written = written.rpartition(".")[0]
+        if written and sites.is_outermost(root.site):
+            return written
+        module = root.module()
+        names = [name for name, value in list((self._namespace or {}).items()) if value is module]
+        return next((name for name in names if not name.startswith("_")), written or root.type.lower())
+
+    def collect(self, modules: Modules, moves: list[Moved], optimizers: Optimizers) -> None:
+        """Look at the live modules and optimizers for what the tensors are called, then at what the others noted."""
+        known = modules.known
+        paths = self.paths(known)
+        for module, path in zip(known, paths, strict=True):
+            live = module.module()
+            if live is not None:
+                self._module(live, path)
+        for row, (owner, role, name) in modules.noted.items():
+            self._found.setdefault(row, (role, f"{paths[owner]}.{name}"))
+        for moved in reversed(moves):
+            for old, new in moved.stamps:
+                self._same(old, new)
+        for seen in optimizers.seen.values():
+            optimizer = seen()
+            if optimizer is not None:
+                self._optimizer(optimizer)
+
+    def _module(self, module: torch.nn.Module, path: str) -> None:
+        for role, name, value in held(module):
+            self._name(value, role, f"{path}.{name}")
+            if role == "parameter" and value.grad is not None:
+                self._name(value.grad, "gradient", f"{path}.{name}.grad")
+
+    def _same(self, old: Stamp, new: Stamp) -> None:
+        """What a move left behind is called as what it made."""
+        if old[0] in self._rows.epochs and new[0] in self._rows.epochs:
+            before, after = next(iter(old[1].values())), next(iter(new[1].values()))
+            if after in self._found:
+                self._found.setdefault(before, self._found[after])
+
+    def _optimizer(self, optimizer: Any) -> None:
+        for parameter, state in optimizer.state.items():
+            row = self._rows.row_of(parameter)
+            name = self._found.get(-1 if row is None else row, ("", ""))[1]
+            for key, value in state.items() if isinstance(state, dict) else ():
+                if isinstance(value, torch.Tensor):
+                    self._name(value, "optimizer-state", f"{name}.{key}" if name else str(key))
+
+    def _name(self, tensor: Any, role: str, name: str) -> None:
+        row = self._rows.row_of(tensor)
+        if row is not None:
+            self._found.setdefault(row, (role, name))
+
+    def columns(self, rows: Array, text: Callable[[str], int]) -> tuple[Array, Array]:
+        """Role and name of each of the given rows, which are in order."""
+        role = np.full(len(rows), text(""), dtype=np.int32)
+        name = role.copy()
+        found = sorted(self._found)
+        places = np.searchsorted(rows, np.array(found, dtype=np.int64))
+        for row, place in zip(found, places.tolist(), strict=True):
+            if place < len(rows) and rows[place] == row:
+                role[place], name[place] = (text(each) for each in self._found[row])
+        return role, name
+
+
+def _entries(value: object) -> Iterator[tuple[str, object]]:
+    """What a variable holds, each with the text that leads to it."""
+    if type(value) is list or type(value) is tuple:
+        yield from ((f"[{place}]", held) for place, held in enumerate(value))
+    elif type(value) is dict:
+        yield from ((f'["{key}"]', held) for key, held in value.items() if type(key) is str)
+    elif isinstance(value, torch.nn.Module):
+        yield from ((f".{name}", held) for name, held in value._modules.items())
+
+
+def _callee(site: int) -> str:
+    """What is called at a site: `model` of `model(x)`, `self.net` of `self.net(x)`; empty when it is no plain path."""
+    if site < 0:
+        return ""
+    spot = sites.spot(site)
+    source = read(spot.code.co_filename)
+    node = source and source.node_at(span_at(spot.code, spot.instruction))
+    if source is None or not isinstance(node, ast.Call) or files[spot.code.co_filename] not in (USER, sites.LIBRARY):
+        return ""
+    return ast.unparse(node.func) if _is_path(node.func) else ""
+
+
+def _is_path(node: ast.AST) -> bool:
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        if isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Constant):
+            return False
+        node = node.value
+    return isinstance(node, ast.Name)

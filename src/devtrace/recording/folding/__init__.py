@@ -1,0 +1,1 @@
+"""Recordings that outgrow their limit: repetitions are counted and forgotten."""

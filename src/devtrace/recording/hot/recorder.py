@@ -1,0 +1,150 @@
+"""The recorder: what all threads of one recording share, and what is too rare for the hot path."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from time import perf_counter_ns, time
+from typing import Any, Final
+
+import torch
+
+from devtrace.recording.columns import copies, sites
+from devtrace.recording.columns.chunk import COUNT_SHIFT, GRAD_SHIFT, MASK, SEVERAL
+from devtrace.recording.columns.operator_info import Plan, mask_among, named_plan
+from devtrace.recording.columns.recorded_ops import Failed, RecordedOps
+from devtrace.recording.columns.stamps import Past
+from devtrace.recording.columns.thread_state import ThreadState
+from devtrace.recording.folding import fold as folding
+
+
+class Recorder(RecordedOps):
+    """One recording. `states` holds the ThreadState of each thread that is being followed, by the thread's ident."""
+
+    def __init__(self, max_ops: int) -> None:
+        super().__init__()
+        self.max_ops = max_ops
+        self.active = False
+        self.first_tick = 0  # happenings with a lower one were before this recording
+        self.rank = -1  # of this process in its job
+        self.recorded = time()
+        self.origin = perf_counter_ns()
+        self.states: dict[int, ThreadState] = {}
+        self.notes: list[str] = []
+        self.folds = 0
+        self._limit = max_ops
+        self.lock: Final = threading.RLock()
+
+    def follow(self, name: str, base: int = sites.NOWHERE, parent: int = -1) -> ThreadState:
+        """Start recording the current thread."""
+        ident = threading.get_ident()
+        with self.lock:
+            state = ThreadState(len(self.threads), ident, name, base, parent)
+            self.threads.append(state)
+            self.states[ident] = state
+        return state
+
+    def leave(self, state: ThreadState) -> None:
+        """The thread ends: another may get its ident."""
+        with self.lock:
+            if self.states.get(state.ident) is state:
+                del self.states[state.ident]
+
+    def native(self) -> ThreadState:
+        """The state of a thread that autograd made, in which the mode of the thread that called backward runs too."""
+        state = self.states.get(threading.get_ident())
+        return state or self.follow(threading.current_thread().name)
+
+    def gather(self, value: Any, rows: list[int]) -> None:
+        """Append the rows of whatever tensors there are in an argument."""
+        if isinstance(value, torch.Tensor):
+            try:
+                rows.append(self.rows.meet(value))
+            except Exception as fault:  # noqa: BLE001 (a subclass whose .shape raises)
+                self.fault(fault)
+        elif isinstance(value, list | tuple):
+            for item in value:
+                self.gather(item, rows)
+        elif isinstance(value, dict):
+            for item in value.values():
+                self.gather(item, rows)
+
+    def special(self, plan: Plan, args: Any, kwargs: Any, rows: list[int]) -> int:
+        """What few ops need: tensors among the keyword arguments, masks. Returns flags for the head."""
+        if plan.births:
+            rows.clear()
+            self.rows.unmeet(args[0])
+        elif kwargs and plan.keywords:
+            self.gather(kwargs, rows)
+        return MASK if plan.masks and mask_among(args) else 0
+
+    def outputs(self, plan: Plan, op: int, site: int, given: tuple[Any, Any], out: Any, rows: list[int]) -> int:
+        """Append the rows of an op's outputs, and say how many."""
+        before = len(rows)
+        source, past = copies.copied(self, op, *given, out) if plan.copies else (-1, None)
+        self._outputs(out, op, site, source, past, rows)
+        return len(rows) - before
+
+    def _outputs(self, out: Any, op: int, site: int, source: int, past: Past | None, rows: list[int]) -> None:
+        if isinstance(out, torch.Tensor):
+            try:
+                rows.append(self.rows.made(out, op, site, source, past))
+            except Exception as fault:  # noqa: BLE001
+                self.fault(fault)
+        elif isinstance(out, list | tuple):
+            for item in out:
+                self._outputs(item, op, site, source, past, rows)
+
+    def raised(self, state: ThreadState, op: tuple[int, int, int, int], rows: list[int], error: BaseException) -> None:
+        """Record an op that raised: no outputs, and no end."""
+        head, site, start, number = op
+        around = [] if state is self.threads[0] else sites.stack(sys._getframe(1))
+        self.failures.append(Failed(state.op, type(error).__name__, text_of(error), around))
+        state.heads += (head | SEVERAL | len(rows) << COUNT_SHIFT, site, start, -1, number, -1, 0)
+        state.flat += rows
+        state.op += 1
+
+    def refused(self, state: ThreadState, name: str, site: int, rows: list[int], error: BaseException) -> None:
+        """Record what torch refused before there was an op."""
+        head = named_plan(name).head | (torch.is_grad_enabled() << GRAD_SHIFT)
+        self.raised(state, (head, site, perf_counter_ns(), -1), rows, error)
+
+    def pack(self, state: ThreadState) -> None:
+        """A thread's lists are full: make columns of them, and fold what repeats if there is too much."""
+        state.pack()
+        if self.kept() > self._limit:
+            with self.lock:
+                self._fold(state, self.max_ops // 2)
+                self._limit = max(self.max_ops, self.kept() * 5 // 4)
+
+    def finish(self) -> None:
+        """All is recorded: fold what is above `max_ops` still."""
+        for state in self.threads:
+            state.pack()
+        for state in sorted(self.threads, key=ThreadState.kept, reverse=True):
+            above = self.kept() - self.max_ops
+            if above > 0:
+                self._fold(state, max(state.kept() - above, 1))
+
+    def _fold(self, state: ThreadState, most: int) -> None:
+        others = self.kept() - state.kept()
+        folding.fold(self, state, most, max(2 * self.max_ops - others, most))
+        self.folds += 1
+
+    def kept(self) -> int:
+        return sum(state.kept() for state in self.threads)
+
+    def fault(self, error: Exception) -> None:
+        """A fault of our own, or a tensor that does not answer: one note, and the program goes on."""
+        self.note(f"an op was not recorded in full: {type(error).__name__}: {text_of(error)}")
+
+    def note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
+
+
+def text_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as inner:  # noqa: BLE001 (a user's __str__)
+        return f"<no text: {type(inner).__name__}>"

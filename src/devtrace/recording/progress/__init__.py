@@ -1,0 +1,1 @@
+"""A recording that is looked at from another thread while it runs."""

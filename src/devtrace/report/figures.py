@@ -1,0 +1,310 @@
+"""Plotly figures of a trace, for papers and notebooks: work by device, copies by line, modules and memory by time.
+
+What each op and tensor says is summed here and nowhere else; colours and hatches are those of every other view.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from devtrace.drawing import palette
+from devtrace.drawing.lanes import begins
+from devtrace.drawing.palette import Theme
+from devtrace.trace.columns import PHASES
+from devtrace.trace.tables import Ints, TraceData
+from devtrace.words.errors import UsageError
+from devtrace.words.text_format import escape_markup, format_bytes, format_time, pluralize, safe_line
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+MOST_BARS: Final = 15
+MOST_STEPS: Final = 1500
+"""Points of a line: more than any screen has columns for."""
+MOST_MODULES: Final = 1000
+_PATTERN: Final = {
+    "none": "", "diagonal": "/", "back": "\\", "horizontal": "-", "vertical": "|", "cross": "x", "grid": "+",
+    "dots": ".",
+}  # fmt: skip
+
+
+def figure(trace: TraceData, kind: str, theme: Theme = "light") -> Figure:
+    """A plotly Figure: kind is "devices", "copies", "modules" or "memory"."""
+    if kind not in FIGURES:
+        raise UsageError(
+            "figure-unknown",
+            f"figure({safe_line(kind, 40)!r})",
+            f"there are {', '.join(repr(name) for name in FIGURES)}",
+            "name one of them",
+        )
+    return FIGURES[kind](trace, theme)
+
+
+def _canvas(traces: Sequence[Any], title: str, theme: Theme, **layout: Any) -> Figure:
+    from plotly import graph_objects as go
+
+    drawn = go.Figure(list(traces))
+    drawn.update_layout(
+        template="plotly_dark" if theme == "dark" else "plotly_white",
+        title={"text": title, "x": 0, "xref": "paper", "font": {"size": 15}},
+        font={"size": 12},
+        margin={"l": 10, "r": 20, "t": 60, "b": 40},
+        legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 1, "xanchor": "right", "traceorder": "normal"},
+        bargap=0.35,
+        hoverlabel={"align": "left"},
+    )
+    drawn.update_layout(**layout)
+    if not traces:
+        drawn.add_annotation(text="nothing of this in the trace", showarrow=False, font={"size": 14})
+        drawn.update_xaxes(visible=False)
+        drawn.update_yaxes(visible=False)
+    return drawn
+
+
+def _safe(text: str, longest: int = 60) -> str:
+    """Plotly takes some markup in labels: ours is text."""
+    return escape_markup(safe_line(text, longest), 2 * longest)
+
+
+def _durations(trace: TraceData) -> npt.NDArray[np.int64]:
+    return np.maximum(trace.ops.ints("duration").astype(np.int64), 0)
+
+
+def _devices(trace: TraceData, theme: Theme) -> Figure:
+    """Time of ops by device and phase, the share of each in words."""
+    from plotly import graph_objects as go
+
+    device, phase, duration = trace.ops.ints("device"), trace.ops.ints("phase"), _durations(trace)
+    ids = sorted({id for id in device.tolist() if id >= 0}, key=lambda id: palette.order(trace.devices[id].name))
+    total = max(int(duration.sum()), 1)
+    labels = [_lane(trace, id, int((device == id).sum()), int(duration[device == id].sum()) / total) for id in ids]
+    bars = []
+    for name, opacity in zip(PHASES, (0.65, 0.85, 1.0, 0.4), strict=True):
+        chosen = phase == (trace.strings.index(name) if name in trace.strings else -1)
+        spent = [int(duration[chosen & (device == id)].sum()) for id in ids]
+        if sum(spent):
+            words = [
+                f"{name}: {format_time(time)}, {pluralize(_count(chosen, device, id), 'op')}"
+                for time, id in zip(spent, ids, strict=True)
+            ]
+            bars.append(
+                go.Bar(
+                    y=labels, x=[time / 1e6 for time in spent], name=name, orientation="h", opacity=opacity,
+                    marker=_marker(trace, ids, theme), hovertext=words, hoverinfo="text",
+                )
+            )  # fmt: skip
+    return _canvas(
+        bars, "Time in ops, by device", theme, barmode="stack", height=120 + 52 * max(len(ids), 1),
+        xaxis={"title": "ms"}, yaxis={"autorange": "reversed", "ticksuffix": "  "},
+    )  # fmt: skip
+
+
+def _count(chosen: npt.NDArray[np.bool_], device: Ints, id: int) -> int:
+    return int((chosen & (device == id)).sum())
+
+
+def _lane(trace: TraceData, id: int, ops: int, share: float) -> str:
+    device = trace.devices[id]
+    simulated = ", simulated" if device.simulated else ""
+    return f"<b>{_safe(device.name)}</b>{simulated}<br>{pluralize(ops, 'op')}, {share:.0%} of the time"
+
+
+def _marker(trace: TraceData, ids: Sequence[int], theme: Theme) -> dict[str, Any]:
+    shades = [palette.shade(trace.devices[id].name, theme) for id in ids]
+    pattern = {
+        "shape": [_PATTERN[shade.hatch] for shade in shades],
+        "fgcolor": [shade.ink for shade in shades],
+        "fgopacity": 0.35,
+    }
+    return {"color": [shade.fill for shade in shades], "pattern": pattern, "line": {"width": 0}}
+
+
+def _copies(trace: TraceData, theme: Theme) -> Figure:
+    """Bytes that crossed devices, by the line that asked for it."""
+    from plotly import graph_objects as go
+
+    amounts: dict[str, dict[tuple[int, int], list[int]]] = defaultdict(lambda: defaultdict(lambda: [0, 0]))
+    for copy in trace.copies:
+        where = copy.op.site
+        ways = amounts[f"{where}  {where.text}" if where else "no line"]
+        pair = ways[trace.copies.number("from", copy.id), trace.copies.number("to", copy.id)]
+        pair[0], pair[1] = pair[0] + copy.bytes, pair[1] + 1
+    lines = sorted(amounts, key=lambda line: -sum(bytes for bytes, _ in amounts[line].values()))[:MOST_BARS]
+    bars = []
+    for source, to in sorted({way for line in lines for way in amounts[line]}):
+        shown = [line for line in lines if (source, to) in amounts[line]]
+        sums = [amounts[line][source, to] for line in shown]
+        words = [f"{pluralize(count, 'copy', 'copies')}, {format_bytes(bytes)}" for bytes, count in sums]
+        name = f"{trace.devices[source]} → {trace.devices[to]}"
+        bars.append(
+            go.Bar(
+                y=[_safe(line) for line in shown], x=[bytes for bytes, _ in sums], name=_safe(name), orientation="h",
+                marker=_marker(trace, [to] * len(shown), theme), text=words, textposition="auto",
+                hovertext=[f"{_safe(name)}: {word}" for word in words], hoverinfo="text",
+            )
+        )  # fmt: skip
+    return _canvas(
+        bars, "Copies between devices, by line", theme, barmode="stack", height=120 + 36 * max(len(lines), 2),
+        xaxis={"title": "bytes", "tickformat": ".2s"},
+        yaxis={"categoryorder": "array", "categoryarray": [_safe(line) for line in lines[::-1]], "ticksuffix": "  "},
+    )  # fmt: skip
+
+
+def _modules(trace: TraceData, theme: Theme) -> Figure:
+    """The tree of modules that ran: width is time, fill the device that most of it went to."""
+    from plotly import graph_objects as go
+
+    if not len(trace.calls):
+        return _canvas([], "Modules, by time", theme)
+    time, by_device = _module_times(trace)
+    shown = sorted(range(len(trace.modules)), key=lambda id: -int(time[id]))[:MOST_MODULES]
+    kept = {id for id in shown if time[id] > 0}
+    parents = trace.modules.ints("parent").tolist()
+    ids = [id for id in sorted(kept) if _all_kept(id, parents, kept)]
+    shades = [palette.shade(trace.devices[int(by_device[id].argmax())].name, theme) for id in ids]
+    icicle = go.Icicle(
+        ids=[str(id) for id in ids],
+        parents=[str(parents[id]) if parents[id] >= 0 else "" for id in ids],
+        labels=[_safe(_leaf(trace.modules[id].path)) for id in ids],
+        values=[float(time[id]) / 1e6 for id in ids],
+        branchvalues="remainder" if _overlapping(ids, parents, time) else "total",
+        marker={"colors": [shade.fill for shade in shades], "line": {"width": 1.5}},
+        leaf={"opacity": 1},
+        textfont={"color": [shade.ink for shade in shades]},
+        hovertext=[_module_words(trace, id, time, by_device) for id in ids],
+        hoverinfo="text",
+        textinfo="label",
+        tiling={"orientation": "v"},
+        pathbar={"visible": False},
+    )
+    return _canvas([icicle], "Modules, by time; fill is the device that did most", theme, height=480)
+
+
+def _leaf(path: str) -> str:
+    return path.rsplit(".", 1)[-1]
+
+
+def _all_kept(id: int, parents: Sequence[int], kept: set[int]) -> bool:
+    while id >= 0:
+        if id not in kept:
+            return False
+        id = parents[id]
+    return True
+
+
+def _overlapping(ids: Sequence[int], parents: Sequence[int], time: npt.NDArray[np.int64]) -> bool:
+    """Whether children took longer than their parent (modules called past it): plotly draws nothing then."""
+    inner: dict[int, int] = defaultdict(int)
+    for id in ids:
+        inner[parents[id]] += int(time[id])
+    return any(inner[id] > int(time[id]) for id in ids)
+
+
+def _module_times(trace: TraceData) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """ns of ops in each module and all in it, in all and by device."""
+    by_device = np.zeros((len(trace.modules), len(trace.devices)), np.int64)
+    calls, device = trace.ops.ints("call"), trace.ops.ints("device")
+    inside = (calls >= 0) & (device >= 0)
+    modules = trace.calls.ints("module")[calls[inside]]
+    np.add.at(by_device, (modules, device[inside]), _durations(trace)[inside])
+    parents = trace.modules.ints("parent").tolist()
+    for id in reversed(range(len(parents))):  # a parent stands before its children
+        if 0 <= parents[id] < id:
+            by_device[parents[id]] += by_device[id]
+    return by_device.sum(axis=1), by_device
+
+
+def _module_words(trace: TraceData, id: int, time: npt.NDArray[np.int64], by_device: npt.NDArray[np.int64]) -> str:
+    module = trace.modules[id]
+    used = [
+        f"{device}: {format_time(int(spent))}"
+        for device, spent in zip(trace.devices, by_device[id], strict=True)
+        if spent
+    ]
+    return "<br>".join(
+        [f"<b>{_safe(module.path)}</b> {_safe(module.type)}", format_time(int(time[id])), *map(_safe, used)]
+    )
+
+
+def _memory(trace: TraceData, theme: Theme) -> Figure:
+    """Bytes on each device over time: at the least, since a tensor counts from its making to its last use."""
+    from plotly import graph_objects as go
+
+    lines = []
+    steps = dict(_held(trace))
+    for id in sorted(steps, key=lambda id: palette.order(trace.devices[id].name)):
+        times, held = steps[id]
+        shade = palette.shade(trace.devices[id].name, theme)
+        dash = "solid" if shade.hatch == "none" else "dash"
+        lines.append(
+            go.Scatter(
+                x=times / 1e6, y=held, name=f"{_safe(trace.devices[id])} (peak {format_bytes(int(held.max()))})",
+                line={"shape": "hv", "color": shade.fill, "width": 2, "dash": dash}, mode="lines",
+                fill="tozeroy", hovertemplate="%{y:.3s}B at %{x:.3f} ms",
+            )
+        )  # fmt: skip
+    return _canvas(
+        lines, "Memory that ops used, at the least (a tensor counts until its last use)", theme, height=380,
+        xaxis={"title": "ms"}, yaxis={"tickformat": ".2s", "ticksuffix": "B", "rangemode": "tozero"},
+        hovermode="x unified",
+    )  # fmt: skip
+
+
+def _held(trace: TraceData) -> Iterator[tuple[int, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]]:
+    """For each device when what it holds changes, and the bytes from then on."""
+    first, last, root = _lives(trace)
+    device, bytes = trace.tensors.ints("device"), trace.tensors.ints("bytes").astype(np.int64)
+    start = begins(trace)
+    own = (root == np.arange(len(root))) & (last >= 0)
+    for id in range(len(trace.devices)):
+        held = np.flatnonzero(own & (device == id) & (bytes > 0))
+        if len(held):
+            ends = start[last[held]] + _durations(trace)[last[held]]
+            begun = np.where(first[held] >= 0, start[first[held]], 0)
+            yield id, _steps(np.concatenate([begun, ends]), np.concatenate([bytes[held], -bytes[held]]))
+
+
+def _lives(trace: TraceData) -> tuple[Ints, Ints, Ints]:
+    """For each tensor its first op (-1: a module held it before), its last (views count), and whose memory it is."""
+    tensors, ops = trace.tensors, trace.ops
+    producer, source = tensors.ints("producer"), tensors.ints("source").tolist()
+    view = trace.strings.index("view") if "view" in trace.strings else -1
+    kinds = ops.ints("kind")
+    is_view = np.array([op >= 0 and kinds[op] == view for op in producer.tolist()], dtype=bool)
+    root = np.arange(len(tensors))
+    for id in range(len(root)):  # a source stands before what was made of it
+        if is_view[id] and 0 <= source[id] < id:
+            root[id] = root[source[id]]
+    last = producer.astype(np.int64)
+    first = np.where(producer >= 0, producer, len(ops)).astype(np.int64)
+    for name in ("inputs", "outputs"):
+        used = ops.lists(name)
+        at = np.repeat(np.arange(len(ops)), np.diff(used.offsets))
+        np.maximum.at(last, used.flat, at)
+        np.minimum.at(first, used.flat, at)
+    np.maximum.at(last, root, last.copy())
+    held = tensors.ints("role") != (trace.strings.index("") if "" in trace.strings else -1)
+    return np.where(held & (producer < 0) | (first == len(ops)), -1, first), last, root
+
+
+def _steps(times: Ints, changes: Ints) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The running sum of changes, with the peak of every stretch where there are more steps than a line needs."""
+    order = np.lexsort((-changes, times))
+    times, held = times[order].astype(np.int64), np.cumsum(changes[order]).astype(np.int64)
+    if len(times) <= MOST_STEPS:
+        return times, held
+    edges = np.linspace(0, len(times), MOST_STEPS + 1).astype(np.int64)[:-1]
+    return times[edges], np.maximum.reduceat(held, edges)
+
+
+FIGURES: Final[dict[str, Callable[[TraceData, Theme], Any]]] = {
+    "devices": _devices,
+    "copies": _copies,
+    "modules": _modules,
+    "memory": _memory,
+}

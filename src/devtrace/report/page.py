@@ -1,0 +1,77 @@
+"""The interactive report where no extension of ours renders it: a page that opens offline, or a fragment with a script.
+
+Both hold the trace as JSON, the views' script from `static/` (built with the extension), and the static fragment, which
+the views replace when they run. What is put into a script can end neither it nor the page.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from devtrace.diagnosis.findings import ReportData
+from devtrace.report.html import fragment
+from devtrace.trace.format import encode
+from devtrace.words.text_format import escape_markup, safe_line
+
+STATIC: Final = Path(__file__).parents[1] / "static"
+_NOTHING_FROM_OUTSIDE: Final = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
+)
+_PAGE_STYLE: Final = (
+    ":root{color-scheme:light dark}body{margin:16px 24px;font:14px/1.5 system-ui,sans-serif;max-width:1600px}"
+    "@media(prefers-color-scheme:dark){body{background:#111417}}code{font-family:ui-monospace,monospace;font-size:.92em}"
+)
+
+
+def to_html(report: ReportData, path: str | Path) -> Path:
+    """Write the report as one file with all views, which opens without a network."""
+    target = Path(path)
+    target.write_text(page(report), encoding="utf-8")
+    return target
+
+
+def page(report: ReportData, data: dict[str, Any] | None = None, above: str = "") -> str:
+    """The whole page; `above` is html of ours that says over the static report what the views know from `data`."""
+    title = escape_markup(safe_line(f"devtrace {report.trace.title}", 100))
+    missing = "" if _built() else "<p><small>This devtrace was installed without its interactive views.</small></p>"
+    return (
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>\n'
+        f'<meta name="viewport" content="width=device-width">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_NOTHING_FROM_OUTSIDE}">\n'
+        f"<style>{_PAGE_STYLE}</style>\n</head>\n<body>\n{scripted(report, data, above)}{missing}\n</body>\n</html>\n"
+    )
+
+
+def scripted(report: ReportData, data: dict[str, Any] | None = None, above: str = "") -> str:
+    """The static fragment and, where the views are built, the script that puts them in its place."""
+    static = above + fragment(report)
+    if not _built():
+        return static
+    text = as_script(encode(report.trace) if data is None else data)
+    slot = f"devtrace-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    # The same output may stand twice in a notebook: each script takes the first slot that no other has taken.
+    start = (
+        f"(()=>{{const slot=document.querySelector('#{slot}:not([data-taken])');if(!slot)return;"
+        f"slot.dataset.taken='';slot.replaceChildren();devtraceMount(slot,{text})}})()"
+    )
+    return f'<div id="{slot}">{static}</div>\n<script>{_views()};\n{start}</script>'
+
+
+def as_script(value: object) -> str:
+    """JSON that is also a JavaScript expression, and can end neither the script nor begin a comment of html."""
+    text = json.dumps(value, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _built() -> bool:
+    return (STATIC / "views.js").exists()
+
+
+@cache
+def _views() -> str:
+    """The built script, made fit to stand inside its element."""
+    return (STATIC / "views.js").read_text(encoding="utf-8").replace("</", "<\\/")

@@ -1,0 +1,39 @@
+"""What the environment must have, asked for on first use, so that `import devtrace` is free and never fails for torch.
+
+Each gate answers with one sentence (`SetupError`) in place of the traceback that the missing piece would cause.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+
+from devtrace.words.errors import SetupError
+
+# The first whose torch.compile can be told to pass over a dispatch mode: an older one compiles again under a recording.
+OLDEST_TORCH = (2, 10)
+
+
+def need_torch() -> None:
+    """Raise unless a torch that devtrace works with is installed; reads its version without importing it."""
+    oldest = ".".join(map(str, OLDEST_TORCH))
+    try:
+        found = version("torch")
+    except PackageNotFoundError:
+        raise SetupError(
+            "torch-missing",
+            "a Python without torch",
+            f"devtrace traces PyTorch {oldest} or newer",
+            "install it into this environment with `pip install torch`, then restart the kernel",
+        ) from None
+    if _release(found) < OLDEST_TORCH:
+        raise SetupError(
+            "torch-too-old",
+            f"torch {found}",
+            f"devtrace needs torch {oldest} or newer",
+            "update it with `pip install -U torch`, then restart the kernel",
+        )
+
+
+def _release(text: str) -> tuple[int, int]:
+    major, minor = text.split("+")[0].split(".")[:2]
+    return int(major), int(minor)

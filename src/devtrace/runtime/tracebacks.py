@@ -1,0 +1,71 @@
+"""Takes devtrace's own frames out of a user's traceback: what stands between their line and torch is ours, not theirs.
+
+    <cell> line 3        loss.backward()                              <cell> line 3        loss.backward()
+    torch/_tensor.py     torch.autograd.backward(...)          ->     torch/_tensor.py     torch.autograd.backward(...)
+    devtrace/recording/...  out = func(*args, **kwargs)
+    torch/_ops.py        return self._op(*args, **kwargs)
+
+Unlinked in place, so that every reader sees what it would see without devtrace: IPython, `%debug`, logging.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+
+_HERE = Path(__file__).parents[1]
+# What may run between a line of the user's and torch; the rest of devtrace is called by name, as any library is.
+_BETWEEN = tuple(
+    f"{_HERE / part}"
+    for part in (
+        f"recording{os.sep}",
+        f"simulation{os.sep}",
+        f"runtime{os.sep}",
+        f"notebook{os.sep}magic.py",
+    )
+)
+# What those call to go on, and so what stands directly below them.
+_BELOW = (f"torch{os.sep}_ops.py", "<frozen importlib._bootstrap_external>")
+
+
+def hide_our_frames(error: BaseException, below: str = "") -> None:
+    """Unlink our frames from the error's traceback and from those of its causes, contexts and members.
+
+    With `below`, a file of ours that runs the user's program, all frames up to that file's are ours too.
+    """
+    for each in _related(error):
+        first = _without_ours(each.__traceback__, below)
+        if first is not each.__traceback__ and (first is not None or below):
+            each.__traceback__ = first
+
+
+def _related(error: BaseException) -> Iterator[BaseException]:
+    waiting: list[BaseException | None] = [error]
+    seen: set[int] = set()
+    while waiting:
+        each = waiting.pop()
+        if each is None or id(each) in seen:
+            continue
+        seen.add(id(each))
+        yield each
+        waiting += [each.__cause__, each.__context__]
+        waiting += each.exceptions if isinstance(each, BaseExceptionGroup) else ()
+
+
+def _without_ours(first: TracebackType | None, below: str) -> TracebackType | None:
+    kept: list[TracebackType] = []
+    ours = False
+    while first is not None:
+        name = first.tb_frame.f_code.co_filename
+        ours = name.startswith(_BETWEEN) or (ours and name.endswith(_BELOW))
+        if name == below:
+            kept.clear()
+        elif not ours:
+            kept.append(first)
+        first = first.tb_next
+    for entry, following in zip(kept, [*kept[1:], None], strict=False):
+        if entry.tb_next is not following:
+            entry.tb_next = following
+    return kept[0] if kept else None

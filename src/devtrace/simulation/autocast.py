@@ -1,0 +1,167 @@
+"""`torch.autocast("cuda")`: CUDA's own lists of what runs in which precision, for tensors that C++ takes for the CPU's.
+
+torch registers its kernels for CUDA's autocast key also in a CPU build, but tensors here do not carry that key and
+would not count as CUDA's. So ours take their place while a simulation runs, and the key is put into the thread's set
+when autocast is entered. It lies above autograd, as there, so gradients come back in the precision of the parameters.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+import weakref
+from collections.abc import Callable
+from contextlib import ExitStack
+from importlib import resources
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from devtrace.simulation.patches import Patches
+from devtrace.simulation.tensors import device
+
+Kernel = Callable[..., Any]
+Op = torch._ops.OpOverload
+
+_KEY = "AutocastCUDA"
+_BANNED = (
+    "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast.\n"
+    "Many models use a sigmoid layer right before the binary cross entropy layer.\n"
+    "In this case, combine the two layers using torch.nn.functional.binary_cross_entropy_with_logits\n"
+    "or torch.nn.BCEWithLogitsLoss.  binary_cross_entropy_with_logits and BCEWithLogits are\n"
+    "safe to autocast."
+)
+
+
+def install(patches: Patches, undo: ExitStack) -> None:
+    """Autocast's switches; the kernels come with the first use."""
+    set_enabled, clear = torch.set_autocast_enabled, torch.clear_autocast_cache
+    casts = Casts()
+    kernels = functools.cache(lambda: register(casts, undo))
+
+    def set_autocast_enabled(*args: Any) -> None:
+        set_enabled(*args)
+        if args[0] == "cuda" or len(args) == 1:
+            on = bool(args[-1])
+            if on:
+                kernels()
+            torch._C._dispatch_tls_set_dispatch_key_included(_KEY, on)
+
+    def clear_autocast_cache() -> None:
+        clear()
+        casts.clear()
+
+    patches.set(torch, "set_autocast_enabled", set_autocast_enabled)
+    patches.set(torch, "clear_autocast_cache", clear_autocast_cache)
+    undo.callback(torch._C._dispatch_tls_set_dispatch_key_included, _KEY, False)
+
+
+def register(casts: Casts, undo: ExitStack) -> None:
+    """Our kernels at CUDA's autocast key, until the end of the simulation."""
+    library = torch.library.Library("aten", "IMPL")
+    undo.callback(library._destroy)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a kernel is replaced is what we want
+        for name, policy in policies().items():
+            op = _overload(name)
+            if op is not None:
+                library.impl(name, _kernel(op, getattr(casts, policy)), _KEY, allow_override=True)
+
+
+@functools.cache
+def policies() -> dict[str, str]:
+    """Operator with overload -> the name of its policy, a method of Casts."""
+    lines = resources.files(__package__).joinpath("cuda_autocast.tsv").read_text("utf-8").splitlines()
+    return dict(line.split("\t") for line in lines if not line.startswith("#"))
+
+
+def _overload(name: str) -> Op | None:
+    packet, _, overload = name.partition(".")
+    found: Op | None = getattr(getattr(torch.ops.aten, packet, None), overload or "default", None)
+    return found
+
+
+def _kernel(op: Op, policy: Kernel) -> Kernel:
+    without = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCUDA)
+
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        with torch._C._ExcludeDispatchKeyGuard(without):
+            return policy(op, args, kwargs)
+
+    return kernel
+
+
+class Casts:
+    """The policies. Each gets an operator and its arguments with autocast off, and calls it."""
+
+    def __init__(self) -> None:
+        self._weights: dict[int, tuple[weakref.ref[torch.Tensor], torch.Tensor]] = {}
+
+    def clear(self) -> None:
+        self._weights.clear()
+
+    def lower(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Matrix products and convolutions: in autocast's own precision."""
+        return self._call(op, torch.get_autocast_dtype("cuda"), args, kwargs)
+
+    def fp32(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Losses, norms, exponentials."""
+        return self._call(op, torch.float32, args, kwargs)
+
+    def fp32_dtype(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Sums and softmax: told to work in float32, unless the program says otherwise."""
+        place = next(i for i, spec in enumerate(op._schema.arguments) if spec.name == "dtype")
+        given = args[place] if place < len(args) else kwargs.get("dtype")
+        if given is None and eligible(args[0]):
+            args, kwargs = args[:place], {**kwargs, "dtype": torch.float32}
+        return op(*args, **kwargs)
+
+    def fp32_append(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """`norm`, which has overloads of its own for a dtype."""
+        if not eligible(args[0]):
+            return op(*args, **kwargs)
+        packet = torch.ops.aten.norm
+        wide = packet.ScalarOpt_dim_dtype if op is packet.ScalarOpt_dim else packet.ScalarOpt_dtype
+        return wide(*args, **kwargs, dtype=torch.float32)
+
+    def promote(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Several inputs that must have one type: the widest."""
+        kinds = {leaf.dtype for leaf in pytree.tree_leaves((args, kwargs)) if eligible(leaf)}
+        dtype = torch.float32 if torch.float32 in kinds else torch.get_autocast_dtype("cuda")
+        return self._call(op, dtype, args, kwargs)
+
+    def banned(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if eligible(args[0]):
+            raise RuntimeError(_BANNED)
+        return op(*args, **kwargs)
+
+    def _call(self, op: Op, dtype: torch.dtype, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        args, kwargs = pytree.tree_map(lambda value: self._cast(value, dtype), (args, kwargs))
+        return op(*args, **kwargs)
+
+    def _cast(self, value: Any, dtype: torch.dtype) -> Any:
+        if not eligible(value) or value.dtype is dtype:
+            return value
+        if not (value.requires_grad and value.is_leaf and value.dtype is torch.float32):
+            return value.to(dtype)
+        return self._cast_weight(value, dtype)
+
+    def _cast_weight(self, weight: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+        """A parameter is cast once until autocast ends, as torch's cache has it."""
+        if not torch.is_autocast_cache_enabled():
+            return weight.to(dtype)
+        known = self._weights.get(id(weight))
+        if known is None or known[0]() is not weight:
+            known = self._weights[id(weight)] = weakref.ref(weight), weight.to(dtype)
+        return known[1]
+
+
+def eligible(value: Any) -> bool:
+    """What CUDA's autocast may cast: its own floating-point tensors, doubles excepted."""
+    return (
+        isinstance(value, torch.Tensor)
+        and value.is_floating_point()
+        and value.dtype is not torch.float64
+        and device(value).type == "cuda"
+    )

@@ -1,0 +1,138 @@
+"""Rules that torch checks above its dispatcher, in C++ that here sees nothing but CPU tensors: asked in Python.
+
+The words are torch's (aten/src/ATen/native: transformers/attention.cpp, RNN.cpp; the strings of libtorch 2.13).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import _VF
+from torch.nn import functional
+
+from devtrace.simulation.patches import Patches
+from devtrace.simulation.storage_tags import tensors_in
+from devtrace.simulation.tensors import device
+
+Call = Callable[..., Any]
+
+
+def install(patches: Patches) -> None:
+    """Put each check before the function it belongs to."""
+    for owner, name, check in ABOVE:
+        patches.set(owner, name, _after(check, getattr(owner, name)))
+    for name in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
+        patches.set(_VF, name, _after(recurrent, getattr(_VF, name)))
+    patches.set(functional, "scaled_dot_product_attention", _after(attention, functional.scaled_dot_product_attention))
+
+
+def _after(check: Call, function: Call) -> Call:
+    @functools.wraps(function)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        check(*args, **kwargs)
+        return function(*args, **kwargs)
+
+    return checked
+
+
+def same_device(*names: str, words: str) -> Call:
+    """A check that the tensors given first, lists included, are on one device."""
+
+    def check(*args: Any, **kwargs: Any) -> None:
+        given = args[: len(names)] if names else args
+        tensors = [*tensors_in((*given, *(kwargs[name] for name in names if name in kwargs)))]
+        for number, tensor in enumerate(tensors[1:], 1):
+            first, other = device(tensors[0]), device(tensor)
+            if other != first:
+                raise RuntimeError(words.format(first=first, other=other, number=number))
+
+    return check
+
+
+def sections_on_host(data: torch.Tensor, sections: Any = None, *_: Any, **__: Any) -> None:
+    if isinstance(sections, torch.Tensor) and device(sections).type == "cuda":
+        raise RuntimeError(
+            f"tensor_split expected tensor_indices_or_sections to be on cpu, but it's on {device(sections)}"
+        )
+
+
+# Where, the function, its check; the words from aten/src/ATen/native and the strings of libtorch 2.13.
+ABOVE: tuple[tuple[Any, str, Call], ...] = (
+    (
+        torch,
+        "block_diag",
+        same_device(
+            words="torch.block_diag: input tensors must all be on the same device. "
+            "Input 0 is on device {first} and input {number} is on device {other}"
+        ),
+    ),
+    (torch, "meshgrid", same_device(words="meshgrid expects all tensors to have the same device")),
+    (
+        torch,
+        "cdist",
+        same_device("x1", "x2", words="X1 and X2 must have the same device type. X1: {first.type} X2: {other.type}"),
+    ),
+    (
+        torch,
+        "grid_sampler",
+        same_device(
+            "input",
+            "grid",
+            words="grid_sampler(): expected input and grid to be on same device, "
+            "but input is on {first} and grid is on {other}",
+        ),
+    ),
+    (
+        torch.linalg,
+        "multi_dot",
+        same_device(
+            "tensors",
+            words="multi_dot(): all tensors must be on the same device but tensor 0 is on {first} "
+            "and tensor {number} is on {other}",
+        ),
+    ),
+    (
+        torch,
+        "quantile",
+        same_device("input", "q", words="quantile() q tensor must be on the same device as the input tensor"),
+    ),
+    (
+        torch,
+        "nanquantile",
+        same_device("input", "q", words="quantile() q tensor must be on the same device as the input tensor"),
+    ),
+    (torch, "tensor_split", sections_on_host),
+    (torch.Tensor, "tensor_split", sections_on_host),
+)
+
+
+def attention(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *_: Any, **__: Any) -> None:
+    """`validate_sdpa_input`."""
+    places = [device(tensor) for tensor in (query, key, value)]
+    if len(set(places)) > 1:
+        raise RuntimeError(
+            "Expected query, key, and value to have the same device type, but got query.device: "
+            f"{places[0]} key.device: {places[1]} and value.device: {places[2]} instead."
+        )
+
+
+def recurrent(data: torch.Tensor, second: Any, third: Any, fourth: Any, *_: Any) -> None:
+    """`check_attributes`: hidden state and parameters are where the input is; a packed input brings its batch sizes."""
+    packed = isinstance(fourth, (list, tuple))
+    hidden, parameters = (third, fourth) if packed else (second, third)
+    hidden = [hidden] if isinstance(hidden, torch.Tensor) else hidden
+    _same_place(data, "hidden", hidden)
+    _same_place(data, "parameter", parameters)
+
+
+def _same_place(data: torch.Tensor, name: str, tensors: Iterable[torch.Tensor]) -> None:
+    here = device(data)
+    for tensor in tensors:
+        if device(tensor) != here:
+            raise RuntimeError(
+                f"Input and {name} tensors are not at the same device, "
+                f"found input tensor at {here} and {name} tensor at {device(tensor)}"
+            )

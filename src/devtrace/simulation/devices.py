@@ -1,0 +1,66 @@
+"""The devices of one simulation: how many, which is current in this thread, and which one a program's words mean."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import torch
+
+from devtrace.runtime.device_spec import MOST
+from devtrace.simulation.storage_tags import Home
+
+_Device = torch.device  # the class itself: while a simulation runs, `torch.device` is ours
+
+
+def _device(device: Any) -> torch.device:
+    return _Device("cuda", device) if isinstance(device, int) else _Device(device)
+
+
+# The same in every simulation: a tensor that outlives one is on its device again in the next.
+HOMES = [Home(_Device("cuda", index), index) for index in range(MOST)]
+
+
+class Devices:
+    """What `cuda`, `cuda:1`, `1` and a Home have to do with each other."""
+
+    def __init__(self, count: int) -> None:
+        self.homes = HOMES[:count]
+        self._local = threading.local()
+
+    @property
+    def current(self) -> int:
+        return getattr(self._local, "index", 0)
+
+    def set_current(self, device: Any) -> None:
+        """torch.cuda.set_device: a negative index means nothing to do."""
+        index = self.index(device)
+        if index >= 0:
+            self._check(index)
+            self._local.index = index
+
+    def index(self, device: Any = None) -> int:
+        """The index that a device, string, number or None (the current one) means."""
+        if device is None:
+            return self.current
+        found: int | None = _device(device).index
+        return self.current if found is None else found
+
+    def home(self, device: Any = None) -> Home:
+        index = self.index(device)
+        self._check(index)
+        return self.homes[index]
+
+    def resolve(self, device: Any) -> torch.device:
+        """A torch.device with its index, as torch's C++ makes it before it looks for the device."""
+        found = device if isinstance(device, _Device) else _device(device)
+        return (self.home(found).device or found) if found.type == "cuda" else found
+
+    def _check(self, index: int) -> None:
+        if not 0 <= index < len(self.homes):
+            raise torch.AcceleratorError(
+                "CUDA error: invalid device ordinal\nGPU device may be out of range, do you have enough GPUs?\n"
+                "CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below "
+                "might be incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\n"
+                "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n"
+            )

@@ -1,0 +1,140 @@
+"""Simulated tensors after the simulation: they say that it has ended when used, and work again in the next one.
+
+They are CPU tensors to torch and would go on computing as such, silently on another device than the program was written
+for. So every live one changes its class for one whose `__torch_function__` raises; metadata and `repr` stay readable.
+Only tensors that Python knows can be found: one that lives in an autograd graph alone is reached through those that
+hold the graph.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from devtrace.simulation.storage_tags import FLOATING, HOST, Home, tag_of
+from devtrace.words.errors import SimulateError
+
+_ended: list[weakref.ref[torch.Tensor]] = []
+
+_READABLE = frozenset(
+    (
+        "shape",
+        "dtype",
+        "layout",
+        "ndim",
+        "requires_grad",
+        "grad",
+        "is_leaf",
+        "grad_fn",
+        "itemsize",
+        "nbytes",
+        "names",
+        "is_sparse",
+        "is_quantized",
+        "is_nested",
+        "is_meta",
+        "size",
+        "dim",
+        "numel",
+        "nelement",
+        "stride",
+        "storage_offset",
+        "element_size",
+        "untyped_storage",
+        "data_ptr",
+        "is_contiguous",
+        "is_floating_point",
+        "is_complex",
+        "__hash__",
+        "__len__",
+    )
+)
+
+
+class Ended:
+    """Mixed into the class of a tensor whose simulation has ended."""
+
+    @property
+    def device(self) -> torch.device:
+        with torch._C.DisableTorchFunctionSubclass():
+            home = tag_of(self).home  # type: ignore[arg-type]
+        return home.device or torch.device("cpu")
+
+    @property
+    def is_cuda(self) -> bool:
+        return True
+
+    def __repr__(self, **_: Any) -> str:
+        shape = tuple(self.shape)  # type: ignore[attr-defined]
+        return f"<tensor of shape {shape} on the simulated {self.device}, whose simulation has ended>"
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = func.__self__.__name__ if func.__name__ == "__get__" else func.__name__
+        if name in _READABLE:
+            with torch._C.DisableTorchFunctionSubclass():
+                return func(*args, **(kwargs or {}))
+        place = next((arg.device for arg in args if isinstance(arg, Ended)), "device")
+        raise SimulateError(
+            "simulate-ended",
+            f"a tensor on the simulated {place} in {name}",
+            "its simulation has ended",
+            "move it while it runs (x.cpu()), or start a simulation again",
+        )
+
+
+@functools.cache
+def _ended_class(kind: type) -> type:
+    return type(kind)(kind.__name__, (Ended, kind), {"__module__": kind.__module__})
+
+
+def end_all(homes: list[Home]) -> None:
+    """Every live tensor of a simulated device changes its class."""
+    if not any(home.live for home in homes):
+        return
+    live = _simulated_tensors()
+    for tensor in live:
+        if Ended in type(tensor).__mro__:
+            continue
+        if tensor.is_leaf and tensor.grad is not None:
+            live.append(tensor.grad)  # which Python may not have seen before
+        _end(tensor)
+
+
+def _simulated_tensors() -> list[torch.Tensor]:
+    kinds = {id(kind) for kind in _kinds(torch.Tensor)}
+    return [value for value in gc.get_objects() if id(type(value)) in kinds and _on_a_device(value)]
+
+
+def _kinds(kind: type) -> Iterator[type]:
+    yield kind
+    sub: type
+    for sub in type.__subclasses__(kind):
+        yield from _kinds(sub)
+
+
+def _on_a_device(tensor: torch.Tensor) -> bool:
+    if type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
+        return False  # a wrapper: the tensors in it are found by themselves
+    return tag_of(tensor).home not in (HOST, FLOATING)
+
+
+def _end(tensor: torch.Tensor) -> None:
+    tensor.__class__ = _ended_class(type(tensor))
+    _ended.append(weakref.ref(tensor))
+
+
+def revive(homes: list[Home]) -> None:
+    """Those whose device is there again get their class back."""
+    waiting = [tensor for tensor in (ref() for ref in _ended) if tensor is not None]
+    _ended.clear()
+    for tensor in waiting:
+        if any(home.device == tensor.device for home in homes):
+            tensor.__class__ = type(tensor).__mro__[2]
+        else:
+            _ended.append(weakref.ref(tensor))

@@ -1,0 +1,138 @@
+"""`device=` of the functions that make tensors: numbers, strings and devices without an index become what they mean.
+
+torch's C++ asks its own accelerator what `device=0` means and which index `cuda` has, and there is none. The functions
+themselves need no help: they reach the dispatch mode with the device as asked.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.jit._builtins import _get_builtin_table
+from torch.utils._device import DeviceContext, _device_constructors
+
+from devtrace.simulation.mode import TO_HOST
+from devtrace.simulation.patches import Patches
+from devtrace.simulation.storage_tags import HOST, SIMULATED, claim_all, tag_of
+from devtrace.simulation.tensors import Resolve, device, move
+
+
+def install(patches: Patches, resolve: Resolve) -> None:
+    """Wrap every constructor that `with torch.device(...)` knows, where `torch` itself holds it."""
+    constructors = _device_constructors()  # cached by torch: asked before any of them is wrapped
+    scripted = _get_builtin_table()  # as is this one: torch.jit knows a function by its id
+    for name, function in list(vars(torch).items()):
+        if callable(function) and _hashable(function) and function in constructors:
+            wrap = _makes_sparse if name.startswith("sparse_") else _OF_DATA.get(name, _makes)
+            wrapped = wrap(function, resolve)
+            patches.set(torch, name, wrapped)
+            if id(function) in scripted:
+                patches.set_item(scripted, id(wrapped), scripted[id(function)])
+    patches.set(DeviceContext, "__torch_function__", _with_index(resolve))
+    patches.set(torch, "device", _device_type(resolve))
+
+
+def _device_type(resolve: Resolve) -> type:
+    """`torch.device`, for which a number is a CUDA device; everything else about it is torch's own."""
+    own = torch.device
+
+    class DeviceType(type):
+        def __call__(cls, *args: Any, **kwargs: Any) -> torch.device:
+            if len(args) == 1 and not kwargs and isinstance(args[0], int):
+                return own("cuda", args[0])
+            return own(*args, **kwargs)
+
+        def __instancecheck__(cls, value: object) -> bool:
+            return isinstance(value, own)
+
+        def __eq__(cls, other: object) -> bool:
+            return other is cls or other is own
+
+        def __hash__(cls) -> int:
+            return hash(own)
+
+    return DeviceType("device", (), {"__module__": "torch", "__doc__": own.__doc__})
+
+
+def _hashable(function: object) -> bool:
+    return type(function).__hash__ is not None
+
+
+def _makes(function: Callable[..., Any], resolve: Resolve) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def make(*args: Any, **kwargs: Any) -> Any:
+        if kwargs.get("device") is not None:
+            kwargs["device"] = target = resolve(kwargs["device"])
+            if target.type == "cuda" and not torch._C._len_torch_dispatch_stack():
+                return _make_unseen(function, target, args, kwargs)
+        return function(*args, **kwargs)
+
+    return make
+
+
+def _make_unseen(function: Callable[..., Any], target: torch.device, args: Any, kwargs: dict[str, Any]) -> Any:
+    """Without a mode in this thread (switched off, or the thread is older than the simulation), the tag is set here."""
+    made = function(*args, **{**kwargs, "device": _CPU})
+    claim_all(made, SIMULATED[target])
+    return made
+
+
+def _makes_sparse(function: Callable[..., Any], resolve: Resolve) -> Callable[..., Any]:
+    """Sparse constructors look for the device in C++ first: made where the parts are, and moved."""
+
+    @functools.wraps(function)
+    def make(*args: Any, **kwargs: Any) -> Any:
+        target = kwargs.pop("device", None)
+        made = function(*args, **kwargs)
+        return made if target is None else move(made, resolve(target), {})
+
+    return make
+
+
+def _copies(function: Callable[..., Any], resolve: Resolve) -> Callable[..., Any]:
+    """`torch.tensor`: a tensor given as data keeps its device, which C++ does not know."""
+    make = _makes(function, resolve)
+
+    @functools.wraps(function)
+    def copy(data: Any, **kwargs: Any) -> Any:
+        if isinstance(data, torch.Tensor):
+            target = resolve(device(data) if kwargs.get("device") is None else kwargs["device"])
+            kwargs["device"] = TO_HOST if target.type == "cpu" else target
+            return function(data, **kwargs)
+        return make(data, **kwargs)
+
+    return copy
+
+
+def _keeps(function: Callable[..., Any], resolve: Resolve) -> Callable[..., Any]:
+    """`torch.as_tensor` and `asarray`: a tensor that fits is given back."""
+    make = _makes(function, resolve)
+
+    @functools.wraps(function)
+    def keep(data: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(data, torch.Tensor) and tag_of(data).home is not HOST:
+            target = device(data) if kwargs.get("device") is None else resolve(kwargs["device"])
+            rest = {"dtype": kwargs.get("dtype", args[0] if args else None), "copy": kwargs.get("copy")}
+            return move(data, target, rest)
+        return make(data, *args, **kwargs)
+
+    return keep
+
+
+_CPU = torch.device("cpu")
+_OF_DATA = {"tensor": _copies, "as_tensor": _keeps, "asarray": _keeps}
+
+
+def _with_index(resolve: Resolve) -> Callable[..., Any]:
+    original = DeviceContext.__torch_function__
+
+    def torch_function(self: DeviceContext, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func in _device_constructors() and kwargs.get("device") is None:
+            kwargs = {**kwargs, "device": resolve(self.device)}
+        return original(self, func, types, args, kwargs)  # type: ignore[no-untyped-call]
+
+    return torch_function

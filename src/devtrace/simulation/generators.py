@@ -1,0 +1,163 @@
+"""Random numbers. A device draws from the host's stream until a program gives it a state of its own.
+
+Real CUDA has one stream per device. Here the values must be the CPU run's, whose numbers all come from the host's
+stream; so a device whose state equals the host's *is* the host's stream (after `torch.manual_seed`, or when
+checkpointing puts both states back), and only one that was seeded or set to something else draws from its own.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any, Self
+
+import torch
+
+from devtrace.simulation.devices import Devices
+from devtrace.simulation.patches import Patches
+from devtrace.simulation.storage_tags import HOST, Home
+
+_Generator = torch.Generator
+_host = torch.default_generator
+
+
+class _Placed(_Generator):
+    """A generator of the CPU's kind that says it is of another device."""
+
+    _device: torch.device
+
+    def __new__(cls, device: torch.device) -> Self:
+        made = _Generator.__new__(cls)
+        made._device = device
+        _known[_address(made)] = made
+        return made
+
+    def __init__(self, device: torch.device) -> None:
+        super().__init__()
+
+    @property
+    def device(self) -> torch.device:  # type: ignore[override]
+        return self._device
+
+
+class DefaultGenerator(_Placed):
+    """`torch.cuda.default_generators[i]`."""
+
+    own = False
+
+    @property
+    def _source(self) -> torch.Generator:
+        return self if self.own else _host
+
+    def get_state(self) -> torch.Tensor:
+        return _Generator.get_state(self._source)
+
+    def set_state(self, new_state: torch.Tensor) -> DefaultGenerator:
+        _Generator.set_state(self, new_state)
+        return self._join_or_leave()
+
+    def manual_seed(self, seed: int) -> DefaultGenerator:
+        _Generator.manual_seed(self, seed)
+        return self._join_or_leave()
+
+    def _join_or_leave(self) -> DefaultGenerator:
+        self.own = not torch.equal(_Generator.get_state(self), _host.get_state())
+        return self
+
+    def seed(self) -> int:
+        self.own = True
+        return _Generator.seed(self)
+
+    def initial_seed(self) -> int:
+        return _Generator.initial_seed(self._source)
+
+    def get_offset(self) -> int:
+        return 0
+
+    def set_offset(self, offset: int) -> Self:
+        """CUDA's counter: there is none in the host's kind of generator."""
+        return self
+
+
+def install(patches: Patches, devices: Devices) -> None:
+    """The devices' default generators, `torch.Generator(device=)`, and torch.manual_seed, which seeds all alike."""
+    defaults = tuple(DefaultGenerator(home.device or torch.device("cuda")) for home in devices.homes)
+    for home, generator in zip(devices.homes, defaults, strict=True):
+        home.generator = generator
+    patches.set(torch.cuda, "default_generators", defaults)
+    patches.set(torch, "Generator", _generator_class(devices))
+
+    def share_after(seed: Callable[..., Any]) -> Callable[..., Any]:
+        def seed_all(*args: Any, **kwargs: Any) -> Any:
+            result = seed(*args, **kwargs)
+            for generator in defaults:
+                generator.own = False
+            return result
+
+        return seed_all
+
+    for owner, name in ((torch.random, "_manual_seed_impl"), (torch.random, "seed"), (torch, "seed")):
+        patches.set(owner, name, share_after(getattr(owner, name)))
+
+
+def _generator_class(devices: Devices) -> type:
+    class AnyGenerator(type):
+        """Every generator is an instance of `torch.Generator`, whenever it was made."""
+
+        def __instancecheck__(cls, value: object) -> bool:
+            return isinstance(value, _Generator)
+
+        def __call__(cls, device: Any = "cpu") -> torch.Generator:
+            found = devices.resolve(device)
+            return DeviceGenerator(found) if found.type == "cuda" else _Generator(found)
+
+    return AnyGenerator("Generator", (), {"__module__": "torch", "__doc__": _Generator.__doc__})
+
+
+class DeviceGenerator(_Placed):
+    """`torch.Generator(device="cuda")`: numbers as the host's generator of that seed makes them."""
+
+    def clone_state(self) -> DeviceGenerator:
+        new = DeviceGenerator(self.device)
+        new.set_state(self.get_state())
+        return new
+
+    def __reduce__(self) -> Any:
+        return _rebuild, (self.device, self.get_state())
+
+
+def _rebuild(device: torch.device, state: torch.Tensor) -> torch.Generator:
+    return torch.Generator(device).set_state(state)
+
+
+def checked(generator: torch.Generator, home: Home | None) -> torch.Generator:
+    """The generator that the CPU kernel may use for an operator on `home`; raises for one of another device."""
+    known = _known.get(_address(generator), generator)
+    wanted = "cpu" if home is None or home is HOST else "cuda"
+    if known.device.type != wanted:
+        raise RuntimeError(f"Expected a '{wanted}' device type for generator but found '{known.device.type}'")
+    return known._source if isinstance(known, DefaultGenerator) else generator
+
+
+def _address(generator: torch.Generator) -> int:
+    found: int = generator._cdata  # type: ignore[attr-defined]
+    return found
+
+
+# A dispatch mode is handed a new Python object for the same C++ generator: known by the address of that.
+_known: weakref.WeakValueDictionary[int, torch.Generator] = weakref.WeakValueDictionary()
+
+
+class OwnStream:
+    """While an operator of a device with a stream of its own runs, the host's generator holds that stream's state."""
+
+    def __init__(self, generator: DefaultGenerator) -> None:
+        self.generator = generator
+
+    def __enter__(self) -> None:
+        self.before = _host.get_state()
+        _host.set_state(_Generator.get_state(self.generator))
+
+    def __exit__(self, *_: object) -> None:
+        _Generator.set_state(self.generator, _host.get_state())
+        _host.set_state(self.before)

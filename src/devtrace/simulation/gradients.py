@@ -1,0 +1,78 @@
+"""The device of a gradient, which autograd's engine checks in C++ against metadata that here says CPU throughout.
+
+The engine moves a 0-dimensional gradient to its tensor's device and refuses any other that is elsewhere
+(torch/csrc/autograd/engine.cpp, validate_outputs; the words are its own).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import torch
+from torch.autograd.function import BackwardCFunction
+
+from devtrace.simulation.patches import Patches
+from devtrace.simulation.storage_tags import FLOATING, tag_of
+from devtrace.simulation.tensors import device, move
+
+Gradients = tuple[torch.Tensor | None, ...]
+
+
+def install(patches: Patches) -> None:
+    """What a program hands to `backward`, and what the backward of its own functions gives."""
+    patches.set(torch.autograd, "_engine_run_backward", _checking(torch.autograd._engine_run_backward))  # type: ignore[attr-defined]
+    patches.set(
+        torch.autograd.Function, "apply", classmethod(_applying(vars(torch.autograd.Function)["apply"].__func__))
+    )
+
+
+def _checking(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def run_backward(tensors: Sequence[Any], grads: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
+        places = [device(tensor) if isinstance(tensor, torch.Tensor) else None for tensor in tensors]
+        return original(tensors, at_home(grads, places, ""), *args, **kwargs)
+
+    return run_backward
+
+
+def _applying(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        out = original(cls, *args, **kwargs)
+        first = out[0] if isinstance(out, tuple) and out else out
+        node: Any = first.grad_fn if isinstance(first, torch.Tensor) else None
+        if isinstance(node, BackwardCFunction) and not kwargs:
+            node.register_hook(_Expected(args, type(node).__name__))
+        return out
+
+    return apply
+
+
+class _Expected:
+    """After a function's backward: its gradients are those of its tensor arguments, in their order."""
+
+    def __init__(self, args: Iterable[Any], name: str) -> None:
+        self.places = [device(arg) for arg in args if isinstance(arg, torch.Tensor)]
+        self.name = name
+
+    def __call__(self, grads: Gradients, _: Any) -> Gradients:
+        return at_home(grads, self.places, f"Function {self.name} returned an ")
+
+
+def at_home(grads: Sequence[torch.Tensor | None], places: Sequence[torch.device | None], said: str) -> Gradients:
+    """The gradients, each on its place."""
+    return tuple(
+        grad if grad is None or place is None else _at_home(grad, place, number, said)
+        for number, (grad, place) in enumerate(zip(grads, places, strict=True))
+    )
+
+
+def _at_home(grad: torch.Tensor, place: torch.device, number: int, said: str) -> torch.Tensor:
+    here = device(grad)
+    if here == place or tag_of(grad).home is FLOATING:
+        return grad
+    if grad.dim() == 0:
+        return move(grad, place, {})
+    raise RuntimeError(f"{said}invalid gradient at index {number} - expected device {place} but got {here}")

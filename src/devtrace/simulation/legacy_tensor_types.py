@@ -1,0 +1,113 @@
+"""Older ways to name a device: `x.type("torch.cuda.FloatTensor")`, `x.new(...)`, and the assignment of a gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from devtrace.simulation.devices import Devices
+from devtrace.simulation.mode import anchor_floating
+from devtrace.simulation.patches import Attribute, Patches
+from devtrace.simulation.storage_tags import HOST, Home, claim, tag_of
+from devtrace.simulation.tensors import device, move, read_to
+
+_Base = torch._C.TensorBase
+_grad: Any = _Base.grad
+_CPU = torch.device("cpu")
+
+
+def install(patches: Patches, devices: Devices) -> None:
+    """The methods below, on `torch.Tensor`."""
+
+    def type_(self: torch.Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
+        if dtype is None:
+            return type_name(self)
+        if isinstance(dtype, torch.dtype):
+            return self.to(dtype, non_blocking=non_blocking)
+        name = dtype if isinstance(dtype, str) else f"{dtype.__module__}.{dtype.__name__}"
+        target = devices.resolve("cuda") if name.startswith("torch.cuda.") else _CPU
+        target = device(self) if device(self).type == target.type else target
+        plain = _Base.type(torch.empty(0, device=_CPU), name.replace("torch.cuda.", "torch."))
+        return move(self, target, {"dtype": plain.dtype, "non_blocking": non_blocking})
+
+    patches.set(torch.Tensor, "type", type_)
+    for kind in (f"{kind}Tensor" for kind in _KINDS):
+        own = getattr(torch, kind)
+        patches.set(torch, kind, legacy_type(own, f"torch.{kind}", lambda: HOST))
+        patches.set(torch.cuda, kind, legacy_type(own, f"torch.cuda.{kind}", devices.home))
+    patches.set(torch.Tensor, "__init__", on_the_host)
+    patches.set(torch.Tensor, "new", new)
+    patches.set(torch.Tensor, "new_tensor", new_tensor)
+    patches.set(torch.Tensor, "grad", Attribute(_grad.__get__, set_grad, _grad.__delete__))
+    patches.set(torch.Tensor, "record_stream", record_stream)
+
+    def parse_to(*args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """`nn.Module.to`'s reading of its arguments."""
+        target, rest = read_to(args, kwargs)
+        target = None if target is None else devices.resolve(target)
+        options = (rest.get(name) for name in ("dtype", "non_blocking", "memory_format"))
+        dtype, non_blocking, memory_format = options
+        return target, dtype, bool(non_blocking), memory_format
+
+    patches.set(torch._C._nn, "_parse_to", parse_to)
+
+
+def type_name(tensor: torch.Tensor) -> str:
+    """`torch.cuda.FloatTensor`: the legacy name of a tensor's type."""
+    plain: str = _Base.type(tensor)
+    return plain.replace("torch.", "torch.cuda.", 1) if device(tensor).type == "cuda" else plain
+
+
+def new(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+    """The legacy constructor, for the device of a tensor."""
+    made: torch.Tensor = _Base.new(self, *args, **kwargs)
+    return at_home(made, tag_of(self).home)
+
+
+def at_home(made: torch.Tensor, home: Home) -> torch.Tensor:
+    """A legacy constructor makes its tensor in C++ without saying where: it is at `home`."""
+    anchor_floating(made, home)
+    if home is not HOST:
+        claim(made, home)
+    return made
+
+
+def on_the_host(self: torch.Tensor, *_: Any, **__: Any) -> None:
+    """`torch.Tensor(3)` is a host tensor, which only its constructor can know."""
+    anchor_floating(self, HOST)
+
+
+def legacy_type(own: Any, name: str, home: Callable[[], Home]) -> type:
+    """`torch.FloatTensor` or `torch.cuda.FloatTensor`: called for a tensor, asked whether a tensor is one."""
+
+    class LegacyType(type):
+        def __call__(cls, *args: Any, **kwargs: Any) -> torch.Tensor:
+            return at_home(own(*args, **kwargs), home())
+
+        def __instancecheck__(cls, value: object) -> bool:
+            return isinstance(value, torch.Tensor) and type_name(value) == name
+
+    module, _, kind = name.rpartition(".")
+    return LegacyType(kind, (), {"__module__": module, "dtype": own.dtype, "is_cuda": "cuda" in module})
+
+
+_KINDS = ("Float", "Double", "Half", "BFloat16", "Byte", "Char", "Short", "Int", "Long", "Bool")
+
+
+def new_tensor(self: torch.Tensor, data: Any, **kwargs: Any) -> torch.Tensor:
+    """A tensor of the same dtype, on the same device unless told otherwise."""
+    options: dict[str, Any] = {"dtype": self.dtype, "device": device(self)}
+    return torch.tensor(data, **options | {name: value for name, value in kwargs.items() if value is not None})
+
+
+def record_stream(self: torch.Tensor, stream: Any) -> None:
+    """Memory is not handed out by stream here."""
+
+
+def set_grad(self: torch.Tensor, grad: torch.Tensor | None) -> None:
+    """`x.grad = g`, which torch takes from the tensor's own device only."""
+    if isinstance(grad, torch.Tensor) and device(grad) != device(self):
+        raise RuntimeError("assigned grad has data located on a different device")
+    _grad.__set__(self, grad)

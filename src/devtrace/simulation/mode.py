@@ -1,0 +1,370 @@
+"""The dispatch mode below everything: gives each operator's result its home, and asks the rules when homes meet.
+
+The hot path is one handler per operator, made when the operator is first met and found by the operator's id. Most
+operators need one read of a storage tag per tensor and, for a new tensor, one write. Everything else (mixed homes,
+lists of lists, odd layouts) leaves the hot path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from devtrace.simulation import generators, rules, values
+from devtrace.simulation.storage_tags import FLOATING, HOST, Home, claim, claim_all, mark_pinned, tag_of, tensors_in
+
+Func = torch._ops.OpOverload
+Handler = Callable[["SimulationMode", Func, tuple[Any, ...], dict[str, Any]], Any]
+
+CPU = torch.device("cpu")
+# What our own `.to` asks for when a tensor shall go to the host. C++ names the device of a tensor that it takes for a
+# CPU tensor `cpu`, without an index, so the two cannot be confused.
+TO_HOST = torch.device("cpu", 0)
+
+_NO_KWARGS: dict[str, Any] = {}
+_handlers: dict[int, Handler] = {}
+_alive: list[object] = []
+_Tensor = torch.Tensor
+
+
+class SimulationMode(TorchDispatchMode):
+    """One per thread; knows its simulation's devices and the home it used last."""
+
+    supports_higher_order_operators = True
+
+    def __init__(self, find_home: Callable[[torch.device], Home]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.find_home = find_home
+        self.last = HOST
+
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        return True
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
+
+    def retire(self) -> None:
+        self.__class__ = RetiredMode
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if types and any(_dispatches(kind) for kind in types):
+            return NotImplemented
+        handler = _handlers.get(id(func)) or make_handler(func)
+        return handler(self, func, args, kwargs or _NO_KWARGS)
+
+
+class RetiredMode(SimulationMode):
+    """What a mode is after its simulation."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or _NO_KWARGS))
+
+
+def _dispatches(kind: Any) -> bool:
+    return bool(kind.__torch_dispatch__ is not torch._C._disabled_torch_dispatch_impl)
+
+
+def make_handler(func: Any) -> Handler:
+    """The handler of an operator, from its schema."""
+    _alive.append(func)
+    handler: Handler = plain
+    if isinstance(func, Func):
+        handler = _choose(func)
+        if torch.Tag.nondeterministic_seeded in func.tags:
+            handler = seeded(handler)
+    _handlers[id(func)] = handler
+    return handler
+
+
+def _choose(func: Func) -> Handler:
+    name = func._schema.name
+    if name in SPECIAL:
+        return SPECIAL[name]
+    if func.namespace not in ("aten", "prim", "prims"):
+        return foreign
+    if torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"):
+        return composite
+    arguments, returns = func._schema.arguments, func._schema.returns
+    tensors = [a for a in arguments if "Tensor" in str(a.type)]
+    if any(a.name == "device" and a.kwarg_only for a in arguments):
+        return factory
+    aliased = all(r.alias_info is not None for r in returns)
+    if aliased and len(tensors) == 1 and str(tensors[0].type) == "Tensor":
+        return plain
+    if [str(r.type) for r in returns] == ["Tensor"] and not any(a.kwarg_only for a in tensors):
+        return one_result
+    return any_results
+
+
+def pack_padded_sequence(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The batch sizes stay on the host, and the lengths must be there."""
+    lengths = args[1]
+    if tag_of(lengths).home is not HOST:
+        kind = rules.type_name(rules.Arg("lengths", lengths, HOST, False, -1)).rpartition(".")[2].removesuffix("Tensor")
+        raise RuntimeError(
+            "'lengths' argument should be a 1D CPU int64 tensor, "
+            f"but got {lengths.dim()}D {tag_of(lengths).home.device} {kind} tensor"
+        )
+    data, sizes = func(*args, **kwargs)
+    claim(data, tag_of(args[0]).home)
+    return data, sizes
+
+
+def values_or_vectors(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`_linalg_eigh` and `_linalg_svd`, whose second and third arguments are how, and whether to give vectors."""
+    if values.alone(args[0]):
+        args = (args[0], args[1] if len(args) > 1 else func._schema.arguments[1].default_value, False)
+    return any_results(mode, func, args, kwargs)
+
+
+def foreign(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """An operator that is not torch's own: what its kernel calls, Python or C++, is seen one by one."""
+    home = _common_home((*args, *kwargs.values()))
+    with mode:
+        out = func.redispatch(_CPU_KERNEL, *args, **kwargs)
+    if home is not None and home is not HOST and home is not MIXED:
+        for tensor in tensors_in((out,)):
+            anchor_floating(tensor, home)
+    return out
+
+
+def nothing(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """`record_stream`: memory is not handed out by stream here."""
+
+
+def plain(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A view of one tensor or a change in place: the storage has its home already."""
+    return func(*args, **kwargs)
+
+
+def one_result(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The common case: some tensors in, one tensor out."""
+    home = None
+    for value in args:
+        if isinstance(value, _Tensor):
+            try:
+                its = value.untyped_storage()._devtrace_tag.home  # type: ignore[attr-defined]
+            except RuntimeError:
+                its = tag_of(value).home
+        elif value.__class__ is list:
+            its = _common_home(value)
+        else:
+            continue
+        if its is not home and its is not None:
+            if home is not None or its is MIXED:
+                return mixed(mode, func, args, kwargs)
+            home = its
+    out = func(*args, **kwargs)
+    if home is not HOST and home is not None:
+        mode.last = home
+        claim(out, home)
+    return out
+
+
+def any_results(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Lists, several results, none, tensors among the keyword arguments."""
+    home = _common_home((*args, *kwargs.values()))
+    if home is MIXED:
+        return mixed(mode, func, args, kwargs)
+    out = func(*args, **kwargs)
+    if home is not HOST and home is not None:
+        mode.last = home
+        claim_all(out, home)
+    return out
+
+
+def _common_home(values: Any) -> Home | None:
+    """The one home of all tensors among the values, at any depth; None for no tensor, MIXED for several homes."""
+    home = None
+    for value in values:
+        if isinstance(value, _Tensor):
+            its: Home | None = tag_of(value).home
+        elif isinstance(value, (list, tuple)):
+            its = _common_home(value)
+        else:
+            continue
+        if its is not home and its is not None:
+            if home is not None:
+                return MIXED
+            home = its
+    return home
+
+
+MIXED = Home(None, -3)
+
+
+def mixed(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Several homes meet: the rules decide, or, for an operator without a rule, those it is made of."""
+    found = settle(func, args, kwargs)
+    home = found[0].home
+    check = ""
+    if any(arg.home is not home for arg in found):
+        check = rules.rule_of(func).check
+        if check == "inner":
+            with mode:
+                return func.redispatch(_CPU_KERNEL, *args, **kwargs)
+        home = rules.judge(func, found)
+    out = func(*args, **kwargs)
+    if check == "pairs" and isinstance(out, (list, tuple)):
+        for value, row in zip(out, rules.rows(found), strict=False):
+            claim_all(value, rules.first_device(row))
+    elif home is not HOST:
+        mode.last = home
+        claim_all(out, home)
+    return out
+
+
+_CPU_KERNEL = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
+
+
+def settle(func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[rules.Arg]:
+    """The arguments, after floating tensors have joined the others."""
+    found = rules.arguments(func, args, kwargs)
+    if any(arg.home is FLOATING for arg in found):
+        anchor = next((a.home for a in found if a.home is not FLOATING and a.home is not HOST), HOST)
+        for arg in found:
+            anchor_floating(arg.tensor, anchor)
+        found = rules.arguments(func, args, kwargs)
+    return found
+
+
+def anchor_floating(tensor: torch.Tensor, home: Home) -> None:
+    """A floating tensor has met another, or is looked at: from now on it lives there."""
+    tag = tag_of(tensor)
+    if tag.home is FLOATING:
+        tag.move(home)
+
+
+def seeded(handler: Handler) -> Handler:
+    """An operator that draws random numbers: from the generator it is given, or from its device's stream."""
+
+    def draw(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        device = kwargs.get("device")
+        home = mode.find_home(device) if device is not None and device.type == "cuda" else _common_home(args)
+        args, kwargs = _with_checked_generator(func, args, kwargs, home)
+        if home is None or home.generator is None or not home.generator.own:
+            return handler(mode, func, args, kwargs)
+        with generators.OwnStream(home.generator):
+            return handler(mode, func, args, kwargs)
+
+    return draw
+
+
+def _with_checked_generator(
+    func: Func, args: tuple[Any, ...], kwargs: dict[str, Any], home: Home | None
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    given = kwargs.get("generator")
+    if given is not None:
+        return args, {**kwargs, "generator": generators.checked(given, home)}
+    if any(isinstance(value, torch.Generator) for value in args):
+        return tuple(generators.checked(v, home) if isinstance(v, torch.Generator) else v for v in args), kwargs
+    return args, kwargs
+
+
+def composite(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """An operator made of others, seen whole only in inference mode: its parts follow the rules."""
+    with mode:
+        return func.decompose(*args, **kwargs)
+
+
+def factory(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Operators with `device=`: new tensors, and those made like another."""
+    device = kwargs.get("device")
+    home = _common_home(args)
+    if home is MIXED:
+        home = rules.judge(func, settle(func, args, kwargs))
+    if device is not None and device.type == "cuda":
+        home = mode.find_home(device)
+        kwargs = {**kwargs, "device": CPU}
+    elif device is not None and device.type == "cpu":
+        home = _host_or_floating(home, kwargs)
+    elif device is not None:
+        home = HOST
+    if kwargs.get("pin_memory"):
+        return _pinned(func(*args, **{**kwargs, "pin_memory": False}))
+    out = func(*args, **kwargs)
+    if home is not None and home is not HOST:
+        _claim_new(mode, out, home)
+    return out
+
+
+def _host_or_floating(home: Home | None, kwargs: dict[str, Any]) -> Home:
+    """Who says `cpu`? Python's factories always pass pin_memory; C++ (composites, backward) copies options without."""
+    if "pin_memory" in kwargs:
+        return HOST
+    return FLOATING if home is None else home
+
+
+def _claim_new(mode: SimulationMode, out: Any, home: Home) -> None:
+    claim_all(out, home)
+    if home is FLOATING:
+        for tensor in tensors_in((out,)):
+            tag_of(tensor).hint = mode.last
+    else:
+        mode.last = home
+
+
+def _pinned(out: torch.Tensor) -> torch.Tensor:
+    mark_pinned(out.untyped_storage())
+    return out
+
+
+def to_copy(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`_to_copy`: every copy between devices, and every change of dtype."""
+    device = kwargs.get("device")
+    home = tag_of(args[0]).home
+    if device is not None:
+        if device.type == "cuda":
+            home = mode.find_home(device)
+        elif device.type != "cpu" or device.index is not None:
+            home = HOST
+        if device.type in ("cuda", "cpu"):
+            kwargs = {**kwargs, "device": CPU}
+    if kwargs.get("pin_memory"):
+        kwargs = {**kwargs, "pin_memory": False}
+    out = func(*args, **kwargs)
+    if home is not HOST:
+        claim(out, home)
+        mode.last = home
+    return out
+
+
+def copy_(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Between any two devices; a floating target joins its source."""
+    home = tag_of(args[1]).home
+    if home is not FLOATING:
+        anchor_floating(args[0], home)
+    return func(*args, **kwargs)
+
+
+def is_pinned(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    return tag_of(args[0]).pinned
+
+
+def pin_memory(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
+    """A copy in page-locked host memory; a tensor of a device has none."""
+    home = tag_of(args[0]).home
+    if home is not HOST:
+        kind = rules.type_name(rules.Arg("self", args[0], home, False, -1))
+        raise RuntimeError(f"cannot pin '{kind}' only dense CPU tensors can be pinned")
+    return _pinned(args[0].clone())
+
+
+SPECIAL: dict[str, Handler] = {
+    "aten::_to_copy": to_copy,
+    "aten::copy_": copy_,
+    "aten::is_pinned": is_pinned,
+    "aten::_pin_memory": pin_memory,
+    "aten::_pack_padded_sequence": pack_padded_sequence,
+    "aten::record_stream": nothing,
+    "aten::_linalg_eigh": values_or_vectors,
+    "aten::_linalg_svd": values_or_vectors,
+    "aten::lift_fresh": plain,
+    "aten::detach": plain,
+    "aten::set_": plain,
+}

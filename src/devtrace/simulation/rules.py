@@ -1,0 +1,213 @@
+"""CUDA's device rules: which mixes of devices an operator accepts, and torch's own words for the rest.
+
+Asked only when an operator's tensors do not share one home. Two tables hold the rules as data: `cuda_rules.tsv`,
+derived from torch's own description of its operators, and `cuda_rules_by_hand.tsv`, read from the kernels that look
+after themselves, which wins.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from importlib import resources
+from typing import Any, NamedTuple
+
+import torch
+
+from devtrace.simulation.storage_tags import HOST, Home, tag_of
+
+
+class Arg(NamedTuple):
+    """One tensor argument of a call; `listed` is the number of the list that it came in, to pair lists by element."""
+
+    name: str
+    tensor: torch.Tensor
+    home: Home
+    written: bool
+    listed: int
+
+    @property
+    def device(self) -> torch.device:
+        return self.home.device or _CPU
+
+    @property
+    def host_scalar(self) -> bool:
+        return self.home is HOST and self.tensor.dim() == 0
+
+
+class Rule(NamedTuple):
+    check: str
+    detail: str
+
+
+_CPU = torch.device("cpu")
+_NO_ROW = Rule("inner", "")
+_FOREIGN = Rule("none", "")
+
+
+@functools.cache
+def table() -> dict[str, Rule]:
+    """Operator with overload -> its rule."""
+    rules = {}
+    for name in ("cuda_rules.tsv", "cuda_rules_by_hand.tsv"):
+        for line in resources.files(__package__).joinpath(name).read_text("utf-8").splitlines():
+            if line and not line.startswith("#"):
+                op, check, detail = [*line.split("\t"), "", ""][:3]
+                rules[op] = Rule(check, detail)
+    return rules
+
+
+def rule_of(func: torch._ops.OpOverload) -> Rule:
+    """The rule of an operator; one that is not torch's own may mix what it likes."""
+    if func.namespace != "aten":
+        return _FOREIGN
+    name, overload = func._schema.name.partition("::")[2], func._schema.overload_name
+    return table().get(f"{name}.{overload}" if overload else name, _NO_ROW)
+
+
+def arguments(func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Arg]:
+    """The tensor arguments in the order in which CUDA's wrappers compare them: those of `out=`, then by position."""
+    found: list[Arg] = []
+    for number, spec in enumerate(func._schema.arguments):
+        value = args[number] if number < len(args) else kwargs.get(spec.name)
+        written = spec.alias_info is not None and spec.alias_info.is_write
+        if isinstance(value, torch.Tensor):
+            found.append(Arg(spec.name, value, tag_of(value).home, written, -1))
+        elif isinstance(value, (list, tuple)):
+            found += [Arg(spec.name, v, tag_of(v).home, written, number) for v in value if isinstance(v, torch.Tensor)]
+    return sorted(found, key=lambda arg: not (arg.written and arg.name in kwargs))
+
+
+def judge(func: torch._ops.OpOverload, found: list[Arg]) -> Home:
+    """The home of what a legal mix gives; raises what CUDA raises for an illegal one."""
+    rule = rule_of(func)
+    CHECKS[rule.check](func, rule, found)
+    return first_device(found)
+
+
+def first_device(found: list[Arg]) -> Home:
+    """Where a mixed call runs: on the first simulated device among its tensors."""
+    return next((arg.home for arg in found if arg.home is not HOST), HOST)
+
+
+def exact(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
+    """The comparison that torchgen writes into a CUDA kernel's wrapper."""
+    first = found[0]
+    for arg in found:
+        if arg.home is not first.home:
+            raise RuntimeError(
+                f"Expected all tensors to be on the same device, but got {arg.name} is on {arg.device}, different from "
+                f"other tensors on {first.device} (when checking argument in method {rule.detail})"
+            )
+
+
+def iterator(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
+    """TensorIterator's comparison. One 0-dimensional host tensor counts as a number: in any place, or as the row says.
+
+    `any`: in any number; `weight: words`: only there, `words` for elsewhere; `:` nowhere.
+    """
+    common = first_device(found)
+    if common is HOST:
+        return
+    only, said, words = rule.detail.partition(":")
+    scalars = 0
+    for arg in found:
+        if arg.host_scalar and not arg.written and (not said or arg.name == only):
+            scalars += 1
+            if scalars > 1 and rule.detail != "any":
+                raise RuntimeError("Trying to pass too many CPU scalars to non-CPU kernel!")
+        elif arg.home is not common:
+            if arg.host_scalar and words:
+                raise RuntimeError(words.strip().format(name=arg.name))
+            raise two_devices(common.device or _CPU, arg.device)
+
+
+def two_devices(one: torch.device, other: torch.device) -> RuntimeError:
+    return RuntimeError(
+        f"Expected all tensors to be on the same device, but found at least two devices, {one} and {other}!"
+    )
+
+
+def anything(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
+    """Copies, views and operators that are not torch's own."""
+
+
+def index(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
+    """Indices may be on the host; others must be on the device of what they index. Values follow TensorIterator."""
+    first = found[0]
+    for arg in found:
+        if arg.name == "indices" and arg.home is not HOST and arg.home is not first.home:
+            raise RuntimeError(
+                f"indices should be either on cpu or on the same device as the indexed tensor ({first.device})"
+            )
+    for arg in found:
+        if arg.name != "indices" and arg.home is not first.home and not (arg.host_scalar and arg.name == "values"):
+            common = first_device([first, arg])
+            raise two_devices(common.device or _CPU, first.device if common is arg.home else arg.device)
+
+
+def pairs(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
+    """Lists whose devices differ are worked off element by element, each as TensorIterator would."""
+    for row in rows(found):
+        iterator(func, rule, row)
+
+
+def rows(found: list[Arg]) -> list[list[Arg]]:
+    """The first elements of all lists, then the second, each with what came without a list."""
+    lists: dict[int, list[Arg]] = {}
+    for arg in found:
+        lists.setdefault(arg.listed, []).append(arg)
+    single = lists.pop(-1, [])
+    return [[*row, *single] for row in zip(*lists.values(), strict=False)]
+
+
+def same(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
+    """A kernel with a sentence of its own, in which {name} is the device of the argument of that name."""
+    first = found[0]
+    if any(arg.home is not first.home for arg in found):
+        devices = {arg.name: arg.device for arg in found}
+        raise RuntimeError(rule.detail.format_map(devices))
+
+
+def masked_fill(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
+    """The value may be on the host; the mask must be with the tensor."""
+    target, mask = found[0], found[1]
+    if target.home is HOST:
+        raise RuntimeError("masked_fill_: Expected inputs to be on same device")
+    if mask.home is not target.home:
+        raise RuntimeError(
+            "expected self and mask to be on the same device, "
+            f"but got mask on {mask.device} and self on {target.device}"
+        )
+
+
+def convolution(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
+    """Host and device are told apart by tensor type; two devices by the wrapper of cuDNN's kernel."""
+    inputs = found[0]
+    for arg in found[1:]:
+        if (arg.home is HOST) != (inputs.home is HOST):
+            tail = " or input should be a MKLDNN tensor and weight is a dense tensor" if inputs.home is HOST else ""
+            tail = tail if arg.name == "weight" else ""
+            raise RuntimeError(
+                f"Input type ({type_name(inputs)}) and {arg.name} type ({type_name(arg)}) should be the same{tail}"
+            )
+    exact(func, rule, found)
+
+
+def type_name(arg: Arg) -> str:
+    """`torch.cuda.FloatTensor`: the legacy name of a tensor's type."""
+    plain = torch._C.TensorBase.type(arg.tensor)
+    return plain if arg.home is HOST else plain.replace("torch.", "torch.cuda.", 1)
+
+
+CHECKS: dict[str, Callable[[torch._ops.OpOverload, Rule, list[Arg]], None]] = {
+    "exact": exact,
+    "iterator": iterator,
+    "index": index,
+    "pairs": pairs,
+    "same": same,
+    "convolution": convolution,
+    "masked_fill": masked_fill,
+    "none": anything,
+    "inner": anything,
+}

@@ -1,0 +1,146 @@
+"""One simulation from start to stop: what is patched, in which order, and that all of it is put back."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from types import TracebackType
+from weakref import WeakSet
+
+import torch
+
+from devtrace.runtime.device_spec import count_of
+from devtrace.simulation import (
+    autocast,
+    checks,
+    compiling,
+    driver,
+    expired_tensors,
+    factories,
+    generators,
+    gradients,
+    legacy_tensor_types,
+    parallel,
+    storages,
+    streams,
+    tensors,
+    threads,
+    values,
+)
+from devtrace.simulation.devices import Devices
+from devtrace.simulation.mode import SimulationMode
+from devtrace.simulation.patches import Patches
+from devtrace.simulation.stack import push_below, take_out
+from devtrace.simulation.storage_tags import HOST_TAG, SIMULATED, TAG
+from devtrace.words.errors import SimulateError
+
+_active: Simulation | None = None
+
+
+def active() -> Simulation | None:
+    """The simulation that is running, if any."""
+    return _active
+
+
+class Simulation:
+    """Pretended CUDA devices, from `start` (or `with`) to `stop`."""
+
+    def __init__(self, spec: str, *, force: bool = False) -> None:
+        self.count = count_of(spec)
+        self.force = force
+        self.devices = Devices(self.count)
+        self._modes: WeakSet[SimulationMode] = WeakSet()
+        self._undo = ExitStack()
+
+    def start(self) -> Simulation:
+        """From here on this process has CUDA devices."""
+        global _active
+        self._refuse()
+        with ExitStack() as undo:
+            _active = self
+            undo.callback(_forget)
+            self._install(undo)
+            self._undo = undo.pop_all()
+        return self
+
+    def stop(self) -> None:
+        """Put everything back; nothing happens if it has been."""
+        if _active is self:
+            self._undo.close()
+
+    def __enter__(self) -> Simulation:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.stop()
+
+    @staticmethod
+    def device_of(tensor: torch.Tensor) -> torch.device:
+        """What `tensor.device` says, without an attribute lookup."""
+        return tensors.device(tensor)
+
+    def _refuse(self) -> None:
+        if _active is not None:
+            raise SimulateError(
+                "simulate-nested", "a second simulation", "only one can run at a time", "stop the first one before"
+            )
+        if torch.cuda.is_available() and not self.force:
+            raise SimulateError(
+                "simulate-real-cuda",
+                f"a machine with {torch.cuda.device_count()} real CUDA devices",
+                "a simulation would hide them",
+                "run without simulate, or pass force=True",
+            )
+
+    def _install(self, undo: ExitStack) -> None:
+        """What comes last is undone first: the mode, then the tensors, then the names."""
+        devices = self.devices
+        undo.callback(driver.forget_initialisation)
+        patches = Patches()
+        undo.callback(patches.undo)
+        undo.callback(expired_tensors.end_all, devices.homes)
+        patches.set(torch.UntypedStorage, TAG, HOST_TAG)
+        for home in devices.homes:
+            home.begin()
+        SIMULATED.update((home.device, home) for home in devices.homes if home.device is not None)
+        undo.callback(SIMULATED.clear)
+        expired_tensors.revive(devices.homes)
+        tensors.install(patches, devices.resolve)
+        storages.install(patches, devices)
+        factories.install(patches, devices.resolve)
+        driver.install(patches, devices)
+        streams.install(patches, devices)
+        generators.install(patches, devices)
+        gradients.install(patches)
+        parallel.install(patches)
+        checks.install(patches)
+        values.install(patches)
+        legacy_tensor_types.install(patches, devices)
+        autocast.install(patches, undo)
+        compiling.install(patches, undo)
+        threads.install(patches, self._new_mode)
+        torch._C._set_only_lift_cpu_tensors(True)  # torch.tensor(..., device=) copies where the mode sees it
+        undo.callback(torch._C._set_only_lift_cpu_tensors, False)
+        undo.callback(self._retire_modes)
+        mode = self._new_mode()
+        push_below(mode)
+        undo.callback(take_out, mode)
+
+    def _new_mode(self) -> SimulationMode:
+        mode = SimulationMode(self.devices.home)
+        self._modes.add(mode)
+        return mode
+
+    def _retire_modes(self) -> None:
+        """A thread that outlives the simulation keeps its mode, which no longer does anything."""
+        for mode in self._modes:
+            mode.retire()
+
+
+def _forget() -> None:
+    global _active
+    _active = None
+
+
+def simulate(devices: str, *, force: bool = False) -> Simulation:
+    """Pretend that this machine has CUDA devices: a context manager, with start() and stop() for a whole process."""
+    return Simulation(devices, force=force)

@@ -1,0 +1,90 @@
+"""Storages: their device, their copies, and so saving, loading, pickling and deepcopy, which torch builds on them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from devtrace.simulation.devices import Devices
+from devtrace.simulation.patches import Patches
+from devtrace.simulation.storage_tags import FLOATING, HOST, TAG, Tag, mark_pinned
+from devtrace.words.errors import SimulateError
+
+Storage = torch.UntypedStorage
+_base_device = torch._C.StorageBase.device.__get__  # type: ignore[attr-defined]
+
+
+def device(self: Storage) -> torch.device:
+    """`UntypedStorage.device`."""
+    found: torch.device = getattr(self, TAG).home.device or _base_device(self)
+    return found
+
+
+def install(patches: Patches, devices: Devices) -> None:
+    """What torch.save, torch.load, pickle and deepcopy ask of a storage."""
+
+    def copy_to(self: Storage, target: torch.device) -> Storage:
+        new = Storage(self.nbytes()).copy_(self, False)
+        if target.type == "cuda":
+            setattr(new, TAG, Tag(devices.home(target), new.nbytes()))
+        return new
+
+    def clone(self: Storage) -> Storage:
+        return copy_to(self, device(self))
+
+    def to(self: Storage, *, device: Any, non_blocking: bool = False) -> Storage:
+        target = devices.resolve(device)
+        return self if target == self.device else copy_to(self, target)
+
+    def cuda(self: Storage, device: Any = None, non_blocking: bool = False) -> Storage:
+        return to(self, device=devices.resolve("cuda" if device is None else device))
+
+    def cpu(self: Storage) -> Storage:
+        return to(self, device="cpu")
+
+    patches.set(Storage, "device", property(device))
+    for method in (clone, to, cuda, cpu, get_device, is_pinned, pin_memory, is_shared, share_memory_, _share_cuda_):
+        patches.set(Storage, method.__name__, method)
+
+
+def get_device(self: Storage) -> int:
+    index: int | None = device(self).index
+    return -1 if index is None else index
+
+
+def is_pinned(self: Storage, device: Any = None) -> bool:
+    pinned: bool = getattr(self, TAG).pinned
+    return pinned
+
+
+def pin_memory(self: Storage, device: Any = None) -> Storage:
+    """A copy in page-locked host memory."""
+    new = Storage(self.nbytes()).copy_(self, False)
+    mark_pinned(new)
+    return new
+
+
+def is_shared(self: Storage) -> bool:
+    return on_a_device(self) or bool(torch._C.StorageBase.is_shared(self))  # type: ignore[attr-defined]
+
+
+_share = Storage.share_memory_
+
+
+def share_memory_(self: Storage, *args: Any, **kwargs: Any) -> Storage:
+    """A device's memory is shared as it is."""
+    return self if on_a_device(self) else _share(self, *args, **kwargs)
+
+
+def on_a_device(storage: Storage) -> bool:
+    return getattr(storage, TAG).home not in (HOST, FLOATING)
+
+
+def _share_cuda_(self: Storage, *args: Any, **kwargs: Any) -> Any:
+    raise SimulateError(
+        "simulate-share",
+        f"a tensor on the simulated {device(self)} to send to another process",
+        "simulated memory cannot be shared between processes",
+        "send x.cpu() and move it there",
+    )

@@ -1,0 +1,158 @@
+"""Streams and events: work on a simulated device is done when the call returns, so there is nothing to wait for."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from typing import Any
+
+import torch
+
+from devtrace.simulation.devices import Devices
+from devtrace.simulation.patches import Patches
+
+
+class _Current(threading.local):
+    """The current stream of each device in this thread; the default stream where none was set."""
+
+    def __init__(self) -> None:
+        self.streams: dict[int, Any] = {}
+
+
+def install(patches: Patches, devices: Devices) -> None:
+    """`torch.Stream`, `torch.Event`, their torch.cuda versions, and what asks for the current stream."""
+    stream, event = make_classes(devices)
+    current = _Current()
+
+    def current_stream(index: int) -> Any:
+        return current.streams.get(index) or stream(stream_id=0, device_index=index, device_type=_CUDA)
+
+    def set_stream(made: Any) -> None:
+        current.streams[made.device_index] = made
+        devices.set_current(made.device_index)
+
+    def describe(index: int) -> tuple[int, int, int]:
+        made = current_stream(index)
+        return made.stream_id, made.device_index, made.device_type
+
+    for owner in (torch.cuda, torch.cuda.streams):
+        patches.set(owner, "Stream", stream)
+        patches.set(owner, "ExternalStream", stream)
+        patches.set(owner, "Event", event)
+    patches.set(torch, "Stream", stream)
+    patches.set(torch, "Event", event)
+    for name, value in {
+        "_accelerator_getStream": current_stream,
+        "_accelerator_setStream": set_stream,
+        "_cuda_getCurrentStream": describe,
+        "_cuda_getDefaultStream": lambda index: (0, index, _CUDA),
+        "_cuda_getCurrentRawStream": lambda index: current_stream(index).stream_id,
+        "_cuda_setStream": lambda **which: set_stream(stream(**which)),
+        "_cuda_getStreamFromExternal": lambda pointer, index: (pointer, index, _CUDA),
+    }.items():
+        patches.set(torch._C, name, value)
+
+
+_CUDA = 1  # c10::DeviceType::CUDA
+
+
+def make_classes(devices: Devices) -> tuple[type, type]:
+    """The classes of one simulation's streams and events."""
+    numbers = itertools.count(1)
+
+    class Stream:
+        """A queue that is always empty."""
+
+        def __init__(self, device: Any = None, priority: int = 0, **known: int) -> None:
+            self.device_index = known.get("device_index", devices.home(device).index)
+            self.stream_id = known["stream_id"] if "stream_id" in known else known.get("stream_ptr", next(numbers))
+            self.device_type = _CUDA
+            self.priority = priority
+            self._entered: list[Any] = []
+
+        @property
+        def device(self) -> torch.device:
+            return torch.device("cuda", self.device_index)
+
+        @property
+        def cuda_stream(self) -> int:
+            return self.stream_id
+
+        @property
+        def native_handle(self) -> int:
+            return self.stream_id
+
+        def query(self) -> bool:
+            return True
+
+        def is_capturing(self) -> bool:
+            return False
+
+        def synchronize(self) -> None:
+            pass
+
+        def wait_event(self, event: Any) -> None:
+            pass
+
+        def wait_stream(self, stream: Any) -> None:
+            pass
+
+        def record_event(self, event: Any = None) -> Any:
+            event = Event() if event is None else event
+            event.record(self)
+            return event
+
+        def __enter__(self) -> Any:
+            self._entered.append((devices.current, torch._C._accelerator_getStream(self.device_index)))
+            torch._C._accelerator_setStream(self)
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            index, before = self._entered.pop()
+            torch._C._accelerator_setStream(before)
+            devices.set_current(index)
+
+        def __eq__(self, other: object) -> bool:
+            mine = (self.device_index, self.stream_id)
+            return isinstance(other, Stream) and mine == (other.device_index, other.stream_id)
+
+        def __hash__(self) -> int:
+            return hash((self.device_index, self.stream_id))
+
+        def __repr__(self) -> str:
+            return f"<torch.cuda.Stream device={self.device} cuda_stream={self.stream_id:#x}>"
+
+    class Event:
+        """The moment at which it was recorded."""
+
+        def __init__(self, *args: Any, enable_timing: bool = False, **kwargs: Any) -> None:
+            self.enable_timing = enable_timing or bool(args and args[0] is True)
+            self.device = torch.device("cuda", devices.current)
+            self.event_id = self.cuda_event = next(numbers)
+            self._at: float | None = None
+
+        def record(self, stream: Any = None) -> None:
+            self._at = time.perf_counter()
+
+        def wait(self, stream: Any = None) -> None:
+            pass
+
+        def query(self) -> bool:
+            return True
+
+        def synchronize(self) -> None:
+            pass
+
+        def elapsed_time(self, end_event: Any) -> float:
+            """Milliseconds between two recorded events."""
+            if not (self.enable_timing and end_event.enable_timing):
+                raise ValueError("Both events must be created with argument 'enable_timing=True'.")
+            if self._at is None or end_event._at is None:
+                raise ValueError("Both events must be recorded before calculating elapsed time.")
+            return float(end_event._at - self._at) * 1000
+
+        def __repr__(self) -> str:
+            return f"<torch.cuda.Event {self.event_id:#x}>"
+
+    return Stream, Event

@@ -1,0 +1,171 @@
+"""What a tensor says of its device, and how it is asked to move: `Tensor.device`, `.to` and their kin in a simulation.
+
+Patched on `torch.Tensor` itself, so they hold in every thread, and calls that ask for no device cost what they always
+did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from devtrace.simulation.mode import TO_HOST
+from devtrace.simulation.patches import Attribute, Patches
+from devtrace.simulation.storage_tags import SIMULATED, Tag, claim, tag_of
+
+_Base = torch._C.TensorBase
+_base_device = _Base.device.__get__
+_base_to = _Base.to
+
+# From whatever a user may pass as a device to a torch.device, with an index if it is a CUDA device.
+Resolve = Callable[[Any], torch.device]
+
+
+def device(self: torch.Tensor) -> torch.device:
+    """`Tensor.device`: the simulated device, or torch's own answer."""
+    try:
+        tag: Tag = self.untyped_storage()._devtrace_tag  # type: ignore[attr-defined]
+    except RuntimeError:
+        tag = tag_of(self)
+    found = tag.home.device
+    if found is not None:
+        return found
+    if tag.hint is not None and tag.hint.device is not None:
+        return tag.hint.device
+    own: torch.device = _base_device(self)
+    return own
+
+
+def _is_cuda(self: torch.Tensor) -> bool:
+    return device(self).type == "cuda"
+
+
+def _is_cpu(self: torch.Tensor) -> bool:
+    return device(self).type == "cpu"
+
+
+def _get_device(self: torch.Tensor) -> int:
+    found = device(self)
+    return found.index if found.type == "cuda" else _Base.get_device(self)
+
+
+def install(patches: Patches, resolve: Resolve) -> None:
+    """Everything on `torch.Tensor` that names a device."""
+    moves = Moves(resolve)
+    for name, get in {"device": device, "is_cuda": _is_cuda, "is_cpu": _is_cpu}.items():
+        patches.set(torch.Tensor, name, Attribute(get))
+    for name in ("to", "cuda", "cpu", "type_as", "numpy", "tolist", "__array__"):
+        patches.set(torch.Tensor, name, _method(moves, name.strip("_")))
+    patches.set(torch.Tensor, "get_device", _get_device)
+
+
+def _method(moves: Moves, name: str) -> Callable[..., Any]:
+    implementation = getattr(moves, name)
+
+    def method(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        return implementation(self, *args, **kwargs)
+
+    method.__name__ = name
+    method.__qualname__ = f"Tensor.{name}"
+    method.__doc__ = getattr(_Base, name, method).__doc__
+    return method
+
+
+class Moves:
+    """The methods that move, with the devices of one simulation."""
+
+    def __init__(self, resolve: Resolve) -> None:
+        self.resolve = resolve
+
+    def to(self, tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        target, rest = read_to(args, kwargs)
+        if target is None:
+            return _base_to(tensor, *args, **kwargs)
+        return move(tensor, self.resolve(target), rest)
+
+    def cuda(
+        self, tensor: torch.Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None
+    ) -> torch.Tensor:
+        rest = {"non_blocking": non_blocking, "memory_format": memory_format}
+        return move(tensor, self.resolve("cuda" if device is None else device), rest)
+
+    def cpu(self, tensor: torch.Tensor, memory_format: Any = None) -> torch.Tensor:
+        return move(tensor, _CPU, {"memory_format": memory_format})
+
+    def type_as(self, tensor: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+        return move(tensor, device(other), {"dtype": other.dtype})
+
+    def tolist(self, tensor: torch.Tensor) -> Any:
+        return _Base.tolist(self.cpu(tensor))
+
+    def numpy(self, tensor: torch.Tensor, *, force: bool = False) -> Any:
+        if force:
+            return self.cpu(tensor.detach()).resolve_conj().resolve_neg().numpy()
+        refuse_numpy(tensor)
+        return _Base.numpy(tensor)
+
+    def array(self, tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        refuse_numpy(tensor)
+        return _base_array(tensor, *args, **kwargs)  # type: ignore[no-untyped-call]
+
+
+_CPU = torch.device("cpu")
+_base_array = torch.Tensor.__array__
+
+
+def refuse_numpy(tensor: torch.Tensor) -> None:
+    """numpy cannot see the memory of a device."""
+    place = device(tensor)
+    if place.type == "cuda":
+        raise TypeError(
+            f"can't convert {place} device type tensor to numpy. "
+            "Use Tensor.cpu() to copy the tensor to host memory first."
+        )
+
+
+def read_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The device that `.to(...)` asks for (None: none), and the rest as keyword arguments."""
+    first = args[0] if args else None
+    start = "other" if isinstance(first, torch.Tensor) else "dtype" if isinstance(first, torch.dtype) else "device"
+    after = ("dtype", "non_blocking", "copy") if start == "device" else ("non_blocking", "copy")
+    rest = kwargs | dict(zip((start, *after), args, strict=False))
+    other = rest.pop("other", None)
+    if other is not None:
+        rest |= {"device": device(other), "dtype": other.dtype}
+    return rest.pop("device", None), rest
+
+
+def move(tensor: torch.Tensor, target: torch.device, rest: dict[str, Any]) -> torch.Tensor:
+    """`.to(target)`: nothing if the tensor is there, a change of dtype, or a copy that autograd undoes in backward."""
+    rest = {name: value for name, value in rest.items() if value is not None}
+    here = device(tensor)
+    if target.type not in ("cuda", "cpu"):
+        return _base_to(tensor, target, **rest)
+    if here.type == target.type and here.index == target.index:
+        return _base_to(tensor, rest.pop("dtype", tensor.dtype), **rest)
+    out = _copied(tensor, target, rest | {"copy": True})
+    if out.grad_fn is not None:
+        out.grad_fn.register_hook(_Return(here))
+    return out
+
+
+def _copied(tensor: torch.Tensor, target: torch.device, rest: dict[str, Any]) -> torch.Tensor:
+    if torch._C._len_torch_dispatch_stack():
+        return _base_to(tensor, target if target.type == "cuda" else TO_HOST, **rest)
+    # No mode sees it: one that was switched off (printing does so), or a thread older than the simulation.
+    out = _base_to(tensor, rest.pop("dtype", tensor.dtype), **rest)
+    if target in SIMULATED:
+        claim(out, SIMULATED[target])
+    return out
+
+
+class _Return:
+    """Takes a copy's gradient back: to C++ both ends are the CPU, so its own backward copies nothing."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+
+    def __call__(self, grads: tuple[torch.Tensor | None, ...], _: Any) -> tuple[torch.Tensor | None, ...]:
+        return tuple(grad if grad is None else move(grad, self.device, {}) for grad in grads)

@@ -1,0 +1,1 @@
+"""Reading source code and live objects without running any of it."""

@@ -1,0 +1,137 @@
+"""TraceBuilder: the mutable half of the trace. Interns text, devices, sites and shapes, appends rows, and builds the
+Trace.
+
+It knows no torch type: whoever records hands it names and integers. Rows that come by the thousand (ops, tensors)
+arrive as whole columns.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from devtrace.trace.columns import TABLES, Column
+from devtrace.trace.tables import Ints, Lists, TraceData, Values
+
+
+class _ListColumn:
+    """A list column being filled."""
+
+    __slots__ = ("flat", "offsets")
+
+    def __init__(self) -> None:
+        self.offsets = array("q", [0])
+        self.flat = array("q")
+
+    def append(self, values: Iterable[int]) -> None:
+        self.flat.extend(values)
+        self.offsets.append(len(self.flat))
+
+    def build(self, column: Column) -> Lists:
+        return Lists(_ints(self.offsets, wide=True), _ints(self.flat, wide=column.wide))
+
+
+def _ints(values: Sequence[int] | Ints, *, wide: bool) -> Ints:
+    built: Ints = np.asarray(values, np.int64) if wide else np.asarray(values, np.int32)
+    built.flags.writeable = False
+    return built
+
+
+class TraceBuilder:
+    """Fills the tables of `columns.py`; every method that adds a row returns its id."""
+
+    def __init__(self, title: str = "", recorded: str = "", producer: str = "") -> None:
+        self.title, self.recorded, self.producer = title, recorded, producer
+        self.truncated = 0
+        self.notes: list[str] = []
+        self.findings: tuple[Mapping[str, Any], ...] | None = None
+        self._strings: dict[str, int] = {}
+        self._interned: dict[Hashable, int] = {}
+        self._columns: dict[str, dict[str, Any]] = {
+            table: {column.name: _ListColumn() if column.is_list else array("q") for column in columns}
+            for table, columns in TABLES.items()
+        }
+        self._whole: dict[str, dict[str, Values]] = {}
+
+    def text(self, value: str) -> int:
+        """The index of a string in the trace's one table of strings."""
+        return self._strings.setdefault(value, len(self._strings))
+
+    def append(self, table: str, **fields: Any) -> int:
+        """Add a row. Text is given as str; a row reference as its id; what is not given is -1, "" or ()."""
+        columns = self._columns[table]
+        id = self.count(table)
+        for column in TABLES[table]:
+            columns[column.name].append(self._encoded(column, fields.pop(column.name, None)))
+        if fields:
+            raise TypeError(f"{table} has no column {', '.join(fields)}; it has {', '.join(columns)}")
+        return id
+
+    def intern(self, table: str, key: Hashable, **fields: Any) -> int:
+        """Add a row once for each key."""
+        known = self._interned.get((table, key))
+        if known is None:
+            known = self._interned[table, key] = self.append(table, **fields)
+        return known
+
+    def device(self, name: str, *, simulated: bool = False) -> int:
+        return self.intern("devices", name, name=name, simulated=int(simulated))
+
+    def shape(self, dims: Iterable[int]) -> int:
+        dims = tuple(dims)
+        return self.intern("shapes", dims, dims=dims)
+
+    def set(self, table: str, id: int, **fields: Any) -> None:
+        """Change fields of a row that is already there (a call's end, a tensor's name)."""
+        kinds = {column.name: column for column in TABLES[table]}
+        for name, value in fields.items():
+            self._columns[table][name][id] = self._encoded(kinds[name], value)
+
+    def get(self, table: str, id: int, name: str) -> int:
+        """A field of a row as stored."""
+        return int(self._columns[table][name][id])
+
+    def columns(self, table: str, values: Mapping[str, Values]) -> None:
+        """Hand over a whole table as arrays: text as indexes from `text`, lists as `Lists`."""
+        expected = {column.name for column in TABLES[table]}
+        if set(values) != expected:
+            raise TypeError(f"columns of {table}: got {sorted(values)}, expected {sorted(expected)}")
+        self._whole[table] = dict(values)
+
+    def count(self, table: str) -> int:
+        if table in self._whole:
+            return len(next(iter(self._whole[table].values())))
+        first = TABLES[table][0]
+        column = self._columns[table][first.name]
+        return len(column.offsets) - 1 if first.is_list else len(column)
+
+    def build(self) -> TraceData:
+        return TraceData(
+            strings=tuple(self._strings),
+            values={table: self._built(table) for table in TABLES},
+            title=self.title,
+            recorded=self.recorded,
+            producer=self.producer,
+            truncated=self.truncated,
+            notes=tuple(self.notes),
+            findings=self.findings,
+        )
+
+    def _built(self, table: str) -> dict[str, Values]:
+        if table in self._whole:
+            return self._whole[table]
+        columns = self._columns[table]
+        return {
+            column.name: columns[column.name].build(column)
+            if column.is_list
+            else _ints(columns[column.name], wide=column.wide)
+            for column in TABLES[table]
+        }
+
+    def _encoded(self, column: Column, value: Any) -> Any:
+        if value is None:
+            return () if column.is_list else self.text("") if column.kind == "text" else -1
+        return self.text(value) if column.kind == "text" else value

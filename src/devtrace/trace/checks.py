@@ -1,0 +1,112 @@
+"""What every trace keeps, whoever made it: the rules that let readers follow ids without looking."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from devtrace.trace.columns import TABLES, Column
+from devtrace.trace.tables import Lists, Table, TraceData
+
+_LINKS: Final = {"site": "sites", "op": "ops"}
+_CULPRIT_LINKS: Final = {"born": "sites", "moved": "sites"}
+_TEXTS: Final = ("rule", "severity", "cause", "message", "help")
+
+
+def broken_rule(trace: TraceData) -> str | None:
+    """The first rule that the trace breaks, in words, or None."""
+    return next(_broken(trace), None)
+
+
+def _broken(trace: TraceData) -> Iterator[str]:
+    for name, columns in TABLES.items():
+        table = trace.table(name)
+        for column in columns:
+            yield from _broken_shape(table, column)
+        for column in columns:
+            yield from _broken_reference(trace, table, column)
+    yield from _broken_order(trace)
+    yield from _broken_calls(trace)
+    for at, finding in enumerate(trace.findings or ()):
+        yield from _broken_finding(trace, at, finding)
+
+
+def _broken_shape(table: Table[Any], column: Column) -> Iterator[str]:
+    values = table.column(column.name)
+    where = f"{table.name}.{column.name}"
+    if isinstance(values, Lists):
+        offsets = values.offsets
+        if (
+            not len(offsets)
+            or offsets[0] != 0
+            or int(offsets[-1]) != len(values.flat)
+            or bool(np.any(np.diff(offsets) < 0))
+        ):
+            yield f"the offsets of {where} do not run from 0 to the {len(values.flat)} values of its flat column"
+    if len(values) != len(table):
+        yield f"{where} has {len(values)} rows where {table.name}.{table.columns[0].name} has {len(table)}"
+
+
+def _broken_reference(trace: TraceData, table: Table[Any], column: Column) -> Iterator[str]:
+    values = table.column(column.name)
+    flat = values.flat if isinstance(values, Lists) else values
+    if column.kind in ("int", "ints") or not len(flat):
+        return
+    count = len(trace.strings) if column.kind == "text" else len(trace.table(column.table))
+    low = -1 if column.kind == "row" else 0
+    if int(flat.min()) < low or int(flat.max()) >= count:
+        yield f"{table.name}.{column.name} points outside the {count} rows of {column.table or 'strings'}"
+
+
+def _broken_order(trace: TraceData) -> Iterator[str]:
+    start, duration = trace.ops.ints("start"), trace.ops.ints("duration")
+    if len(start) and (int(start[0]) < 0 or bool(np.any(np.diff(start) < 0))):
+        yield "ops.start is negative or falls"
+    if bool(np.any(duration < -1)):
+        yield "ops.duration is below -1"
+    for name, numbers in (("tensors", "bytes"), ("copies", "bytes")):
+        if bool(np.any(trace.table(name).ints(numbers) < 0)):
+            yield f"{name}.{numbers} is negative"
+
+
+def _broken_calls(trace: TraceData) -> Iterator[str]:
+    calls = trace.calls
+    begin, end, parent = calls.ints("begin"), calls.ints("end"), calls.ints("parent")
+    if bool(np.any(begin < 0) or np.any(end < begin) or np.any(end > len(trace.ops))):
+        yield "a call begins after it ends, or outside the ops"
+    ids = np.arange(len(calls))
+    if bool(np.any(parent >= ids)):
+        yield "a call stands before its parent"
+    inside = parent >= 0
+    if bool(np.any(begin[inside] < begin[parent[inside]]) or np.any(end[inside] > end[parent[inside]])):
+        yield "a call reaches outside its parent: calls must nest"
+
+
+def _broken_finding(trace: TraceData, at: int, finding: Mapping[str, Any]) -> Iterator[str]:
+    where = f"finding {at}"
+    for key in _TEXTS:
+        if not isinstance(finding.get(key), str):
+            yield f"{where} has no {key}"
+    if finding.get("severity") not in ("error", "warning", "note"):
+        yield f"{where} has an unknown severity"
+    yield from _broken_links(trace, where, finding, _LINKS)
+    culprit = finding.get("culprit")
+    if isinstance(culprit, dict):
+        yield from _broken_links(trace, where, culprit, _CULPRIT_LINKS)
+        chain = culprit.get("chain", [])
+        if not isinstance(chain, list) or not all(_is_id(trace, "sites", id) for id in chain):
+            yield f"{where} has a chain of sites that are not there"
+    elif culprit is not None:
+        yield f"{where} has a culprit that is no object"
+
+
+def _broken_links(trace: TraceData, where: str, data: Mapping[str, Any], links: Mapping[str, str]) -> Iterator[str]:
+    for key, table in links.items():
+        if not _is_id(trace, table, data.get(key, -1)):
+            yield f"{where} points to a {key} that is not there"
+
+
+def _is_id(trace: TraceData, table: str, id: object) -> bool:
+    return isinstance(id, int) and not isinstance(id, bool) and -1 <= id < len(trace.table(table))

@@ -1,0 +1,351 @@
+"""The trace on disk and in a notebook, version 1: one JSON object that a browser reads without a library.
+
+    {"format": "devtrace", "version": 1, "producer": "devtrace 0.1.0",
+     "title": "In[7]", "recorded": "2026-11-21T12:00:00+00:00", "strings": [...],
+     "devices": {"name": [0, 1], "simulated": [0, 1]}, ..., "findings": [...], "truncated": 0, "notes": []}
+
+A table is an object of columns. A column of integers is a JSON list when short, else
+
+    {"length": 1500, "width": 4, "lag": 300, "data": "<base64>"}
+
+`data` is zlib over byte planes: all lowest bytes, then all next ones (`width` of them, little-endian, two's
+complement), of x[i] - x[i - lag] (lag 0: of x itself). A lag of 1 is a plain delta; a training loop repeats itself
+step by step, so the lag that fits one step turns whole columns into runs. A list column is
+{"offsets": column, "flat": column}.
+
+Versions: 1 (2026-11) the first.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from devtrace.trace.checks import broken_rule
+from devtrace.trace.columns import TABLES, Column
+from devtrace.trace.tables import Ints, Lists, TraceData, Values
+from devtrace.words.errors import FormatError
+
+VERSION: Final = 1
+SHORT: Final = 24
+"""Columns up to this long are plain JSON: below it the packed form is no smaller."""
+LARGEST: Final = 2**53
+"""Integers beyond this are not exact in a browser; nothing that we record comes near."""
+MOST_PLACES: Final = 32
+"""So many places are compared as a whole in search of a column's period."""
+MOST_VALUES: Final = 100_000_000
+"""A file may hold this many integers in all (3 million ops): what a reader is willing to take memory for."""
+MOST_BYTES: Final = 1 << 30
+"""A file larger than this is not read."""
+DEFLATE_RATIO: Final = 1100
+"""Deflate cannot expand further (its limit is 1032): a column that claims more is lying, and is refused before memory
+is taken."""
+
+_UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+"""The step from each old version to the next; steps stay for ever."""
+
+
+def encode(trace: TraceData) -> dict[str, Any]:
+    """The trace as one JSON object."""
+    tables = {table: _encode_table(table, trace.values[table]) for table in TABLES}
+    return {
+        "format": "devtrace",
+        "version": VERSION,
+        "producer": trace.producer,
+        "title": trace.title,
+        "recorded": trace.recorded,
+        "strings": list(trace.strings),
+        **tables,
+        "findings": None if trace.findings is None else [dict(finding) for finding in trace.findings],
+        "truncated": trace.truncated,
+        "notes": list(trace.notes),
+    }
+
+
+def decode(data: object) -> TraceData:
+    """The trace that `encode` wrote. Anything else raises FormatError with one sentence."""
+    current = upgrade(data)
+    reader = _Reader(current)
+    trace = TraceData(
+        strings=reader.texts("strings"),
+        values={table: reader.table(table) for table in TABLES},
+        title=reader.text("title"),
+        recorded=reader.text("recorded"),
+        producer=reader.text("producer"),
+        truncated=reader.number("truncated"),
+        notes=reader.texts("notes"),
+        findings=reader.findings(),
+    )
+    check(trace)
+    return trace
+
+
+def check(trace: TraceData) -> None:
+    """Raise FormatError unless the trace keeps the format's rules."""
+    broken = broken_rule(trace)
+    if broken:
+        raise _damaged(broken)
+
+
+def upgrade(data: object) -> dict[str, Any]:
+    """The object in today's version."""
+    if not isinstance(data, dict) or data.get("format") != "devtrace":
+        raise FormatError(
+            "trace-foreign",
+            f"{_short(data)}",
+            'expected a JSON object with "format": "devtrace"',
+            "open a file that trace.save() wrote",
+        )
+    version = data.get("version")
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise _damaged(f"the version is {_short(version)}")
+    if version > VERSION:
+        raise FormatError(
+            "trace-newer",
+            f"a trace of version {version}",
+            f"this devtrace reads versions 1 to {VERSION}",
+            "update it: pip install -U devtrace",
+        )
+    while version < VERSION:
+        data = _UPGRADES[version](data)
+        version += 1
+    return data
+
+
+def save(trace: TraceData, path: str | Path) -> Path:
+    """Write the trace as a file."""
+    target = Path(path)
+    target.write_text(json.dumps(encode(trace), separators=(",", ":")), encoding="ascii")
+    return target
+
+
+def load(path: str | Path) -> TraceData:
+    """Read a file that `save` wrote."""
+    source = Path(path)
+    if source.stat().st_size > MOST_BYTES:
+        raise FormatError(
+            "trace-too-large",
+            f"{source.name} with {source.stat().st_size:,} bytes",
+            f"devtrace reads at most {MOST_BYTES:,}",
+            "record with a lower max_ops",
+        )
+    try:
+        return decode(json.loads(source.read_bytes()))
+    except (ValueError, RecursionError) as error:
+        raise FormatError(
+            "trace-foreign",
+            f"{source.name}, which is not JSON ({_short(error)})",
+            "expected a trace",
+            "open a file that trace.save() wrote",
+        ) from None
+
+
+def _encode_table(table: str, values: Mapping[str, Values]) -> dict[str, Any]:
+    return {column.name: _encode_values(values[column.name]) for column in TABLES[table]}
+
+
+def _encode_values(values: Values) -> Any:
+    if isinstance(values, Lists):
+        lags = [int(values.offsets[-1] - values.offsets[-1 - period]) for period in _periods(values.offsets)]
+        return {"offsets": _encode_ints(values.offsets), "flat": _encode_ints(values.flat, lags)}
+    return _encode_ints(values)
+
+
+def _encode_ints(values: Ints, lags: Sequence[int] = ()) -> Any:
+    if len(values) <= SHORT:
+        return values.tolist()
+    wide = values.astype(np.int64)
+    lag = _best_lag(wide, lags)
+    coded = _lagged(wide, lag)
+    width = _width(coded)
+    planes = coded.astype(f"<i{width}").view(np.uint8).reshape(-1, width).T
+    packed = zlib.compress(np.ascontiguousarray(planes).data, 6 if len(values) < 500_000 else 1)
+    return {"length": len(values), "width": width, "lag": lag, "data": base64.b64encode(packed).decode("ascii")}
+
+
+def _width(values: Ints) -> int:
+    low, high = int(values.min()), int(values.max())
+    return next(width for width in (1, 2, 4, 8) if -(1 << 8 * width - 1) <= low and high < 1 << 8 * width - 1)
+
+
+def _lagged(values: Ints, lag: int) -> Ints:
+    if not lag:
+        return values
+    coded = values.copy()
+    coded[lag:] -= values[:-lag]
+    return coded
+
+
+def _best_lag(values: Ints, lags: Sequence[int]) -> int:
+    """The lag whose coding changes least often from one value to the next, a proxy for its deflated size."""
+    candidates = [0, 1, *_periods(values), *(lag for lag in lags if lag < len(values))]
+    return min(candidates, key=lambda lag: _changes(_lagged(values, lag)))
+
+
+def _changes(coded: Ints) -> int:
+    return int(np.count_nonzero(coded[1:] != coded[:-1]))
+
+
+def _periods(values: Ints) -> set[int]:
+    """How far back the last steps occurred before. Steps, not values, so that counters repeat too; a short stretch
+    finds what repeats inside a training step (a layer), a long one finds the training step."""
+    steps = np.diff(values)
+    windows = {min(64, len(steps) // 4), min(8192, len(steps) // 4)}
+    return {found for window in windows if window >= 8 and (found := _period(steps, window)) > 1}
+
+
+def _period(steps: Ints, window: int) -> int:
+    """The distance from the last `window` steps to where they last occurred before; 0 if they did not.
+
+    Places are sieved by a step here and there before any is compared as a whole: a search for the bytes takes seconds
+    in a column that nearly repeats.
+    """
+    tail, last = steps[-window:], len(steps) - 1
+    if np.array_equal(steps[-window - 1 : -1], tail):
+        return 1
+    ends = np.flatnonzero(steps[window - 1 : last] == tail[-1]) + window - 1
+    back = 1
+    while back < window and len(ends) > MOST_PLACES:
+        ends = ends[steps[ends - back] == tail[-1 - back]]
+        back = 2 * back if back < 16 else back + back // 4
+    for end in ends[: -MOST_PLACES - 1 : -1].tolist():
+        if np.array_equal(steps[end + 1 - window : end + 1], tail):
+            return int(last - end)
+    return 0
+
+
+class _Reader:
+    """Reads a decoded JSON object, trusting nothing, and counts the integers that it takes memory for."""
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        self._data = data
+        self._left = MOST_VALUES
+
+    def text(self, key: str) -> str:
+        value = self._data.get(key, "")
+        if not isinstance(value, str):
+            raise _damaged(f"{key} is {_short(value)}, expected text")
+        return value
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        value = self._data.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise _damaged(f"{key} is not a list of texts")
+        return tuple(value)
+
+    def number(self, key: str) -> int:
+        value = self._data.get(key, 0)
+        if not isinstance(value, int) or not 0 <= value <= LARGEST:
+            raise _damaged(f"{key} is {_short(value)}, expected a count")
+        return value
+
+    def findings(self) -> tuple[Mapping[str, Any], ...] | None:
+        value = self._data.get("findings")
+        if value is None:
+            return None
+        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+            raise _damaged("findings is not a list of objects")
+        return tuple(value)
+
+    def table(self, name: str) -> dict[str, Values]:
+        table = self._data.get(name)
+        if not isinstance(table, dict):
+            raise _damaged(f"the table {name} is missing")
+        return {column.name: self._values(name, column, table.get(column.name)) for column in TABLES[name]}
+
+    def _values(self, table: str, column: Column, data: Any) -> Values:
+        where = f"{table}.{column.name}"
+        if not column.is_list:
+            return self._ints(where, data, wide=column.wide)
+        if not isinstance(data, dict):
+            raise _damaged(f"{where} is {_short(data)}, expected offsets and flat")
+        offsets = self._ints(f"{where}.offsets", data.get("offsets"), wide=True)
+        return Lists(offsets, self._ints(f"{where}.flat", data.get("flat"), wide=column.wide))
+
+    def _ints(self, where: str, data: Any, *, wide: bool) -> Ints:
+        values = self._plain(where, data) if isinstance(data, list) else self._packed(where, data)
+        limit = LARGEST if wide else 2**31 - 1
+        if len(values) and not (-limit <= int(values.min()) and int(values.max()) <= limit):
+            raise _damaged(f"{where} holds a number beyond {limit}")
+        read = values if wide else values.astype(np.int32)
+        read.flags.writeable = False
+        return read
+
+    def _plain(self, where: str, data: list[Any]) -> Ints:
+        self._take(where, len(data))
+        if not all(isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST for value in data):
+            raise _damaged(f"{where} is not a list of integers")
+        return np.array(data, dtype=np.int64)
+
+    def _packed(self, where: str, data: Any) -> Ints:
+        length, width, lag, packed = _packed_parts(where, data)
+        if length * width > DEFLATE_RATIO * len(packed):
+            raise _damaged(f"{where} claims {length:,} values, more than its {len(packed):,} bytes can hold")
+        self._take(where, length)
+        raw = _inflate(where, packed, length * width)
+        planes = np.frombuffer(raw, np.uint8).reshape(width, length)
+        values = np.ascontiguousarray(planes.T).view(f"<i{width}").reshape(length).astype(np.int64)
+        return _unlagged(values, lag)
+
+    def _take(self, where: str, values: int) -> None:
+        self._left -= values
+        if self._left < 0:
+            raise _damaged(f"{where} brings the file over {MOST_VALUES:,} values")
+
+
+def _packed_parts(where: str, data: Any) -> tuple[int, int, int, bytes]:
+    if not isinstance(data, dict):
+        raise _damaged(f"{where} is {_short(data)}, expected a column")
+    length, width, lag, text = (data.get(key) for key in ("length", "width", "lag", "data"))
+    numbers = all(isinstance(number, int) and number >= 0 for number in (length, width, lag))
+    if not numbers or width not in (1, 2, 4, 8) or not isinstance(text, str):
+        raise _damaged(f"{where} has no valid length, width, lag and data")
+    try:
+        return int(length or 0), int(width), int(lag or 0), base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise _damaged(f"{where} is not base64") from None
+
+
+def _inflate(where: str, packed: bytes, expected: int) -> bytes:
+    inflater = zlib.decompressobj()
+    try:
+        raw = inflater.decompress(packed, expected + 1)
+    except zlib.error:
+        raise _damaged(f"{where} does not decompress") from None
+    if len(raw) != expected or not inflater.eof:
+        raise _damaged(f"{where} decompresses to another length than the {expected:,} bytes it names")
+    return raw
+
+
+def _unlagged(values: Ints, lag: int) -> Ints:
+    """Undo `_lagged`: a running sum along each of `lag` interleaved strands."""
+    length = len(values)
+    if not 0 < lag < length:
+        return values
+    rows = -(-length // lag)
+    padded = np.zeros(rows * lag, np.int64)
+    padded[:length] = values
+    summed: Ints = np.cumsum(padded.reshape(rows, lag), axis=0, dtype=np.int64).reshape(-1)[:length]
+    return summed
+
+
+def _damaged(found: str) -> FormatError:
+    return FormatError(
+        "trace-damaged",
+        f"a trace in which {found}",
+        "expected one that keeps the format's rules",
+        "record it again or open another copy",
+    )
+
+
+def _short(value: object) -> str:
+    """A value from a foreign file, for a message: never long, never more than one line."""
+    text = repr(value) if not isinstance(value, Exception) else str(value)
+    return text if len(text) <= 60 else text[:57] + "..."

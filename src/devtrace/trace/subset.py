@@ -1,0 +1,129 @@
+"""A trace with fewer ops, all else consistent: what a notebook takes where the whole would be too much.
+
+Ops that go take with them the calls, tensors, copies and errors that only they had. The ledger, the modules and the
+findings stay, and `truncated` says how many ops are gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from devtrace.trace.columns import TABLES, Column
+from devtrace.trace.tables import Ints, Lists, Table, TraceData, Values
+
+Mask = npt.NDArray[np.bool_]
+
+LONGEST_TEXT: Final = 20_000
+"""Characters of one string (a source file, a message) in a trace that was cut."""
+_COUNTS_OPS: Final = {("calls", "begin"), ("calls", "end"), ("moves", "op"), ("modules", "op")}
+_OF_AN_OP: Final = ("copies", "errors")
+
+
+def cut(trace: TraceData, keep: Mask) -> TraceData:
+    """The trace of those ops only that `keep` marks."""
+    kept = _kept_rows(trace, keep)
+    ids = {table: _new_ids(rows) for table, rows in kept.items()}
+    before = np.concatenate([[0], np.cumsum(keep)])
+    values = {name: _table(trace.table(name), kept, ids, before) for name in TABLES}
+    values["tensors"]["site"] = _births(trace)[kept["tensors"]]
+    return replace(
+        trace,
+        values=values,
+        strings=tuple(_shortened(text) for text in trace.strings),
+        truncated=trace.truncated + int(np.count_nonzero(~keep)),
+        findings=None if trace.findings is None else tuple(_finding(finding, ids["ops"]) for finding in trace.findings),
+    )
+
+
+def around(trace: TraceData, count: int) -> Mask:
+    """About `count` ops to keep: those before and after each finding and error, the rest from the beginning."""
+    keep = np.zeros(len(trace.ops), dtype=bool)
+    marked = [int(finding.get("op", -1)) for finding in trace.findings or ()] + trace.errors.ints("op").tolist()
+    reach = count // (4 * max(len(marked), 1))
+    for op in marked:
+        if op >= 0:
+            keep[max(op - reach, 0) : op + reach + 1] = True
+    keep[: max(count - int(keep.sum()), 0)] = True
+    return keep
+
+
+def _kept_rows(trace: TraceData, keep: Mask) -> dict[str, Mask]:
+    """Which rows stay, of each table that shrinks."""
+    kept = {"ops": keep, "tensors": _used_tensors(trace, keep)}
+    before = np.concatenate([[0], np.cumsum(keep)])
+    kept["calls"] = before[trace.calls.ints("end")] > before[trace.calls.ints("begin")]
+    for name in _OF_AN_OP:
+        kept[name] = keep[trace.table(name).ints("op")]
+    return kept
+
+
+def _new_ids(rows: Mask) -> Ints:
+    """Where each row goes; the last entry is for -1, which stays."""
+    ids: Ints = np.append(np.where(rows, np.cumsum(rows) - 1, -1), -1)
+    return ids
+
+
+def _used_tensors(trace: TraceData, keep: Mask) -> Mask:
+    """The tensors of the ops that stay, and what those were copied from."""
+    used = np.zeros(len(trace.tensors), dtype=bool)
+    for name in ("inputs", "outputs"):
+        used[_rows_of(trace.ops.lists(name), keep).flat] = True
+    source = trace.tensors.ints("source")
+    while True:
+        sources = source[used]
+        new = sources[(sources >= 0) & ~used[sources]]
+        if not len(new):
+            return used
+        used[new] = True
+
+
+def _births(trace: TraceData) -> Ints:
+    """Each tensor's site: an op that goes leaves its site to what it made."""
+    producer, site = trace.tensors.ints("producer"), trace.tensors.ints("site")
+    made = (site < 0) & (producer >= 0)
+    born = site.copy()
+    born[made] = trace.ops.ints("site")[producer[made]]
+    return born
+
+
+def _table(table: Table[Any], kept: Mapping[str, Mask], ids: Mapping[str, Ints], before: Ints) -> dict[str, Values]:
+    rows = kept.get(table.name)
+    return {column.name: _column(table, column, rows, ids, before) for column in table.columns}
+
+
+def _column(table: Table[Any], column: Column, rows: Mask | None, ids: Mapping[str, Ints], before: Ints) -> Values:
+    to = ids.get(column.table)
+    if column.is_list:
+        lists = table.lists(column.name)
+        lists = lists if rows is None else _rows_of(lists, rows)
+        return lists if to is None else Lists(lists.offsets, _like(lists.flat, to[lists.flat]))
+    values = table.ints(column.name)
+    values = values if rows is None else values[rows]
+    if (table.name, column.name) in _COUNTS_OPS:
+        return _like(values, np.where(values < 0, -1, before[values]))
+    return values if to is None else _like(values, to[values])
+
+
+def _rows_of(lists: Lists, rows: Mask) -> Lists:
+    lengths = np.diff(lists.offsets).astype(np.int64)
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths[rows])])
+    return Lists(_like(lists.offsets, offsets), lists.flat[np.repeat(rows, lengths)])
+
+
+def _like(old: Ints, new: Ints) -> Ints:
+    return cast(Ints, new.astype(old.dtype))
+
+
+def _finding(finding: Mapping[str, Any], ids: Ints) -> dict[str, Any]:
+    there = [int(ids[op]) for op in finding.get("ops", ()) if 0 <= op < len(ids) and ids[op] >= 0]
+    op = int(finding.get("op", -1))
+    return {**finding, "op": int(ids[op]) if op >= 0 else -1, **({"ops": there} if "ops" in finding else {})}
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}… ({len(text):,} characters)"

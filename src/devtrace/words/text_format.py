@@ -1,0 +1,62 @@
+"""Text from a trace, made fit to be read: names, source lines and messages may hold anything, and are never trusted.
+
+Control characters, bidirectional overrides and lone surrogates are shown as escapes (`\\u202e`), so that what is read
+is what is there; what is too long is cut, and says so. Numbers come with their unit.
+"""
+
+from __future__ import annotations
+
+import re
+from html import escape
+from typing import Final
+
+LONGEST: Final = 200
+"""Characters of one name or line that a reader is shown: two lines of a terminal; the rest is in the trace."""
+
+_UNSEEN: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\uffff\ud800-\udfff]"
+)
+_UNITS: Final = ("B", "KB", "MB", "GB", "TB")
+
+
+def escape_invisible(text: str, longest: int = LONGEST) -> str:
+    """The text as one can safely look at it."""
+    shown = _UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text[: longest + 1])
+    return shown if len(text) <= longest else f"{shown[:longest]}… ({len(text):,} characters)"
+
+
+def one_line(text: str) -> str:
+    """A piece of code as a sentence quotes it."""
+    return " ".join(text.split())
+
+
+def safe_line(text: str, longest: int = LONGEST) -> str:
+    """The text on one line."""
+    return escape_invisible(" ".join(text[: 8 * longest].split()), longest)
+
+
+def escape_markup(text: str, longest: int = LONGEST) -> str:
+    """The text inside html or svg, in an attribute or between tags."""
+    return escape(escape_invisible(text, longest), quote=True)
+
+
+def format_bytes(count: int) -> str:
+    """Bytes: 0 B, 512 B, 1.5 KB, 38.6 MB."""
+    value, unit = float(count), 0
+    while value >= 999.5 and unit < len(_UNITS) - 1:
+        value, unit = value / 1000, unit + 1
+    return f"{value:.0f} {_UNITS[unit]}" if unit == 0 or value >= 99.95 else f"{value:.1f} {_UNITS[unit]}"
+
+
+def format_time(nanoseconds: float) -> str:
+    """A duration with three digits at most: 850 ns, 12.4 ms, 3 s, 2 min 05 s."""
+    for factor, unit in ((1, "ns"), (1e3, "µs"), (1e6, "ms")):
+        if nanoseconds < 999.5 * factor:
+            return f"{nanoseconds / factor:.3g} {unit}"
+    seconds = nanoseconds / 1e9
+    return f"{seconds:.3g} s" if seconds < 119.5 else f"{int(seconds // 60)} min {int(seconds % 60):02d} s"
+
+
+def pluralize(count: int, one: str, many: str = "") -> str:
+    """1 op, 2 ops, 1,234 copies."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"

@@ -1,0 +1,107 @@
+"""devtrace.schema.json, made from the tables of `columns.py`: what a trace file is, for who reads it without us.
+
+`make golden` writes the file; a test holds the two equal.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from devtrace.trace.columns import TABLES, Column
+
+FILE: Final = Path(__file__).parents[1] / "src" / "devtrace" / "devtrace.schema.json"
+
+_ID: Final = {"type": "integer", "minimum": -1}
+_TEXT: Final = {"type": "string"}
+_COUNT: Final = {"type": "integer", "minimum": 0}
+_INTS: Final = {
+    "oneOf": [
+        {"type": "array", "items": {"type": "integer"}},
+        {
+            "type": "object",
+            "required": ["length", "width", "lag", "data"],
+            "properties": {
+                "length": _COUNT,
+                "width": {"enum": [1, 2, 4, 8]},
+                "lag": _COUNT,
+                "data": {"type": "string", "contentEncoding": "base64"},
+            },
+        },
+    ]
+}
+_LISTS: Final = {
+    "type": "object",
+    "required": ["offsets", "flat"],
+    "properties": {"offsets": {"$ref": "#/$defs/ints"}, "flat": {"$ref": "#/$defs/ints"}},
+}
+_CULPRIT: Final = {
+    "name": _TEXT,
+    "names": {"type": "array", "items": _TEXT},
+    "device": _TEXT,
+    "shape": {"type": "array", "items": {"type": "integer"}},
+    "dtype": _TEXT,
+    "born": _ID,
+    "moved": _ID,
+    "chain": {"type": "array", "items": _ID},
+    "certainty": {"enum": ["seen", "inferred"]},
+}
+_EDIT: Final = {"file": _TEXT, "cell": _ID, "line": _COUNT, "before": _TEXT, "after": _TEXT}
+_FINDING: Final = {
+    "rule": _TEXT,
+    "severity": {"enum": ["error", "warning", "note"]},
+    "cause": _TEXT,
+    "devices": {"type": "array", "items": _TEXT},
+    "site": _ID,
+    "op": _ID,
+    "culprit": {"oneOf": [{"type": "null"}, {"$ref": "#/$defs/culprit"}]},
+    "count": _COUNT,
+    "bytes": _COUNT,
+    "message": _TEXT,
+    "help": _TEXT,
+    "edits": {"type": "array", "items": {"$ref": "#/$defs/edit"}},
+}
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of format version 1."""
+    tables = {name: _object({column.name: _column(column) for column in columns}) for name, columns in TABLES.items()}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "devtrace trace, version 1",
+        **_object(
+            {
+                "format": {"const": "devtrace"},
+                "version": {"const": 1},
+                "producer": _TEXT,
+                "title": _TEXT,
+                "recorded": _TEXT,
+                "strings": {"type": "array", "items": _TEXT},
+                **tables,
+                "findings": {"oneOf": [{"type": "null"}, {"type": "array", "items": {"$ref": "#/$defs/finding"}}]},
+                "truncated": _COUNT,
+                "notes": {"type": "array", "items": _TEXT},
+            }
+        ),
+        "$defs": {
+            "ints": _INTS,
+            "lists": _LISTS,
+            "culprit": _object(_CULPRIT),
+            "edit": _object(_EDIT),
+            "finding": _object(_FINDING),
+        },
+    }
+
+
+def text() -> str:
+    """The file's content."""
+    return json.dumps(schema(), indent=1) + "\n"
+
+
+def _column(column: Column) -> dict[str, str]:
+    return {"$ref": "#/$defs/lists" if column.is_list else "#/$defs/ints"}
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "required": list(properties), "properties": properties}
