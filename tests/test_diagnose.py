@@ -13,7 +13,7 @@ from torch import nn
 
 import devtrace
 from devtrace.api.results import Report
-from devtrace.diagnosis.evidence.trace_queries import Facts
+from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding, from_json
 from devtrace.diagnosis.rules import device_mismatch
 from devtrace.recording.context import hooks
@@ -92,7 +92,7 @@ def test_a_diagnosis_that_fails_leaves_torchs_own_words(monkeypatch: pytest.Monk
 
 def test_without_live_objects_the_recorded_names_tell() -> None:
     trace = replace(failing().trace, findings=None)
-    found = list(device_mismatch.device_errors(Facts(trace)))
+    found = list(device_mismatch.device_errors(TraceQueries(trace)))
     assert found[0].culprit is not None
     assert found[0].culprit.device == "cpu"
     assert found[0].culprit.born is not None

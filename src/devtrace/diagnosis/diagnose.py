@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from devtrace.diagnosis import ledger
-from devtrace.diagnosis.evidence.trace_queries import Facts
+from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding, LedgerRow, ReportData, worst_first
 from devtrace.diagnosis.ledger import Tally
 from devtrace.diagnosis.rules import copies, cpu_compute, device_comparison, device_mismatch, host_sync, idle_optimizer
@@ -23,9 +23,9 @@ from devtrace.trace.tables import TraceData
 if TYPE_CHECKING:
     from devtrace.source.live_objects import Live
 
-ERRORS: Final[tuple[Callable[[Facts], Iterable[Finding]], ...]] = (device_mismatch.device_errors,)
+ERRORS: Final[tuple[Callable[[TraceQueries], Iterable[Finding]], ...]] = (device_mismatch.device_errors,)
 
-COSTS: Final[tuple[Callable[[Facts, Tally], Iterable[Finding]], ...]] = (
+COSTS: Final[tuple[Callable[[TraceQueries, Tally], Iterable[Finding]], ...]] = (
     host_sync.host_syncs,
     copies.copies_to_device,
     copies.copies_to_host,
@@ -46,7 +46,7 @@ def diagnose(trace: TraceData, live: Live | None = None) -> ReportData:
 
 
 def _diagnosed(trace: TraceData, live: Live | None) -> ReportData:
-    facts = Facts(trace, live)
+    facts = TraceQueries(trace, live)
     findings: list[Finding] = []
     notes: list[str] = []
     rows: tuple[LedgerRow, ...] = ()

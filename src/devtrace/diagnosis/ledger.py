@@ -7,7 +7,7 @@ from typing import Final, cast
 
 import numpy as np
 
-from devtrace.diagnosis.evidence.trace_queries import Facts, Mask
+from devtrace.diagnosis.evidence.trace_queries import Mask, TraceQueries
 from devtrace.diagnosis.findings import LedgerRow, Site
 from devtrace.trace import ledger_counts as counting
 from devtrace.trace.tables import Ints, TraceData
@@ -15,22 +15,22 @@ from devtrace.trace.tables import Ints, TraceData
 COPIES: Final = counting.DIRECTIONS
 
 
-def directions(facts: Facts) -> dict[str, Mask]:
+def directions(facts: TraceQueries) -> dict[str, Mask]:
     """Which rows of copies go to a device, to the host, between devices."""
     return counting.directions(_copies(facts), facts.host)
 
 
-def waits(facts: Facts) -> Mask:
+def waits(facts: TraceQueries) -> Mask:
     """Which ops make the host wait for a device."""
     return counting.waits(_ops(facts), facts.host)
 
 
-def on_host(facts: Facts) -> Mask:
+def on_host(facts: TraceQueries) -> Mask:
     """Which ops compute on the CPU while the program has a device."""
     return counting.on_host(_ops(facts), facts.host, uses_device=facts.uses_device)
 
 
-def _ops(facts: Facts) -> counting.Ops:
+def _ops(facts: TraceQueries) -> counting.Ops:
     device = facts.trace.ops.ints("device")
     return counting.Ops(
         site=facts.op_users,
@@ -43,7 +43,7 @@ def _ops(facts: Facts) -> counting.Ops:
     )
 
 
-def _copies(facts: Facts) -> counting.Copies:
+def _copies(facts: TraceQueries) -> counting.Copies:
     copies = facts.trace.copies
     return counting.Copies(
         op=copies.ints("op"),
@@ -54,7 +54,7 @@ def _copies(facts: Facts) -> counting.Copies:
     )
 
 
-def _has_dimensions(facts: Facts) -> Mask:
+def _has_dimensions(facts: TraceQueries) -> Mask:
     """Which ops have a tensor of one dimension or more."""
     found = np.zeros(len(facts.trace.ops), dtype=bool)
     for column in ("inputs", "outputs"):
@@ -79,7 +79,7 @@ class Tally:
         return np.flatnonzero(self.counts[name]).tolist()
 
 
-def tally(facts: Facts) -> Tally:
+def tally(facts: TraceQueries) -> Tally:
     """The trace's ops counted by site, on top of what the recorder counted of the ops that it folded away."""
     by_device, counts = counting.count(
         _ops(facts),
@@ -93,7 +93,7 @@ def tally(facts: Facts) -> Tally:
     return Tally(by_device, counts)
 
 
-def _add_folded(facts: Facts, by_device: Ints, counts: dict[str, Ints]) -> None:
+def _add_folded(facts: TraceQueries, by_device: Ints, counts: dict[str, Ints]) -> None:
     folded = facts.trace.ledger
     if not len(folded):
         return
@@ -106,7 +106,7 @@ def _add_folded(facts: Facts, by_device: Ints, counts: dict[str, Ints]) -> None:
     np.add.at(by_device.reshape(-1), rows * by_device.shape[1] + within, lists.flat)
 
 
-def rows(facts: Facts, tally: Tally) -> tuple[LedgerRow, ...]:
+def rows(facts: TraceQueries, tally: Tally) -> tuple[LedgerRow, ...]:
     """A row for each line that did anything."""
     by_device, counts = tally.by_device, tally.counts
     busy = by_device.any(axis=1)

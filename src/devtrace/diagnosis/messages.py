@@ -16,8 +16,9 @@ def message(case: Case, verdict: Verdict, said: str, met: str, fellows: list[str
 
     `said` is what the cause is about, `met` the odd one where that was computed from it, else empty.
     """
+    expected = case.suspect.expected_device
     if met:
-        first = f"{met} is on {case.suspect.device}, what it meets is on {case.suspect.home}: it comes from {said}."
+        first = f"{met} is on {case.suspect.device}, what it meets is on {expected}: it comes from {said}."
     else:
         beside = _beside(said, fellows)
         subject, verb = (f"{said} and .{beside[0]}", "are") if beside else (said or "a tensor", "is")
@@ -43,8 +44,8 @@ def _others(case: Case, verdict: Verdict, told: int) -> str:
             others = "1 other tensor" if count == 1 else f"{count} other tensors"
         else:
             others = "the other tensor" if count == 1 else f"the other {count} tensors"
-        return f"; {others} of {whole} {'is' if count == 1 else 'are'} on {case.suspect.home}"
-    return f", what it meets is on {case.suspect.home}"
+        return f"; {others} of {whole} {'is' if count == 1 else 'are'} on {case.suspect.expected_device}"
+    return f", what it meets is on {case.suspect.expected_device}"
 
 
 def _reason(case: Case, verdict: Verdict) -> str:
@@ -71,8 +72,8 @@ def replica(case: Case) -> str:
     if not case.in_a_replica:
         return ""
     return (
-        f"This happened in DataParallel on {case.suspect.home} ({thread.name}). The replicas share this tensor"
-        f"{_shared(case)}: DataParallel copies registered parameters and buffers only."
+        f"This happened in DataParallel on {case.suspect.expected_device} ({thread.name}). "
+        f"The replicas share this tensor{_shared(case)}: DataParallel copies registered parameters and buffers only."
     )
 
 
@@ -80,7 +81,7 @@ def _shared(case: Case) -> str:
     """The object that every replica has from the original: what holds the tensor, if that is no module or container."""
     for name in case.names:
         holder = name.objects[-2] if len(name.objects) > 1 else None
-        if holder is not None and name.last.step == "attribute":
+        if holder is not None and name.last.kind == "attribute":
             return f" through one {type(holder).__name__}"
     return ""
 
@@ -89,7 +90,7 @@ def _wrong(case: Case) -> str:
     if case.in_a_replica:
         return ""
     if case.suspect.device != HOST and case.origin.row != case.subject:
-        return f"It stayed on {case.suspect.device} while the computation went on to {case.suspect.home}."
+        return f"It stayed on {case.suspect.device} while the computation went on to {case.suspect.expected_device}."
     return "The code asks for this device by itself instead of taking that of its input."
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from devtrace.diagnosis.evidence import origins
-from devtrace.diagnosis.evidence.access_paths import Name
-from devtrace.diagnosis.evidence.failure_snapshot import Scene
+from devtrace.diagnosis.evidence.access_paths import AccessPath
+from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.origins import Move, Origin
 from devtrace.diagnosis.evidence.suspects import Suspect
-from devtrace.diagnosis.evidence.trace_queries import HOST, Facts
+from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.findings import Certainty
 
 
@@ -20,8 +20,8 @@ class Verdict:
     cause: str
     born: int = -1
     moved: int = -1
-    name: Name | None = None
-    module: Name | None = None  # the module that should have taken it along
+    name: AccessPath | None = None
+    module: AccessPath | None = None  # the module that should have taken it along
     move: Move | None = None
     certainty: Certainty = "seen"
     others: int = 0  # how many tensors of the module are at home
@@ -32,16 +32,16 @@ class Verdict:
 class Case:
     """One mismatch under study."""
 
-    facts: Facts
-    scene: Scene
+    facts: TraceQueries
+    scene: FailureSnapshot
     suspect: Suspect
     origin: Origin
     subject: int  # the odd one; the nearest tensor with a name that it was computed from, if itself has none
-    names: list[Name]
-    roots: list[tuple[int, Name]]  # what the subject was computed from, on its device: row and a name that lasts
+    names: list[AccessPath]
+    roots: list[tuple[int, AccessPath]]  # what the subject was computed from, on its device: row and a name that lasts
 
     @classmethod
-    def of(cls, facts: Facts, scene: Scene, suspect: Suspect) -> Case:
+    def of(cls, facts: TraceQueries, scene: FailureSnapshot, suspect: Suspect) -> Case:
         weighty = frozenset(scene.held_rows) if facts.live else frozenset(rows_of_modules(facts))
         origin = origins.origin(facts, suspect.tensor, weighty)
         followed = origin.path if suspect.device == HOST else [suspect.tensor, facts.base(suspect.tensor)]
@@ -67,11 +67,11 @@ class Case:
         return self.facts.producer(self.facts.base(self.subject))
 
 
-def rows_of_modules(facts: Facts) -> list[int]:
+def rows_of_modules(facts: TraceQueries) -> list[int]:
     roles = {facts.strings.get(role, -2) for role in ("parameter", "buffer", "attribute")}
     return [row for row, role in enumerate(facts.trace.tensors.ints("role").tolist()) if role in roles]
 
 
-def lasting(name: Name) -> bool:
+def lasting(name: AccessPath) -> bool:
     """Whether a name outlives the call it is used in: not a local variable, nor what a list of data holds."""
-    return not name.listed and any(hold.step not in ("variable", "item") for hold in name.holds)
+    return not name.listed and any(hold.kind not in ("variable", "item") for hold in name.holds)

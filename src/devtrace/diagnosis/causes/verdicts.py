@@ -12,10 +12,10 @@ from typing import Any
 
 from devtrace.diagnosis.causes.case import Case, Verdict, lasting, rows_of_modules
 from devtrace.diagnosis.evidence import access_paths, origins
-from devtrace.diagnosis.evidence.access_paths import Name
+from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.failure_snapshot import registered
 from devtrace.diagnosis.evidence.origins import Move
-from devtrace.diagnosis.evidence.trace_queries import HOST, Facts
+from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 
 
 def verdict(case: Case) -> Verdict:
@@ -43,16 +43,16 @@ def verdict(case: Case) -> Verdict:
 
 def _of_a_module(case: Case) -> Verdict | None:
     """A parameter or buffer: attached after the move, or of a module that never moved, or that no module knows of."""
-    owned = [name for name in case.names if name.last.step in ("parameter", "buffer")]
+    owned = [name for name in case.names if name.last.kind in ("parameter", "buffer")]
     owned = [name for name in owned if any(name.registered_from(place) for place, _ in name.modules())]
     if not owned:
         return _by_recorded_name(case) if not case.scene.frames else None
     name = owned[0]
     root, module = _root(name)
     away = _sent_away(case)
-    home = _at_home(case, module)
-    if home:
-        return _partly_moved(case, name, root, home, away)
+    expected_device = _at_home(case, module)
+    if expected_device:
+        return _partly_moved(case, name, root, expected_device, away)
     if away is not None:
         return Verdict("wrong-device", born=away.site, name=name, module=_prefix(case, name, root), move=away)
     unknown = next((found for other in owned if (found := _unknown_to_its_module(case, other)) is not None), None)
@@ -65,15 +65,15 @@ def _of_a_module(case: Case) -> Verdict | None:
     return Verdict(cause, born=case.born, name=name, module=_prefix(case, name, root))
 
 
-def _root(name: Name) -> tuple[int, Any]:
+def _root(name: AccessPath) -> tuple[int, Any]:
     """The outermost module whose `.to()` reaches what is named, and its place."""
     return next((place, module) for place, module in name.modules() if name.registered_from(place))
 
 
-def _prefix(case: Case, name: Name, place: int) -> Name:
+def _prefix(case: Case, name: AccessPath, place: int) -> AccessPath:
     """The name of an object on the way."""
     holds = name.holds[: place + 1]
-    return Name(holds, name.objects[: place + 1], case.scene.text(holds))
+    return AccessPath(holds, name.objects[: place + 1], case.scene.text(holds))
 
 
 def _at_home(case: Case, module: Any) -> list[tuple[str, int]]:
@@ -81,7 +81,7 @@ def _at_home(case: Case, module: Any) -> list[tuple[str, int]]:
     found = []
     for path, tensor in registered(module):
         row = case.scene.row(tensor)
-        if row is not None and case.facts.device(row) == case.suspect.home:
+        if row is not None and case.facts.device(row) == case.suspect.expected_device:
             found.append((path, row))
     return found
 
@@ -92,15 +92,15 @@ def _moves(case: Case, rows: list[tuple[str, int]]) -> list[Move]:
     return sorted(found, key=lambda move: -move.op)
 
 
-def _partly_moved(case: Case, name: Name, root: int, home: list[tuple[str, int]], away: Move | None) -> Verdict:
+def _partly_moved(case: Case, name: AccessPath, root: int, beside: list[tuple[str, int]], away: Move | None) -> Verdict:
     """Some of the module's tensors are at home and this one is not."""
-    moves = origins.concerned(case.facts, case.subject, _moves(case, home))
+    moves = origins.concerned(case.facts, case.subject, _moves(case, beside))
     module = _prefix(case, name, root)
     if away is not None and (not moves or away.op > moves[0].op):
-        return Verdict("wrong-device", born=away.site, name=name, module=module, move=away, others=len(home))
+        return Verdict("wrong-device", born=away.site, name=name, module=module, move=away, others=len(beside))
     if not moves:
         cause = "never-moved" if case.suspect.device == HOST else "wrong-device"
-        return Verdict(cause, born=case.born, name=name, module=module, others=len(home), certainty="inferred")
+        return Verdict(cause, born=case.born, name=name, module=module, others=len(beside), certainty="inferred")
     last = moves[0]
     later = case.birth > last.op >= -1 and case.birth >= 0
     later = later or origins.was_attached_after(case.facts, case.subject, last)
@@ -113,15 +113,15 @@ def _partly_moved(case: Case, name: Name, root: int, home: list[tuple[str, int]]
             name=name,
             module=module,
             move=last,
-            others=len(home),
+            others=len(beside),
             certainty="seen" if later else "inferred",
         )
     return Verdict(
-        "never-moved", born=case.born, moved=last.site, name=name, module=module, move=last, others=len(home)
+        "never-moved", born=case.born, moved=last.site, name=name, module=module, move=last, others=len(beside)
     )
 
 
-def _covers(case: Case, name: Name, root: int, move: Move) -> bool:
+def _covers(case: Case, name: AccessPath, root: int, move: Move) -> bool:
     """Whether a move of the whole tree came by: tensors of more than one of the root's children moved at one line."""
     module = name.objects[root]
     children = {
@@ -132,7 +132,7 @@ def _covers(case: Case, name: Name, root: int, move: Move) -> bool:
     return len(children) > 1
 
 
-def _unknown_to_its_module(case: Case, name: Name) -> Verdict | None:
+def _unknown_to_its_module(case: Case, name: AccessPath) -> Verdict | None:
     """A module further out was moved, and reaches this one only through what is not registered: a list, a dict."""
     for place, module in name.modules():
         moves = [] if name.registered_from(place) else _moves(case, _at_home(case, module))
@@ -145,14 +145,14 @@ def _unknown_to_its_module(case: Case, name: Name) -> Verdict | None:
 def _sent_away(case: Case) -> Move | None:
     """The copy from where the computation is to where the tensor is."""
     move = origins.move_of(case.facts, case.subject)
-    if move is None or case.facts.device(move.source) != case.suspect.home:
+    if move is None or case.facts.device(move.source) != case.suspect.expected_device:
         return None
     return move if case.facts.base(move.result) == case.facts.base(case.subject) else None
 
 
 def _by_recorded_name(case: Case) -> Verdict | None:
     """Without live objects: what the recorder noted of names and roles."""
-    tensors = case.facts.trace.tensors
+    tensors, expected = case.facts.trace.tensors, case.suspect.expected_device
     row = case.facts.base(case.subject)
     role, path = tensors.raw("role", row), str(tensors.raw("name", row))
     if role not in ("parameter", "buffer", "attribute"):
@@ -161,7 +161,8 @@ def _by_recorded_name(case: Case) -> Verdict | None:
     beside = [
         ("", other)
         for other in rows_of_modules(case.facts)
-        if str(tensors.raw("name", other)).split(".")[0] == root and case.facts.device(other) == case.suspect.home
+        if str(tensors.raw("name", other)).split(".")[0] == root
+        and case.facts.device(other) == case.suspect.expected_device
     ]
     moves = _moves(case, beside)
     if not moves:
@@ -179,7 +180,7 @@ def _by_recorded_name(case: Case) -> Verdict | None:
 def _of_an_optimizer(case: Case) -> Verdict | None:
     """State that an optimizer keeps beside the parameters."""
     held = [name for name in case.names if any(access_paths.is_optimizer(value) for value in name.objects[:-1])]
-    held = [name for name in held if any(hold.step == "state" for hold in name.holds)]
+    held = [name for name in held if any(hold.kind == "state" for hold in name.holds)]
     if not held:
         return None
     stale = _copied_before_the_move(case)
@@ -197,7 +198,7 @@ def _copied_before_the_move(case: Case) -> Verdict | None:
     moved = [
         move
         for move in origins.moves_from(
-            facts, {facts.base(past) for past in line[1:]}, case.suspect.home, case.suspect.op
+            facts, {facts.base(past) for past in line[1:]}, case.suspect.expected_device, case.suspect.op
         )
         if move.op > case.birth and _of_module_row(case, move.result)
     ]
@@ -207,7 +208,7 @@ def _copied_before_the_move(case: Case) -> Verdict | None:
     return Verdict("stale-copy", born=case.born, moved=moved[0].site, name=name, move=moved[0])
 
 
-def _lineage(facts: Facts, row: int) -> list[int]:
+def _lineage(facts: TraceQueries, row: int) -> list[int]:
     """The tensor, and what it is a copy, a view or a `_like` of, on the same device."""
     line = [row]
     while True:
@@ -225,7 +226,7 @@ def _of_module_row(case: Case, row: int) -> bool:
     """Whether a tensor is a parameter or buffer."""
     if case.facts.trace.tensors.raw("role", row) in ("parameter", "buffer"):
         return True
-    return any(name.last.step in ("parameter", "buffer") for name in case.scene.names(row))
+    return any(name.last.kind in ("parameter", "buffer") for name in case.scene.names(row))
 
 
 def _beside_a_module(case: Case) -> Verdict | None:
@@ -240,7 +241,7 @@ def _beside_a_module(case: Case) -> Verdict | None:
     return None
 
 
-def _unregistered(case: Case, name: Name, place: int, moves: list[Move]) -> Verdict:
+def _unregistered(case: Case, name: AccessPath, place: int, moves: list[Move]) -> Verdict:
     module = _prefix(case, name, place)
     cached = case.birth >= 0 and case.facts.trace.ops.number("call", case.birth) >= 0
     if cached and case.birth < moves[-1].op:
@@ -310,9 +311,9 @@ def _under_way(case: Case, op: int) -> bool:
         return True
     frame = case.scene.frame_of(site)
     if frame is not None:
-        return case.scene.given_tensors(frame, case.suspect.home)
+        return case.scene.given_tensors(frame, case.suspect.expected_device)
     return any(
-        case.scene.given_tensors(number, case.suspect.home) and case.scene.calls(number, site.function)
+        case.scene.given_tensors(number, case.suspect.expected_device) and case.scene.calls(number, site.function)
         for number in range(len(case.scene.frames))
     )
 
@@ -324,7 +325,7 @@ def _on_the_failing_line(case: Case, op: int) -> bool:
     return here is not None and failed is not None and here.statement is failed.statement
 
 
-def _in_a_module(facts: Facts, function: str) -> bool:
+def _in_a_module(facts: TraceQueries, function: str) -> bool:
     """Whether a function is a method of a module that the trace knows, and not its constructor."""
     klass, _, method = function.rpartition(".")
     return bool(klass) and method != "__init__" and klass in {str(module.type) for module in facts.trace.modules}
@@ -334,7 +335,7 @@ def _left_by_a_move(case: Case) -> Verdict | None:
     """A copy of it is at home, but this is the one that was copied, or a view taken before."""
     facts = case.facts
     bases = {facts.base(row) for row in _lineage(facts, case.subject)}
-    for move in origins.moves_from(facts, bases, case.suspect.home, case.suspect.op):
+    for move in origins.moves_from(facts, bases, case.suspect.expected_device, case.suspect.op):
         place = facts.place(move.site)
         name = case.names[0] if case.names else None
         if place is not None and isinstance(place.statement, ast.Expr) and place.statement.value is place.node:
@@ -357,7 +358,7 @@ def _moved_beside(case: Case) -> Move | None:
     held = {id(name.last.owner): name for name in case.names if name.last.owner is not None}
     for sibling in case.scene.siblings(case.names):
         row = case.scene.row(sibling)
-        if row is not None and case.facts.device(row) == case.suspect.home:
+        if row is not None and case.facts.device(row) == case.suspect.expected_device:
             move = origins.move_of(case.facts, row)
             if move is not None and move.op > case.birth and (held or move.op >= 0):
                 return move

@@ -33,22 +33,22 @@ _TABLES: Final[dict[str, Step]] = {"_parameters": "parameter", "_buffers": "buff
 _DICTS: Final = (dict, OrderedDict, defaultdict)
 
 
-class Hold(NamedTuple):
+class Reference(NamedTuple):
     """`owner` holds an object by `text` (`.table`, `["mask"]`), an optimizer's state by the tensor `key`.
     A variable has no owner but the number of its frame."""
 
     owner: Any
     text: str
-    step: Step
+    kind: Step
     frame: int = -1
     key: Any = None
 
 
 @dataclass(frozen=True)
-class Name:
+class AccessPath:
     """One way to say an object: the holds from a variable to it, and the objects on the way, the named one last."""
 
-    holds: tuple[Hold, ...]
+    holds: tuple[Reference, ...]
     objects: tuple[Any, ...]
     text: str
 
@@ -58,7 +58,7 @@ class Name:
         return self.holds[0].frame
 
     @property
-    def last(self) -> Hold:
+    def last(self) -> Reference:
         return self.holds[-1]
 
     def modules(self) -> list[tuple[int, torch.nn.Module]]:
@@ -67,13 +67,13 @@ class Name:
 
     def registered_from(self, place: int) -> bool:
         """Whether `.to()` of the module at a place reaches what is named."""
-        return all(hold.step in ("module", "parameter", "buffer") for hold in self.holds[place + 1 :])
+        return all(hold.kind in ("module", "parameter", "buffer") for hold in self.holds[place + 1 :])
 
     @property
     def rank(self) -> tuple[int, int, int, int]:
         """Lowest for the best name: not by an optimizer's groups, nor a loose list, from the outermost frame, short."""
         optimizer = any(is_optimizer(value) for value in self.objects[:-1])
-        state = any(hold.step == "state" for hold in self.holds)
+        state = any(hold.kind == "state" for hold in self.holds)
         return 2 * (optimizer and not state) + self.listed, -self.frame, len(self.holds), len(self.text)
 
     @property
@@ -82,9 +82,9 @@ class Name:
         return any(_is_loose_item(hold, self.objects[:place]) for place, hold in enumerate(self.holds))
 
 
-def _is_loose_item(hold: Hold, above: tuple[Any, ...]) -> bool:
+def _is_loose_item(hold: Reference, above: tuple[Any, ...]) -> bool:
     """Whether a step is into a list or tuple that no module holds: `trainable[0]`, but not `tower.stages[0]`."""
-    listed = hold.step == "item" and type(hold.owner) in (list, tuple, deque)
+    listed = hold.kind == "item" and type(hold.owner) in (list, tuple, deque)
     return listed and not any(is_module(value) for value in above)
 
 
@@ -147,7 +147,7 @@ class Walk:
     """What the variables of some frames (innermost first) hold, and by which steps."""
 
     frames: list[dict[str, tuple[Any, Step]]]
-    holders: dict[int, list[Hold]] = field(default_factory=dict)
+    holders: dict[int, list[Reference]] = field(default_factory=dict)
     objects: dict[int, Any] = field(default_factory=dict)
     tensors: list[Any] = field(default_factory=list)
 
@@ -155,13 +155,13 @@ class Walk:
         queue: deque[tuple[Any, int]] = deque()
         for number in reversed(range(len(self.frames))):
             for name, (value, step) in self.frames[number].items():
-                self._hold(value, Hold(None, name, step, number), 0, queue)
+                self._hold(value, Reference(None, name, step, number), 0, queue)
         while queue and len(self.objects) < MOST_OBJECTS:
             owner, depth = queue.popleft()
             for value, text, step, key in held(owner):
-                self._hold(value, Hold(owner, text, step, key=key), depth + 1, queue)
+                self._hold(value, Reference(owner, text, step, key=key), depth + 1, queue)
 
-    def _hold(self, value: Any, hold: Hold, depth: int, queue: deque[tuple[Any, int]]) -> None:
+    def _hold(self, value: Any, hold: Reference, depth: int, queue: deque[tuple[Any, int]]) -> None:
         kind = type(value)
         if kind in _LEAVES or issubclass(kind, _SKIPPED):
             return
@@ -178,35 +178,37 @@ class Walk:
         elif depth < MOST_DEPTH and not _is_ours(kind):
             queue.append((value, depth))
 
-    def names(self, value: object) -> list[Name]:
+    def names(self, value: object) -> list[AccessPath]:
         """All ways to say an object, best first."""
         found = list(self._up(value, (), (value,), set()))
         return sorted(found, key=lambda name: name.rank)[:MOST_NAMES]
 
-    def _up(self, value: object, holds: tuple[Hold, ...], objects: tuple[Any, ...], over: set[int]) -> Iterator[Name]:
+    def _up(
+        self, value: object, holds: tuple[Reference, ...], objects: tuple[Any, ...], over: set[int]
+    ) -> Iterator[AccessPath]:
         if len(holds) > MOST_DEPTH or id(value) in over:
             return
         for hold in self.holders.get(id(value), ()):
             path = (hold, *holds)
             if hold.owner is None:
-                yield Name(path, objects, self.text(path))
+                yield AccessPath(path, objects, self.text(path))
             else:
                 yield from self._up(hold.owner, path, (hold.owner, *objects), over | {id(value)})
 
-    def text(self, holds: tuple[Hold, ...]) -> str:
+    def text(self, holds: tuple[Reference, ...]) -> str:
         return "".join(self._text(hold) for hold in holds)
 
-    def holds_of(self, owner: Any) -> Iterator[tuple[Any, Hold]]:
+    def holds_of(self, owner: Any) -> Iterator[tuple[Any, Reference]]:
         """What an object holds, and how."""
         if owner is not None:
-            yield from ((value, Hold(owner, text, step, key=key)) for value, text, step, key in held(owner))
+            yield from ((value, Reference(owner, text, step, key=key)) for value, text, step, key in held(owner))
 
     def held_by(self, owner: Any) -> Iterator[Any]:
         """The tensors that an object holds itself."""
         if not is_module(owner) and not is_optimizer(owner):
             yield from (value for value, *_ in held(owner) if is_tensor(value))
 
-    def _text(self, hold: Hold) -> str:
+    def _text(self, hold: Reference) -> str:
         if hold.key is None:
             return hold.text
         keyed = self.names(hold.key)
@@ -215,8 +217,8 @@ class Walk:
 
 def _is_ours(kind: type) -> bool:
     """Whether it is an object of devtrace's, such as the recording: no way to say what is the user's."""
-    home = type.__dict__["__dict__"].__get__(kind).get("__module__")
-    return type(home) is str and home.partition(".")[0] == "devtrace"
+    expected_device = type.__dict__["__dict__"].__get__(kind).get("__module__")
+    return type(expected_device) is str and expected_device.partition(".")[0] == "devtrace"
 
 
 _Held = Iterator[tuple[Any, str, Step, Any]]

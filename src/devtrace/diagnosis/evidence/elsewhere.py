@@ -42,7 +42,7 @@ class _Held:
 
     tensor: Any
     name: str
-    step: str
+    kind: str
     owner: Any
     modules: tuple[str, ...]
 
@@ -67,7 +67,7 @@ def _elsewhere(every: Sequence[_Held], expected: str, born: Callable[[object], S
     return tuple(
         Elsewhere(held.name, device, shape, dtype, _fix(held, expected, whole), born(held.tensor))
         for held, (device, shape, dtype), is_off in zip(every, told, off, strict=True)
-        if is_off and not (held.step == "step" and not shape)
+        if is_off and not (held.kind == "step" and not shape)
     )
 
 
@@ -109,7 +109,7 @@ def _modules_wholly_off(every: Sequence[_Held], off: Sequence[bool]) -> set[str]
 
 def _fix(held: _Held, expected: str, whole: set[str]) -> str:
     place = f'"{expected}"'
-    if held.step in _REGISTERED and held.modules:
+    if held.kind in _REGISTERED and held.modules:
         top = next((name for name in held.modules if name in whole), held.modules[-1])
         return f"{top}.to({place})"
     if access_paths.is_module(held.owner):

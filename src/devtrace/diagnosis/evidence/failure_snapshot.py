@@ -11,17 +11,17 @@ from types import FrameType
 from typing import Any
 
 from devtrace.diagnosis.evidence import access_paths
-from devtrace.diagnosis.evidence.access_paths import Hold, Name, Walk
-from devtrace.diagnosis.evidence.trace_queries import Facts
+from devtrace.diagnosis.evidence.access_paths import AccessPath, Reference, Walk
+from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.source.reading import instance_dict
 
 
 @dataclass(frozen=True)
-class Scene:
+class FailureSnapshot:
     """The frames of an error, innermost first, and what their variables lead to."""
 
-    facts: Facts
+    facts: TraceQueries
 
     @cached_property
     def frames(self) -> list[FrameType]:
@@ -64,7 +64,7 @@ class Scene:
         row = self.row(tensor)
         return "" if row is None else self.facts.device(row)
 
-    def names(self, row: int) -> list[Name]:
+    def names(self, row: int) -> list[AccessPath]:
         """The names of a tensor, best first; of the tensor it is a view of, if itself has none."""
         objects = self._by_row.get(row) or self._by_base.get(self.facts.base(row), [])
         found = [name for value in objects for name in self.walk.names(value)]
@@ -75,7 +75,7 @@ class Scene:
         """The rows that something lasting leads to."""
         return set(self._by_row)
 
-    def text(self, holds: tuple[Hold, ...]) -> str:
+    def text(self, holds: tuple[Reference, ...]) -> str:
         return self.walk.text(holds)
 
     def frame_of(self, site: Site) -> int | None:
@@ -87,9 +87,9 @@ class Scene:
                 return number
         return None
 
-    def given_tensors(self, frame: int, home: str) -> bool:
+    def given_tensors(self, frame: int, expected_device: str) -> bool:
         """Whether a frame's function was handed a tensor of a device."""
-        return any(self._is_on(value, home) for value in self._given(frame))
+        return any(self._is_on(value, expected_device) for value in self._given(frame))
 
     def _given(self, frame: int) -> list[object]:
         """The arguments of a frame's function, as they are now."""
@@ -98,13 +98,13 @@ class Scene:
         given += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
         return [held.get(name) for name in code.co_varnames[:given]]
 
-    def _is_on(self, value: object, home: str, depth: int = 2) -> bool:
+    def _is_on(self, value: object, expected_device: str, depth: int = 2) -> bool:
         if access_paths.is_tensor(value):
-            return self.place(value) in (home, "")
+            return self.place(value) in (expected_device, "")
         if depth and type(value) in (list, tuple):
-            return any(self._is_on(item, home, depth - 1) for item in value)  # type: ignore[attr-defined]
+            return any(self._is_on(item, expected_device, depth - 1) for item in value)  # type: ignore[attr-defined]
         if depth and type(value) is dict:
-            return any(self._is_on(item, home, depth - 1) for item in value.values())
+            return any(self._is_on(item, expected_device, depth - 1) for item in value.values())
         return False
 
     def calls(self, frame: int, function: str) -> bool:
@@ -112,7 +112,7 @@ class Scene:
         name = function.rpartition(".")[2]
         return bool(name) and name in self.frames[frame].f_code.co_names
 
-    def siblings(self, called: list[Name]) -> Iterator[Any]:
+    def siblings(self, called: list[AccessPath]) -> Iterator[Any]:
         """The tensors that stand beside a named one: in the same dict, list or tuple, then in the same frame."""
         for name in called:
             owner = name.last.owner
@@ -123,12 +123,12 @@ class Scene:
             for value in name.objects[:-1]:
                 yield from self.walk.held_by(value)
 
-    def beside(self, name: Name) -> Iterator[Name]:
+    def beside(self, name: AccessPath) -> Iterator[AccessPath]:
         """The names of the other tensors that the owner of a named one holds."""
         for value, hold in self.walk.holds_of(name.last.owner):
             if access_paths.is_tensor(value) and value is not name.objects[-1]:
                 holds = (*name.holds[:-1], hold)
-                yield Name(holds, (*name.objects[:-1], value), self.text(holds))
+                yield AccessPath(holds, (*name.objects[:-1], value), self.text(holds))
 
     def variables(self, frame: int) -> dict[str, Any]:
         """A frame's own variables."""

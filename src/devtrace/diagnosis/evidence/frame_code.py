@@ -9,37 +9,37 @@ from typing import Any, Final
 
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import access_paths
-from devtrace.diagnosis.evidence.failure_snapshot import Scene, registered
-from devtrace.diagnosis.evidence.trace_queries import Place
+from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot, registered
+from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.source.reading import MISSING, Scope, evaluate, instance_dict, values
 
 _BODIES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 @dataclass(frozen=True)
-class Stand:
+class FailingFrame:
     """A frame of the error, at the line where it stands."""
 
-    scene: Scene
+    scene: FailureSnapshot
     number: int
-    home: str
+    expected_device: str
     code: Code
-    place: Place
+    place: SourceNode
 
     @classmethod
-    def of(cls, scene: Scene, number: int, home: str) -> Stand | None:
+    def of(cls, scene: FailureSnapshot, number: int, expected_device: str) -> FailingFrame | None:
         """In the user's own code, where something can be changed."""
-        stand = cls.reading(scene, number, home)
+        stand = cls.reading(scene, number, expected_device)
         return None if stand is None or scene.facts.package(scene.facts.frames[number][0]) else stand
 
     @classmethod
-    def reading(cls, scene: Scene, number: int, home: str) -> Stand | None:
+    def reading(cls, scene: FailureSnapshot, number: int, expected_device: str) -> FailingFrame | None:
         """In anybody's code, to say what is there."""
         if not 0 <= number < len(scene.frames):
             return None
         site = scene.facts.frames[number][0]
         place, row = scene.facts.place(site), scene.facts.site(site)
-        return cls(scene, number, home, Code(place.source, row), place) if place and row else None
+        return cls(scene, number, expected_device, Code(place.source, row), place) if place and row else None
 
     @property
     def op(self) -> int:
@@ -121,7 +121,7 @@ class Stand:
         return f"{fitting[0]}.device" if fitting else ""
 
     def _at_home(self, value: object) -> bool:
-        return access_paths.is_tensor(value) and self.scene.place(value) == self.home
+        return access_paths.is_tensor(value) and self.scene.place(value) == self.expected_device
 
     def _of_self(self) -> str:
         module = self.held.get("self")
@@ -144,7 +144,7 @@ class Stand:
         return ""
 
     def _says_home(self, value: object) -> bool:
-        return says(value, self.home)
+        return says(value, self.expected_device)
 
     def says_home(self, node: ast.expr) -> bool:
         """Whether an expression, as far as look-ups tell, names the home device."""
@@ -180,7 +180,7 @@ class Stand:
             for value in found:
                 if access_paths.is_tensor(value.value) and same(rows[id(value.node)]):
                     return value.node
-        if any(name.last.step in ("parameter", "buffer") for name in self.scene.names(row)):
+        if any(name.last.kind in ("parameter", "buffer") for name in self.scene.names(row)):
             return None
         made = facts.place(facts.trace.ops.number("site", op)) if (op := facts.producer(row)) >= 0 else None
         if made is not None and made.statement is self.place.statement and isinstance(made.node, ast.expr):
@@ -208,10 +208,10 @@ class Stand:
         return self.device(self.line, self.place.statement)
 
 
-def says(value: object, home: str) -> bool:
+def says(value: object, expected_device: str) -> bool:
     """Whether a value names the home device."""
     said = access_paths.place_of(value)
-    return said == home or (said == "cuda" and home == "cuda:0")
+    return said == expected_device or (said == "cuda" and expected_device == "cuda:0")
 
 
 def _is_constant(node: ast.expr) -> bool:

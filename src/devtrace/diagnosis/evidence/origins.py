@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from devtrace.diagnosis.evidence.trace_queries import Facts, Place
+from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Site
 
 Put = Literal["made", "made-there", "copied", "given"]
@@ -31,7 +31,7 @@ class Origin:
     path: tuple[int, ...]
 
 
-def origin(facts: Facts, row: int, weighty: frozenset[int] = frozenset()) -> Origin:
+def origin(facts: TraceQueries, row: int, weighty: frozenset[int] = frozenset()) -> Origin:
     """Follow a tensor back on its own device; through computation by the parent that is `weighty`, else the largest."""
     path = [row]
     while len(path) < MOST:
@@ -51,22 +51,22 @@ def origin(facts: Facts, row: int, weighty: frozenset[int] = frozenset()) -> Ori
     return Origin("given", path[-1], facts.producer(path[-1]), tuple(path))
 
 
-def _bytes(facts: Facts, row: int) -> int:
+def _bytes(facts: TraceQueries, row: int) -> int:
     return facts.trace.tensors.number("bytes", row)
 
 
-def _like(facts: Facts, op: int) -> bool:
+def _like(facts: TraceQueries, op: int) -> bool:
     """zeros_like and its kin take their device from their input."""
     name = facts.op_name(op)
     return bool(facts.inputs(op)) and any(part in name for part in _SAME_AS)
 
 
-def _crossed(facts: Facts, row: int) -> bool:
+def _crossed(facts: TraceQueries, row: int) -> bool:
     source = facts.source(row)
     return source >= 0 and facts.device(source) != facts.device(row)
 
 
-def _made(facts: Facts, op: int) -> Put:
+def _made(facts: TraceQueries, op: int) -> Put:
     if "lift_fresh" in facts.op_name(op) or "set_" in facts.op_name(op):
         place = facts.place(facts.trace.ops.number("site", op))
         if place is None or factory(place) is None:
@@ -84,7 +84,7 @@ FACTORIES: Final = frozenset((*_WINDOWS, *_FILLED, *_RANDOM, *_READ))
 """torch functions that take a device."""
 
 
-def factory(place: Place) -> ast.Call | None:
+def factory(place: SourceNode) -> ast.Call | None:
     """The call of a torch factory at a place: `torch.zeros(n)`, or inside `torch.ones(n, n).triu(1)`."""
     node: ast.AST = place.node
     while isinstance(node, ast.Call | ast.Attribute | ast.Subscript):
@@ -107,7 +107,7 @@ def _called(call: ast.Call) -> str:
     return call.func.id if isinstance(call.func, ast.Name) else ""
 
 
-def told(place: Place) -> bool:
+def told(place: SourceNode) -> bool:
     """Whether the factory at a place is given a device."""
     call = factory(place)
     return call is not None and any(word.arg == "device" and not _is_none(word.value) for word in call.keywords)
@@ -127,7 +127,7 @@ class Move:
     result: int
 
 
-def move_of(facts: Facts, row: int) -> Move | None:
+def move_of(facts: TraceQueries, row: int) -> Move | None:
     """The copy that brought a tensor to its device."""
     for here in facts.ancestors(row, 40):
         if facts.device(here) != facts.device(row):
@@ -137,14 +137,14 @@ def move_of(facts: Facts, row: int) -> Move | None:
     return None
 
 
-def concerned(facts: Facts, row: int, moves: list[Move]) -> list[Move]:
+def concerned(facts: TraceQueries, row: int, moves: list[Move]) -> list[Move]:
     """The moves of something that a tensor belongs to; one where no module was seen to move may be."""
     holders = set(_holders(facts, row))
     seen = {site: _moved_at(facts, site) for site in {move.site for move in moves}}
     return [move for move in moves if not holders or not seen[move.site] or not holders.isdisjoint(seen[move.site])]
 
 
-def was_attached_after(facts: Facts, row: int, move: Move) -> bool:
+def was_attached_after(facts: TraceQueries, row: int, move: Move) -> bool:
     """Whether a module that holds a tensor was seen to become part of the one that moved only after it had moved."""
     modules, moved, holders = facts.trace.modules, _moved_at(facts, move.site), _holders(facts, row)
     top = next((place for place, at in enumerate(holders) if at in moved), 0)
@@ -152,14 +152,14 @@ def was_attached_after(facts: Facts, row: int, move: Move) -> bool:
     return any(op > moved[holders[top]] for op in attached)
 
 
-def _moved_at(facts: Facts, site: int) -> dict[int, int]:
+def _moved_at(facts: TraceQueries, site: int) -> dict[int, int]:
     """The modules that were moved at a site, each with the op of its last move."""
     moves = facts.trace.moves
     here = [each for each in range(len(moves)) if moves.number("site", each) == site]
     return {moves.number("module", each): moves.number("op", each) for each in here}
 
 
-def _holders(facts: Facts, row: int) -> list[int]:
+def _holders(facts: TraceQueries, row: int) -> list[int]:
     """The module that holds a parameter or buffer as its own, by the recorder's names, then those around it."""
     path = str(facts.trace.tensors.raw("name", facts.base(row))).rpartition(".")[0]
     modules, found = facts.trace.modules, []
@@ -170,18 +170,18 @@ def _holders(facts: Facts, row: int) -> list[int]:
     return found
 
 
-def moves_from(facts: Facts, bases: set[int], home: str, before: int) -> Iterator[Move]:
+def moves_from(facts: TraceQueries, bases: set[int], expected_device: str, before: int) -> Iterator[Move]:
     """Copies to `home`, before an op, of the given tensors or of views of them."""
     tensors = facts.trace.tensors
     devices, sources = tensors.ints("device"), tensors.ints("source")
-    there = facts.device_names.index(home)
+    there = facts.device_names.index(expected_device)
     copied = (sources >= 0) & (devices == there) & (devices[sources] != there)
     copied &= (tensors.ints("producer") < before) & np.isin(facts.bases[sources], list(bases))
     for row in np.flatnonzero(copied).tolist():
         yield Move(facts.producer(row), facts.born(row), facts.source(row), row)
 
 
-def shown(facts: Facts, site: int) -> Site | None:
+def shown(facts: TraceQueries, site: int) -> Site | None:
     """A site as a reader wants it: a simple statement that begins on the line whole, of a block its first line."""
     row = facts.site(site)
     place = facts.place(site)
@@ -213,7 +213,7 @@ def _first_line(row: Site) -> Site:
 _SIMPLE: Final = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return)
 
 
-def targets(place: Place, index: int = 0) -> list[str]:
+def targets(place: SourceNode, index: int = 0) -> list[str]:
     """The names that a statement gives to the value at a place: `q` and `k` of `q, k = x.chunk(2)`."""
     statement = place.statement
     if not isinstance(statement, ast.Assign | ast.AnnAssign) or statement.value is None:

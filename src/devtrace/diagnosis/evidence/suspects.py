@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from devtrace.diagnosis.evidence.trace_queries import HOST, Facts
+from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 
 INDEXING: Final = (
     "aten.index.",
@@ -31,12 +31,12 @@ class Suspect:
     op: int
     tensor: int
     device: str
-    home: str
-    along: tuple[int, ...] = ()  # others of the op that are on the odd device too
-    right: tuple[int, ...] = ()  # those that are at home
+    expected_device: str
+    others_on_odd_device: tuple[int, ...] = ()
+    inputs_on_expected_device: tuple[int, ...] = ()
 
 
-def suspect(facts: Facts, op: int) -> Suspect | None:
+def suspect(facts: TraceQueries, op: int) -> Suspect | None:
     """The odd one among an op's inputs; None when its mix of devices is legal, or there is no mix."""
     rows = _illegal(facts, op)
     places = list(dict.fromkeys(facts.device(row) for row in rows))
@@ -50,7 +50,7 @@ def suspect(facts: Facts, op: int) -> Suspect | None:
     return Suspect(op, worst, odd, facts.device(right[0]), along, tuple(right))
 
 
-def _illegal(facts: Facts, op: int) -> list[int]:
+def _illegal(facts: TraceQueries, op: int) -> list[int]:
     """The inputs without those that may be where they are: numbers in a CPU tensor, indexes on the CPU."""
     rows = list(dict.fromkeys(facts.inputs(op)))
     name = facts.op_name(op)
@@ -63,11 +63,11 @@ def _illegal(facts: Facts, op: int) -> list[int]:
     return others if len({facts.device(row) for row in others}) > 1 else rows
 
 
-def _is_bias(facts: Facts, row: int) -> bool:
+def _is_bias(facts: TraceQueries, row: int) -> bool:
     return str(facts.trace.tensors.raw("name", row)).endswith(".bias")
 
 
-def _odd_device(facts: Facts, op: int, rows: list[int], places: list[str]) -> str:
+def _odd_device(facts: TraceQueries, op: int, rows: list[int], places: list[str]) -> str:
     """Of two accelerators the one that the computation is not on."""
     return (
         _off_thread(facts, op, places)
@@ -77,7 +77,7 @@ def _odd_device(facts: Facts, op: int, rows: list[int], places: list[str]) -> st
     )
 
 
-def _off_thread(facts: Facts, op: int, places: list[str]) -> str:
+def _off_thread(facts: TraceQueries, op: int, places: list[str]) -> str:
     """In a replica's thread: what is not on the device where that thread has worked."""
     ops = facts.trace.ops
     thread = ops.number("thread", op)
@@ -86,7 +86,7 @@ def _off_thread(facts: Facts, op: int, places: list[str]) -> str:
     return _not_busiest(facts, np.flatnonzero(ops.ints("thread")[:op] == thread)[-RECENT:].tolist(), places)
 
 
-def _left_behind(facts: Facts, rows: list[int], places: list[str]) -> str:
+def _left_behind(facts: TraceQueries, rows: list[int], places: list[str]) -> str:
     """One input has come over from the other's device: the flow has moved on, and the other has stayed."""
     came = {place: {facts.device(past) for past in _past(facts, rows, place)} - {place} for place in places}
     stayed = [
@@ -98,11 +98,11 @@ def _left_behind(facts: Facts, rows: list[int], places: list[str]) -> str:
     return stayed[0] if len(stayed) == 1 else ""
 
 
-def _past(facts: Facts, rows: list[int], place: str) -> list[int]:
+def _past(facts: TraceQueries, rows: list[int], place: str) -> list[int]:
     return [past for row in rows if facts.device(row) == place for past in facts.ancestors(row)]
 
 
-def _off_module(facts: Facts, op: int, rows: list[int], places: list[str]) -> str:
+def _off_module(facts: TraceQueries, op: int, rows: list[int], places: list[str]) -> str:
     """The device without the parameters of the modules that were at work."""
     call = facts.trace.ops[op].call
     while call is not None:
@@ -119,11 +119,11 @@ def _off_module(facts: Facts, op: int, rows: list[int], places: list[str]) -> st
     return ""
 
 
-def _off_majority(facts: Facts, op: int, places: list[str]) -> str:
+def _off_majority(facts: TraceQueries, op: int, places: list[str]) -> str:
     return _not_busiest(facts, list(range(max(0, op - RECENT), op)), places) or places[-1]
 
 
-def _not_busiest(facts: Facts, ops: list[int], places: list[str]) -> str:
+def _not_busiest(facts: TraceQueries, ops: list[int], places: list[str]) -> str:
     devices = facts.trace.ops.ints("device")
     seen = Counter(facts.device_names[devices[op]] for op in ops if devices[op] >= 0 and facts.kind(op) == "compute")
     return _least(seen, places)

@@ -30,7 +30,7 @@ Mask = npt.NDArray[np.bool_]
 HOST: Final = "cpu"
 
 
-class Place(NamedTuple):
+class SourceNode(NamedTuple):
     """A site in its source."""
 
     source: Source
@@ -39,12 +39,12 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Facts:
+class TraceQueries:
     """One trace and, while its program is still there, the live objects."""
 
     trace: TraceData
     live: Live | None = None
-    _places: dict[int, Place | None] = field(default_factory=dict)
+    _places: dict[int, SourceNode | None] = field(default_factory=dict)
 
     # Columns.
 
@@ -193,20 +193,20 @@ class Facts:
     def site(self, id: int) -> Site | None:
         return Site.of(self.trace.sites[id]) if id >= 0 else None
 
-    def place(self, id: int) -> Place | None:
+    def place(self, id: int) -> SourceNode | None:
         """Where a site stands in its source; None when there is no source to be had."""
         if id not in self._places:
             self._places[id] = self._find(id) if id >= 0 else None
         return self._places[id]
 
-    def _find(self, id: int) -> Place | None:
+    def _find(self, id: int) -> SourceNode | None:
         row = self.trace.sites[id]
         source = self.read(row.file, row.line, row.cell_id)
         if source is None:
             return None
         node = source.node_at(Span(row.line, row.column, row.end_line, row.end_column))
         statement = source.statement(node) if node is not None else None
-        return Place(source, node, statement) if node is not None and statement is not None else None
+        return SourceNode(source, node, statement) if node is not None and statement is not None else None
 
     def read(self, file: str, line: int, cell_id: str = "") -> Source | None:
         """The source of a file around a line: as it was recorded, else as it is now."""

@@ -9,8 +9,8 @@ from devtrace.diagnosis.causes.case import Case, Verdict
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import access_paths, origins
 from devtrace.diagnosis.evidence.failure_snapshot import registered
-from devtrace.diagnosis.evidence.frame_code import Stand, says
-from devtrace.diagnosis.evidence.trace_queries import Place
+from devtrace.diagnosis.evidence.frame_code import FailingFrame, says
+from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.fixes.fix import Fix, code_at, made, standing, text_at
 from devtrace.source.reading import instance_dict
 from devtrace.words.text_format import one_line
@@ -58,7 +58,7 @@ def _of_its_object(case: Case, site: int, call: ast.AST) -> str:
         return ""
     for value in case.scene.walk.objects.values():
         if access_paths.is_module(value) and type(value).__qualname__ == klass:
-            said = (key for key, held in instance_dict(value).items() if says(held, case.suspect.home))
+            said = (key for key, held in instance_dict(value).items() if says(held, case.suspect.expected_device))
             attribute = next((f"self.{key}" for key in said if str(key).isidentifier()), "")
             return attribute or _of_its_parameters(case, value)
     return ""
@@ -66,7 +66,7 @@ def _of_its_object(case: Case, site: int, call: ast.AST) -> str:
 
 def _of_its_parameters(case: Case, module: object) -> str:
     first = next((tensor for _, tensor in registered(module) if access_paths.is_parameter(tensor)), None)
-    at_home = first is not None and case.scene.place(first) == case.suspect.home
+    at_home = first is not None and case.scene.place(first) == case.suspect.expected_device
     return "next(self.parameters()).device" if at_home else ""
 
 
@@ -87,7 +87,7 @@ def _told(code: Code, call: ast.Call, device: str) -> str:
     return f"{body}{', ' if call.args or call.keywords else ''}device={device})"
 
 
-def _untold(place: Place, call: ast.Call) -> list[ast.Call]:
+def _untold(place: SourceNode, call: ast.Call) -> list[ast.Call]:
     """A factory's call, and the others of its statement that are told no device either."""
     found = [call]
     for node in ast.walk(place.statement):
@@ -100,7 +100,7 @@ def _untold(place: Place, call: ast.Call) -> list[ast.Call]:
 def cast_where_bound(case: Case, verdict: Verdict) -> Fix | None:
     """`kernel = tapered(size).to(signal.device)`: where the value comes into the frame that uses it."""
     for name in reversed(case.names):
-        stand = Stand.of(case.scene, name.frame, case.suspect.home) if len(name.holds) == 1 else None
+        stand = FailingFrame.of(case.scene, name.frame, case.suspect.expected_device) if len(name.holds) == 1 else None
         bound = [one for one in stand.bindings(name.text) if one is not stand.place.statement][-1:] if stand else []
         if stand is None or not bound or not isinstance(bound[0], ast.Assign) or not _plain(bound[0]):
             continue
@@ -136,13 +136,13 @@ def ask_for_home(case: Case, verdict: Verdict) -> Fix | None:
     return made(f"put it where it is needed: {one_line(new)}", code.replaced(call, new))
 
 
-def _is_inner(stand: Stand) -> bool:
+def _is_inner(stand: FailingFrame) -> bool:
     return access_paths.is_module(stand.held.get("self"))
 
 
 def at_the_use(case: Case, verdict: Verdict) -> Fix | None:
     """`deep + stem.to(deep.device)`."""
-    stand = Stand.of(case.scene, 0, case.suspect.home)
+    stand = FailingFrame.of(case.scene, 0, case.suspect.expected_device)
     if stand is None or _written(case, stand):
         return None
     node = stand.node_of(case.suspect.tensor)
@@ -157,7 +157,7 @@ def at_the_use(case: Case, verdict: Verdict) -> Fix | None:
     return made(f"move it where it is used: {one_line(new)}", stand.code.replaced(node, new))
 
 
-def _written(case: Case, stand: Stand) -> bool:
+def _written(case: Case, stand: FailingFrame) -> bool:
     """Whether the failing op writes into the odd one: a moved copy of it would be written in vain."""
     op = case.facts.op_name(case.suspect.op).removeprefix("aten.").partition(".")[0]
     inputs = case.facts.inputs(case.suspect.op)

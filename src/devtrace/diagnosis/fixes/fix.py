@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from devtrace.diagnosis.causes.case import Case
 from devtrace.diagnosis.edits import Code
-from devtrace.diagnosis.evidence.access_paths import Name
-from devtrace.diagnosis.evidence.frame_code import Stand
-from devtrace.diagnosis.evidence.trace_queries import Place
+from devtrace.diagnosis.evidence.access_paths import AccessPath
+from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Edit
 
 
@@ -27,22 +27,22 @@ def made(help: str, *edits: Edit | None) -> Fix | None:
     return Fix(help, whole) if whole and len(whole) == len(edits) else None
 
 
-def code_at(case: Case, site: int) -> tuple[Code, Place] | None:
+def code_at(case: Case, site: int) -> tuple[Code, SourceNode] | None:
     """The source at a site of the trace, if it is the user's to edit."""
     return None if case.facts.package(site) else text_at(case, site)
 
 
-def text_at(case: Case, site: int) -> tuple[Code, Place] | None:
+def text_at(case: Case, site: int) -> tuple[Code, SourceNode] | None:
     """The source at a site of the trace, to be read."""
     place, row = case.facts.place(site), case.facts.site(site)
     return (Code(place.source, row), place) if place is not None and row is not None else None
 
 
-def standing(case: Case, site: int) -> Stand | None:
+def standing(case: Case, site: int) -> FailingFrame | None:
     """The frame that is still running the function of a site; of a package's code only to be read."""
     row = case.facts.site(site)
     number = case.scene.frame_of(row) if row is not None else None
-    return None if number is None else Stand.reading(case.scene, number, case.suspect.home)
+    return None if number is None else FailingFrame.reading(case.scene, number, case.suspect.expected_device)
 
 
 def called(statement: ast.stmt) -> set[str]:
@@ -56,12 +56,12 @@ def called_name(call: ast.Call) -> str:
     return call.func.id if isinstance(call.func, ast.Name) else ""
 
 
-def code_of(name: Name) -> str | None:
+def code_of(name: AccessPath) -> str | None:
     """A name as an expression that can be written: `model.encoder[0].down`."""
     text = ""
     for hold in name.holds:
-        if hold.step in ("closure", "state") and text:
+        if hold.kind in ("closure", "state") and text:
             return None
         inner = hold.text.lstrip(".")
-        text += f"[{inner}]" if text and hold.step != "item" and inner.isdigit() else hold.text.lstrip(":")
+        text += f"[{inner}]" if text and hold.kind != "item" and inner.isdigit() else hold.text.lstrip(":")
     return text

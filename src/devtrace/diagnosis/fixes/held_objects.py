@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from devtrace.diagnosis.causes.case import Case, Verdict
 from devtrace.diagnosis.evidence import access_paths
-from devtrace.diagnosis.evidence.access_paths import Name
-from devtrace.diagnosis.evidence.frame_code import Stand
-from devtrace.diagnosis.evidence.trace_queries import Place
+from devtrace.diagnosis.evidence.access_paths import AccessPath
+from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.fixes.fix import Fix, code_at, code_of, made
 from devtrace.words.text_format import one_line
 
@@ -29,7 +29,7 @@ def keep_the_result(case: Case, verdict: Verdict) -> Fix | None:
     return made(f"keep what .to() returns: {one_line(new)}", code.replaced(place.statement, new))
 
 
-def _is_of_a_loop(place: Place, node: ast.expr) -> bool:
+def _is_of_a_loop(place: SourceNode, node: ast.expr) -> bool:
     """Whether it is the variable of a loop around: another value for it changes nothing of what is looped over."""
     outer = place.source.parent(place.statement)
     while outer is not None and isinstance(node, ast.Name):
@@ -48,7 +48,7 @@ def move_beside(case: Case, verdict: Verdict) -> Fix | None:
         return None
     code, place = found
     call = place.node
-    stand = Stand.of(case.scene, verdict.name.frame, case.suspect.home)
+    stand = FailingFrame.of(case.scene, verdict.name.frame, case.suspect.expected_device)
     if stand is None or not isinstance(call, ast.Call) or place.source.function(call) is not _function(stand):
         return None
     said = code_of(verdict.name)
@@ -61,11 +61,11 @@ def move_beside(case: Case, verdict: Verdict) -> Fix | None:
     return made(f"move it as its neighbours: {new}", code.below(place.statement, new))
 
 
-def _function(stand: Stand) -> ast.AST | None:
+def _function(stand: FailingFrame) -> ast.AST | None:
     return stand.place.source.function(stand.place.node)
 
 
-def _assignable(name: Name) -> bool:
+def _assignable(name: AccessPath) -> bool:
     """Whether the last step of a name may stand on the left: not in a tuple, not behind a property."""
     return name.last.owner is None or not issubclass(type(name.last.owner), tuple)
 
@@ -80,15 +80,15 @@ def move_below(case: Case, verdict: Verdict) -> Fix | None:
     return None
 
 
-def _made_in_a_call(case: Case, name: Name) -> bool:
+def _made_in_a_call(case: Case, name: AccessPath) -> bool:
     """Whether what is named was made by a module at work, as a cache is."""
     row = case.scene.row(name.objects[-1])
     op = case.facts.producer(case.facts.base(row)) if row is not None else -1
     return op >= 0 and case.facts.trace.ops.number("call", op) >= 0
 
 
-def _moved_below(case: Case, verdict: Verdict, name: Name) -> Fix | None:
-    stand = Stand.of(case.scene, name.frame, case.suspect.home)
+def _moved_below(case: Case, verdict: Verdict, name: AccessPath) -> Fix | None:
+    stand = FailingFrame.of(case.scene, name.frame, case.suspect.expected_device)
     bound = stand.bindings(name.holds[0].text)[-1:] if stand is not None else []
     if stand is None or not bound:
         return None
@@ -104,11 +104,11 @@ def _moved_below(case: Case, verdict: Verdict, name: Name) -> Fix | None:
     return None
 
 
-def _moving_lines(case: Case, name: Name, device: str) -> list[str]:
+def _moving_lines(case: Case, name: AccessPath, device: str) -> list[str]:
     """Code that moves what a name leads to: the whole module that owns it, else the tensor and its fellows."""
     root = next((place for place, _ in name.modules() if name.registered_from(place)), None)
     if root is not None:
-        said = code_of(Name(name.holds[: root + 1], name.objects[: root + 1], ""))
+        said = code_of(AccessPath(name.holds[: root + 1], name.objects[: root + 1], ""))
         return [f"{said}.to({device})"] if said else []
     if not _assignable(name):
         return []
@@ -116,14 +116,14 @@ def _moving_lines(case: Case, name: Name, device: str) -> list[str]:
     return [f"{text} = {text}.to({device})" for text in texts if text]
 
 
-def fellows(case: Case, name: Name) -> Iterator[Name]:
+def fellows(case: Case, name: AccessPath) -> Iterator[AccessPath]:
     """Tensors beside it, on the same wrong device, that the failing function speaks of too."""
     spoken = set(case.scene.frames[0].f_code.co_names) if case.scene.frames else set()
     for fellow in case.scene.beside(name):
         row = case.scene.row(fellow.objects[-1])
         if row is None or case.facts.device(row) != case.suspect.device or case.facts.dims[row] == 0:
             continue
-        if fellow.last.step == "item" or fellow.last.text.lstrip(".") in spoken:
+        if fellow.last.kind == "item" or fellow.last.text.lstrip(".") in spoken:
             yield fellow
 
 
@@ -131,7 +131,7 @@ def swap(case: Case, verdict: Verdict) -> Fix | None:
     """The line that copies goes below the line that moves."""
     found = code_at(case, verdict.move.site) if verdict.move is not None else None
     for name in case.names:
-        stand = Stand.of(case.scene, name.frame, case.suspect.home)
+        stand = FailingFrame.of(case.scene, name.frame, case.suspect.expected_device)
         bound = stand.bindings(name.holds[0].text)[-1:] if stand is not None else []
         if stand is None or not bound or found is None or found[1].source is not stand.place.source:
             continue
@@ -143,7 +143,7 @@ def swap(case: Case, verdict: Verdict) -> Fix | None:
     return None
 
 
-def _may_swap(stand: Stand, early: ast.stmt, moving: ast.stmt) -> bool:
+def _may_swap(stand: FailingFrame, early: ast.stmt, moving: ast.stmt) -> bool:
     """Both are plain statements of one block, and the move needs nothing of what it would now come before."""
     source = stand.place.source
     if not isinstance(early, ast.Assign) or source.parent(early) is not source.parent(moving):
@@ -162,10 +162,10 @@ def state_along(case: Case, verdict: Verdict) -> Fix | None:
     for name in case.names:
         place = next((i for i, value in enumerate(name.objects) if access_paths.is_optimizer(value)), None)
         found = code_at(case, verdict.move.site) if verdict.move is not None else None
-        stand = Stand.of(case.scene, name.frame, case.suspect.home)
+        stand = FailingFrame.of(case.scene, name.frame, case.suspect.expected_device)
         if place is None or found is None or stand is None or found[1].source is not stand.place.source:
             continue
-        said = code_of(Name(name.holds[: place + 1], name.objects[: place + 1], ""))
+        said = code_of(AccessPath(name.holds[: place + 1], name.objects[: place + 1], ""))
         device = stand.set_up_device(stand.code.source.span(found[1].statement).end_line + 1)
         if said and device:
             lines = (
@@ -181,7 +181,7 @@ def state_along(case: Case, verdict: Verdict) -> Fix | None:
 
 def keep_it_here(case: Case, verdict: Verdict) -> Fix | None:
     """Above a line that writes into it: `self.sum = self.sum.to(x.device)`, which from then on does nothing."""
-    stand = Stand.of(case.scene, 0, case.suspect.home)
+    stand = FailingFrame.of(case.scene, 0, case.suspect.expected_device)
     node = stand.node_of(case.suspect.tensor) if stand is not None else None
     if stand is None or not isinstance(node, ast.Attribute | ast.Subscript):
         return None
@@ -192,7 +192,7 @@ def keep_it_here(case: Case, verdict: Verdict) -> Fix | None:
     return made(f"keep it where its updates are: {lines[0]}", edit) if edit is not None else None
 
 
-def _spoken_fellows(case: Case, stand: Stand) -> list[str]:
+def _spoken_fellows(case: Case, stand: FailingFrame) -> list[str]:
     """Tensors beside it, as the failing frame says them."""
     here = [name for name in case.names if name.frame == 0]
     beside = fellows(case, here[0]) if here and len(here[0].holds) > 1 else ()

@@ -9,10 +9,10 @@ from typing import Any
 from devtrace.diagnosis.causes.case import Case, Verdict
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import access_paths
-from devtrace.diagnosis.evidence.access_paths import Name
-from devtrace.diagnosis.evidence.frame_code import Stand
+from devtrace.diagnosis.evidence.access_paths import AccessPath
+from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.origins import Move
-from devtrace.diagnosis.evidence.trace_queries import Facts, Place
+from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.fixes.fix import Fix, called, code_at, code_of, made
 from devtrace.diagnosis.fixes.held_objects import fellows
@@ -26,10 +26,10 @@ def register(case: Case, verdict: Verdict) -> Fix | None:
         return None
     at = len(verdict.module.holds)
     hold, value = verdict.name.holds[at], verdict.name.objects[at]
-    if hold.step == "module":  # a plain object's attribute further down
-        place = next((i for i in range(at, len(verdict.name.holds)) if verdict.name.holds[i].step == "attribute"), -1)
+    if hold.kind == "module":  # a plain object's attribute further down
+        place = next((i for i in range(at, len(verdict.name.holds)) if verdict.name.holds[i].kind == "attribute"), -1)
         hold, value = verdict.name.holds[place], verdict.name.objects[place]
-    if hold.step != "attribute" or not access_paths.is_module(hold.owner):
+    if hold.kind != "attribute" or not access_paths.is_module(hold.owner):
         return None
     found = _registering(case, hold.owner, hold.text.lstrip("."), value)
     if found is None or hold is not verdict.name.last:
@@ -40,10 +40,10 @@ def register(case: Case, verdict: Verdict) -> Fix | None:
     return Fix(found.help, (*found.edits, *(edit for fix in beside if fix is not None for edit in fix.edits)))
 
 
-def _beside(case: Case, verdict: Verdict) -> Iterator[Name]:
+def _beside(case: Case, verdict: Verdict) -> Iterator[AccessPath]:
     """The other plain attributes of the same module that the failing function needs."""
     assert verdict.name is not None
-    yield from (name for name in fellows(case, verdict.name) if name.last.step == "attribute")
+    yield from (name for name in fellows(case, verdict.name) if name.last.kind == "attribute")
 
 
 def _registering(case: Case, owner: Any, attribute: str, value: Any) -> Fix | None:
@@ -54,7 +54,7 @@ def _registering(case: Case, owner: Any, attribute: str, value: Any) -> Fix | No
     return None
 
 
-def assignments(facts: Facts, owner: Any, attribute: str) -> Iterator[tuple[Code, ast.Assign]]:
+def assignments(facts: TraceQueries, owner: Any, attribute: str) -> Iterator[tuple[Code, ast.Assign]]:
     """Where the methods of an object's class say `self.attribute = ...`."""
     for klass in type(owner).__mro__[:-1]:
         code = next((value.__code__ for value in vars(klass).values() if hasattr(value, "__code__")), None)
@@ -117,7 +117,7 @@ def _move_again(case: Case, verdict: Verdict) -> Fix | None:
     if verdict.name is None or verdict.module is None or verdict.move is None:
         return None
     name = verdict.name
-    stand = Stand.of(case.scene, name.frame, case.suspect.home)
+    stand = FailingFrame.of(case.scene, name.frame, case.suspect.expected_device)
     if stand is None:
         return None
     statement = _attaching(case, verdict, stand)
@@ -134,7 +134,7 @@ def _move_again(case: Case, verdict: Verdict) -> Fix | None:
     )
 
 
-def _as_before(case: Case, move: Move, stand: Stand) -> str:
+def _as_before(case: Case, move: Move, stand: FailingFrame) -> str:
     """What the move was told, where a frame's own function made it: `device` of `model.to(device)`."""
     found = code_at(case, move.site)
     if found is None or found[1].source.function(found[1].node) is not stand.place.source.function(stand.place.node):
@@ -143,7 +143,7 @@ def _as_before(case: Case, move: Move, stand: Stand) -> str:
     return stand.code.text(told) if told is not None and stand.says_home(told) else ""
 
 
-def _told(move: Place) -> ast.expr | None:
+def _told(move: SourceNode) -> ast.expr | None:
     """`device` of `model.to(device)`."""
     node = move.node
     return node.args[0] if isinstance(node, ast.Call) and len(node.args) == 1 else None
@@ -155,7 +155,7 @@ def _part(verdict: Verdict) -> str | None:
     return code_of(verdict.module)
 
 
-def _attaching(case: Case, verdict: Verdict, stand: Stand) -> ast.stmt | None:
+def _attaching(case: Case, verdict: Verdict, stand: FailingFrame) -> ast.stmt | None:
     """The statement of a frame, after the move, that attached the part: by itself or by a function that it calls."""
     born = case.facts.site(verdict.born)
     moved = case.facts.site(verdict.move.site) if verdict.move is not None else None
@@ -187,13 +187,13 @@ def _attaching(case: Case, verdict: Verdict, stand: Stand) -> ast.stmt | None:
     return None
 
 
-def _assigns(stand: Stand, statement: ast.stmt, verdict: Verdict) -> bool:
+def _assigns(stand: FailingFrame, statement: ast.stmt, verdict: Verdict) -> bool:
     """`model.bank = ...`, where `model.bank` or a part of it is the odd one."""
     assert verdict.name is not None
     assert verdict.module is not None
     name = verdict.name
     least = len(verdict.module.holds) + 1
-    paths = {code_of(Name(name.holds[:end], (), "")) for end in range(least, len(name.holds) + 1)}
+    paths = {code_of(AccessPath(name.holds[:end], (), "")) for end in range(least, len(name.holds) + 1)}
     targets = statement.targets if isinstance(statement, ast.Assign) else []
     return any(stand.code.text(target) in paths for target in targets)
 
@@ -204,7 +204,7 @@ def _mentions(statement: ast.stmt, verdict: Verdict) -> bool:
     return any(isinstance(node, ast.Name) and node.id == root for node in ast.walk(statement))
 
 
-def _is_helper(case: Case, statement: ast.stmt, stand: Stand) -> bool:
+def _is_helper(case: Case, statement: ast.stmt, stand: FailingFrame) -> bool:
     """Whether a statement hands the model to a function of the user's as a plain argument."""
     value = statement.value if isinstance(statement, ast.Assign | ast.Expr) else None
     if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Name):
@@ -227,7 +227,7 @@ def _move_at_birth(case: Case, verdict: Verdict) -> Fix | None:
         return None
     owner = code.text(statement.targets[0].value)
     device = _as_an_earlier_cell(case, verdict, place) or f"next({owner}.parameters()).device"
-    parameter = verdict.name.last.step == "parameter" and len(verdict.name.objects) >= 2
+    parameter = verdict.name.last.kind == "parameter" and len(verdict.name.objects) >= 2
     if parameter and _is_parameter_call(statement.value):
         inner = statement.value.args[0]  # type: ignore[attr-defined]
         new = code.moved_to(inner, device)
@@ -239,10 +239,14 @@ def _move_at_birth(case: Case, verdict: Verdict) -> Fix | None:
     )
 
 
-def _as_an_earlier_cell(case: Case, verdict: Verdict, born: Place) -> str:
+def _as_an_earlier_cell(case: Case, verdict: Verdict, born: SourceNode) -> str:
     """The variable of the notebook that the move was told, for a part that another cell attached: `device`."""
     found = code_at(case, verdict.move.site) if verdict.move is not None else None
-    stand = Stand.of(case.scene, verdict.name.frame, case.suspect.home) if verdict.name is not None else None
+    stand = (
+        FailingFrame.of(case.scene, verdict.name.frame, case.suspect.expected_device)
+        if verdict.name is not None
+        else None
+    )
     if found is None or stand is None:
         return ""
     code, moved = found
@@ -263,15 +267,15 @@ def bring_back(case: Case, verdict: Verdict) -> Fix | None:
         return None
     for name in case.names:
         root = next((place for place, _ in name.modules() if name.registered_from(place)), None)
-        stand = Stand.of(case.scene, name.frame, case.suspect.home)
-        said = code_of(Name(name.holds[: root + 1], (), "")) if root is not None else None
+        stand = FailingFrame.of(case.scene, name.frame, case.suspect.expected_device)
+        said = code_of(AccessPath(name.holds[: root + 1], (), "")) if root is not None else None
         found = _after_the_errand(stand, said, away) if stand is not None and said else None
         if found is not None:
             return found
     return None
 
 
-def _after_the_errand(stand: Stand, said: str, away: Site) -> Fix | None:
+def _after_the_errand(stand: FailingFrame, said: str, away: Site) -> Fix | None:
     span = stand.code.source.span
     function = away.function.rpartition(".")[2]
     for statement in stand.statements():

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from devtrace.diagnosis.evidence.trace_queries import HOST, Facts, Place, Rows
+from devtrace.diagnosis.evidence.trace_queries import HOST, Rows, SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding
 from devtrace.diagnosis.ledger import Tally, directions
 from devtrace.words.text_format import format_bytes, pluralize
@@ -40,7 +40,7 @@ WORDS: Final = {
 class Crossing:
     """The copies of one direction from one line of the user's."""
 
-    facts: Facts
+    facts: TraceQueries
     direction: str
     site: int
     times: int
@@ -61,19 +61,19 @@ class Crossing:
         return tuple(sorted(pairs))
 
 
-def copies_to_device(facts: Facts, tally: Tally) -> Iterator[Finding]:
+def copies_to_device(facts: TraceQueries, tally: Tally) -> Iterator[Finding]:
     return _findings(facts, tally, "h2d")
 
 
-def copies_to_host(facts: Facts, tally: Tally) -> Iterator[Finding]:
+def copies_to_host(facts: TraceQueries, tally: Tally) -> Iterator[Finding]:
     return _findings(facts, tally, "d2h")
 
 
-def copies_between_devices(facts: Facts, tally: Tally) -> Iterator[Finding]:
+def copies_between_devices(facts: TraceQueries, tally: Tally) -> Iterator[Finding]:
     return _findings(facts, tally, "d2d")
 
 
-def _findings(facts: Facts, tally: Tally, direction: str) -> Iterator[Finding]:
+def _findings(facts: TraceQueries, tally: Tally, direction: str) -> Iterator[Finding]:
     chosen = np.flatnonzero(directions(facts)[direction])
     at = facts.cost_users[facts.trace.copies.ints("op")[chosen]]
     order = np.argsort(at, kind="stable")
@@ -144,7 +144,7 @@ def _repeated(crossing: Crossing) -> Habit | None:
     return Habit(f"{name} is the same tensor each time.", help, culprit)
 
 
-def _unchanged(facts: Facts, bases: set[int], ops: list[int]) -> bool:
+def _unchanged(facts: TraceQueries, bases: set[int], ops: list[int]) -> bool:
     """Whether nothing wrote to the tensors between their copies."""
     outputs = facts.trace.ops.lists("outputs")
     first, last = min(ops), max(ops)
@@ -194,7 +194,7 @@ def _round_trip(crossing: Crossing) -> Habit | None:
     return None
 
 
-def _comes_back(facts: Facts, op: int) -> int | None:
+def _comes_back(facts: TraceQueries, op: int) -> int | None:
     """The site where something made of a copied tensor is copied back to a device, within the next ops."""
     reached = set(facts.outputs(op))
     worked: set[int] = set()
@@ -212,7 +212,7 @@ def _comes_back(facts: Facts, op: int) -> int | None:
     return None
 
 
-def _gradient_returns(facts: Facts, op: int) -> int | None:
+def _gradient_returns(facts: TraceQueries, op: int) -> int | None:
     """The site where a copy's gradient is copied back: a loss or a layer that computes on the host, and is trained."""
     ops, tensors = facts.trace.ops, facts.trace.tensors
     away = facts.inputs(op)[:1]
@@ -225,7 +225,7 @@ def _gradient_returns(facts: Facts, op: int) -> int | None:
     return None
 
 
-def _returns_by_numpy(facts: Facts, op: int) -> int | None:
+def _returns_by_numpy(facts: TraceQueries, op: int) -> int | None:
     """The site where the statement of a copy to the host, which ends in numpy, copies what it has made to a device."""
     ops = facts.trace.ops
     place = facts.place(int(facts.op_users[op]))
@@ -238,7 +238,7 @@ def _returns_by_numpy(facts: Facts, op: int) -> int | None:
     return None
 
 
-def _only_numpy(place: Place, outer: ast.AST) -> bool:
+def _only_numpy(place: SourceNode, outer: ast.AST) -> bool:
     """Whether an expression stands inside another with nothing between them but numpy's work and torch's."""
     for node in list(place.source.ancestors(place.node))[1:]:
         inside = isinstance(node, ast.Call) and any(inner is place.node for arg in node.args for inner in ast.walk(arg))
@@ -276,7 +276,7 @@ def _unused(crossing: Crossing) -> Habit | None:
     return Habit(f"it was sent to the device ({facts.site(site)}) and not used there.", "leave it on the host")
 
 
-def _moves_one(place: Place | None) -> bool:
+def _moves_one(place: SourceNode | None) -> bool:
     """`tags = tags.to(device)`: somebody chose this tensor; not a line that moves whatever there is in a batch."""
     statement = place.statement if place is not None else None
     if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
@@ -286,7 +286,7 @@ def _moves_one(place: Place | None) -> bool:
     return isinstance(owner, ast.Name) and owner.id == statement.targets[0].id
 
 
-def _sent_in_vain(facts: Facts, op: int) -> int | None:
+def _sent_in_vain(facts: TraceQueries, op: int) -> int | None:
     """The copy that sent to the device what an op fetches back, if no other op between took it."""
     row = next(iter(facts.inputs(op)), -1)
     sent = facts.producer(facts.base(row)) if row >= 0 else -1
@@ -310,7 +310,7 @@ def _moved_by_ddp(crossing: Crossing, stepwise: list[int]) -> Habit | None:
     )
 
 
-def _of_ddp(facts: Facts, op: int) -> bool:
+def _of_ddp(facts: TraceQueries, op: int) -> bool:
     call = facts.trace.ops[op].call
     return call is not None and str(call.module.type) == "DistributedDataParallel"
 

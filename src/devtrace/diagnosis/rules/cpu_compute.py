@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from devtrace.diagnosis.evidence.trace_queries import HOST, Facts, Rows
+from devtrace.diagnosis.evidence.trace_queries import HOST, Rows, TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally, on_host
 from devtrace.words.text_format import pluralize
@@ -17,7 +17,7 @@ STEPS: Final = 5
 """Work on the host in fewer steps than this is a set-up or an evaluation."""
 
 
-def left_on_host(facts: Facts, tally: Tally) -> Iterator[Finding]:
+def left_on_host(facts: TraceQueries, tally: Tally) -> Iterator[Finding]:
     chosen = np.flatnonzero(on_host(facts))
     at = facts.op_users[chosen]
     order = np.argsort(at, kind="stable")
@@ -41,7 +41,7 @@ def left_on_host(facts: Facts, tally: Tally) -> Iterator[Finding]:
         )
 
 
-def _module_between_copies(facts: Facts, ops: Rows) -> str:
+def _module_between_copies(facts: TraceQueries, ops: Rows) -> str:
     """The module that computed on the host what had just been copied there from a device, in step after step."""
     calls = facts.trace.ops.ints("call")[ops]
     inside = ops[calls >= 0]
@@ -54,7 +54,7 @@ def _module_between_copies(facts: Facts, ops: Rows) -> str:
     return str(call.module.path) if call is not None and any(_has_parameters(facts, op) for op in fed) else ""
 
 
-def _fed_from_device(facts: Facts, op: int) -> bool:
+def _fed_from_device(facts: TraceQueries, op: int) -> bool:
     for row in facts.inputs(op):
         producer = facts.producer(row)
         if producer >= 0 and facts.kind(producer) == "copy":
@@ -64,13 +64,13 @@ def _fed_from_device(facts: Facts, op: int) -> bool:
     return False
 
 
-def _has_parameters(facts: Facts, op: int) -> bool:
+def _has_parameters(facts: TraceQueries, op: int) -> bool:
     """Whether an op reads a weight: lengths and masks that a module keeps on the host are no layer left behind."""
     tensors = facts.trace.tensors
     return any(tensors.raw("role", row) == "parameter" for row in facts.inputs(op))
 
 
-def split_modules(facts: Facts, tally: Tally) -> Iterator[Finding]:
+def split_modules(facts: TraceQueries, tally: Tally) -> Iterator[Finding]:
     """A leaf module with one parameter here and one there cannot run; a model split by layers can: it is no finding."""
     homes: dict[str, dict[str, int]] = defaultdict(dict)
     tensors = facts.trace.tensors
@@ -87,7 +87,7 @@ def split_modules(facts: Facts, tally: Tally) -> Iterator[Finding]:
             yield _split(facts, path, places)
 
 
-def _split(facts: Facts, path: str, places: dict[str, int]) -> Finding:
+def _split(facts: TraceQueries, path: str, places: dict[str, int]) -> Finding:
     last = max(places.values())
     born = facts.born(last)
     devices = tuple(sorted(places))

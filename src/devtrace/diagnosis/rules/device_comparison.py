@@ -12,16 +12,16 @@ from collections.abc import Iterator
 
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import access_paths
-from devtrace.diagnosis.evidence.failure_snapshot import Scene
+from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.origins import FACTORIES
-from devtrace.diagnosis.evidence.trace_queries import Facts, Place
+from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Finding, Site
 from devtrace.diagnosis.fixes.fix import called_name
 from devtrace.diagnosis.ledger import Tally
 from devtrace.source.reading import MISSING, Scope, evaluate, returned_by_property
 
 
-def compared_with_a_string(facts: Facts, tally: Tally) -> Iterator[Finding]:
+def compared_with_a_string(facts: TraceQueries, tally: Tally) -> Iterator[Finding]:
     """The comparisons in functions of the user's that ran."""
     for at, places in _by_function(facts).items():
         source = places[0].source
@@ -34,9 +34,9 @@ def compared_with_a_string(facts: Facts, tally: Tally) -> Iterator[Finding]:
                 yield _finding(facts, Code(source, at), node, left)
 
 
-def _by_function(facts: Facts) -> dict[Site, list[Place]]:
+def _by_function(facts: TraceQueries) -> dict[Site, list[SourceNode]]:
     """Where ops ran, function by function; each by one of its sites."""
-    found: dict[tuple[str, int], list[Place]] = defaultdict(list)
+    found: dict[tuple[str, int], list[SourceNode]] = defaultdict(list)
     keys: dict[tuple[str, int], Site] = {}
     for id in range(len(facts.trace.sites)):
         place, site = facts.place(id) if not facts.package(id) else None, facts.site(id)
@@ -63,7 +63,7 @@ def _device_of(node: ast.AST) -> ast.expr | None:
     return None
 
 
-def _worked_on(path: ast.expr, places: list[Place]) -> bool:
+def _worked_on(path: ast.expr, places: list[SourceNode]) -> bool:
     """Whether an op of the function took it as a tensor: in arithmetic, as an argument of what ran ops at its line."""
     said = ast.dump(path)
     return any(ast.dump(operand) == said for place in places for operand in _operands(place.node))
@@ -77,7 +77,7 @@ def _operands(node: ast.AST) -> list[ast.expr]:
     return node.args  # not what a method is of: `self.norm(x)` runs a layer of `self`
 
 
-def _is_known(path: ast.expr, facts: Facts, at: Site) -> bool:
+def _is_known(path: ast.expr, facts: TraceQueries, at: Site) -> bool:
     """Whether the objects that are still there tell: a tensor, or a property that gives a tensor's device."""
     frames = [frame for _, frame in facts.frames if frame.f_code.co_filename == at.file]
     scopes = [Scope.of(frame) for frame in frames if frame.f_code.co_qualname == at.function]
@@ -86,10 +86,10 @@ def _is_known(path: ast.expr, facts: Facts, at: Site) -> bool:
     return any(_answers(evaluate(path, scope)) for scope in (*scopes, *_of_objects(facts, at)))
 
 
-def _of_objects(facts: Facts, at: Site) -> Iterator[Scope]:
+def _of_objects(facts: TraceQueries, at: Site) -> Iterator[Scope]:
     """For a method that has returned: `self` is any object of its class that variables lead to."""
     klass = at.function.rpartition(".")[0]
-    for value in Scene(facts).walk.objects.values() if klass and facts.live is not None else ():
+    for value in FailureSnapshot(facts).walk.objects.values() if klass and facts.live is not None else ():
         if type(value).__qualname__ == klass:
             yield Scope({"self": value}, {})
 
@@ -109,7 +109,7 @@ def _is_first_parameter(node: ast.expr) -> bool:
     return isinstance(inner, ast.Call) and called_name(inner) == "parameters"
 
 
-def _finding(facts: Facts, code: Code, node: ast.AST, left: ast.expr) -> Finding:
+def _finding(facts: TraceQueries, code: Code, node: ast.AST, left: ast.expr) -> Finding:
     assert isinstance(node, ast.Compare)
     sides = (node.left, node.comparators[0])
     said = str(next(side.value for side in sides if isinstance(side, ast.Constant)))

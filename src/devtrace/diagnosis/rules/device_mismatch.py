@@ -11,10 +11,10 @@ from typing import Final
 from devtrace.diagnosis.causes.case import Case, Verdict
 from devtrace.diagnosis.causes.verdicts import verdict
 from devtrace.diagnosis.evidence import origins, untraced_cells
-from devtrace.diagnosis.evidence.failure_snapshot import Scene
-from devtrace.diagnosis.evidence.frame_code import Stand
+from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
+from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.suspects import Suspect, suspect
-from devtrace.diagnosis.evidence.trace_queries import Facts
+from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding, Site
 from devtrace.diagnosis.fixes.strategies import fix
 from devtrace.diagnosis.messages import message, taken_at
@@ -27,9 +27,9 @@ _IS_MIX: Final = re.compile(r"same device|at least two devices|numpy|generator",
 LONGEST_CHAIN: Final = 8
 
 
-def device_errors(facts: Facts) -> Iterator[Finding]:
+def device_errors(facts: TraceQueries) -> Iterator[Finding]:
     """A finding for each error of the trace that is about devices."""
-    scene = Scene(facts)
+    scene = FailureSnapshot(facts)
     for error in facts.trace.errors:
         if not _SAYS_DEVICE.search(error.message):
             continue
@@ -46,7 +46,7 @@ def device_errors(facts: Facts) -> Iterator[Finding]:
             yield _unexplained(facts, error.op.id, error, "The trace does not tell which tensor it was.")
 
 
-def _explained(facts: Facts, scene: Scene, op: int, text: str) -> Finding | None:
+def _explained(facts: TraceQueries, scene: FailureSnapshot, op: int, text: str) -> Finding | None:
     for explain in (host_conversion.host_conversion, generator_mismatch.generator_mismatch, device_mismatch):
         found = explain(facts, scene, op, text)
         if found is not None:
@@ -54,7 +54,7 @@ def _explained(facts: Facts, scene: Scene, op: int, text: str) -> Finding | None
     return None
 
 
-def _unexplained(facts: Facts, op: int, error: Failure, why: str) -> Finding:
+def _unexplained(facts: TraceQueries, op: int, error: Failure, why: str) -> Finding:
     """torch's own words, where devtrace has none."""
     first = error.message.strip().splitlines()[0] if error.message.strip() else ""
     devices = dict.fromkeys(facts.device(row) for row in facts.inputs(op))
@@ -70,7 +70,7 @@ def _unexplained(facts: Facts, op: int, error: Failure, why: str) -> Finding:
     )
 
 
-def device_mismatch(facts: Facts, scene: Scene, op: int, text: str) -> Finding | None:
+def device_mismatch(facts: TraceQueries, scene: FailureSnapshot, op: int, text: str) -> Finding | None:
     odd = suspect(facts, op)
     if odd is None:
         return None
@@ -86,7 +86,7 @@ def device_mismatch(facts: Facts, scene: Scene, op: int, text: str) -> Finding |
         rule="device-mismatch",
         severity="error",
         cause=found.cause,
-        devices=(odd.home, odd.device),
+        devices=(odd.expected_device, odd.device),
         site=facts.site(facts.trace.ops.number("site", op)),
         op=op,
         culprit=_culprit(case, found, spoken, inferred),
@@ -98,7 +98,7 @@ def device_mismatch(facts: Facts, scene: Scene, op: int, text: str) -> Finding |
     )
 
 
-def _followed(facts: Facts, scene: Scene, odd: Suspect) -> Suspect:
+def _followed(facts: TraceQueries, scene: FailureSnapshot, odd: Suspect) -> Suspect:
     """What torch's own layers make where their input is (LSTMCell its state) is not odd by itself: that input is."""
     ops, made = facts.trace.ops, facts.producer(odd.tensor)
     place = facts.place(ops.number("site", odd.op))
@@ -106,7 +106,7 @@ def _followed(facts: Facts, scene: Scene, odd: Suspect) -> Suspect:
         return odd
     if any(ops.number(column, made) != ops.number(column, odd.op) for column in ("site", "call")):
         return odd
-    stand = Stand.reading(scene, 0, odd.home)
+    stand = FailingFrame.reading(scene, 0, odd.expected_device)
     if stand is None or origins.factory(place) is not None or ops.number("call", made) < 0:
         return odd
     given = [scene.row(value.value) for value in values(place.node, place.source, stand.scope())]
@@ -115,7 +115,7 @@ def _followed(facts: Facts, scene: Scene, odd: Suspect) -> Suspect:
 
 
 def _along(case: Case) -> list[str]:
-    return [names[0].text for row in case.suspect.along if (names := case.scene.names(row))]
+    return [names[0].text for row in case.suspect.others_on_odd_device if (names := case.scene.names(row))]
 
 
 def spoken_names(case: Case, found: Verdict, written: list[str]) -> list[str]:
@@ -143,7 +143,7 @@ def _met(case: Case, found: Verdict, written: list[str]) -> str:
 def _written(case: Case) -> list[str]:
     """What the source calls it: the variable that was given it, or its expression on the failing line."""
     facts = case.facts
-    stand = Stand.of(case.scene, 0, case.suspect.home)
+    stand = FailingFrame.of(case.scene, 0, case.suspect.expected_device)
     node = stand.node_of(case.suspect.tensor) if stand is not None else None
     here = [stand.code.text(node)] if stand is not None and node is not None else []
     op = facts.producer(case.suspect.tensor)
@@ -193,7 +193,7 @@ def _culprit(case: Case, found: Verdict, spoken: list[str], inferred: Site | Non
     )
 
 
-def chain(facts: Facts, case: Case) -> tuple[Site, ...]:
+def chain(facts: TraceQueries, case: Case) -> tuple[Site, ...]:
     """From birth to use: the lines that the tensor came by."""
     rows = reversed(case.origin.path)
     sites = [facts.born(row) for row in rows]

@@ -9,10 +9,10 @@ from typing import Final
 
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import access_paths
-from devtrace.diagnosis.evidence.access_paths import Name
-from devtrace.diagnosis.evidence.failure_snapshot import Scene
-from devtrace.diagnosis.evidence.frame_code import Stand
-from devtrace.diagnosis.evidence.trace_queries import HOST, Facts
+from devtrace.diagnosis.evidence.access_paths import AccessPath
+from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
+from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding, Site
 from devtrace.diagnosis.fixes.fix import Fix, called_name
 from devtrace.diagnosis.fixes.modules import assignments
@@ -36,12 +36,12 @@ class Made:
         return Site(site.file, *span, site.function, self.code.text(statement), site.cell, site.cell_id)
 
 
-def generator_mismatch(facts: Facts, scene: Scene, op: int, text: str) -> Finding | None:
+def generator_mismatch(facts: TraceQueries, scene: FailureSnapshot, op: int, text: str) -> Finding | None:
     said = _SAYS_GENERATOR.search(text)
     if said is None:
         return None
     wanted, found = (_full(facts, kind) for kind in said.groups())
-    stand = Stand.of(scene, 0, wanted)
+    stand = FailingFrame.of(scene, 0, wanted)
     held = _names(scene, found)
     default = None if held or stand is None else _default_device(stand)
     made = _made(facts, scene, held[0]) if held else default
@@ -66,7 +66,7 @@ def generator_mismatch(facts: Facts, scene: Scene, op: int, text: str) -> Findin
     )
 
 
-def _full(facts: Facts, kind: str) -> str:
+def _full(facts: TraceQueries, kind: str) -> str:
     """`cuda` as the device that the trace has."""
     return next(
         (name for name in facts.device_names if name.split(":")[0] == kind),
@@ -81,14 +81,14 @@ def _message(name: str, wanted: str, found: str, default: bool) -> str:
     return f"{first} A generator serves one device only."
 
 
-def _names(scene: Scene, found: str) -> list[Name]:
+def _names(scene: FailureSnapshot, found: str) -> list[AccessPath]:
     """The generators of the wrong device that the failing frames lead to."""
     generators = [value for value in scene.walk.objects.values() if access_paths.is_generator(value)]
     wrong = [value for value in generators if access_paths.place_of(value).split(":")[0] == found.split(":")[0]]
     return sorted((name for value in wrong for name in scene.walk.names(value)), key=lambda name: name.rank)
 
 
-def _of_loader(stand: Stand | None) -> tuple[str, ...]:
+def _of_loader(stand: FailingFrame | None) -> tuple[str, ...]:
     """What to call the generator that a DataLoader makes for itself."""
     for node in ast.walk(stand.place.statement) if stand is not None else ():
         if isinstance(node, ast.For) and isinstance(node.iter, ast.Name):
@@ -97,11 +97,11 @@ def _of_loader(stand: Stand | None) -> tuple[str, ...]:
     return ("generator",)
 
 
-def _made(facts: Facts, scene: Scene, name: Name) -> Made | None:
+def _made(facts: TraceQueries, scene: FailureSnapshot, name: AccessPath) -> Made | None:
     """Where `torch.Generator(...)` is assigned to what a name ends in."""
     owner, leaf = name.last.owner, name.last.text.lstrip(".")
     if owner is None:
-        stand = Stand.of(scene, name.frame, HOST)
+        stand = FailingFrame.of(scene, name.frame, HOST)
         bound = stand.bindings(leaf) if stand is not None else []
         calls = [
             Made(stand.code, call) for s in bound if stand is not None and (call := _generator_call(s)) is not None
@@ -119,7 +119,7 @@ def _generator_call(node: ast.AST) -> ast.Call | None:
     return next((call for call in calls if called_name(call) == "Generator"), None)
 
 
-def _default_device(stand: Stand) -> Made | None:
+def _default_device(stand: FailingFrame) -> Made | None:
     """Where the code sets a default device: in the frame's function, else anywhere in its file."""
     for root in (stand.body, stand.place.source.tree):
         for node in ast.walk(root):
@@ -136,7 +136,7 @@ def _default_device(stand: Stand) -> Made | None:
     return None
 
 
-def _fix(stand: Stand | None, made: Made | None, name: Name | None) -> Fix:
+def _fix(stand: FailingFrame | None, made: Made | None, name: AccessPath | None) -> Fix:
     return (
         (stand and made and name and _make_there(stand, made, name))
         or (stand and _draw_then_move(stand))
@@ -145,12 +145,12 @@ def _fix(stand: Stand | None, made: Made | None, name: Name | None) -> Fix:
     )
 
 
-def _make_there(stand: Stand, made: Made, name: Name) -> Fix | None:
+def _make_there(stand: FailingFrame, made: Made, name: AccessPath) -> Fix | None:
     """`torch.Generator()` in the same frame becomes `torch.Generator(device)`."""
-    home = Stand.of(stand.scene, name.frame, stand.home)
-    if home is None or name.last.owner is not None or made.code.source is not home.code.source:
+    expected_device = FailingFrame.of(stand.scene, name.frame, stand.expected_device)
+    if expected_device is None or name.last.owner is not None or made.code.source is not expected_device.code.source:
         return None
-    device = home.set_up_device(made.code.source.span(made.call).line)
+    device = expected_device.set_up_device(made.code.source.span(made.call).line)
     if not device:
         return None
     new = f"{made.code.text(made.call.func)}({device})"
@@ -158,7 +158,7 @@ def _make_there(stand: Stand, made: Made, name: Name) -> Fix | None:
     return Fix(f"make the generator there: {new}", (edit,)) if edit is not None else None
 
 
-def _draw_then_move(stand: Stand) -> Fix | None:
+def _draw_then_move(stand: FailingFrame) -> Fix | None:
     """`torch.randn(n, generator=g, device=d)` becomes `torch.randn(n, generator=g).to(d)`."""
     for call in ast.walk(stand.place.node):
         if not isinstance(call, ast.Call):
@@ -173,7 +173,7 @@ def _draw_then_move(stand: Stand) -> Fix | None:
     return None
 
 
-def _give_the_loader_one(stand: Stand) -> Fix | None:
+def _give_the_loader_one(stand: FailingFrame) -> Fix | None:
     """`DataLoader(..., shuffle=True)` gets a generator of the default device."""
     for call in ast.walk(stand.body):
         if isinstance(call, ast.Call) and called_name(call) == "DataLoader":

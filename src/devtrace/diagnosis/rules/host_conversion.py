@@ -7,9 +7,9 @@ import re
 from typing import Final
 
 from devtrace.diagnosis.evidence import access_paths, origins
-from devtrace.diagnosis.evidence.failure_snapshot import Scene
-from devtrace.diagnosis.evidence.frame_code import Stand
-from devtrace.diagnosis.evidence.trace_queries import HOST, Facts
+from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
+from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding
 from devtrace.diagnosis.fixes.fix import Fix, called_name
 from devtrace.source.reading import values
@@ -18,11 +18,11 @@ from devtrace.words.text_format import one_line
 _SAYS_NUMPY: Final = re.compile(r"convert (\S+) device type tensor to numpy")
 
 
-def host_conversion(facts: Facts, scene: Scene, op: int, text: str) -> Finding | None:
+def host_conversion(facts: TraceQueries, scene: FailureSnapshot, op: int, text: str) -> Finding | None:
     said = _SAYS_NUMPY.search(text)
     if said is None:
         return None
-    stand = Stand.of(scene, 0, HOST)
+    stand = FailingFrame.of(scene, 0, HOST)
     row = _tensor(facts, scene, op, stand)
     site = facts.trace.ops.number("site", op)
     device = facts.device(row) if row >= 0 else said[1]
@@ -45,7 +45,7 @@ def host_conversion(facts: Facts, scene: Scene, op: int, text: str) -> Finding |
     )
 
 
-def _tensor(facts: Facts, scene: Scene, op: int, stand: Stand | None) -> int:
+def _tensor(facts: TraceQueries, scene: FailureSnapshot, op: int, stand: FailingFrame | None) -> int:
     """The row of the tensor to be converted: what the line has just computed, the op's own, what the line speaks of."""
     if stand is not None and isinstance(operand(stand), ast.Call | ast.BinOp) and op > 0:
         fresh = [row for row in facts.outputs(op - 1) if facts.device(row) != HOST]
@@ -59,7 +59,7 @@ def _tensor(facts: Facts, scene: Scene, op: int, stand: Stand | None) -> int:
     return next((row for row in rows if row is not None and facts.device(row) != HOST), -1)
 
 
-def _culprit(facts: Facts, scene: Scene, row: int, stand: Stand | None) -> Culprit:
+def _culprit(facts: TraceQueries, scene: FailureSnapshot, row: int, stand: FailingFrame | None) -> Culprit:
     base = facts.base(row)
     node = (operand(stand) or stand.node_of(row)) if stand is not None else None
     producer = facts.producer(row)
@@ -82,7 +82,7 @@ def _culprit(facts: Facts, scene: Scene, row: int, stand: Stand | None) -> Culpr
     )
 
 
-def _fix(row: int, stand: Stand | None) -> Fix:
+def _fix(row: int, stand: FailingFrame | None) -> Fix:
     """`x.numpy()` becomes `x.cpu().numpy()`, `np.asarray(x)` becomes `np.asarray(x.cpu())`."""
     words = Fix("bring it to the host first: x.cpu().numpy()")
     if stand is None:
@@ -95,7 +95,7 @@ def _fix(row: int, stand: Stand | None) -> Fix:
     return Fix(f"bring it to the host first: {one_line(new)}", (edit,)) if edit is not None else words
 
 
-def operand(stand: Stand) -> ast.expr | None:
+def operand(stand: FailingFrame) -> ast.expr | None:
     """What is converted: `x` of `x.numpy()`, of `np.asarray(x)`."""
     call = _conversion(stand.place.node)
     if call is not None and isinstance(call.func, ast.Attribute):

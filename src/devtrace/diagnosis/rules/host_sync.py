@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from devtrace.diagnosis.evidence.trace_queries import Facts, Place
+from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally, waits
 from devtrace.words.text_format import pluralize
@@ -21,7 +21,7 @@ OFTEN: Final = 10
 """Reading a loss now and then is normal; a warning needs a loop that waits at least this many times."""
 
 
-def host_syncs(facts: Facts, tally: Tally) -> Iterator[Finding]:
+def host_syncs(facts: TraceQueries, tally: Tally) -> Iterator[Finding]:
     waiting = np.flatnonzero(waits(facts))
     at = facts.cost_users[waiting]
     for site in tally.sites("syncs"):
@@ -45,7 +45,7 @@ def host_syncs(facts: Facts, tally: Tally) -> Iterator[Finding]:
         )
 
 
-def _in_steps(facts: Facts, ops: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> bool:
+def _in_steps(facts: TraceQueries, ops: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> bool:
     """Whether device work was queued between the reads: a loop of steps, not one reading of many values."""
     if len(ops) < 2:
         return False
@@ -54,7 +54,7 @@ def _in_steps(facts: Facts, ops: np.ndarray[tuple[int, ...], np.dtype[np.int64]]
     return bool((np.diff(busy[ops]) > 0).mean() > 0.5)
 
 
-def _habit(place: Place) -> tuple[str, str] | None:
+def _habit(place: SourceNode) -> tuple[str, str] | None:
     """Why the value is read, in words, and what to do instead; None when the source does not tell."""
     node, statement = place.node, place.statement
     if _now_and_then(place):
@@ -85,7 +85,7 @@ def _habit(place: Place) -> tuple[str, str] | None:
     return None
 
 
-def _now_and_then(place: Place) -> bool:
+def _now_and_then(place: SourceNode) -> bool:
     """Whether it stands under an `if step % 100 == 0`."""
     above = (outer for outer in place.source.ancestors(place.statement) if isinstance(outer, ast.If))
     tests = (part for outer in above for part in ast.walk(outer.test))
@@ -114,7 +114,7 @@ def _within(node: ast.AST, outer: ast.AST) -> bool:
     return any(inner is node for inner in ast.walk(outer))
 
 
-def _kept(place: Place) -> bool:
+def _kept(place: SourceNode) -> bool:
     """`history.append(loss.item())`."""
     if not _read(place.node):
         return False

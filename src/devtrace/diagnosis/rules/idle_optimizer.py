@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from devtrace.diagnosis.evidence.trace_queries import Facts
+from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally
 from devtrace.words.text_format import pluralize
@@ -17,7 +17,7 @@ OFTEN: Final = 3
 """Fewer steps in vain may be a start: a step before the first backward pass."""
 
 
-def idle_optimizers(facts: Facts, tally: Tally) -> Iterator[Finding]:
+def idle_optimizers(facts: TraceQueries, tally: Tally) -> Iterator[Finding]:
     trained = bool((facts.trace.ops.ints("phase") == facts.strings.get("backward", -1)).any())
     for site, steps in facts.live.idle if facts.live is not None and trained else ():
         if steps >= OFTEN:
