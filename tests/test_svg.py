@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from devtrace.drawing import palette
 from devtrace.drawing.bars import STROKES
 from devtrace.drawing.lanes import LONGEST_SHARE, Scale, lanes
-from devtrace.drawing.svg import MOST_LANES, short_name, timeline
+from devtrace.drawing.svg import MOST_LANES, timeline
 from devtrace.trace.tables import TraceData
 from goldens import assert_golden
 from samples import Sample, training
@@ -141,15 +141,6 @@ def test_a_device_that_only_gave_a_copy_has_a_lane_for_the_arrow() -> None:
     trace = training(1)
     assert [trace.devices[lane.device].name for lane in lanes(trace)] == ["cpu", "cuda:0"]
     assert re.search(r"98\.3 KB", timeline(trace))
-
-
-def test_an_op_is_called_by_its_own_name() -> None:
-    assert [short_name(name) for name in ("aten.addmm.default", "aten.mm", "all_reduce", "x.")] == [
-        "addmm",
-        "mm",
-        "all_reduce",
-        "x.",
-    ]
 
 
 @settings(max_examples=60, deadline=None)

@@ -16,7 +16,7 @@ from devtrace.drawing import palette
 from devtrace.drawing.bars import hatched, path, run, stretched
 from devtrace.drawing.lanes import Lane, Scale, begins, detail, lanes, spans
 from devtrace.trace.tables import Ints, TraceData
-from devtrace.words.text_format import escape_markup, format_bytes, format_time, pluralize, safe_line
+from devtrace.words.text_format import escape_markup, format_bytes, format_time, pluralize, safe_line, short_op_name
 
 MOST_LANES: Final = 10
 MOST_ARROWS: Final = 40
@@ -152,17 +152,11 @@ def _names_of(picture: _Picture, row: _Row) -> str:
     begin, end = spans(picture.trace, picture.scale, row.lane.ops)
     parts = []
     for at in np.flatnonzero((end - begin) * NARROWEST > 24)[:MOST_NAMES]:
-        name = short_name(picture.trace.ops[int(row.lane.ops[at])].name)
+        name = short_op_name(picture.trace.ops[int(row.lane.ops[at])].name)
         if 5.6 * len(name) + 6 < (end[at] - begin[at]) * NARROWEST:
             place = f'x="{50 * (begin[at] + end[at]):.2f}%" y="{row.top + 14.5}"'
             parts.append(f'<text {place} font-size="10" text-anchor="middle" fill="{ink}">{escape_markup(name)}</text>')
     return "".join(parts)
-
-
-def short_name(name: str) -> str:
-    """addmm for aten.addmm.default."""
-    parts = name.split(".")
-    return safe_line(parts[1] if len(parts) > 1 and parts[1] else name, 40)
 
 
 class _Arrow(NamedTuple):
@@ -265,7 +259,7 @@ def _words(picture: _Picture, finding: Mapping[str, Any], place: float, fill: st
     """What the first flag says, and how far down it reaches."""
     left = place > 0.5
     side = f'x="{-12 if left else 12}" text-anchor="{"end" if left else "start"}"'
-    name = short_name(picture.trace.ops[int(finding["op"])].name)
+    name = short_op_name(picture.trace.ops[int(finding["op"])].name)
     devices = " + ".join(map(str, finding.get("devices") or ()))
     head = (
         f'<text y="11" font-weight="600" {side}>{escape_markup(f"{name} · {devices}" if devices else name, 80)}</text>'

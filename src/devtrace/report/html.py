@@ -11,9 +11,9 @@ from typing import Final
 
 from devtrace.diagnosis.findings import Finding, ReportData, Site
 from devtrace.drawing import palette
-from devtrace.drawing.svg import short_name, timeline
+from devtrace.drawing.svg import timeline
 from devtrace.report.text import places, summary
-from devtrace.words.text_format import escape_markup, pluralize, safe_line
+from devtrace.words.text_format import escape_markup, pluralize, safe_line, short_op_name
 
 MOST_FINDINGS: Final = 20
 LONGEST_MESSAGE: Final = 2_000
@@ -34,7 +34,7 @@ def fragment(report: ReportData, *, picture: bool = True) -> str:
 
 
 def _finding(report: ReportData, number: int, finding: Finding) -> str:
-    op = short_name(report.trace.ops[finding.op].name) if 0 <= finding.op < len(report.trace.ops) else finding.rule
+    op = short_op_name(report.trace.ops[finding.op].name) if 0 <= finding.op < len(report.trace.ops) else finding.rule
     times = f"{finding.count:,}×" if finding.count > 1 else ""
     right = " · ".join(escape_markup(part) for part in (times, op, " + ".join(finding.devices)) if part)
     lines = [_said(finding.message), *(_place(*place) for place in places(finding))]

@@ -12,6 +12,7 @@ from typing import Final
 
 LONGEST: Final = 200
 """Characters of one name or line that a reader is shown: two lines of a terminal; the rest is in the trace."""
+LONGEST_OP: Final = 40
 
 _UNSEEN: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\uffff\ud800-\udfff]"
@@ -49,12 +50,21 @@ def format_bytes(count: int) -> str:
 
 
 def format_time(nanoseconds: float) -> str:
-    """A duration with three digits at most: 850 ns, 12.4 ms, 3 s, 2 min 05 s."""
+    """Format a duration: 850 ns, 12.4 ms, 3 s, 2 min 05 s, 3 h 20 min."""
     for factor, unit in ((1, "ns"), (1e3, "µs"), (1e6, "ms")):
         if nanoseconds < 999.5 * factor:
             return f"{nanoseconds / factor:.3g} {unit}"
     seconds = nanoseconds / 1e9
-    return f"{seconds:.3g} s" if seconds < 119.5 else f"{int(seconds // 60)} min {int(seconds % 60):02d} s"
+    if seconds < 119.5:
+        return f"{seconds:.3g} s"
+    minutes = int(seconds // 60)
+    return f"{minutes} min {int(seconds % 60):02d} s" if minutes < 120 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def short_op_name(name: str) -> str:
+    """Drop the namespace and the overload of an op: addmm for aten.addmm.default."""
+    parts = name.split(".")
+    return safe_line(parts[1] if len(parts) > 1 and parts[1] else name, LONGEST_OP)
 
 
 def pluralize(count: int, one: str, many: str = "") -> str:
