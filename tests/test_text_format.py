@@ -60,17 +60,17 @@ OPS: Final = (
 def test_numbers_and_op_names_read_the_same_in_both_languages() -> None:
     """The TypeScript tests hold `layout/units.ts` and the timeline's op names against the same golden."""
     tables = {
-        "bytes": [(count, text_format.format_bytes(count)) for count in BYTES],
-        "times": [(nanoseconds, text_format.format_time(nanoseconds)) for nanoseconds in TIMES],
-        "counts": [(*counted, text_format.pluralize(*counted)) for counted in COUNTS],
-        "ops": [(name, text_format.short_op_name(name)) for name in OPS],
+        "bytes": [_row(count, text_format.format_bytes(count)) for count in BYTES],
+        "times": [_row(nanoseconds, text_format.format_time(nanoseconds)) for nanoseconds in TIMES],
+        "counts": [_row(*counted, text_format.pluralize(*counted)) for counted in COUNTS],
+        "ops": [_row(name, text_format.short_op_name(name)) for name in OPS],
     }
-    rows = (
-        (name, ",\n".join(f"  {json.dumps(row, ensure_ascii=False)}" for row in table))
-        for name, table in tables.items()
-    )
-    golden = ",\n".join(f'"{name}": [\n{lines}\n]' for name, lines in rows)
+    golden = ",\n".join(f'"{name}": [\n' + ",\n".join(rows) + "\n]" for name, rows in tables.items())
     assert_golden("numbers.json", f"{{\n{golden}\n}}\n")
+
+
+def _row(*values: object) -> str:
+    return f"  {json.dumps(values, ensure_ascii=False)}"
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,7 @@ def lines_that(trace: Trace, what: str) -> Counter[str]:
     """The lines that made "syncs" or "copies", with their numbers."""
     by_line = Counter[str]()
     for row in diagnose(trace).ledger:
-        count = row.syncs if what == "syncs" else row.h2d + row.d2h + row.d2d
+        count = row.syncs if what == "syncs" else row.copies
         if count:
             by_line[f"{row.site}  {row.site.text}"] += count
     return by_line

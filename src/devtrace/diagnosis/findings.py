@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from devtrace.trace.tables import Site as SiteRow
+from devtrace.trace.rows import Site as SiteRow
 from devtrace.trace.tables import TraceData
 
 Severity = Literal["error", "warning", "note"]
@@ -113,6 +113,10 @@ class LedgerRow:
     syncs: int = 0
     cpu_compute: int = 0
     bytes: int = 0
+
+    @property
+    def copies(self) -> int:
+        return self.h2d + self.d2h + self.d2d
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,8 @@ from devtrace.diagnosis.diagnose import diagnose
 from devtrace.diagnosis.findings import Finding, LedgerRow, ReportData, Site
 from devtrace.interchange.comparison import Change, Comparison, What
 from devtrace.trace.merge_ranks import load
-from devtrace.trace.tables import Failure, TraceData
+from devtrace.trace.rows import Failure
+from devtrace.trace.tables import TraceData
 from devtrace.words.text_format import one_line, pluralize
 
 _HELD: Final = ("parameter", "buffer", "attribute")

@@ -20,7 +20,7 @@ from devtrace.diagnosis.fixes.strategies import fix
 from devtrace.diagnosis.messages import message, taken_at
 from devtrace.diagnosis.rules import generator_mismatch, host_conversion
 from devtrace.source.reading import values
-from devtrace.trace.tables import Failure
+from devtrace.trace.rows import Failure
 
 _SAYS_DEVICE: Final = re.compile(r"device|cuda|Input type \(|on cpu", re.IGNORECASE)
 _IS_MIX: Final = re.compile(r"same device|at least two devices|numpy|generator", re.IGNORECASE)
