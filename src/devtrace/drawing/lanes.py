@@ -1,7 +1,7 @@
 """Positions of ops in a picture that cannot be zoomed: its lanes, and how far right each moment is.
 
-Time runs to the right, but a long stretch in which nothing begins or ends (the first call of a kernel, a cell that
-waits) is shortened. Else it would press all others into a line. Order and overlaps stay true.
+Time runs to the right, but a long stretch in which nothing begins or ends (a kernel's first call, a wait) is
+shortened. Else it would press all others into a line. Order and overlaps stay true.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CUT: Final = 3
 
 
 class Lane(NamedTuple):
-    """The ops (ids in order) of one thread on one device. An op without a device is in no lane."""
+    """One thread on one device, with its ops (ids in order). An op without a device is in no lane."""
 
     device: int
     thread: int

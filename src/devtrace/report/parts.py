@@ -13,7 +13,7 @@ NO_SITE: Final = "somewhere"
 
 
 class Headline(NamedTuple):
-    """The right of a finding's first line: how often, which op (else the rule), on which devices; "" is left out."""
+    """Parts of a finding's first line, beside its site: how often, op (else the rule), devices; "" is left out."""
 
     times: str
     op: str

@@ -60,7 +60,7 @@ class Lists:
 
     @property
     def rows(self) -> Ints:
-        """The row of each value in `flat`."""
+        """Return the row of each value in `flat`."""
         return np.repeat(np.arange(len(self)), self.lengths)
 
     def take(self, rows: Ints) -> Lists:
