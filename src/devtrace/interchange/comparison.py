@@ -13,7 +13,7 @@ from devtrace.report.mime import BUDGET, MIME_TYPE, fitted, needs_script
 from devtrace.report.page import page, scripted
 from devtrace.trace.format import encode
 from devtrace.trace.tables import TraceData
-from devtrace.words.text_format import escape_markup, pluralize, safe_line
+from devtrace.words.text_format import escape_markup, pluralize, safe_line, shorten
 
 WIDTH: Final = 100
 VALUES: Final = 58
@@ -52,7 +52,7 @@ class Change:
         beside = f"{left:<{VALUES}}  {safe_line(values)}".rstrip()
         if len(left) <= VALUES and len(beside) <= WIDTH:
             return beside
-        return "\n".join([_fitted(left), _fitted(f"{'':<{UNDER}}{safe_line(values)}")])
+        return "\n".join([shorten(left, WIDTH), shorten(f"{'':<{UNDER}}{safe_line(values)}", WIDTH)])
 
 
 @dataclass(frozen=True)
@@ -135,10 +135,6 @@ class Comparison:
         target = Path(path)
         target.write_text(page(self.after, self.data, self._repr_html_()), encoding="utf-8")
         return target
-
-
-def _fitted(text: str) -> str:
-    return text if len(text) <= WIDTH else f"{text[: WIDTH - 1]}…"
 
 
 def _plain(change: Change, sites: Mapping[Site, int], modules: Mapping[str, int]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ import numpy as np
 from devtrace.diagnosis.diagnose import diagnose
 from devtrace.diagnosis.findings import Finding, LedgerRow, ReportData, Site
 from devtrace.interchange.comparison import Change, Comparison
+from devtrace.report.parts import NO_SITE
 from devtrace.trace.merge_ranks import load
 from devtrace.trace.rows import Failure
 from devtrace.trace.tables import TraceData
@@ -130,7 +131,7 @@ def _described(finding: Finding) -> str:
 
 
 def _where(site: Site | None) -> str:
-    return f"{site}  {one_line(site.text)}" if site else "somewhere"
+    return f"{site}  {one_line(site.text)}" if site else NO_SITE
 
 
 def _errors(sides: _Sides) -> Iterable[Change]:
@@ -139,10 +140,10 @@ def _errors(sides: _Sides) -> Iterable[Change]:
     for key, error in after.items():
         if key not in before:
             site = Site.of(error.op.site) if error.op.site else None
-            yield Change("error", f"{site or 'somewhere'}", "", ": ".join(key), worse=True, site=site)
+            yield Change("error", f"{site or NO_SITE}", "", ": ".join(key), worse=True, site=site)
     for key, error in before.items():
         if key not in after:
-            yield Change("error", f"{error.op.site or 'somewhere'}", ": ".join(key), "")
+            yield Change("error", f"{error.op.site or NO_SITE}", ": ".join(key), "")
 
 
 def _failure(error: Failure) -> Key:

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Final, NamedTuple
 
 from devtrace.diagnosis.findings import Finding, ReportData, Site
+from devtrace.trace.columns import LEDGER_COUNTS
 from devtrace.trace.tables import TraceData
 from devtrace.words.text_format import format_bytes, pluralize
 
@@ -86,7 +87,7 @@ def _ops_without_a_line(trace: TraceData) -> Counter[str]:
 
 
 def _copies_and_syncs(report: ReportData) -> list[str]:
-    total = {name: sum(getattr(row, name) for row in report.ledger) for name in ("h2d", "d2h", "d2d", "syncs", "bytes")}
+    total = {name: sum(getattr(row, name) for row in report.ledger) for name in LEDGER_COUNTS}
     directions = (("h2d", "to a device"), ("d2h", "to the host"), ("d2d", "between devices"))
     counts = [f"{pluralize(total[name], 'copy', 'copies')} {where}" for name, where in directions if total[name]]
     counts += [pluralize(total["syncs"], "sync")] if total["syncs"] else []

@@ -13,7 +13,7 @@ from devtrace.diagnosis.findings import Finding, ReportData
 from devtrace.drawing import palette
 from devtrace.report import parts
 from devtrace.trace.tables import TraceData
-from devtrace.words.text_format import one_line
+from devtrace.words.text_format import one_line, shorten
 
 WIDTH: Final = 100
 REMARK: Final = 68
@@ -35,11 +35,11 @@ def _finding_lines(finding: Finding, trace: TraceData) -> list[str]:
 
 def _headline(finding: Finding, trace: TraceData) -> str:
     times, op, devices = parts.headline(finding, trace)
-    right = "   ".join(filter(None, (times, _short(op, 40), devices)))
+    right = "   ".join(filter(None, (times, shorten(op, 40), devices)))
     where = f"{palette.sign(finding.severity)} {finding.site or parts.NO_SITE}"
     text = one_line(finding.site.text if finding.site else "")
     room = WIDTH - len(right) - len(where) - 6
-    left = f"{where}   {_short(text, room)}" if room > 8 else where
+    left = f"{where}   {shorten(text, room)}" if room > 8 else where
     return f"{left:<{max(WIDTH - len(right), 0)}}{right}".rstrip()[:WIDTH]
 
 
@@ -47,7 +47,7 @@ def _site(labelled: parts.LabelledSite) -> str:
     label, site, remark = labelled
     left = f"  {label:<7}{site}  "
     room = WIDTH - len(left) - len(remark) - 3
-    text = _short(one_line(site.text), max(room, 12))
+    text = shorten(one_line(site.text), max(room, 12))
     gap = max(REMARK - len(left) - len(text), 3) if remark else 0
     return f"{left}{text}{' ' * gap}{remark}"
 
@@ -64,7 +64,3 @@ def _wrapped(text: str, first: str, rest: str | None = None) -> list[str]:
             break_on_hyphens=False,
         )
     return lines
-
-
-def _short(text: str, room: int) -> str:
-    return text if len(text) <= room else text[: max(room - 1, 0)] + "…"

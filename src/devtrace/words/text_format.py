@@ -30,6 +30,10 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+def shorten(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
+
+
 def safe_line(text: str, longest: int = LONGEST) -> str:
     """Put text from a trace on one line, fit to be read."""
     return escape_invisible(" ".join(text[: 8 * longest].split()), longest)
