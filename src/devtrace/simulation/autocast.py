@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from devtrace.simulation.patches import Patches
+from devtrace.runtime.patches import Patches
 from devtrace.simulation.tensors import device
 
 Kernel = Callable[..., Any]

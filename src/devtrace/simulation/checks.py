@@ -13,7 +13,7 @@ import torch
 from torch import _VF
 from torch.nn import functional
 
-from devtrace.simulation.patches import Patches
+from devtrace.runtime.patches import Patches
 from devtrace.simulation.storage_tags import tensors_in
 from devtrace.simulation.tensors import device
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from devtrace.simulation.patches import Patches
+from devtrace.runtime.patches import Patches
 
 
 def install(patches: Patches, undo: ExitStack) -> None:

@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
+from devtrace.runtime.patches import Patches
 from devtrace.simulation.devices import Devices
-from devtrace.simulation.patches import Patches
 from devtrace.simulation.storage_tags import Home
 
 TOTAL_MEMORY = 16 << 30

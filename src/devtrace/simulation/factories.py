@@ -14,8 +14,8 @@ import torch
 from torch.jit._builtins import _get_builtin_table
 from torch.utils._device import DeviceContext, _device_constructors
 
+from devtrace.runtime.patches import Patches
 from devtrace.simulation.mode import TO_HOST
-from devtrace.simulation.patches import Patches
 from devtrace.simulation.storage_tags import HOST, SIMULATED, claim_all, tag_of
 from devtrace.simulation.tensors import Resolve, device, move
 

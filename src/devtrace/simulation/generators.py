@@ -13,8 +13,8 @@ from typing import Any, Self
 
 import torch
 
+from devtrace.runtime.patches import Patches
 from devtrace.simulation.devices import Devices
-from devtrace.simulation.patches import Patches
 from devtrace.simulation.storage_tags import HOST, Home
 
 _Generator = torch.Generator

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.autograd.function import BackwardCFunction
 
-from devtrace.simulation.patches import Patches
+from devtrace.runtime.patches import Patches
 from devtrace.simulation.storage_tags import FLOATING, tag_of
 from devtrace.simulation.tensors import device, move
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 
+from devtrace.runtime.patches import Patches
 from devtrace.simulation.devices import Devices
 from devtrace.simulation.mode import anchor_floating
-from devtrace.simulation.patches import Attribute, Patches
 from devtrace.simulation.storage_tags import HOST, Home, claim, tag_of
-from devtrace.simulation.tensors import device, move, read_to
+from devtrace.simulation.tensors import Attribute, device, move, read_to
 
 _Base = torch._C.TensorBase
 _grad: Any = _Base.grad

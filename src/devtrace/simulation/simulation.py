@@ -9,6 +9,8 @@ from weakref import WeakSet
 import torch
 
 from devtrace.runtime.device_spec import count_of
+from devtrace.runtime.mode_stack import push_below, take_out
+from devtrace.runtime.patches import Patches
 from devtrace.simulation import (
     autocast,
     checks,
@@ -28,8 +30,6 @@ from devtrace.simulation import (
 )
 from devtrace.simulation.devices import Devices
 from devtrace.simulation.mode import SimulationMode
-from devtrace.simulation.patches import Patches
-from devtrace.simulation.stack import push_below, take_out
 from devtrace.simulation.storage_tags import HOST_TAG, SIMULATED, TAG
 from devtrace.words.errors import SimulateError
 
@@ -95,7 +95,7 @@ class Simulation:
         """What comes last is undone first: the mode, then the tensors, then the names."""
         devices = self.devices
         undo.callback(driver.forget_initialisation)
-        patches = Patches()
+        patches = Patches(always_restore=True)
         undo.callback(patches.undo)
         undo.callback(expired_tensors.end_all, devices.homes)
         patches.set(torch.UntypedStorage, TAG, HOST_TAG)

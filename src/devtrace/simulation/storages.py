@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
+from devtrace.runtime.patches import Patches
 from devtrace.simulation.devices import Devices
-from devtrace.simulation.patches import Patches
 from devtrace.simulation.storage_tags import FLOATING, HOST, TAG, Tag, mark_pinned
 from devtrace.words.errors import SimulateError
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
+from devtrace.runtime.patches import Patches
 from devtrace.simulation.mode import TO_HOST
-from devtrace.simulation.patches import Attribute, Patches
 from devtrace.simulation.storage_tags import SIMULATED, Tag, claim, tag_of
 
 _Base = torch._C.TensorBase
@@ -21,6 +21,13 @@ _base_to = _Base.to
 
 # From whatever a user may pass as a device to a torch.device, with an index if it is a CUDA device.
 Resolve = Callable[[Any], torch.device]
+
+
+class Attribute(property):
+    """Answers for an attribute of tensors instead of torch's own descriptor."""
+
+    # torch 2.11 asks every descriptor of torch.Tensor for it when torch._dynamo is imported.
+    __objclass__ = torch.Tensor
 
 
 def device(self: torch.Tensor) -> torch.device:

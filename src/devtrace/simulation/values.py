@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from devtrace.simulation.patches import Patches
+from devtrace.runtime.patches import Patches
 
 _NAMES = ("eigvalsh", "svdvals", "cond", "norm", "matrix_norm")
 
