@@ -162,7 +162,7 @@ def test_whatever_a_program_does_and_however_it_ends_every_patched_name_is_as_be
     undo = Patches.undo
 
     def noted(self: Patches) -> None:
-        patched.extend((owner, name, before) for owner, name, before, _ in self.replaced)
+        patched[:0] = ((owner, name, before) for owner, name, before, _ in self.replaced)  # undone last, patched first
         undo(self)
 
     with pytest.MonkeyPatch.context() as monkeypatch:
