@@ -1,7 +1,7 @@
-"""What IPython calls, and the only module that may import it: the magics, and the life of a cell around its trace.
+"""The magics and the life of a cell around its trace: the only module that may import IPython.
 
-`%%devtrace` is not run as a cell magic. An input transformer makes its line a comment (or drops it, where a second
-%%magic follows), so that every other line stays where it is, and the recording begins at pre_run_cell and ends at
+`%%devtrace` is not run as a cell magic. An input transformer makes its line a comment, or drops it where a second
+%%magic follows, so that every other line keeps its number. The recording begins at pre_run_cell and ends at
 post_run_cell. The cell itself is run by IPython as ever: the last expression displays, `await` works, errors are the
 cell's own. Only where the line comes by another way (`%%time` above it, run_cell_magic) is the cell magic called.
 
@@ -25,10 +25,10 @@ from IPython.core.error import InputRejected
 from IPython.core.error import UsageError as IPythonUsageError
 from IPython.core.magic import output_can_be_silenced
 
-from devtrace.notebook import cells, panel_comm, usage
+from devtrace.api.options import Options
+from devtrace.notebook import panel_comm, usage
 from devtrace.notebook.cells import Cell, Traced, Tracing
 from devtrace.notebook.commands import Commands
-from devtrace.notebook.usage import Options
 from devtrace.runtime.tracebacks import hide_our_frames
 from devtrace.words.errors import DevtraceError
 
@@ -38,25 +38,25 @@ if TYPE_CHECKING:
 # The names that code goes by which IPython's own magics run: with %% lines are counted from below the magic.
 _TIMED = {"time": ("<timed exec>", "<timed eval>"), "timeit": ("<magic-timeit>",)}
 
-_loaded: WeakKeyDictionary[InteractiveShell, Extension] = WeakKeyDictionary()
+extensions: WeakKeyDictionary[InteractiveShell, Extension] = WeakKeyDictionary()
 
 
 def load(shell: InteractiveShell) -> None:
     """Add devtrace's magics to a shell."""
-    if shell not in _loaded:
+    if shell not in extensions:
         with _in_ipythons_words():
-            _loaded[shell] = Extension(shell)
+            extensions[shell] = Extension(shell)
 
 
 def unload(shell: InteractiveShell) -> None:
     """Take them out again, with everything that they started."""
-    if extension := _loaded.pop(shell, None):
+    if extension := extensions.pop(shell, None):
         extension.close()
 
 
 @contextmanager
 def _in_ipythons_words() -> Iterator[None]:
-    """One sentence in place of a traceback, as for every magic."""
+    """Turn a DevtraceError into one sentence, as IPython does for every magic."""
     try:
         yield
     except DevtraceError as error:
@@ -64,7 +64,7 @@ def _in_ipythons_words() -> Iterator[None]:
 
 
 class _Refused(InputRejected):
-    """What stops a cell whose `%%devtrace` line cannot be followed: shown as IPython shows a UsageError."""
+    """Stops a cell whose `%%devtrace` line has an error; shown as IPython shows a UsageError."""
 
     def _render_traceback_(self) -> list[str]:
         return [f"UsageError: {self}"]
@@ -94,7 +94,7 @@ class _Running:
     refuser: _Refuser | None = None
 
     def part(self, file: str, code: str, raw: str) -> Cell:
-        """Code that the cell hands to IPython: its own lines where they stand in the cell, else a text of its own."""
+        """Make a Cell of code that this cell runs through IPython: lines of the cell, else a text of its own."""
         at = self.raw.rfind(raw.strip())
         return (
             replace(self.cell, file=file, code=code, first=1 + self.raw[:at].count("\n"))
@@ -149,8 +149,6 @@ class Extension:
         for kind, magic in (("line", self._line_magic), ("cell", self._cell_magic)):
             self.shell.magics_manager.register_function(magic, kind, "devtrace")
             undo.callback(self.shell.magics_manager.magics[kind].pop, "devtrace", None)
-        undo.callback(setattr, cells, "current", cells.current)
-        cells.current = self.tracing
         self._clean_tracebacks(undo)
         undo.callback(panel_comm.open_panel(self.shell, self.tracing))
 
@@ -179,7 +177,7 @@ class Extension:
     # The life of a cell.
 
     def _stack(self) -> list[_Running]:
-        """The cells that run in this thread, the one that runs the others first (%%capture runs its body as a cell)."""
+        """List the cells that run in this thread, the outermost first (%%capture runs its body as a cell)."""
         stack: list[_Running] = vars(self._local).setdefault("stack", [])
         return stack
 
@@ -221,10 +219,10 @@ class Extension:
     def _begin(self, running: _Running) -> None:
         lines = self._cleaned(running.raw)
         at = usage.magic_line(lines)
-        wished = self.tracing.grant(running.cell)
-        if at is None and (self.tracing.running or not (wished or self.tracing.on)):
+        requested = self.tracing.take_request(running.cell)
+        if at is None and (self.tracing.running or not (requested or self.tracing.on)):
             return
-        running.asked = wished or at is not None
+        running.asked = requested or at is not None
         try:
             options = Options(max_ops=self.tracing.max_ops)
             if at is not None:
@@ -262,7 +260,7 @@ class Extension:
     # Which cell it is.
 
     def _code(self, info: ExecutionInfo) -> str:
-        """What IPython made of the cell; before version 9 it does not tell."""
+        """Return the cell as IPython transformed it; before version 9 it does not pass it on."""
         raw = info.raw_cell or ""
         try:
             return str(getattr(info, "transformed_cell", None) or self.shell.transform_cell(raw))
@@ -281,7 +279,7 @@ class Extension:
         return Cell(file, code, number if info.store_history else None, id, first)
 
     def _cleaned(self, raw: str) -> list[str]:
-        """The lines as they reach our transformer: without blank ones above, indent and prompts."""
+        """Return the lines as they reach our transformer: without blank ones above, indent and prompts."""
         lines = raw.splitlines(keepends=True)
         for transform in self.shell.input_transformers_cleanup:
             if transform is self._transformer:
@@ -346,7 +344,7 @@ class Extension:
 
     @property
     def text_only(self) -> bool:
-        """Whether this is a terminal."""
+        """True in a terminal."""
         formatter = self.shell.display_formatter
         return formatter is not None and list(formatter.active_types) == ["text/plain"]
 
