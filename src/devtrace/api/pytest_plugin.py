@@ -26,7 +26,7 @@ _HELP: Final = (
 
 
 class Handle:
-    """What the fixture gives: devtrace's public functions, and of a marked test its recording."""
+    """Gives the fixture's user devtrace's public functions, and the recording of a marked test."""
 
     def __init__(self) -> None:
         self.recording: record | None = None
@@ -38,7 +38,7 @@ class Handle:
 
 
 class Asked:
-    """What a test's marker asks for."""
+    """Arguments of a test's marker."""
 
     def __init__(self, marker: pytest.Mark) -> None:
         unknown = set(marker.kwargs) - {"simulate", "expect", *_LIMITS}
@@ -52,14 +52,13 @@ class Asked:
         }
 
     def exceeded(self, recording: record) -> list[str]:
-        """A sentence for each limit that the recorded test went beyond, with the lines that did."""
-        return [
-            told for name, most in self.limits.items() if most is not None and (told := _beyond(recording, name, most))
-        ]
+        """Make a sentence for each limit that the recorded test went beyond, with the lines that did."""
+        limits = [(name, most) for name, most in self.limits.items() if most is not None]
+        return [sentence for name, most in limits if (sentence := _beyond(recording, name, most))]
 
 
 def _beyond(recording: record, name: str, most: int) -> str:
-    """What there was too much of; "" where there was not."""
+    """Make the sentence for one limit; "" where the test kept it."""
     from devtrace.api.expectation_check import ONE, lines_that
     from devtrace.words.text_format import pluralize
 
@@ -69,8 +68,8 @@ def _beyond(recording: record, name: str, most: int) -> str:
     else:
         one, by_line = ONE[name], lines_that(recording.trace, name)
         count, lines = by_line.total(), [f"  {made:,}×  {line}" for line, made in by_line.most_common()]
-    said = f"devtrace: {pluralize(count, one, name)}, at most {most:,} allowed"
-    return "\n".join([said, *lines]) if count > most else ""
+    sentence = f"devtrace: {pluralize(count, one, name)}, at most {most:,} allowed"
+    return "\n".join([sentence, *lines]) if count > most else ""
 
 
 _ASKED: Final = pytest.StashKey[Asked]()
@@ -93,7 +92,7 @@ def devtrace(request: pytest.FixtureRequest) -> Handle:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
-    """Simulated devices are there before the fixtures that use them, and what those attach and move is known."""
+    """Simulate before the fixtures that use the devices, and watch what they attach and move."""
     marker = item.get_closest_marker("devices")
     if marker is not None:
         asked = item.stash[_ASKED] = Asked(marker)

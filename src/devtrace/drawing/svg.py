@@ -61,7 +61,7 @@ class _Picture:
 
     def text(self, name: str) -> int:
         """The index of a string, -1 where the trace has none."""
-        return self.trace.strings.index(name) if name in self.trace.strings else -1
+        return self.trace.string_id(name)
 
     def of_device(self, name: str) -> _Row | None:
         return next((row for row in self.rows if self.trace.devices[row.lane.device] == name), None)

@@ -202,7 +202,7 @@ def _joined(devices: Iterable[str]) -> str:
 
 def _workplaces(trace: TraceData) -> dict[str, set[str]]:
     ops = trace.ops
-    kind = trace.strings.index("compute") if "compute" in trace.strings else -1
+    kind = trace.string_id("compute")
     chosen = (ops.ints("kind") == kind) & (ops.ints("call") >= 0) & (ops.ints("device") >= 0)
     modules = trace.calls.ints("module")[ops.ints("call")[chosen]]
     found: dict[str, set[str]] = defaultdict(set)
