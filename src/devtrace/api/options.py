@@ -82,40 +82,15 @@ def _read_device(text: str) -> str:
 
 
 FLAGS: Final = (
-    Flag(
-        "--simulate",
-        "cuda:N",
-        "run the cell on N pretended CUDA devices, with real values and CUDA's own rules",
-        ("cuda:1", "cuda:2"),
-        "give the program N pretended CUDA devices",
-        _read_devices,
-    ),
-    Flag(
-        "--max-ops",
-        "N",
-        f"keep at most N ops ({MAX_OPS:,}); repetitions above it are folded, counts stay exact",
-        program_help=f"keep at most N ops ({MAX_OPS}); counts stay exact",
-        read=_read_count,
-    ),
-    Flag(
-        "--save",
-        "FILE",
-        "write the trace to FILE, which devtrace.load and JupyterLab open",
-        program_help="save the trace to a file, which `devtrace view` and JupyterLab open",
-    ),
-    Flag(
-        "--html",
-        "FILE",
-        "write the report to FILE as one page that needs nothing else",
-        program_help="write the report as one page that opens offline",
-    ),
+    Flag("--simulate", "cuda:N", "run the cell on N pretended CUDA devices, with real values and CUDA's own rules",
+         ("cuda:1", "cuda:2"), "give the program N pretended CUDA devices", _read_devices),
+    Flag("--max-ops", "N", f"keep at most N ops ({MAX_OPS:,}); repetitions above it are folded, counts stay exact",
+         (), f"keep at most N ops ({MAX_OPS}); counts stay exact", _read_count),
+    Flag("--save", "FILE", "write the trace to FILE, which devtrace.load and JupyterLab open",
+         (), "save the trace to a file, which `devtrace view` and JupyterLab open"),
+    Flag("--html", "FILE", "write the report to FILE as one page that needs nothing else",
+         (), "write the report as one page that opens offline"),
     Flag("--no-timeline", "", "show the findings without the timeline"),
-    Flag(
-        "--expect",
-        "DEVICE",
-        "report every tensor that the cell computes with on another device than DEVICE",
-        ("cpu", "cuda:0", "cuda:1"),
-        "report every tensor that it computes with elsewhere",
-        _read_device,
-    ),
-)
+    Flag("--expect", "DEVICE", "report every tensor that the cell computes with on another device than DEVICE",
+         ("cpu", "cuda:0", "cuda:1"), "report every tensor that it computes with elsewhere", _read_device),
+)  # fmt: skip

@@ -37,7 +37,7 @@ class Handle:
         return getattr(devtrace, name)
 
 
-class Asked:
+class MarkerOptions:
     """Arguments of a test's marker."""
 
     def __init__(self, marker: pytest.Mark) -> None:
@@ -72,7 +72,7 @@ def _beyond(recording: record, name: str, most: int) -> str:
     return "\n".join([sentence, *lines]) if count > most else ""
 
 
-_ASKED: Final = pytest.StashKey[Asked]()
+_OPTIONS: Final = pytest.StashKey[MarkerOptions]()
 _SIMULATION: Final = pytest.StashKey[Any]()
 _HOOKS: Final = pytest.StashKey[Callable[[], None]]()
 _HANDLE: Final = pytest.StashKey[Handle]()
@@ -95,7 +95,7 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
     """Simulate before the fixtures that use the devices, and watch what they attach and move."""
     marker = item.get_closest_marker("devices")
     if marker is not None:
-        asked = item.stash[_ASKED] = Asked(marker)
+        options = item.stash[_OPTIONS] = MarkerOptions(marker)
         from devtrace.runtime.requirements import need_torch
 
         need_torch()
@@ -103,10 +103,10 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
 
         hooks.install()
         item.stash[_HOOKS] = hooks.uninstall
-        if asked.simulate:
+        if options.simulate:
             from devtrace.simulation.simulation import simulate
 
-            item.stash[_SIMULATION] = simulate(asked.simulate).start()
+            item.stash[_SIMULATION] = simulate(options.simulate).start()
     return (yield)
 
 
@@ -124,12 +124,12 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
     """Record the test; its own failure is its own, with the report beside it."""
-    asked = item.stash.get(_ASKED, None)
-    if asked is None:
+    options = item.stash.get(_OPTIONS, None)
+    if options is None:
         return (yield)
     from devtrace.api.recording import record
 
-    recording = record(name=item.nodeid, expect=asked.expect, namespace=getattr(item, "module", item).__dict__)
+    recording = record(name=item.nodeid, expect=options.expect, namespace=getattr(item, "module", item).__dict__)
     if _HANDLE in item.stash:
         item.stash[_HANDLE].recording = recording
     try:
@@ -138,7 +138,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
     except BaseException:
         item.add_report_section("call", "devtrace", recording.report.text)
         raise
-    exceeded = asked.exceeded(recording)
+    exceeded = options.exceeded(recording)
     if exceeded:
         pytest.fail("\n".join([*exceeded, "", recording.report.text]), pytrace=False)
     return result

@@ -331,7 +331,7 @@ class Tracing:
             return
         try:
             self._record()
-        except Exception as fault:  # noqa: BLE001 (told in the report: finish raises it)
+        except Exception as fault:  # noqa: BLE001 (kept for `finish`, which raises it)
             self._run.fault = fault
 
     def _end(self) -> _Run | None:

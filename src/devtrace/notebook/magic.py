@@ -29,6 +29,7 @@ from devtrace.api.options import Options
 from devtrace.notebook import panel_comm, usage
 from devtrace.notebook.cells import Cell, Traced, Tracing
 from devtrace.notebook.commands import Commands
+from devtrace.runtime.patches import Patches
 from devtrace.runtime.tracebacks import hide_our_frames
 from devtrace.words.errors import DevtraceError
 
@@ -96,11 +97,8 @@ class _Running:
     def part(self, file: str, code: str, raw: str) -> Cell:
         """Make a Cell of code that this cell runs through IPython: lines of the cell, else a text of its own."""
         at = self.raw.rfind(raw.strip())
-        return (
-            replace(self.cell, file=file, code=code, first=1 + self.raw[:at].count("\n"))
-            if at >= 0
-            else Cell(file, code)
-        )
+        first = 1 + self.raw[:at].count("\n")
+        return replace(self.cell, file=file, code=code, first=first) if at >= 0 else Cell(file, code)
 
 
 class _Transformer:
@@ -162,17 +160,9 @@ class Extension:
                 hide_our_frames(error)
             show(exc_tuple, *args, **kwargs)
 
-        attributes = vars(self.shell)
-        before = attributes.get("showtraceback")
-        attributes["showtraceback"] = showtraceback
-
-        def restore() -> None:
-            if attributes.get("showtraceback") is showtraceback:
-                del attributes["showtraceback"]
-                if before is not None:
-                    attributes["showtraceback"] = before
-
-        undo.callback(restore)
+        patches = Patches()
+        patches.set(self.shell, "showtraceback", showtraceback)
+        undo.callback(patches.undo)
 
     # The life of a cell.
 

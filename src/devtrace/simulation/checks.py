@@ -59,54 +59,28 @@ def sections_on_host(data: torch.Tensor, sections: Any = None, *_: Any, **__: An
         )
 
 
+_QUANTILE = same_device("input", "q", words="quantile() q tensor must be on the same device as the input tensor")
 # Module, function, check; the words from aten/src/ATen/native and the strings of libtorch 2.13.
 ABOVE: tuple[tuple[Any, str, Call], ...] = (
-    (
-        torch,
-        "block_diag",
-        same_device(
-            words="torch.block_diag: input tensors must all be on the same device. "
-            "Input 0 is on device {first} and input {number} is on device {other}"
-        ),
-    ),
+    (torch, "block_diag", same_device(
+        words="torch.block_diag: input tensors must all be on the same device. "
+        "Input 0 is on device {first} and input {number} is on device {other}")),
     (torch, "meshgrid", same_device(words="meshgrid expects all tensors to have the same device")),
-    (
-        torch,
-        "cdist",
-        same_device("x1", "x2", words="X1 and X2 must have the same device type. X1: {first.type} X2: {other.type}"),
-    ),
-    (
-        torch,
-        "grid_sampler",
-        same_device(
-            "input",
-            "grid",
-            words="grid_sampler(): expected input and grid to be on same device, "
-            "but input is on {first} and grid is on {other}",
-        ),
-    ),
-    (
-        torch.linalg,
-        "multi_dot",
-        same_device(
-            "tensors",
-            words="multi_dot(): all tensors must be on the same device but tensor 0 is on {first} "
-            "and tensor {number} is on {other}",
-        ),
-    ),
-    (
-        torch,
-        "quantile",
-        same_device("input", "q", words="quantile() q tensor must be on the same device as the input tensor"),
-    ),
-    (
-        torch,
-        "nanquantile",
-        same_device("input", "q", words="quantile() q tensor must be on the same device as the input tensor"),
-    ),
+    (torch, "cdist", same_device(
+        "x1", "x2", words="X1 and X2 must have the same device type. X1: {first.type} X2: {other.type}")),
+    (torch, "grid_sampler", same_device(
+        "input", "grid",
+        words="grid_sampler(): expected input and grid to be on same device, "
+        "but input is on {first} and grid is on {other}")),
+    (torch.linalg, "multi_dot", same_device(
+        "tensors",
+        words="multi_dot(): all tensors must be on the same device but tensor 0 is on {first} "
+        "and tensor {number} is on {other}")),
+    (torch, "quantile", _QUANTILE),
+    (torch, "nanquantile", _QUANTILE),
     (torch, "tensor_split", sections_on_host),
     (torch.Tensor, "tensor_split", sections_on_host),
-)
+)  # fmt: skip
 
 
 def attention(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *_: Any, **__: Any) -> None:

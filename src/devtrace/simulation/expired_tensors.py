@@ -21,39 +21,12 @@ from devtrace.words.errors import SimulateError
 
 _expired: list[weakref.ref[torch.Tensor]] = []
 
-_READABLE = frozenset(
-    (
-        "shape",
-        "dtype",
-        "layout",
-        "ndim",
-        "requires_grad",
-        "grad",
-        "is_leaf",
-        "grad_fn",
-        "itemsize",
-        "nbytes",
-        "names",
-        "is_sparse",
-        "is_quantized",
-        "is_nested",
-        "is_meta",
-        "size",
-        "dim",
-        "numel",
-        "nelement",
-        "stride",
-        "storage_offset",
-        "element_size",
-        "untyped_storage",
-        "data_ptr",
-        "is_contiguous",
-        "is_floating_point",
-        "is_complex",
-        "__hash__",
-        "__len__",
-    )
-)
+_READABLE = frozenset({
+    "shape", "dtype", "layout", "ndim", "requires_grad", "grad", "is_leaf", "grad_fn", "itemsize", "nbytes", "names",
+    "is_sparse", "is_quantized", "is_nested", "is_meta", "size", "dim", "numel", "nelement", "stride",
+    "storage_offset", "element_size", "untyped_storage", "data_ptr", "is_contiguous", "is_floating_point",
+    "is_complex", "__hash__", "__len__",
+})  # fmt: skip
 
 
 class ExpiredTensor:
