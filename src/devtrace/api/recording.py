@@ -113,7 +113,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
     def discard(self) -> None:
         """End without a trace."""
         self._recording = None
-        self.__exit__(None, None, None)
+        self.end()
 
     def __enter__(self) -> record:
         from devtrace.recording.recording import Recording
@@ -136,6 +136,10 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self.end(error)
+
+    def end(self, error: BaseException | None = None) -> None:
+        """Take the recording out and make its trace; `error` is what ended the program."""
         if self._running is None:
             return
         self._running.stop()

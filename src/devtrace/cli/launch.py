@@ -94,8 +94,7 @@ class Launch:
 
     def _end(self) -> None:
         if self.recording is not None:
-            error = self.error if isinstance(self.error, Exception) else None
-            self.recording.__exit__(type(error) if error else None, error, error.__traceback__ if error else None)
+            self.recording.end(self.error if isinstance(self.error, Exception) else None)
 
     def _conclude(self) -> None:
         if self.recording is not None:

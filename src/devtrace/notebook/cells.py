@@ -117,7 +117,7 @@ class _Run:
             self.abandon()
             return None
         try:
-            recording.__exit__(type(error) if error else None, error, error.__traceback__ if error else None)
+            recording.end(error)
         except BaseException:
             self.abandon()
             raise
@@ -181,7 +181,7 @@ class Tracing:
             _register(cell)
         self._cells.clear()
 
-    def know(self, cell: Cell) -> None:
+    def register_cell(self, cell: Cell) -> None:
         """Let sites in this cell's code say which cell and line they are."""
         if self._torch.here:
             _register(cell)

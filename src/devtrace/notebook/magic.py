@@ -148,6 +148,7 @@ class Extension:
             self.shell.magics_manager.register_function(magic, kind, "devtrace")
             undo.callback(self.shell.magics_manager.magics[kind].pop, "devtrace", None)
         self._clean_tracebacks(undo)
+        # After our own events: the panel is called once a cell's trace has begun or ended.
         undo.callback(panel_comm.open_panel(self.shell, self.tracing))
 
     def _clean_tracebacks(self, undo: ExitStack) -> None:
@@ -179,7 +180,7 @@ class Extension:
         with self._guarded():
             running.cell = self._cell(info, running.cell.code, outer)
             if outer is not None:
-                self.tracing.know(running.cell)
+                self.tracing.register_cell(running.cell)
                 return
             self._introduce(running)
             self._begin(running)
@@ -283,14 +284,14 @@ class Extension:
 
     def _introduce(self, running: _Running) -> None:
         """Make known which lines the cell's code is from, and the code that its own magics run."""
-        self.tracing.know(running.cell)
+        self.tracing.register_cell(running.cell)
         lines = running.raw.splitlines(keepends=True)
         below = dict(usage.bodies(lines))
         for magic, files in _TIMED.items():
             body = "".join(lines[below[magic] :]) if magic in below else ""
             code = self.shell.transform_cell(body) if body else ""
             for file in files:
-                self.tracing.know(replace(running.cell, file=file, code=code, first=below.get(magic, -1) + 1))
+                self.tracing.register_cell(replace(running.cell, file=file, code=code, first=below.get(magic, -1) + 1))
 
     # The magics.
 
@@ -321,7 +322,7 @@ class Extension:
         file = self.shell.compile.cache(code, self.shell.displayhook.prompt_count, raw_code=body)
         stack = self._stack()
         if stack:
-            self.tracing.know(stack[0].part(file, code, body))
+            self.tracing.register_cell(stack[0].part(file, code, body))
         tree = self.shell.transform_ast(self.shell.compile.ast_parse(code, filename=file))
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
         flags = self.shell.compile.flags
