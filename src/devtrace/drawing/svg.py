@@ -52,7 +52,7 @@ class _Picture:
         self.scale = Scale(trace)
         kind, devices = trace.ops.ints("kind"), trace.ops.ints("device")
         host = next((id for id, device in enumerate(trace.devices) if device == "cpu"), -1)
-        self.waits = waits(kind == self.text("sync"), devices, host)
+        self.waits = waits(kind == trace.string_id("sync"), devices, host)
         numbered = enumerate(trace.findings or (), 1)
         self.flagged = [(number, finding) for number, finding in numbered if _is_flagged(finding)][:MOST_FLAGS]
         every = lanes(trace)
@@ -63,10 +63,6 @@ class _Picture:
         ]
         self.hidden -= len(self.rows)
         self.bottom = TOP + len(self.rows) * LANE - (LANE - BAR)
-
-    def text(self, name: str) -> int:
-        """Return the index of a string, -1 where the trace has none."""
-        return self.trace.strings.index(name) if name in self.trace.strings else -1
 
     def of_device(self, name: str) -> _Row | None:
         return next((row for row in self.rows if self.trace.devices[row.lane.device] == name), None)
@@ -278,7 +274,7 @@ _PHASES: Final = (("forward", 0.22), ("backward", 0.45), ("optimizer", 0.75))
 def _phases(picture: _Picture) -> list[tuple[str, float, Ints]]:
     """Return the phases that a ribbon shows; none if there is one phase only, or too many changes."""
     phase = picture.trace.ops.ints("phase")
-    every = ((name, opacity, np.flatnonzero(phase == picture.text(name))) for name, opacity in _PHASES)
+    every = ((name, opacity, np.flatnonzero(phase == picture.trace.string_id(name))) for name, opacity in _PHASES)
     found: list[tuple[str, float, Ints]] = [part for part in every if len(part[2])]
     return found if len(found) > 1 and np.count_nonzero(np.diff(phase)) < MOST_PHASES else []
 

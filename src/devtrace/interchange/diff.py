@@ -167,7 +167,7 @@ def _devices(sides: _Sides) -> Iterable[Change]:
 def _devices_by_name(trace: TraceData) -> dict[str, str]:
     """Return the last device of each parameter, buffer and attribute of a module, by name."""
     tensors = trace.tensors
-    roles = [trace.strings.index(role) for role in _MODULE_ROLES if role in trace.strings]
+    roles = [trace.string_id(role) for role in _MODULE_ROLES]
     rows = np.flatnonzero(np.isin(tensors.ints("role"), roles))
     return {tensors[row].name: tensors[row].device.name for row in rows.tolist()}
 
@@ -208,7 +208,7 @@ def _joined(devices: Iterable[str]) -> str:
 
 def _computing_devices(trace: TraceData) -> dict[str, set[str]]:
     ops = trace.ops
-    kind = trace.strings.index("compute") if "compute" in trace.strings else -1
+    kind = trace.string_id("compute")
     chosen = (ops.ints("kind") == kind) & (ops.ints("call") >= 0) & (ops.ints("device") >= 0)
     modules = trace.calls.ints("module")[ops.ints("call")[chosen]]
     found: dict[str, set[str]] = defaultdict(set)

@@ -17,6 +17,7 @@ from devtrace.drawing.lanes import begins
 from devtrace.drawing.palette import Theme
 from devtrace.trace.columns import PHASES
 from devtrace.trace.tables import Ints, TraceData
+from devtrace.trace.views import storage_owners
 from devtrace.words.errors import UsageError
 from devtrace.words.text_format import escape_markup, format_bytes, format_time, pluralize, safe_line
 
@@ -83,7 +84,7 @@ def _devices(trace: TraceData, theme: Theme) -> Figure:
     labels = [_lane(trace, id, int((device == id).sum()), int(duration[device == id].sum()) / total) for id in ids]
     bars = []
     for name, opacity in zip(PHASES, (0.65, 0.85, 1.0, 0.4), strict=True):
-        chosen = phase == (trace.strings.index(name) if name in trace.strings else -1)
+        chosen = phase == trace.string_id(name)
         spent = [int(duration[chosen & (device == id)].sum()) for id in ids]
         if sum(spent):
             words = [
@@ -257,14 +258,7 @@ def _levels(trace: TraceData) -> Iterator[tuple[int, tuple[npt.NDArray[np.int64]
 def _lives(trace: TraceData) -> tuple[Ints, Ints, Ints]:
     """Return for each tensor its first op (-1: a module had it before), its last (views count), its memory's owner."""
     tensors, ops = trace.tensors, trace.ops
-    producer, source = tensors.ints("producer"), tensors.ints("source").tolist()
-    view = trace.strings.index("view") if "view" in trace.strings else -1
-    kinds = ops.ints("kind")
-    is_view = np.array([op >= 0 and kinds[op] == view for op in producer.tolist()], dtype=bool)
-    root = np.arange(len(tensors))
-    for id in range(len(root)):  # a source comes before its views
-        if is_view[id] and 0 <= source[id] < id:
-            root[id] = root[source[id]]
+    producer, root = tensors.ints("producer"), storage_owners(trace)
     last = producer.astype(np.int64)
     first = np.where(producer >= 0, producer, len(ops)).astype(np.int64)
     for name in ("inputs", "outputs"):
@@ -272,7 +266,7 @@ def _lives(trace: TraceData) -> tuple[Ints, Ints, Ints]:
         np.maximum.at(last, used.flat, used.rows)
         np.minimum.at(first, used.flat, used.rows)
     np.maximum.at(last, root, last.copy())
-    has_role = tensors.ints("role") != (trace.strings.index("") if "" in trace.strings else -1)
+    has_role = tensors.ints("role") != trace.string_id("")
     return np.where(has_role & (producer < 0) | (first == len(ops)), -1, first), last, root
 
 

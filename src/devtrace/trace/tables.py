@@ -157,6 +157,10 @@ class TraceData:
     findings: tuple[Mapping[str, Any], ...] | None = None
     _tables: dict[str, Table[Any]] = field(default_factory=dict, repr=False, init=False)
 
+    def string_id(self, text: str) -> int:
+        """Return the index of a text among the strings; -1 for a text that the trace does not contain."""
+        return self.strings.index(text) if text in self.strings else -1
+
     def table(self, name: str) -> Table[Any]:
         if name not in self._tables:
             self._tables[name] = Table(self, name, self.values[name])
