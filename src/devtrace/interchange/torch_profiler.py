@@ -233,10 +233,8 @@ class _Import:
         )
 
     def _device(self, number: int, kind: str) -> int:
-        """Return the device of what the op launched. Computation that launched nothing ran on the CPU.
-
-        Of other ops the device is not known, unless nothing launched anything.
-        """
+        """By what the op launched. Computation that launched nothing ran on the CPU; of the rest the export is silent
+        where there is a device at all."""
         for span in self.launched.get(number, ()):
             name = _device_of(span)
             if name:
