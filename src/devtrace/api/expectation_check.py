@@ -20,7 +20,7 @@ from devtrace.diagnosis.findings import Culprit, Finding, Site, worst_first
 from devtrace.words.errors import DeviceError
 from devtrace.words.text_format import pluralize
 
-RULE = "expectation"
+RULE: Final = "expectation"
 ONE: Final = {"syncs": "sync", "copies": "copy"}
 _FILLS: Final = {
     "bernoulli_", "cauchy_", "exponential_", "fill_", "geometric_", "log_normal_", "normal_", "random_", "uniform_",

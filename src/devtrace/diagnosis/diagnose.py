@@ -46,20 +46,20 @@ def diagnose(trace: TraceData, live: Live | None = None) -> ReportData:
 
 
 def _diagnosed(trace: TraceData, live: Live | None) -> ReportData:
-    facts = TraceQueries(trace, live)
+    queries = TraceQueries(trace, live)
     findings: list[Finding] = []
     notes: list[str] = []
     rows: tuple[LedgerRow, ...] = ()
     for rule in ERRORS:
-        _run(partial(rule, facts), rule.__name__, findings, notes)
+        _run(partial(rule, queries), rule.__name__, findings, notes)
     try:
-        tally = ledger.tally(facts)
-        rows = ledger.rows(facts, tally)
+        tally = ledger.tally(queries)
+        rows = ledger.rows(queries, tally)
     except Exception as fault:  # noqa: BLE001 (whatever it is, the trace is still shown)
         notes.append(_sentence("ledger", fault))
     else:
         for cost in COSTS:
-            _run(partial(cost, facts, tally), cost.__name__, findings, notes)
+            _run(partial(cost, queries, tally), cost.__name__, findings, notes)
     return with_report(trace, worst_first(findings), rows, notes)
 
 

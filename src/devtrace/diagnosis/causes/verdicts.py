@@ -10,12 +10,13 @@ import ast
 from dataclasses import replace
 from typing import Any
 
-from devtrace.diagnosis.causes.case import Case, Verdict, lasting, rows_of_modules
 from devtrace.diagnosis.evidence import access_paths, origins
 from devtrace.diagnosis.evidence.access_paths import AccessPath
+from devtrace.diagnosis.evidence.case import Case, Verdict, outlives_the_call, rows_held_by_modules
 from devtrace.diagnosis.evidence.failure_snapshot import registered
 from devtrace.diagnosis.evidence.origins import Move
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
+from devtrace.diagnosis.slugs import CauseSlug
 
 
 def verdict(case: Case) -> Verdict:
@@ -46,7 +47,7 @@ def _of_a_module(case: Case) -> Verdict | None:
     owned = [name for name in case.names if name.last.kind in ("parameter", "buffer")]
     owned = [name for name in owned if any(name.registered_from(place) for place, _ in name.modules())]
     if not owned:
-        return _by_recorded_name(case) if not case.scene.frames else None
+        return _by_recorded_name(case) if not case.snapshot.frames else None
     name = owned[0]
     root, module = _root(name)
     away = _sent_away(case)
@@ -54,14 +55,14 @@ def _of_a_module(case: Case) -> Verdict | None:
     if expected_device:
         return _partly_moved(case, name, root, expected_device, away)
     if away is not None:
-        return Verdict("wrong-device", born=away.site, name=name, module=_prefix(case, name, root), move=away)
+        return Verdict("wrong-device", born=away.site, name=name, module=_prefix(case, name, root), sent_by=away)
     unknown = next((found for other in owned if (found := _unknown_to_its_module(case, other)) is not None), None)
     if unknown is not None:
         return unknown
     stale = _copied_before_the_move(case)
     if stale is not None:
         return stale
-    cause = "never-moved" if case.suspect.device == HOST else "wrong-device"
+    cause: CauseSlug = "never-moved" if case.odd_device == HOST else "wrong-device"
     return Verdict(cause, born=case.born, name=name, module=_prefix(case, name, root))
 
 
@@ -73,52 +74,49 @@ def _root(name: AccessPath) -> tuple[int, Any]:
 def _prefix(case: Case, name: AccessPath, place: int) -> AccessPath:
     """The name of an object on the way."""
     holds = name.holds[: place + 1]
-    return AccessPath(holds, name.objects[: place + 1], case.scene.text(holds))
+    return AccessPath(holds, name.objects[: place + 1], case.snapshot.text(holds))
 
 
 def _at_home(case: Case, module: Any) -> list[tuple[str, int]]:
     """The module's own tensors that are where the computation is: path and row."""
     found = []
     for path, tensor in registered(module):
-        row = case.scene.row(tensor)
-        if row is not None and case.facts.device(row) == case.suspect.expected_device:
+        row = case.snapshot.row(tensor)
+        if row is not None and case.queries.device(row) == case.expected_device:
             found.append((path, row))
     return found
 
 
 def _moves(case: Case, rows: list[tuple[str, int]]) -> list[Move]:
     """How they got home, the last move first."""
-    found = [move for _, row in rows if (move := origins.move_of(case.facts, row)) is not None]
+    found = [move for _, row in rows if (move := origins.move_of(case.queries, row)) is not None]
     return sorted(found, key=lambda move: -move.op)
 
 
 def _partly_moved(case: Case, name: AccessPath, root: int, beside: list[tuple[str, int]], away: Move | None) -> Verdict:
     """Some of the module's tensors are at home and this one is not."""
-    moves = origins.concerned(case.facts, case.subject, _moves(case, beside))
+    moves = origins.moves_of_holders(case.queries, case.subject, _moves(case, beside))
     module = _prefix(case, name, root)
     if away is not None and (not moves or away.op > moves[0].op):
-        return Verdict("wrong-device", born=away.site, name=name, module=module, move=away, others=len(beside))
+        return Verdict("wrong-device", born=away.site, name=name, module=module, sent_by=away, others=len(beside))
     if not moves:
-        cause = "never-moved" if case.suspect.device == HOST else "wrong-device"
+        cause: CauseSlug = "never-moved" if case.odd_device == HOST else "wrong-device"
         return Verdict(cause, born=case.born, name=name, module=module, others=len(beside), certainty="inferred")
     last = moves[0]
     later = case.birth > last.op >= -1 and case.birth >= 0
-    later = later or origins.was_attached_after(case.facts, case.subject, last)
+    later = later or origins.was_attached_after(case.queries, case.subject, last)
     whole = _covers(case, name, root, last)
     if later or whole:
         return Verdict(
             "attached-after-move",
             born=case.born,
-            moved=last.site,
             name=name,
             module=module,
             move=last,
             others=len(beside),
             certainty="seen" if later else "inferred",
         )
-    return Verdict(
-        "never-moved", born=case.born, moved=last.site, name=name, module=module, move=last, others=len(beside)
-    )
+    return Verdict("never-moved", born=case.born, name=name, module=module, move=last, others=len(beside))
 
 
 def _covers(case: Case, name: AccessPath, root: int, move: Move) -> bool:
@@ -127,7 +125,7 @@ def _covers(case: Case, name: AccessPath, root: int, move: Move) -> bool:
     children = {
         path.split(".")[0]
         for path, row in _at_home(case, module)
-        if (other := origins.move_of(case.facts, row)) is not None and other.site == move.site
+        if (other := origins.move_of(case.queries, row)) is not None and other.site == move.site
     }
     return len(children) > 1
 
@@ -138,40 +136,39 @@ def _unknown_to_its_module(case: Case, name: AccessPath) -> Verdict | None:
         moves = [] if name.registered_from(place) else _moves(case, _at_home(case, module))
         if moves:
             outer = _prefix(case, name, place)
-            return Verdict("not-registered", case.born, moves[0].site, name, outer, moves[0], others=len(moves))
+            return Verdict("not-registered", case.born, name, outer, moves[0], others=len(moves))
     return None
 
 
 def _sent_away(case: Case) -> Move | None:
     """The copy from where the computation is to where the tensor is."""
-    move = origins.move_of(case.facts, case.subject)
-    if move is None or case.facts.device(move.source) != case.suspect.expected_device:
+    move = origins.move_of(case.queries, case.subject)
+    if move is None or case.queries.device(move.source) != case.expected_device:
         return None
-    return move if case.facts.base(move.result) == case.facts.base(case.subject) else None
+    return move if case.queries.base(move.result) == case.queries.base(case.subject) else None
 
 
 def _by_recorded_name(case: Case) -> Verdict | None:
     """Without live objects: what the recorder noted of names and roles."""
-    tensors, expected = case.facts.trace.tensors, case.suspect.expected_device
-    row = case.facts.base(case.subject)
+    tensors = case.queries.trace.tensors
+    row = case.queries.base(case.subject)
     role, path = tensors.raw("role", row), str(tensors.raw("name", row))
     if role not in ("parameter", "buffer", "attribute"):
         return None
     root = path.split(".")[0]
     beside = [
         ("", other)
-        for other in rows_of_modules(case.facts)
-        if str(tensors.raw("name", other)).split(".")[0] == root
-        and case.facts.device(other) == case.suspect.expected_device
+        for other in rows_held_by_modules(case.queries)
+        if str(tensors.raw("name", other)).split(".")[0] == root and case.queries.device(other) == case.expected_device
     ]
     moves = _moves(case, beside)
     if not moves:
         return Verdict("never-moved", born=case.born, certainty="inferred")
     if role == "attribute":
-        return Verdict("not-registered", born=case.born, moved=moves[0].site, move=moves[0], others=len(beside))
-    later = case.birth > moves[0].op or origins.was_attached_after(case.facts, row, moves[0])
-    cause = "attached-after-move" if later else "never-moved"
-    return Verdict(cause, born=case.born, moved=moves[0].site, move=moves[0], others=len(beside), certainty="inferred")
+        return Verdict("not-registered", born=case.born, move=moves[0], others=len(beside))
+    later = case.birth > moves[0].op or origins.was_attached_after(case.queries, row, moves[0])
+    cause: CauseSlug = "attached-after-move" if later else "never-moved"
+    return Verdict(cause, born=case.born, move=moves[0], others=len(beside), certainty="inferred")
 
 
 # What something else holds.
@@ -191,32 +188,32 @@ def _of_an_optimizer(case: Case) -> Verdict | None:
 
 def _copied_before_the_move(case: Case) -> Verdict | None:
     """Made from a parameter by nothing but copying (clone, zeros_like) before that parameter was moved."""
-    facts, row = case.facts, case.subject
-    line = _lineage(facts, row)
+    queries, row = case.queries, case.subject
+    line = _lineage(queries, row)
     if len(line) < 2:
         return None
     moved = [
         move
         for move in origins.moves_from(
-            facts, {facts.base(past) for past in line[1:]}, case.suspect.expected_device, case.suspect.op
+            queries, {queries.base(past) for past in line[1:]}, case.expected_device, case.op
         )
         if move.op > case.birth and _of_module_row(case, move.result)
     ]
     if not moved:
         return None
     name = case.names[0] if case.names else None
-    return Verdict("stale-copy", born=case.born, moved=moved[0].site, name=name, move=moved[0])
+    return Verdict("stale-copy", born=case.born, name=name, move=moved[0])
 
 
-def _lineage(facts: TraceQueries, row: int) -> list[int]:
+def _lineage(queries: TraceQueries, row: int) -> list[int]:
     """The tensor, and what it is a copy, a view or a `_like` of, on the same device."""
     line = [row]
     while True:
         here = line[-1]
-        op = facts.producer(here)
-        like = op >= 0 and facts.kind(op) == "create" and facts.inputs(op)
-        parents = facts.made_from(here) if facts.source(here) >= 0 else facts.inputs(op)[:1] if like else []
-        parents = [parent for parent in parents if parent not in line and facts.device(parent) == facts.device(row)]
+        op = queries.producer(here)
+        like = op >= 0 and queries.kind(op) == "create" and queries.inputs(op)
+        parents = queries.made_from(here) if queries.source(here) >= 0 else queries.inputs(op)[:1] if like else []
+        parents = [parent for parent in parents if parent not in line and queries.device(parent) == queries.device(row)]
         if not parents or len(line) > 20:
             return line
         line.append(parents[0])
@@ -224,9 +221,9 @@ def _lineage(facts: TraceQueries, row: int) -> list[int]:
 
 def _of_module_row(case: Case, row: int) -> bool:
     """Whether a tensor is a parameter or buffer."""
-    if case.facts.trace.tensors.raw("role", row) in ("parameter", "buffer"):
+    if case.queries.trace.tensors.raw("role", row) in ("parameter", "buffer"):
         return True
-    return any(name.last.kind in ("parameter", "buffer") for name in case.scene.names(row))
+    return any(name.last.kind in ("parameter", "buffer") for name in case.snapshot.names(row))
 
 
 def _beside_a_module(case: Case) -> Verdict | None:
@@ -243,24 +240,24 @@ def _beside_a_module(case: Case) -> Verdict | None:
 
 def _unregistered(case: Case, name: AccessPath, place: int, moves: list[Move]) -> Verdict:
     module = _prefix(case, name, place)
-    cached = case.birth >= 0 and case.facts.trace.ops.number("call", case.birth) >= 0
+    cached = case.birth >= 0 and case.queries.trace.ops.number("call", case.birth) >= 0
     if cached and case.birth < moves[-1].op:
-        return Verdict("stale-copy", case.born, moves[0].site, name, module, moves[0], others=len(moves))
-    if cached and case.origin.put == "made":
+        return Verdict("stale-copy", case.born, name, module, moves[0], others=len(moves))
+    if cached and case.origin.arrival == "made":
         return Verdict("created-without-device", case.born, name=name, module=module)
-    return Verdict("not-registered", case.born, moves[0].site, name, module, moves[0], others=len(moves))
+    return Verdict("not-registered", case.born, name, module, moves[0], others=len(moves))
 
 
 def _from_a_root(case: Case) -> Verdict | None:
     """A passing value, computed from something lasting that is on the odd device: that is what should have moved."""
-    if case.suspect.device != HOST or any(lasting(name) for name in case.names) or not case.roots:
+    if case.odd_device != HOST or any(outlives_the_call(name) for name in case.names) or not case.roots:
         return None
     rooted = [_of_root(case, row) for row in dict.fromkeys(row for row, _ in case.roots)]
     for rule in (_of_a_module, _beside_a_module):
         found = next((verdict for root in rooted if (verdict := rule(root)) is not None), None)
         if found is not None:
             return found
-    if case.origin.put == "copied":
+    if case.origin.arrival == "copied":
         return None
     return Verdict("never-moved", born=rooted[0].born, name=rooted[0].names[0])
 
@@ -275,91 +272,91 @@ def _of_root(case: Case, row: int) -> Case:
 
 def _put_there(case: Case) -> Verdict | None:
     """Somebody asked for this device: `.cuda()`, `device=self.device`, `.to(first)`."""
-    if case.origin.put not in ("copied", "made-there"):
+    if case.origin.arrival not in ("copied", "made-there"):
         return None
     name = case.names[0] if case.names else None
-    move = origins.move_of(case.facts, case.subject)
-    return Verdict("wrong-device", born=case.born, name=name, move=move)
+    move = origins.move_of(case.queries, case.subject)
+    return Verdict("wrong-device", born=case.born, name=name, sent_by=move)
 
 
 def _by_default_device(case: Case) -> Verdict | None:
     """A factory that was told nothing made it on an accelerator: a default device is set."""
-    if case.origin.put != "made" or case.suspect.device == HOST:
+    if case.origin.arrival != "made" or case.odd_device == HOST:
         return None
     return Verdict("default-device", born=case.born, name=case.names[0] if case.names else None)
 
 
 def _made_on_the_way(case: Case) -> Verdict | None:
     """Made by a factory, without a device, while the computation was under way."""
-    if case.origin.put != "made" or any(lasting(name) for name in case.names):
+    if case.origin.arrival != "made" or any(outlives_the_call(name) for name in case.names):
         return None
     if not _under_way(case, case.origin.op):
         return None
-    born = case.facts.born(case.origin.row)
+    born = case.queries.born(case.origin.row)
     return Verdict("created-without-device", born=born, name=case.names[0] if case.names else None)
 
 
 def _under_way(case: Case, op: int) -> bool:
     """Whether an op ran in a module's call, or in a function that had a tensor of the home device at hand."""
-    facts = case.facts
-    if facts.trace.ops.number("call", op) >= 0 or facts.trace.ops.raw("phase", op) in ("backward", "optimizer"):
+    queries = case.queries
+    if queries.trace.ops.number("call", op) >= 0 or queries.trace.ops.raw("phase", op) in ("backward", "optimizer"):
         return True
-    site = facts.site(facts.trace.ops.number("site", op))
+    site = queries.site(queries.trace.ops.number("site", op))
     if site is None:
         return False
-    if _in_a_module(facts, site.function) or (not case.names and _on_the_failing_line(case, op)):
+    if _in_a_module(queries, site.function) or (not case.names and _on_the_failing_line(case, op)):
         return True
-    frame = case.scene.frame_of(site)
+    frame = case.snapshot.frame_of(site)
     if frame is not None:
-        return case.scene.given_tensors(frame, case.suspect.expected_device)
+        return case.snapshot.given_tensors(frame, case.expected_device)
     return any(
-        case.scene.given_tensors(number, case.suspect.expected_device) and case.scene.calls(number, site.function)
-        for number in range(len(case.scene.frames))
+        case.snapshot.given_tensors(number, case.expected_device) and case.snapshot.calls(number, site.function)
+        for number in range(len(case.snapshot.frames))
     )
 
 
 def _on_the_failing_line(case: Case, op: int) -> bool:
     """Whether an op is of the statement that failed: `grid + torch.arange(n)`."""
-    ops = case.facts.trace.ops
-    here, failed = (case.facts.place(ops.number("site", each)) for each in (op, case.suspect.op))
+    ops = case.queries.trace.ops
+    here, failed = (case.queries.source_node(ops.number("site", each)) for each in (op, case.op))
     return here is not None and failed is not None and here.statement is failed.statement
 
 
-def _in_a_module(facts: TraceQueries, function: str) -> bool:
+def _in_a_module(queries: TraceQueries, function: str) -> bool:
     """Whether a function is a method of a module that the trace knows, and not its constructor."""
     klass, _, method = function.rpartition(".")
-    return bool(klass) and method != "__init__" and klass in {str(module.type) for module in facts.trace.modules}
+    return bool(klass) and method != "__init__" and klass in {str(module.type) for module in queries.trace.modules}
 
 
 def _left_by_a_move(case: Case) -> Verdict | None:
     """A copy of it is at home, but this is the one that was copied, or a view taken before."""
-    facts = case.facts
-    bases = {facts.base(row) for row in _lineage(facts, case.subject)}
-    for move in origins.moves_from(facts, bases, case.suspect.expected_device, case.suspect.op):
-        place = facts.place(move.site)
+    queries = case.queries
+    bases = {queries.base(row) for row in _lineage(queries, case.subject)}
+    for move in origins.moves_from(queries, bases, case.expected_device, case.op):
+        place = queries.source_node(move.site)
         name = case.names[0] if case.names else None
         if place is not None and isinstance(place.statement, ast.Expr) and place.statement.value is place.node:
-            return Verdict("never-moved", case.born, move.site, name, move=move, dropped=move.site)
-        return Verdict("stale-copy", case.born, move.site, name, move=move)
+            return Verdict("never-moved", case.born, name, move=move, dropped=True)
+        return Verdict("stale-copy", case.born, name, move=move)
     return None
 
 
 def _never_moved(case: Case) -> Verdict | None:
     """Nothing ever copied it to where the computation is."""
-    if case.suspect.device != HOST or (not case.names and case.born < 0):
+    if case.odd_device != HOST or (not case.names and case.born < 0):
         return None
     name = case.names[0] if case.names else None
     beside = _moved_beside(case)
-    return Verdict("never-moved", born=case.born, moved=beside.site if beside else -1, name=name, move=beside)
+    return Verdict("never-moved", born=case.born, name=name, move=beside)
 
 
 def _moved_beside(case: Case) -> Move | None:
     """How the tensors that came with it got home: other items of the batch, other variables of the frame."""
     held = {id(name.last.owner): name for name in case.names if name.last.owner is not None}
-    for sibling in case.scene.siblings(case.names):
-        row = case.scene.row(sibling)
-        if row is not None and case.facts.device(row) == case.suspect.expected_device:
-            move = origins.move_of(case.facts, row)
+    for sibling in case.snapshot.siblings(case.names):
+        row = case.snapshot.row(sibling)
+        if row is not None and case.queries.device(row) == case.expected_device:
+            move = origins.move_of(case.queries, row)
             if move is not None and move.op > case.birth and (held or move.op >= 0):
                 return move
     return None

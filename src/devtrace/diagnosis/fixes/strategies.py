@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from devtrace.diagnosis.causes.case import Case, Verdict
+from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.fixes.creation_and_use import (
     ask_for_home,
     at_the_use,
@@ -64,7 +64,7 @@ def fix(case: Case, verdict: Verdict) -> Fix:
     """The first strategy for the cause that fits the code; words alone when none does."""
     if case.in_a_replica:
         return Fix(REPLICAS)
-    if case.scene.frames:
+    if case.snapshot.frames:
         for strategy in (*STRATEGIES.get(verdict.cause, ()), *LAST):
             found = strategy(case, verdict)
             if found is not None:

@@ -16,6 +16,7 @@ import numpy as np
 from devtrace.diagnosis.evidence.trace_queries import HOST, Rows, SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding
 from devtrace.diagnosis.ledger import Tally, directions
+from devtrace.diagnosis.slugs import RuleSlug
 from devtrace.words.text_format import format_bytes, pluralize
 
 AGAIN: Final = 5
@@ -29,7 +30,7 @@ _FAR: Final = 400
 
 _ARRAYS: Final = ("np", "numpy", "torch", "th")
 
-WORDS: Final = {
+WORDS: Final[dict[str, tuple[RuleSlug, str]]] = {
     "h2d": ("host-to-device-copy", "to the device"),
     "d2h": ("device-to-host-copy", "to the host"),
     "d2d": ("device-to-device-copy", "between devices"),
@@ -40,7 +41,7 @@ WORDS: Final = {
 class Crossing:
     """The copies of one direction from one line of the user's."""
 
-    facts: TraceQueries
+    queries: TraceQueries
     direction: str
     site: int
     times: int
@@ -48,40 +49,40 @@ class Crossing:
 
     @property
     def ops(self) -> list[int]:
-        return [int(op) for op in self.facts.trace.copies.ints("op")[self.rows]]
+        return [int(op) for op in self.queries.trace.copies.ints("op")[self.rows]]
 
     @property
     def bytes(self) -> int:
-        return int(self.facts.trace.copies.ints("bytes")[self.rows].sum())
+        return int(self.queries.trace.copies.ints("bytes")[self.rows].sum())
 
     @property
     def devices(self) -> tuple[str, ...]:
-        copies, names = self.facts.trace.copies, self.facts.device_names
+        copies, names = self.queries.trace.copies, self.queries.device_names
         pairs = {names[row] for column in ("from", "to") for row in copies.ints(column)[self.rows]}
         return tuple(sorted(pairs))
 
 
-def copies_to_device(facts: TraceQueries, tally: Tally) -> Iterator[Finding]:
-    return _findings(facts, tally, "h2d")
+def copies_to_device(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
+    return _findings(queries, tally, "h2d")
 
 
-def copies_to_host(facts: TraceQueries, tally: Tally) -> Iterator[Finding]:
-    return _findings(facts, tally, "d2h")
+def copies_to_host(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
+    return _findings(queries, tally, "d2h")
 
 
-def copies_between_devices(facts: TraceQueries, tally: Tally) -> Iterator[Finding]:
-    return _findings(facts, tally, "d2d")
+def copies_between_devices(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
+    return _findings(queries, tally, "d2d")
 
 
-def _findings(facts: TraceQueries, tally: Tally, direction: str) -> Iterator[Finding]:
-    chosen = np.flatnonzero(directions(facts)[direction])
-    at = facts.cost_users[facts.trace.copies.ints("op")[chosen]]
+def _findings(queries: TraceQueries, tally: Tally, direction: str) -> Iterator[Finding]:
+    chosen = np.flatnonzero(directions(queries)[direction])
+    at = queries.cost_users[queries.trace.copies.ints("op")[chosen]]
     order = np.argsort(at, kind="stable")
-    bounds = np.searchsorted(at[order], np.arange(len(facts.trace.sites) + 1))
+    bounds = np.searchsorted(at[order], np.arange(len(queries.trace.sites) + 1))
     for site in tally.sites(direction):
         rows = chosen[order[bounds[site] : bounds[site + 1]]]
         beside = [other for other in tally.sites("h2d") if other != site] if direction == "h2d" else []
-        yield _finding(Crossing(facts, direction, site, int(tally[direction][site]), rows), tally, beside)
+        yield _finding(Crossing(queries, direction, site, int(tally[direction][site]), rows), tally, beside)
 
 
 def _finding(crossing: Crossing, tally: Tally, beside: list[int]) -> Finding:
@@ -101,7 +102,7 @@ def _finding(crossing: Crossing, tally: Tally, beside: list[int]) -> Finding:
         severity="warning" if habit else "note",
         cause="",
         devices=crossing.devices,
-        site=crossing.facts.site(crossing.site),
+        site=crossing.queries.site(crossing.site),
         op=ops[0] if ops else -1,
         culprit=habit.culprit if habit else None,
         count=times,
@@ -123,20 +124,22 @@ class Habit:
 
 def _repeated(crossing: Crossing) -> Habit | None:
     """The same tensor over and over: the very same, or in a module's forward a part of it."""
-    facts, ops = crossing.facts, crossing.ops
+    queries, ops = crossing.queries, crossing.ops
     if crossing.times < AGAIN or not ops:
         return None
-    sources = [facts.inputs(op)[0] for op in ops if facts.inputs(op)]
-    bases = {facts.base(row) for row in sources}
+    sources = [queries.inputs(op)[0] for op in ops if queries.inputs(op)]
+    bases = {queries.base(row) for row in sources}
     again = len(sources) >= AGAIN * len(bases)
-    if not again or not _unchanged(facts, bases, ops):
+    if not again or not _unchanged(queries, bases, ops):
         return None
-    if any(facts.base(row) != row for row in sources) and not _same_part(crossing):
+    if any(queries.base(row) != row for row in sources) and not _same_part(crossing):
         return None
     named = min(bases)
-    name = str(facts.trace.tensors.raw("name", named)) or _spoken(crossing)
-    tensor = facts.trace.tensors[named]
-    culprit = Culprit(name, (name,), tensor.device, tuple(tensor.shape), tensor.dtype, facts.site(facts.born(named)))
+    name = str(queries.trace.tensors.raw("name", named)) or _spoken(crossing)
+    tensor = queries.trace.tensors[named]
+    culprit = Culprit(
+        name, (name,), tensor.device, tuple(tensor.shape), tensor.dtype, queries.site(queries.born(named))
+    )
     if tensor.role == "parameter":
         help = f"move {name.rpartition('.')[0] or 'its module'} to the device where it works"
     else:
@@ -144,21 +147,21 @@ def _repeated(crossing: Crossing) -> Habit | None:
     return Habit(f"{name} is the same tensor each time.", help, culprit)
 
 
-def _unchanged(facts: TraceQueries, bases: set[int], ops: list[int]) -> bool:
+def _unchanged(queries: TraceQueries, bases: set[int], ops: list[int]) -> bool:
     """Whether nothing wrote to the tensors between their copies."""
-    outputs = facts.trace.ops.lists("outputs")
+    outputs = queries.trace.ops.lists("outputs")
     first, last = min(ops), max(ops)
     written = outputs.flat[outputs.offsets[first] : outputs.offsets[last + 1]]
-    producers = facts.trace.tensors.ints("producer")
+    producers = queries.trace.tensors.ints("producer")
     rewritten = [row for row in np.unique(written).tolist() if row in bases and producers[row] < first]
     return not rewritten
 
 
 def _same_part(crossing: Crossing) -> bool:
     """Whether it is a part of a module's own tensor (`self.cos[: n].to(x.device)`), not a data set's next batch."""
-    facts = crossing.facts
-    place = facts.place(crossing.site)
-    calls = facts.trace.ops.ints("call")[crossing.ops]
+    queries = crossing.queries
+    place = queries.source_node(crossing.site)
+    calls = queries.trace.ops.ints("call")[crossing.ops]
     if place is None or not bool((calls >= 0).all()):
         return False
     root = place.node
@@ -169,7 +172,7 @@ def _same_part(crossing: Crossing) -> bool:
 
 def _spoken(crossing: Crossing) -> str:
     """What the line calls the tensor that it copies."""
-    place = crossing.facts.place(crossing.site)
+    place = crossing.queries.source_node(crossing.site)
     node = place.node if place else None
     if place is None or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return "it"
@@ -181,60 +184,62 @@ def _spoken(crossing: Crossing) -> str:
 
 def _round_trip(crossing: Crossing) -> Habit | None:
     """Data that leaves a device, is worked on by the host and comes back, step after step."""
-    facts, ops = crossing.facts, crossing.ops
+    queries, ops = crossing.queries, crossing.ops
     if crossing.direction != "d2h" or crossing.times < AGAIN or len(ops) < AGAIN:
         return None
-    if facts.trace.ops.raw("phase", ops[-1]) == "backward":  # the gradient of work that began on the host
+    if queries.trace.ops.raw("phase", ops[-1]) == "backward":  # the gradient of work that began on the host
         return None
     for said, returns in _RETURNS:
-        back = [returns(facts, op) for op in ops[:20]]
+        back = [returns(queries, op) for op in ops[:20]]
         returned = [site for site in back if site is not None]
         if returned and len(returned) * 2 >= len(back):
-            return Habit(f"{said} ({facts.site(returned[0])}).", "do this work on the device, or all of it on the host")
+            return Habit(
+                f"{said} ({queries.site(returned[0])}).", "do this work on the device, or all of it on the host"
+            )
     return None
 
 
-def _comes_back(facts: TraceQueries, op: int) -> int | None:
+def _comes_back(queries: TraceQueries, op: int) -> int | None:
     """The site where something made of a copied tensor is copied back to a device, within the next ops."""
-    reached = set(facts.outputs(op))
+    reached = set(queries.outputs(op))
     worked: set[int] = set()
-    ops = facts.trace.ops
+    ops = queries.trace.ops
     for later in range(op + 1, min(op + _FAR, len(ops))):
-        taken = facts.inputs(later)
+        taken = queries.inputs(later)
         if reached.isdisjoint(taken):
             continue
-        if ops.number("device", later) == facts.host:
-            reached.update(facts.outputs(later))
-            if facts.kind(later) == "compute" or not worked.isdisjoint(taken):
-                worked.update(facts.outputs(later))
-        elif facts.kind(later) == "copy" and ops.raw("phase", later) != "backward" and not worked.isdisjoint(taken):
-            return int(facts.op_users[later])
+        if ops.number("device", later) == queries.host:
+            reached.update(queries.outputs(later))
+            if queries.kind(later) == "compute" or not worked.isdisjoint(taken):
+                worked.update(queries.outputs(later))
+        elif queries.kind(later) == "copy" and ops.raw("phase", later) != "backward" and not worked.isdisjoint(taken):
+            return int(queries.op_users[later])
     return None
 
 
-def _gradient_returns(facts: TraceQueries, op: int) -> int | None:
+def _gradient_returns(queries: TraceQueries, op: int) -> int | None:
     """The site where a copy's gradient is copied back: a loss or a layer that computes on the host, and is trained."""
-    ops, tensors = facts.trace.ops, facts.trace.tensors
-    away = facts.inputs(op)[:1]
-    backward = ops.ints("phase")[op + 1 : op + _FAR] == facts.strings.get("backward", -1)
+    ops, tensors = queries.trace.ops, queries.trace.tensors
+    away = queries.inputs(op)[:1]
+    backward = ops.ints("phase")[op + 1 : op + _FAR] == queries.strings.get("backward", -1)
     for later in (op + 1 + np.flatnonzero(backward)).tolist():
-        if facts.kind(later) == "copy" and away and ops.number("device", later) != facts.host:
-            gradient = facts.outputs(later)[:1]
+        if queries.kind(later) == "copy" and away and ops.number("device", later) != queries.host:
+            gradient = queries.outputs(later)[:1]
             if gradient and tensors.number("shape", gradient[0]) == tensors.number("shape", away[0]):
-                return int(facts.cost_users[later])
+                return int(queries.cost_users[later])
     return None
 
 
-def _returns_by_numpy(facts: TraceQueries, op: int) -> int | None:
+def _returns_by_numpy(queries: TraceQueries, op: int) -> int | None:
     """The site where the statement of a copy to the host, which ends in numpy, copies what it has made to a device."""
-    ops = facts.trace.ops
-    place = facts.place(int(facts.op_users[op]))
+    ops = queries.trace.ops
+    place = queries.source_node(int(queries.op_users[op]))
     for later in range(op + 1, min(op + 8, len(ops)) if place is not None else 0):
-        if facts.kind(later) == "copy" and ops.number("device", later) != facts.host:
-            there = facts.place(int(facts.op_users[later]))
-            since = facts.inputs(later) and facts.producer(facts.inputs(later)[0]) > op
+        if queries.kind(later) == "copy" and ops.number("device", later) != queries.host:
+            there = queries.source_node(int(queries.op_users[later]))
+            since = queries.inputs(later) and queries.producer(queries.inputs(later)[0]) > op
             inside = there is not None and place is not None and _only_numpy(place, there.node)
-            return int(facts.op_users[later]) if inside and since else None
+            return int(queries.op_users[later]) if inside and since else None
     return None
 
 
@@ -264,16 +269,16 @@ _RETURNS: Final = (
 
 def _unused(crossing: Crossing) -> Habit | None:
     """What was sent to a device on its own and is fetched back as it was sent."""
-    facts, ops = crossing.facts, crossing.ops
+    queries, ops = crossing.queries, crossing.ops
     if crossing.direction != "d2h" or crossing.times < AGAIN or len(ops) < AGAIN:
         return None
-    sent = [_sent_in_vain(facts, op) for op in ops[:20]]
+    sent = [_sent_in_vain(queries, op) for op in ops[:20]]
     if sent[0] is None or any(op is None for op in sent):
         return None
-    site = int(facts.op_users[sent[0]])
-    if not _moves_one(facts.place(site)) and not _of_ddp(facts, sent[0]):
+    site = int(queries.op_users[sent[0]])
+    if not _moves_one(queries.source_node(site)) and not _of_ddp(queries, sent[0]):
         return None
-    return Habit(f"it was sent to the device ({facts.site(site)}) and not used there.", "leave it on the host")
+    return Habit(f"it was sent to the device ({queries.site(site)}) and not used there.", "leave it on the host")
 
 
 def _moves_one(place: SourceNode | None) -> bool:
@@ -286,23 +291,23 @@ def _moves_one(place: SourceNode | None) -> bool:
     return isinstance(owner, ast.Name) and owner.id == statement.targets[0].id
 
 
-def _sent_in_vain(facts: TraceQueries, op: int) -> int | None:
+def _sent_in_vain(queries: TraceQueries, op: int) -> int | None:
     """The copy that sent to the device what an op fetches back, if no other op between took it."""
-    row = next(iter(facts.inputs(op)), -1)
-    sent = facts.producer(facts.base(row)) if row >= 0 else -1
-    if not 0 <= op - sent < _FAR or facts.kind(sent) != "copy" or facts.device(facts.inputs(sent)[0]) != HOST:
+    row = next(iter(queries.inputs(op)), -1)
+    sent = queries.producer(queries.base(row)) if row >= 0 else -1
+    if not 0 <= op - sent < _FAR or queries.kind(sent) != "copy" or queries.device(queries.inputs(sent)[0]) != HOST:
         return None
-    inputs = facts.trace.ops.lists("inputs")
-    taken = facts.bases[inputs.flat[inputs.offsets[sent + 1] : inputs.offsets[op]]]
-    return None if facts.base(row) in taken.tolist() else sent
+    inputs = queries.trace.ops.lists("inputs")
+    taken = queries.bases[inputs.flat[inputs.offsets[sent + 1] : inputs.offsets[op]]]
+    return None if queries.base(row) in taken.tolist() else sent
 
 
 def _moved_by_ddp(crossing: Crossing, stepwise: list[int]) -> Habit | None:
     """Inputs that only DistributedDataParallel moves, while others of the step are moved by hand."""
-    facts, ops = crossing.facts, crossing.ops
-    here = facts.site(crossing.site)
-    by_hand = [site for site in map(facts.site, stepwise) if site and here and site.function == here.function]
-    if crossing.times < AGAIN or not ops or not by_hand or not all(_of_ddp(facts, op) for op in ops[:20]):
+    queries, ops = crossing.queries, crossing.ops
+    here = queries.site(crossing.site)
+    by_hand = [site for site in map(queries.site, stepwise) if site and here and site.function == here.function]
+    if crossing.times < AGAIN or not ops or not by_hand or not all(_of_ddp(queries, op) for op in ops[:20]):
         return None
     return Habit(
         f"DistributedDataParallel moves them; other inputs are moved by hand ({by_hand[-1]}). Without it this fails.",
@@ -310,8 +315,8 @@ def _moved_by_ddp(crossing: Crossing, stepwise: list[int]) -> Habit | None:
     )
 
 
-def _of_ddp(facts: TraceQueries, op: int) -> bool:
-    call = facts.trace.ops[op].call
+def _of_ddp(queries: TraceQueries, op: int) -> bool:
+    call = queries.trace.ops[op].call
     return call is not None and str(call.module.type) == "DistributedDataParallel"
 
 
@@ -329,7 +334,7 @@ def _hurried(crossing: Crossing) -> bool:
 
 
 def _unpinned(crossing: Crossing) -> str:
-    copies = crossing.facts.trace.copies
+    copies = crossing.queries.trace.copies
     asked = copies.ints("non_blocking")[crossing.rows] > 0
     pageable = copies.ints("pinned")[crossing.rows] == 0
     if crossing.direction == "h2d" and bool((asked & pageable).any()):

@@ -16,6 +16,7 @@ from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding, Site
 from devtrace.diagnosis.fixes.fix import Fix, called_name
 from devtrace.diagnosis.fixes.modules import assignments
+from devtrace.diagnosis.slugs import CauseSlug
 
 _SAYS_GENERATOR: Final = re.compile(r"Expected an? '([\w:]+)' (?:device type|generator device) .*found '([\w:]+)'")
 
@@ -36,17 +37,17 @@ class Made:
         return Site(site.file, *span, site.function, self.code.text(statement), site.cell, site.cell_id)
 
 
-def generator_mismatch(facts: TraceQueries, scene: FailureSnapshot, op: int, text: str) -> Finding | None:
+def generator_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: int, text: str) -> Finding | None:
     said = _SAYS_GENERATOR.search(text)
     if said is None:
         return None
-    wanted, found = (_full(facts, kind) for kind in said.groups())
-    stand = FailingFrame.of(scene, 0, wanted)
-    held = _names(scene, found)
+    wanted, found = (_full(queries, kind) for kind in said.groups())
+    stand = FailingFrame.of(snapshot, 0, wanted)
+    held = _names(snapshot, found)
     default = None if held or stand is None else _default_device(stand)
-    made = _made(facts, scene, held[0]) if held else default
+    made = _made(queries, snapshot, held[0]) if held else default
     mend = _fix(stand, made, held[0] if held else None)
-    cause = "default-device" if default is not None else "generator-device"
+    cause: CauseSlug = "default-device" if default is not None else "generator-device"
     spoken = tuple(name.text for name in held) or _of_loader(stand)
     born = made.site if made is not None else None
     return Finding(
@@ -54,7 +55,7 @@ def generator_mismatch(facts: TraceQueries, scene: FailureSnapshot, op: int, tex
         severity="error",
         cause=cause,
         devices=(wanted, found),
-        site=facts.site(facts.trace.ops.number("site", op)),
+        site=queries.site(queries.trace.ops.number("site", op)),
         op=op,
         culprit=Culprit(
             spoken[0], spoken, found, (), "", born, None, (born,) if born else (), "seen" if held else "inferred"
@@ -66,10 +67,10 @@ def generator_mismatch(facts: TraceQueries, scene: FailureSnapshot, op: int, tex
     )
 
 
-def _full(facts: TraceQueries, kind: str) -> str:
+def _full(queries: TraceQueries, kind: str) -> str:
     """`cuda` as the device that the trace has."""
     return next(
-        (name for name in facts.device_names if name.split(":")[0] == kind),
+        (name for name in queries.device_names if name.split(":")[0] == kind),
         kind if ":" in kind or kind == HOST else f"{kind}:0",
     )
 
@@ -81,11 +82,11 @@ def _message(name: str, wanted: str, found: str, default: bool) -> str:
     return f"{first} A generator serves one device only."
 
 
-def _names(scene: FailureSnapshot, found: str) -> list[AccessPath]:
+def _names(snapshot: FailureSnapshot, found: str) -> list[AccessPath]:
     """The generators of the wrong device that the failing frames lead to."""
-    generators = [value for value in scene.walk.objects.values() if access_paths.is_generator(value)]
+    generators = [value for value in snapshot.walk.objects.values() if access_paths.is_generator(value)]
     wrong = [value for value in generators if access_paths.place_of(value).split(":")[0] == found.split(":")[0]]
-    return sorted((name for value in wrong for name in scene.walk.names(value)), key=lambda name: name.rank)
+    return sorted((name for value in wrong for name in snapshot.walk.names(value)), key=lambda name: name.rank)
 
 
 def _of_loader(stand: FailingFrame | None) -> tuple[str, ...]:
@@ -97,17 +98,17 @@ def _of_loader(stand: FailingFrame | None) -> tuple[str, ...]:
     return ("generator",)
 
 
-def _made(facts: TraceQueries, scene: FailureSnapshot, name: AccessPath) -> Made | None:
+def _made(queries: TraceQueries, snapshot: FailureSnapshot, name: AccessPath) -> Made | None:
     """Where `torch.Generator(...)` is assigned to what a name ends in."""
     owner, leaf = name.last.owner, name.last.text.lstrip(".")
     if owner is None:
-        stand = FailingFrame.of(scene, name.frame, HOST)
+        stand = FailingFrame.of(snapshot, name.frame, HOST)
         bound = stand.bindings(leaf) if stand is not None else []
         calls = [
             Made(stand.code, call) for s in bound if stand is not None and (call := _generator_call(s)) is not None
         ]
         return calls[-1] if calls else None
-    for code, statement in assignments(facts, owner, leaf):
+    for code, statement in assignments(queries, owner, leaf):
         call = _generator_call(statement)
         if call is not None:
             return Made(code, call)
@@ -147,7 +148,7 @@ def _fix(stand: FailingFrame | None, made: Made | None, name: AccessPath | None)
 
 def _make_there(stand: FailingFrame, made: Made, name: AccessPath) -> Fix | None:
     """`torch.Generator()` in the same frame becomes `torch.Generator(device)`."""
-    expected_device = FailingFrame.of(stand.scene, name.frame, stand.expected_device)
+    expected_device = FailingFrame.of(stand.snapshot, name.frame, stand.expected_device)
     if expected_device is None or name.last.owner is not None or made.code.source is not expected_device.code.source:
         return None
     device = expected_device.set_up_device(made.code.source.span(made.call).line)

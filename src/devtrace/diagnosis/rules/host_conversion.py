@@ -18,15 +18,15 @@ from devtrace.words.text_format import one_line
 _SAYS_NUMPY: Final = re.compile(r"convert (\S+) device type tensor to numpy")
 
 
-def host_conversion(facts: TraceQueries, scene: FailureSnapshot, op: int, text: str) -> Finding | None:
+def host_conversion(queries: TraceQueries, snapshot: FailureSnapshot, op: int, text: str) -> Finding | None:
     said = _SAYS_NUMPY.search(text)
     if said is None:
         return None
-    stand = FailingFrame.of(scene, 0, HOST)
-    row = _tensor(facts, scene, op, stand)
-    site = facts.trace.ops.number("site", op)
-    device = facts.device(row) if row >= 0 else said[1]
-    culprit = _culprit(facts, scene, row, stand) if row >= 0 else None
+    stand = FailingFrame.of(snapshot, 0, HOST)
+    row = _tensor(queries, snapshot, op, stand)
+    site = queries.trace.ops.number("site", op)
+    device = queries.device(row) if row >= 0 else said[1]
+    culprit = _culprit(queries, snapshot, row, stand) if row >= 0 else None
     mend = _fix(row, stand)
     name = culprit.name if culprit else "the tensor"
     return Finding(
@@ -34,10 +34,10 @@ def host_conversion(facts: TraceQueries, scene: FailureSnapshot, op: int, text: 
         severity="error",
         cause="host-boundary",
         devices=(device, HOST),
-        site=facts.site(site),
+        site=queries.site(site),
         op=op,
         culprit=culprit,
-        bytes=facts.trace.tensors.number("bytes", row) if row >= 0 else 0,
+        bytes=queries.trace.tensors.number("bytes", row) if row >= 0 else 0,
         message=f"{name} is on {device}; numpy reads the memory of the host only.",
         help=mend.help,
         edits=mend.edits,
@@ -45,36 +45,36 @@ def host_conversion(facts: TraceQueries, scene: FailureSnapshot, op: int, text: 
     )
 
 
-def _tensor(facts: TraceQueries, scene: FailureSnapshot, op: int, stand: FailingFrame | None) -> int:
+def _tensor(queries: TraceQueries, snapshot: FailureSnapshot, op: int, stand: FailingFrame | None) -> int:
     """The row of the tensor to be converted: what the line has just computed, the op's own, what the line speaks of."""
     if stand is not None and isinstance(operand(stand), ast.Call | ast.BinOp) and op > 0:
-        fresh = [row for row in facts.outputs(op - 1) if facts.device(row) != HOST]
+        fresh = [row for row in queries.outputs(op - 1) if queries.device(row) != HOST]
         if fresh:
             return fresh[0]
-    for row in facts.inputs(op):
-        if facts.device(row) != HOST:
+    for row in queries.inputs(op):
+        if queries.device(row) != HOST:
             return row
     found = values(stand.place.node, stand.place.source, stand.scope()) if stand is not None else []
-    rows = (scene.row(value.value) for value in found if access_paths.is_tensor(value.value))
-    return next((row for row in rows if row is not None and facts.device(row) != HOST), -1)
+    rows = (snapshot.row(value.value) for value in found if access_paths.is_tensor(value.value))
+    return next((row for row in rows if row is not None and queries.device(row) != HOST), -1)
 
 
-def _culprit(facts: TraceQueries, scene: FailureSnapshot, row: int, stand: FailingFrame | None) -> Culprit:
-    base = facts.base(row)
+def _culprit(queries: TraceQueries, snapshot: FailureSnapshot, row: int, stand: FailingFrame | None) -> Culprit:
+    base = queries.base(row)
     node = (operand(stand) or stand.node_of(row)) if stand is not None else None
-    producer = facts.producer(row)
-    place = facts.place(facts.trace.ops.number("site", producer)) if producer >= 0 else None
-    said = [name.text for name in scene.names(row)]
+    producer = queries.producer(row)
+    place = queries.source_node(queries.trace.ops.number("site", producer)) if producer >= 0 else None
+    said = [name.text for name in snapshot.names(row)]
     said += [stand.code.text(node)] if stand is not None and node is not None else []
     said += origins.targets(place) if place is not None else []
-    said += [str(facts.trace.tensors.raw("name", row))]
+    said += [str(queries.trace.tensors.raw("name", row))]
     spoken = tuple(dict.fromkeys(name for name in said if name)) or ("the tensor",)
-    tensor = facts.trace.tensors[row]
-    born = origins.shown(facts, facts.born(base))
+    tensor = queries.trace.tensors[row]
+    born = origins.shown(queries, queries.born(base))
     return Culprit(
         name=spoken[0],
         names=spoken,
-        device=facts.device(row),
+        device=queries.device(row),
         shape=tuple(tensor.shape),
         dtype=tensor.dtype,
         born=born,
