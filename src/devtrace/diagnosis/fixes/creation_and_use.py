@@ -22,7 +22,7 @@ def give_the_device(case: Case, verdict: Verdict) -> Fix | None:
         return None
     site = case.queries.trace.ops.number("site", case.origin.op)
     found = text_at(case, site)
-    call = origins.factory(found[1]) if found is not None else None
+    call = origins.factory_call(found[1]) if found is not None else None
     device = _device_at(case, site, call) if call is not None else ""
     if found is None or call is None or not device:
         return None

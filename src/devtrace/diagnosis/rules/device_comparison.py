@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from typing import Final
 
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import access_paths
@@ -18,6 +19,7 @@ from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Finding, Site
 from devtrace.diagnosis.fixes.fix import called_name
 from devtrace.diagnosis.ledger import Tally
+from devtrace.diagnosis.rules.rule import CostRule
 from devtrace.source.reading import MISSING, Scope, evaluate, returned_by_property
 
 
@@ -32,6 +34,13 @@ def compared_with_a_string(queries: TraceQueries, tally: Tally) -> Iterator[Find
                 continue
             if _worked_on(left, places) or _is_known(left, queries, at):
                 yield _finding(queries, Code(source, at), node, left)
+
+
+RULE: Final = CostRule(
+    slug="device-comparison",
+    meaning='`x.device == "cpu"` is never true: a `torch.device` is no string',
+    find=compared_with_a_string,
+)
 
 
 def _by_function(queries: TraceQueries) -> dict[Site, list[SourceNode]]:
