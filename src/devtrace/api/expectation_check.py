@@ -21,7 +21,7 @@ from devtrace.trace.views import storage_owners
 from devtrace.words.errors import DeviceError
 from devtrace.words.text_format import pluralize
 
-RULE = "expectation"
+RULE: Final = "expectation"
 ONE: Final = {"syncs": "sync", "copies": "copy"}
 _FILLS: Final = {
     "bernoulli_", "cauchy_", "exponential_", "fill_", "geometric_", "log_normal_", "normal_", "random_", "uniform_",

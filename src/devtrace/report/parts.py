@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final, NamedTuple
 
+from devtrace.diagnosis.causes.ordered import CAUSES
 from devtrace.diagnosis.findings import Finding, ReportData, Site
 from devtrace.trace.columns import LEDGER_COUNTS
 from devtrace.trace.tables import TraceData
@@ -51,22 +52,10 @@ def summary(report: ReportData) -> list[str]:
     return [_ops(report), *_copies_and_syncs(report), *(f"devtrace: {note}" for note in report.notes)]
 
 
-_REMARKS: Final[dict[str, tuple[str, str]]] = {
-    # cause -> the remarks beside the birth and beside the move
-    "attached-after-move": ("after", "which could not see it"),
-    "not-registered": ("not registered", "which passes it by"),
-    "created-without-device": ("no device given", "which came by before"),
-    "never-moved": ("never moved", "which left it behind"),
-    "stale-copy": ("before the move", "which left it behind"),
-    "wrong-device": ("put on this device", ""),
-    "host-boundary": ("on the device", ""),
-    "generator-device": ("on this device", ""),
-    "default-device": ("by the default device", ""),
-}
-
-
 def _remarks(finding: Finding) -> tuple[str, str]:
-    return _REMARKS.get(finding.cause, ("", "")) if finding.severity == "error" else ("", "")
+    """Return the remarks beside the birth and beside the move."""
+    cause = CAUSES.get(finding.cause) if finding.cause and finding.severity == "error" else None
+    return (cause.born_remark, cause.moved_remark) if cause else ("", "")
 
 
 def _ops(report: ReportData) -> str:

@@ -45,7 +45,7 @@ class TraceQueries:
 
     trace: TraceData
     live: Live | None = None
-    _places: dict[int, SourceNode | None] = field(default_factory=dict)
+    _source_nodes: dict[int, SourceNode | None] = field(default_factory=dict)
 
     # Columns.
 
@@ -174,11 +174,11 @@ class TraceQueries:
     def site(self, id: int) -> Site | None:
         return Site.of(self.trace.sites[id]) if id >= 0 else None
 
-    def place(self, id: int) -> SourceNode | None:
+    def source_node(self, id: int) -> SourceNode | None:
         """Where a site stands in its source; None when there is no source to be had."""
-        if id not in self._places:
-            self._places[id] = self._find(id) if id >= 0 else None
-        return self._places[id]
+        if id not in self._source_nodes:
+            self._source_nodes[id] = self._find(id) if id >= 0 else None
+        return self._source_nodes[id]
 
     def _find(self, id: int) -> SourceNode | None:
         row = self.trace.sites[id]
