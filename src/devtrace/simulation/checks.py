@@ -24,9 +24,6 @@ def install(patches: Patches) -> None:
     """Put each check before the function it belongs to."""
     for owner, name, check in ABOVE:
         patches.set(owner, name, _after(check, getattr(owner, name)))
-    for name in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
-        patches.set(_VF, name, _after(recurrent, getattr(_VF, name)))
-    patches.set(functional, "scaled_dot_product_attention", _after(attention, functional.scaled_dot_product_attention))
 
 
 def _after(check: Call, function: Call) -> Call:
@@ -59,30 +56,6 @@ def sections_on_host(data: torch.Tensor, sections: Any = None, *_: Any, **__: An
         )
 
 
-_QUANTILE = same_device("input", "q", words="quantile() q tensor must be on the same device as the input tensor")
-# Module, function, check; the words from aten/src/ATen/native and the strings of libtorch 2.13.
-ABOVE: tuple[tuple[Any, str, Call], ...] = (
-    (torch, "block_diag", same_device(
-        words="torch.block_diag: input tensors must all be on the same device. "
-        "Input 0 is on device {first} and input {number} is on device {other}")),
-    (torch, "meshgrid", same_device(words="meshgrid expects all tensors to have the same device")),
-    (torch, "cdist", same_device(
-        "x1", "x2", words="X1 and X2 must have the same device type. X1: {first.type} X2: {other.type}")),
-    (torch, "grid_sampler", same_device(
-        "input", "grid",
-        words="grid_sampler(): expected input and grid to be on same device, "
-        "but input is on {first} and grid is on {other}")),
-    (torch.linalg, "multi_dot", same_device(
-        "tensors",
-        words="multi_dot(): all tensors must be on the same device but tensor 0 is on {first} "
-        "and tensor {number} is on {other}")),
-    (torch, "quantile", _QUANTILE),
-    (torch, "nanquantile", _QUANTILE),
-    (torch, "tensor_split", sections_on_host),
-    (torch.Tensor, "tensor_split", sections_on_host),
-)  # fmt: skip
-
-
 def attention(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *_: Any, **__: Any) -> None:
     """`validate_sdpa_input`."""
     devices = [device(tensor) for tensor in (query, key, value)]
@@ -110,3 +83,29 @@ def _same_device(data: torch.Tensor, name: str, tensors: Iterable[torch.Tensor])
                 f"Input and {name} tensors are not at the same device, "
                 f"found input tensor at {here} and {name} tensor at {device(tensor)}"
             )
+
+
+_QUANTILE = same_device("input", "q", words="quantile() q tensor must be on the same device as the input tensor")
+# Module, function, check; the words from aten/src/ATen/native and the strings of libtorch 2.13.
+ABOVE: tuple[tuple[Any, str, Call], ...] = (
+    (torch, "block_diag", same_device(
+        words="torch.block_diag: input tensors must all be on the same device. "
+        "Input 0 is on device {first} and input {number} is on device {other}")),
+    (torch, "meshgrid", same_device(words="meshgrid expects all tensors to have the same device")),
+    (torch, "cdist", same_device(
+        "x1", "x2", words="X1 and X2 must have the same device type. X1: {first.type} X2: {other.type}")),
+    (torch, "grid_sampler", same_device(
+        "input", "grid",
+        words="grid_sampler(): expected input and grid to be on same device, "
+        "but input is on {first} and grid is on {other}")),
+    (torch.linalg, "multi_dot", same_device(
+        "tensors",
+        words="multi_dot(): all tensors must be on the same device but tensor 0 is on {first} "
+        "and tensor {number} is on {other}")),
+    (torch, "quantile", _QUANTILE),
+    (torch, "nanquantile", _QUANTILE),
+    (torch, "tensor_split", sections_on_host),
+    (torch.Tensor, "tensor_split", sections_on_host),
+    (functional, "scaled_dot_product_attention", attention),
+    *((_VF, name, recurrent) for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")),
+)  # fmt: skip
