@@ -1,6 +1,6 @@
-"""What the environment must have, asked for on first use, so that `import devtrace` is free and never fails for torch.
+"""Requirements of the environment, checked on first use, so that `import devtrace` is free and never fails for torch.
 
-Each gate answers with one sentence (`SetupError`) in place of the traceback that the missing piece would cause.
+A check raises one sentence (`SetupError`) instead of the traceback that the missing piece would cause.
 """
 
 from __future__ import annotations

@@ -12,11 +12,10 @@ import numpy.typing as npt
 import torch
 
 from devtrace.recording.columns import sites
+from devtrace.recording.columns.process_history import Moved, Stamp
 from devtrace.recording.columns.sites import USER, files
-from devtrace.recording.columns.stamps import Stamp
 from devtrace.recording.columns.tensor_rows import Rows
-from devtrace.recording.context.hooks import Moved
-from devtrace.recording.context.modules import Known, Modules, held
+from devtrace.recording.context.modules import Known, Modules, own_tensors
 from devtrace.recording.context.optimizers import Optimizers
 from devtrace.source.reading import read, span_at
 
@@ -89,7 +88,7 @@ class Named:
                 self._optimizer(optimizer)
 
     def _module(self, module: torch.nn.Module, path: str) -> None:
-        for role, name, value in held(module):
+        for role, name, value in own_tensors(module):
             self._name(value, role, f"{path}.{name}")
             if role == "parameter" and value.grad is not None:
                 self._name(value.grad, "gradient", f"{path}.{name}.grad")
@@ -140,7 +139,7 @@ def _callee(site: int) -> str:
     """What is called at a site: `model` of `model(x)`, `self.net` of `self.net(x)`; empty when it is no plain path."""
     if site < 0:
         return ""
-    spot = sites.spot(site)
+    spot = sites.position(site)
     source = read(spot.code.co_filename)
     node = source and source.node_at(span_at(spot.code, spot.instruction))
     if source is None or not isinstance(node, ast.Call) or files[spot.code.co_filename] not in (USER, sites.LIBRARY):
