@@ -29,8 +29,6 @@ from devtrace.trace.tables import TraceData
 
 NESTED = "what a recording inside of this one recorded is in its trace only"
 
-_running: list[Recorder] = []
-
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
@@ -80,8 +78,6 @@ class Recording:
             stack.callback(setattr, self.recorder, "active", False)
             self.recorder.active = True
             self.recorder.rank = _rank(-1)
-            _running.append(self.recorder)
-            stack.callback(_running.remove, self.recorder)
             self._stack = stack.pop_all()
 
     def stop(self) -> None:
@@ -153,7 +149,7 @@ def _rank(known: int) -> int:
 
 def _pause() -> Recorder | None:
     """Stop the recording around this one for as long: both would stamp the same tensors."""
-    around = next((recorder for recorder in reversed(_running) if recorder.active), None)
+    around = next((recorder for recorder in reversed(hooks.recorders) if recorder.active), None)
     if around is not None:
         around.note(NESTED)
         around.active = False

@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from devtrace.words.errors import SetupError
 
-# The first whose torch.compile can be told to pass over a dispatch mode: an older one compiles again under a recording.
+# The first whose torch.compile passes over a dispatch mode that asks for it; an older one compiles again.
 OLDEST_TORCH = (2, 10)
 
 

@@ -43,22 +43,9 @@ class OperatorInfo:
     """
 
     __slots__ = (
-        "call",
-        "creates_from_host",
-        "func",
-        "head",
-        "id",
-        "keywords",
-        "kind",
-        "may_carry",
-        "may_index_by_mask",
-        "name",
-        "plain",
-        "profiler_region",
-        "result_kind",
-        "silent",
-        "special",
-    )
+        "call", "creates_from_host", "func", "head", "id", "keywords", "kind", "may_carry", "may_index_by_mask",
+        "name", "plain", "profiler_region", "result_kind", "silent", "special",
+    )  # fmt: skip
 
     def __init__(self, func: Any, id: int) -> None:
         self.func = func

@@ -28,7 +28,7 @@ _OURS: Final = {  # both names, where the package is a link
 _ROOTS: Final = (*_TORCH, *_OURS)
 _STANDARD: Final = tuple({sysconfig.get_path("stdlib") + "/", sysconfig.get_path("platstdlib") + "/"})
 _INSTALLED: Final = ("/site-packages/", "/dist-packages/")
-# Packages that stand around a cell or a test and never are where somebody works.
+# Packages whose frames are around a cell or a test, and in which nobody works.
 _HOSTS: Final = tuple(
     f"{packages}{name}/"
     for packages in _INSTALLED

@@ -2,11 +2,11 @@
 
     storage._devtrace_stamp = (epoch, {view: row}, birth, past)
 
-`epoch` tells whose rows these are: a recording's, or of a recording since its last folding. Two in five ops of a
-model's step are views, so a view is told by what is cheapest to ask, its shape; a part of a storage also by its offset
-and strides (`tensor_rows`). `Rows` adds to the dictionary as views appear; the rest of a stamp never changes. `birth`
-is the site where the storage's content was born, `past` the chain of what it was copied from. A stamp holds no tensor,
-is not pickled, copied or saved with one, and dies with its storage.
+`epoch` names the owner of the rows: a recording, or a recording since its last folding. Two in five ops of a model's
+step are views, so the key of a view is the cheapest to ask, its shape; a part of a storage adds its offset and strides
+(`tensor_rows`). `Rows` adds to the dictionary as views appear; the rest of a stamp never changes. `birth` is the site
+where the storage's content was born, `past` the chain of its copies. A stamp refers to no tensor, is not pickled,
+copied or saved with one, and dies with its storage.
 """
 
 from __future__ import annotations

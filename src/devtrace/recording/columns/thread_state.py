@@ -49,30 +49,10 @@ class ThreadState:
     """One thread so far: its ops, its open module calls and its current phase."""
 
     __slots__ = (
-        "base",
-        "call",
-        "called",
-        "chunks",
-        "ended",
-        "fixed",
-        "flat",
-        "heads",
-        "ident",
-        "index",
-        "mode",
-        "name",
-        "number",
-        "op",
-        "opened",
-        "outers",
-        "packed",
-        "parent",
-        "phase",
-        "regions",
-        "steps",
-        "task",
+        "base", "call", "called", "chunks", "ended", "fixed", "flat", "heads", "ident", "index", "mode", "name",
+        "number", "op", "opened", "outers", "packed", "parent", "phase", "regions", "steps", "task",
         "task_site",
-    )
+    )  # fmt: skip
 
     def __init__(self, index: int, ident: int, name: str, base: int, parent: int) -> None:
         self.index = index

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 Module = torch.nn.Module
 
 _moving = threading.local()
-_recorders: Final[list[Recorder]] = []
+recorders: Final[list[Recorder]] = []
+"""Running ones; the last is the innermost."""
 
 
 def _install(undo: ExitStack) -> None:
@@ -60,12 +61,12 @@ uninstall: Final = _hooks.end
 def begin(recorder: Recorder) -> int:
     """Let happenings note before which op of this recording they were. Return the first tick that is its own."""
     install()
-    _recorders.append(recorder)
+    recorders.append(recorder)
     return next(history.ticks)
 
 
 def end(recorder: Recorder) -> None:
-    _recorders.remove(recorder)
+    recorders.remove(recorder)
     uninstall()
 
 
@@ -95,8 +96,8 @@ def moves() -> list[Moved]:
 
 def _now(depth: int) -> Happening:
     op = -1
-    if _recorders:
-        state = _recorders[-1].states.get(threading.get_ident())
+    if recorders:
+        state = recorders[-1].states.get(threading.get_ident())
         op = -1 if state is None else state.op
     return Happening(sites.find(sys._getframe(depth + 1)), next(history.ticks), op)
 

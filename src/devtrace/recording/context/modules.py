@@ -92,7 +92,7 @@ class Modules:
         if self.row_of(module) < 0:
             root, frame = _root(module, caller)
             self._take(root, state.find(frame), method=root is not module)
-        if self.row_of(module) < 0:  # its root no longer holds it
+        if self.row_of(module) < 0:  # it is no longer in its root
             self._take(module, state.find(caller), method=False)
         return self.row_of(module)
 
