@@ -9,7 +9,7 @@ from typing import get_args
 
 import pytest
 
-from devtrace.diagnosis.evidence.origins import Put
+from devtrace.diagnosis.slugs import Arrival
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -20,7 +20,7 @@ def slugs() -> set[str]:
     """What the rules call things: rules and causes, less the words for how a tensor came to be."""
     texts = [path.read_text(encoding="utf-8") for path in (ROOT / "src" / "devtrace" / "diagnosis").rglob("*.py")]
     values = {node.value for text in texts for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant)}
-    return {value for value in values if isinstance(value, str) and SLUG.fullmatch(value)} - set(get_args(Put))
+    return {value for value in values if isinstance(value, str) and SLUG.fullmatch(value)} - set(get_args(Arrival))
 
 
 def test_the_rules_have_names() -> None:

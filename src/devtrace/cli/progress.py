@@ -1,7 +1,6 @@
-"""The line that says how far a program has come, on a terminal only: at its foot, out of the way of what is printed.
+"""Shows on a terminal how far a program has come: a note at the right edge of the row that the program writes to.
 
-The foot is taken out of the region that scrolls (as apt does), so that neither a print nor a progress bar of the
-program mixes with it.
+Nothing that the program prints moves; a longer line of the program covers the note.
 """
 
 from __future__ import annotations
@@ -11,66 +10,67 @@ import os
 import sys
 import threading
 from time import monotonic
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from devtrace.words.text_format import format_time, pluralize
 
-EVERY: Final = 0.5
-"""Seconds between two looks: what one can read, and nothing that one can measure."""
+if TYPE_CHECKING:
+    from devtrace.recording.progress.counts import Counter
+
+EVERY: Final = 1.0
+"""Seconds between two notes: long enough to read one."""
 MOST_DEVICES: Final = 4
 
 
 class Progress:
-    """Shows what a counter counts, and the time, until it is stopped."""
+    """Shows the counts of a recording and the time, until it is stopped."""
 
-    def __init__(self, counter: Any, stream: Any, lines: int) -> None:
+    def __init__(self, counter: Counter, stream: Any) -> None:
         self.counter = counter
         self.stream = stream
-        self.lines = lines
         self.begun = monotonic()
         self.ended = threading.Event()
         self._writing = threading.Lock()
+        self._note = ""
 
     @classmethod
-    def on_terminal(cls, counter: Any) -> Progress | None:
-        """Start it where stderr is a terminal that can be written to at any place."""
-        stream = sys.stderr
+    def on_terminal(cls, counter: Counter | None) -> Progress | None:
+        """Start it where stderr is a terminal that can move its cursor."""
         try:
-            if os.environ.get("TERM", "dumb") == "dumb" or not stream.isatty():
+            if counter is None or os.environ.get("TERM", "dumb") == "dumb" or not sys.stderr.isatty():
                 return None
-            lines = os.get_terminal_size(stream.fileno()).lines
-        except (AttributeError, OSError, ValueError):
+        except (AttributeError, ValueError):  # none, closed, or the program's own
             return None
-        if lines < 4:
-            return None
-        shown = cls(counter, stream, lines)
-        shown._write(f"\n\x1b7\x1b[1;{lines - 1}r\x1b8\x1b[1A")
+        shown = cls(counter, sys.stderr)
         _thread.start_new_thread(shown._run, ())
         return shown
 
     def stop(self) -> None:
-        """Give the foot of the terminal back."""
+        """Clear the note."""
         with self._writing:
             if not self.ended.is_set():
                 self.ended.set()
-                self._write(f"\x1b7\x1b[{self.lines};1H\x1b[2K\x1b[r\x1b8")
+                self._draw(" " * len(self._note))
 
-    def line(self) -> str:
+    def _run(self) -> None:
+        while not self.ended.wait(EVERY):
+            with self._writing:
+                if not self.ended.is_set():
+                    self._note = self._counts().rjust(len(self._note))
+                    self._draw(self._note)
+
+    def _counts(self) -> str:
         counts = self.counter.look()
         most = sorted(counts.devices.items(), key=lambda item: -item[1][0])[:MOST_DEVICES]
         devices = "".join(f", {device} {ops:,}" for device, (ops, _) in most)
         passed = format_time(int(monotonic() - self.begun) * 1e9)
         return f"devtrace: {pluralize(counts.ops, 'op')}{devices}, {passed}"
 
-    def _run(self) -> None:
-        while not self.ended.wait(EVERY):
-            with self._writing:
-                if not self.ended.is_set():
-                    self._write(f"\x1b7\x1b[{self.lines};1H\x1b[2K{self.line()}\x1b8")
-
-    def _write(self, text: str) -> None:
+    def _draw(self, note: str) -> None:
         try:
-            self.stream.write(text)
-            self.stream.flush()
-        except (OSError, ValueError):
+            column = os.get_terminal_size(self.stream.fileno()).columns - len(note)
+            if column > 0:
+                self.stream.write(f"\x1b7\x1b[{column}G{note}\x1b8")  # keep the cursor, move it, write, put it back
+                self.stream.flush()
+        except (OSError, ValueError, RuntimeError):  # closed, or in the middle of the program's own write
             self.ended.set()
