@@ -73,8 +73,7 @@ class _Assembly:
         self.inputs = self.tensors.lists(self.merged.inputs)
         self.outputs = self.tensors.lists(self.merged.outputs)
         self.history = History(modules, recorder.first_tick)
-        kinds = np.array([operator.kind for operator in by_id] or [0], dtype=np.int32)[self.merged.operator]
-        self.kind = np.where(self.merged.mask, SYNC, kinds)
+        self.kind = np.where(self.merged.mask, SYNC, self.merged.by_operator(lambda operator: operator.kind))
         self.device = self._op_devices()
         self.forward = self._forward()
 
@@ -157,7 +156,7 @@ class _Assembly:
 
     def _ops(self, site: Array, call: Array) -> None:
         merged, text = self.merged, self.builder.text
-        names = np.array([text(operator.name) for operator in by_id] or [0], dtype=np.int32)
+        names = merged.by_operator(lambda operator: text(operator.name)).astype(np.int32)
         kinds = np.array([text(kind) for kind in OP_KINDS], dtype=np.int32)
         phases = np.array([text(phase) for phase in PHASES], dtype=np.int32)
         phase = np.where((call >= 0) | (merged.sequence >= 0), PHASES.index("forward"), PHASES.index("other"))
@@ -166,7 +165,7 @@ class _Assembly:
         self.builder.columns(
             "ops",
             {
-                "name": names[merged.operator],
+                "name": names,
                 "start": merged.start,
                 "duration": merged.duration,
                 "device": self.device,
@@ -222,7 +221,7 @@ class _Assembly:
             self.builder.append("ledger", site=row, ops=by_device[row].tolist(), **own)
 
     def _paid_at(self, site: Array) -> Array:
-        seeds = np.array([operator.name == "aten.ones_like" for operator in by_id] or [False])[self.merged.operator]
+        seeds = self.merged.by_operator(lambda operator: operator.name == "aten.ones_like").astype(np.bool_)
         return callers_of_backward(site, self.merged.backward, self.forward, seeds)
 
     def _folded_copies(self) -> Copies:

@@ -1,8 +1,8 @@
-"""The ops of all threads as one set of columns, in order of start: plain arrays, no torch."""
+"""The ops of all threads as one set of columns, in order of start."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from devtrace.recording.columns.chunk import BACKWARD, GRAD, MASK, NODE_SHIFT, NODES, OPTIMIZER, Chunk
+from devtrace.recording.columns.operator_info import OperatorInfo, by_id
 from devtrace.recording.columns.thread_state import NUMBERS, THREAD_SHIFT, ThreadState
 
 Array = npt.NDArray[Any]
@@ -45,6 +46,10 @@ class Merged:
 
     def __len__(self) -> int:
         return len(self.operator)
+
+    def by_operator(self, read: Callable[[OperatorInfo], Any]) -> Array:
+        """Return for each op what `read` returns for its operator."""
+        return np.array([read(operator) for operator in by_id] or [0])[self.operator]
 
 
 class OpNumbering:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from devtrace.recording.columns.operator_info import COPY, VIEW, by_id
+from devtrace.recording.columns.operator_info import COPY, VIEW
 from devtrace.recording.columns.tensor_rows import Rows, dims_of, size_of
 from devtrace.recording.finish.merge import Flat, Merged, without
 from devtrace.trace.builder import TraceBuilder
@@ -81,7 +81,7 @@ class Tensors:
 def _sources(merged: Merged, ops: Array) -> Array:
     """Return the source of ops' outputs: of a view or a clone it is the op's first input."""
     begins, flat = merged.inputs
-    derived = _table([operator.kind in (VIEW, COPY) for operator in by_id], np.bool_)[merged.operator[ops]]
+    derived = merged.by_operator(lambda operator: operator.kind in (VIEW, COPY))[ops]
     first = np.append(flat, -1)[np.where(begins[ops + 1] > begins[ops], begins[ops], len(flat))]
     return np.where(derived, first, -1)
 
