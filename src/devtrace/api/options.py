@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from devtrace.runtime.device_spec import count_of
@@ -32,20 +32,20 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class Keyword:
     """A flag or subcommand, the name of its value ("" if it takes none), its help, and values to complete."""
 
     name: str
     metavar: str
     help: str
-    offers: tuple[str, ...] = ()
+    offers: tuple[str, ...] = field(default=(), kw_only=True)
 
     def __str__(self) -> str:
         return f"{self.name} {self.metavar}".rstrip()
 
 
 @dataclass(frozen=True, slots=True)
-class Flag(Word):
+class Flag(Keyword):
     """A flag of `%%devtrace`, and of `devtrace run` where that has a help for it; `read` makes its value of text."""
 
     program_help: str = ""
@@ -83,14 +83,14 @@ def _read_device(text: str) -> str:
 
 FLAGS: Final = (
     Flag("--simulate", "cuda:N", "run the cell on N pretended CUDA devices, with real values and CUDA's own rules",
-         ("cuda:1", "cuda:2"), "give the program N pretended CUDA devices", _read_devices),
+         "give the program N pretended CUDA devices", _read_devices, offers=("cuda:1", "cuda:2")),
     Flag("--max-ops", "N", f"keep at most N ops ({MAX_OPS:,}); repetitions above it are folded, counts stay exact",
-         (), f"keep at most N ops ({MAX_OPS}); counts stay exact", _read_count),
+         f"keep at most N ops ({MAX_OPS}); counts stay exact", _read_count),
     Flag("--save", "FILE", "write the trace to FILE, which devtrace.load and JupyterLab open",
-         (), "save the trace to a file, which `devtrace view` and JupyterLab open"),
+         "save the trace to a file, which `devtrace view` and JupyterLab open"),
     Flag("--html", "FILE", "write the report to FILE as one page that needs nothing else",
-         (), "write the report as one page that opens offline"),
+         "write the report as one page that opens offline"),
     Flag("--no-timeline", "", "show the findings without the timeline"),
     Flag("--expect", "DEVICE", "report every tensor that the cell computes with on another device than DEVICE",
-         ("cpu", "cuda:0", "cuda:1"), "report every tensor that it computes with elsewhere", _read_device),
+         "report every tensor that it computes with elsewhere", _read_device, offers=("cpu", "cuda:0", "cuda:1")),
 )  # fmt: skip

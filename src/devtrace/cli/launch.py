@@ -23,7 +23,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 from devtrace.api.options import Options
-from devtrace.cli.progress import Progress
+from devtrace.cli.progress import Progress, on_terminal
 from devtrace.cli.run_program import Program, print_as_its_own
 from devtrace.runtime.import_hook import ImportWatcher
 from devtrace.runtime.job import rank_of_job, ranked_path
@@ -82,7 +82,8 @@ class Launch:
         )
         recording.__enter__()
         self.recording = recording
-        self._progress = Progress.on_terminal(recording.counter())
+        if on_terminal():
+            self._progress = Progress(recording.counter())
 
     def _at_exit(self) -> None:
         """End the recording and report it. Whatever happens, the interpreter goes on to exit as it would."""

@@ -56,12 +56,9 @@ class _Picture:
         numbered = enumerate(trace.findings or (), 1)
         self.flagged = [(number, finding) for number, finding in numbered if _is_flagged(finding)][:MOST_FLAGS]
         every = lanes(trace)
-        self.hidden = len(every)
-        self.rows = [
-            _Row(lane, TOP + number * LANE)
-            for number, lane in enumerate(_choose(every, [int(finding["op"]) for _, finding in self.flagged]))
-        ]
-        self.hidden -= len(self.rows)
+        chosen = _choose(every, [int(finding["op"]) for _, finding in self.flagged])
+        self.rows = [_Row(lane, TOP + number * LANE) for number, lane in enumerate(chosen)]
+        self.hidden = len(every) - len(chosen)
         self.bottom = TOP + len(self.rows) * LANE - (LANE - BAR)
 
     def of_device(self, name: str) -> _Row | None:
@@ -81,14 +78,13 @@ def timeline(trace: TraceData) -> str:
     if not len(trace.ops):
         return ""
     picture = _Picture(trace)
-    labels = "".join(_label(picture, row) for row in picture.rows)
-    inner = (_bars, _names, _arrows, _flags, _ribbon, _cuts)
-    bars = "".join(draw(picture) for draw in inner)
+    labels, bars, names = ("".join(draw(picture, row) for row in picture.rows) for draw in (_label, _bar, _names))
+    above = "".join(draw(picture) for draw in (_arrows, _flags, _ribbon, _cuts))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="100%" height="{picture.bottom + 34}" role="img" '
         f'aria-label="{_summary(picture)}" font-family="system-ui, sans-serif" font-size="11" fill="currentColor">'
         f'<svg width="{GUTTER - 1}%">{labels}</svg>'
-        f'<svg x="{GUTTER}%" width="{WIDE}%" overflow="visible">{bars}</svg>{_foot(picture)}</svg>'
+        f'<svg x="{GUTTER}%" width="{WIDE}%" overflow="visible">{bars}{names}{above}</svg>{_foot(picture)}</svg>'
     )
 
 
@@ -121,10 +117,6 @@ def _label(picture: _Picture, row: _Row) -> str:
     )
 
 
-def _bars(picture: _Picture) -> str:
-    return "".join(_bar(picture, row) for row in picture.rows)
-
-
 def _bar(picture: _Picture, row: _Row) -> str:
     fill = palette.shade(picture.trace.devices[row.lane.device].name).fill
     begin, end = spans(picture.trace, picture.scale, row.lane.ops)
@@ -135,22 +127,17 @@ def _bar(picture: _Picture, row: _Row) -> str:
     return back + boxes + ticks
 
 
-def _names(picture: _Picture) -> str:
+def _names(picture: _Picture, row: _Row) -> str:
     """Write the names of ops into those boxes that are wide enough."""
-    return "".join(_names_of(picture, row) for row in picture.rows)
-
-
-def _names_of(picture: _Picture, row: _Row) -> str:
     ink = palette.shade(picture.trace.devices[row.lane.device].name).ink
     begin, end = spans(picture.trace, picture.scale, row.lane.ops)
     parts = []
     for at in np.flatnonzero((end - begin) * NARROWEST > 24)[:MOST_NAMES]:
         name = short_op_name(picture.trace.ops[int(row.lane.ops[at])].name)
         if 5.6 * len(name) + 6 < (end[at] - begin[at]) * NARROWEST:
-            position = f'x="{50 * (begin[at] + end[at]):.2f}%" y="{row.top + 14.5}"'
-            parts.append(
-                f'<text {position} font-size="10" text-anchor="middle" fill="{ink}">{escape_markup(name)}</text>'
-            )
+            x = f"{50 * (begin[at] + end[at]):.2f}%"
+            style = f'font-size="10" text-anchor="middle" fill="{ink}"'
+            parts.append(f'<text x="{x}" y="{row.top + 14.5}" {style}>{escape_markup(name)}</text>')
     return "".join(parts)
 
 
@@ -206,8 +193,8 @@ def _arrow(arrow: _Arrow, label: str) -> str:
     end = arrow.head.top + (0 if down else BAR)
     back = -5 if down else 5
     text = f'<text x="5" y="{end - 5 if down else end + 12}" font-size="10">{label}</text>' if label else ""
-    path = f"M0 {begin}V{end}m-3 {back}l3 {-back}l3 {back}"
-    return _unstretched(arrow.x, f'<path d="{path}" stroke="currentColor" fill="none"/>{text}', 'opacity="0.85"')
+    line = f"M0 {begin}V{end}m-3 {back}l3 {-back}l3 {back}"
+    return _unstretched(arrow.x, f'<path d="{line}" stroke="currentColor" fill="none"/>{text}', 'opacity="0.85"')
 
 
 def _unstretched(x: float, content: str, attributes: str = "") -> str:

@@ -14,12 +14,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from devtrace.api.options import FLAGS, Flag, Options, Word
+from devtrace.api.options import FLAGS, Flag, Keyword, Options
 from devtrace.words.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
-class Command(Word):
+class Command(Keyword):
     """A subcommand of `%devtrace`; the value in its form is optional where it is in brackets."""
 
     @property
@@ -38,7 +38,7 @@ COMMANDS = (
         "simulate",
         "cuda:N | off",
         "give this whole session N pretended CUDA devices, or take them away",
-        ("cuda:1", "cuda:2", "off"),
+        offers=("cuda:1", "cuda:2", "off"),
     ),
     Command("help", "", "print this"),
 )
@@ -187,10 +187,10 @@ def _flag(word: str, words: Iterator[str]) -> tuple[Flag, str]:
     return flag, value
 
 
-def _any_of(rows: Sequence[Word]) -> str:
+def _any_of(rows: Sequence[Keyword]) -> str:
     return ", ".join(map(str, rows))
 
 
-def _lines(rows: Sequence[Word]) -> list[str]:
+def _lines(rows: Sequence[Keyword]) -> list[str]:
     width = max(len(str(row)) for row in rows) + 3
     return [f"    {row!s:<{width}}{row.help}" for row in rows]
