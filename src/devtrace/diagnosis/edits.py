@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass
 
 from devtrace.diagnosis.findings import Edit, Site
-from devtrace.source.reading import Source
+from devtrace.source.parsing import Source
 
 _TIGHT = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Constant, ast.List, ast.Tuple, ast.Dict)
 

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple, cast
 import torch
 
 from devtrace.diagnosis.slugs import ReferenceKind
-from devtrace.source.reading import instance_dict
+from devtrace.source.safe_values import instance_dict
 
 MOST_OBJECTS: Final = 60_000
 MOST_DEPTH: Final = 12

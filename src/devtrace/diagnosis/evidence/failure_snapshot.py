@@ -14,7 +14,7 @@ from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import AccessPath, Reference, Walk
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Site
-from devtrace.source.reading import instance_dict
+from devtrace.source.safe_values import instance_dict
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot, registered
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
-from devtrace.source.reading import MISSING, Scope, evaluate, instance_dict, values
+from devtrace.source.safe_values import MISSING, Scope, evaluate, instance_dict, values
 
 _BODIES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 

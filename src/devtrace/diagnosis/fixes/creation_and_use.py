@@ -12,7 +12,7 @@ from devtrace.diagnosis.evidence.failure_snapshot import registered
 from devtrace.diagnosis.evidence.frame_code import FailingFrame, says
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.fixes.fix import Fix, code_at, made, standing, text_at
-from devtrace.source.reading import instance_dict
+from devtrace.source.safe_values import instance_dict
 from devtrace.words.text_format import one_line
 
 

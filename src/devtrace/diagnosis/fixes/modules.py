@@ -16,7 +16,7 @@ from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.fixes.fix import Fix, called, code_at, code_of, made
 from devtrace.diagnosis.fixes.held_objects import fellows
-from devtrace.source.reading import read
+from devtrace.source.parsing import read
 from devtrace.words.text_format import one_line
 
 

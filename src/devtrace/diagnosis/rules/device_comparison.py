@@ -18,7 +18,7 @@ from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Finding, Site
 from devtrace.diagnosis.fixes.fix import called_name
 from devtrace.diagnosis.ledger import Tally
-from devtrace.source.reading import MISSING, Scope, evaluate, returned_by_property
+from devtrace.source.safe_values import MISSING, Scope, evaluate, returned_by_property
 
 
 def compared_with_a_string(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:

@@ -19,7 +19,7 @@ from devtrace.diagnosis.findings import Culprit, Finding, Site
 from devtrace.diagnosis.fixes.strategies import fix
 from devtrace.diagnosis.messages import message, taken_at
 from devtrace.diagnosis.rules import generator_mismatch, host_conversion
-from devtrace.source.reading import values
+from devtrace.source.safe_values import values
 from devtrace.trace.tables import Failure
 
 _SAYS_DEVICE: Final = re.compile(r"device|cuda|Input type \(|on cpu", re.IGNORECASE)

@@ -12,7 +12,7 @@ from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding
 from devtrace.diagnosis.fixes.fix import Fix, called_name
-from devtrace.source.reading import values
+from devtrace.source.safe_values import values
 from devtrace.words.text_format import one_line
 
 _SAYS_NUMPY: Final = re.compile(r"convert (\S+) device type tensor to numpy")

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from devtrace.notebook.inventory.facts import UNKNOWN, Asker, Tally, Total, Totals
 from devtrace.notebook.inventory.walk import is_a, may_lead
-from devtrace.source.reading import instance_dict
+from devtrace.source.safe_values import instance_dict
 
 _TABLES: Final = {"_parameters": "parameter", "_buffers": "buffer", "_modules": "module"}
 _FIRST: Final = slice(0, 1000)  # of a plain list in a module, which should have been a ModuleList

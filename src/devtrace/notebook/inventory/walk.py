@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any, Final
 
-from devtrace.source.reading import instance_dict
+from devtrace.source.safe_values import instance_dict
 
 MOST_LOOKED_AT: Final = 50_000
 """Objects that one walk looks at; beyond them (a list of a million rows) nothing more is found."""

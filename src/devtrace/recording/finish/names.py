@@ -18,7 +18,7 @@ from devtrace.recording.columns.tensor_rows import Rows
 from devtrace.recording.context.hooks import Moved
 from devtrace.recording.context.modules import Known, Modules, held
 from devtrace.recording.context.optimizers import Optimizers
-from devtrace.source.reading import read, span_at
+from devtrace.source.parsing import read, span_at
 
 Array = npt.NDArray[Any]
 

@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, ver
 
 from devtrace.recording.columns import sites
 from devtrace.recording.columns.sites import LIBRARY, Spot, files
-from devtrace.source.reading import Span, read, span_at
+from devtrace.source.parsing import Span, read, span_at
 from devtrace.trace.builder import TraceBuilder
 
 LONGEST_TEXT = 400
