@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from devtrace.diagnosis.evidence.case import Case, Verdict
-from devtrace.diagnosis.evidence.failure_snapshot import registered
 from devtrace.diagnosis.evidence.trace_queries import HOST
 from devtrace.diagnosis.findings import Site
+from devtrace.source.object_walk import registered
 from devtrace.words.text_format import one_line
 
 

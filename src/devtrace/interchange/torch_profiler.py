@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from devtrace.interchange.composite_ops import composite_ops
+from devtrace.source.user_code import is_user_code
 from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.tables import TraceData
 from devtrace.words.errors import FormatError
@@ -42,7 +43,6 @@ _CREATE: Final = {
     "scalar_tensor", "zeros", "zeros_like",
 }  # fmt: skip
 _FUNCTION: Final = re.compile(r"(?P<file>[^()]+)\((?P<line>\d+)\): (?P<name>.+)")
-_NOT_OWN: Final = re.compile(r"(^|/)(torch|contextlib|functools|threading|site-packages|lib/python[\d.]+)(/|\.py)|^<")
 _MODULE: Final = "nn.Module: "
 _ON_DEVICE: Final = ("kernel", "gpu_memcpy", "gpu_memset")
 _MEMCPY: Final = re.compile(r"Memcpy (?P<way>HtoD|DtoH)\b(?P<rest>.*)")
@@ -247,7 +247,7 @@ class _Import:
         """The innermost function of the user's own."""
         for span in around:
             found = _FUNCTION.fullmatch(span.name) if span.cat == "python_function" else None
-            if found and not _NOT_OWN.search(found["file"]):
+            if found and is_user_code(found["file"]):
                 key = (found["file"], int(found["line"]), found["name"])
                 place = {"file": found["file"], "line": min(key[1], 10**9), "function": found["name"], "text": ""}
                 return self.builder.intern("sites", key, **place, column=-1, end_line=-1, end_column=-1, cell=-1)

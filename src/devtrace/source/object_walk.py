@@ -3,9 +3,9 @@
     for reference in members(model):
         reference.text, reference.value        # '.table', the tensor
 
-No property, `__getattr__`, `__iter__`, `__eq__` or metaclass of the user's runs here: members come from dictionaries and
-C descriptors, and classes are compared by `is`, by id or by `issubclass(type(x), T)`. torch is not imported: a module is
-an object with the three tables that nn.Module registers parameters, buffers and submodules in.
+No property, `__getattr__`, `__iter__`, `__eq__` or metaclass of the user's runs here. Members come from dictionaries
+and C descriptors; classes are compared by `is`, by id or by `issubclass(type(x), T)`. torch is not imported:
+a module is an object with the tables that nn.Module registers its parts in.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from typing import Any, Final, Literal, NamedTuple
 
 from devtrace.source.safe_values import class_dict, classes_of, instance_dict
 
-Kind = Literal["variable", "closure", "global", "attribute", "module", "parameter", "buffer", "item", "state"]
+ReferenceKind = Literal["variable", "closure", "global", "attribute", "module", "parameter", "buffer", "item", "state"]
 
-TABLES: Final[dict[str, Kind]] = {"_parameters": "parameter", "_buffers": "buffer", "_modules": "module"}
+TABLES: Final[dict[str, ReferenceKind]] = {"_parameters": "parameter", "_buffers": "buffer", "_modules": "module"}
 _ATOMS: Final = frozenset(
     id(kind)
     for kind in (
@@ -47,7 +47,7 @@ class Reference(NamedTuple):
     """One step to an object: `owner.key` or `owner[key]`. A variable has no owner but the number of its frame."""
 
     owner: Any
-    kind: Kind
+    kind: ReferenceKind
     key: Any
     value: Any
     frame: int = -1
@@ -91,7 +91,7 @@ def members(owner: Any) -> Iterator[Reference]:
 
 
 def stored(owner: Any, most: int | None = None) -> Iterator[Reference]:
-    """Yield the steps to what an object itself stores: its items (of the first `most`), registered parts, attributes."""
+    """Yield the steps to what an object itself stores: items (of the first `most`), registered parts, attributes."""
     kind = type(owner)
     if issubclass(kind, dict):
         yield from _entries(owner, most)
@@ -144,7 +144,7 @@ def _attributes(owner: Any, own: Mapping[str, Any]) -> Iterator[Reference]:
     if "_modules" in own and "_parameters" in own:
         skipped = _kept_by_torch()
         for table, kind in TABLES.items():
-            entries = own.get(table)
+            entries: Any = own.get(table)
             for name, value in list(dict.items(entries)) if issubclass(type(entries), dict) else ():
                 if may_lead(value):
                     yield Reference(owner, kind, name, value)
@@ -161,7 +161,7 @@ def _kept_by_torch() -> frozenset[str]:
 
 
 def _of_class(owner: Any) -> Iterator[Reference]:
-    """Yield an object's slots, and the containers and tensors that its class holds, as far as its class is not torch's."""
+    """Yield an object's slots, and the containers and tensors of its classes, up to one of torch's."""
     for klass in classes_of(type(owner)):
         own = class_dict(klass)
         module = own.get("__module__")

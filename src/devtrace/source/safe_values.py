@@ -156,7 +156,7 @@ def _is_docstring(node: ast.stmt) -> bool:
 
 
 def item(owner: Any, index: Any) -> Any:
-    """Look up `owner[index]` of a dict, list, tuple or one of torch's module containers, if its type indexes as usual."""
+    """Look up `owner[index]` of a dict, list, tuple or module container of torch's that indexes as usual."""
     if owner is MISSING or index is MISSING:
         return MISSING
     getter = _class_attribute(owner, "__getitem__")
@@ -191,7 +191,7 @@ class Value(NamedTuple):
 
 
 def values(node: ast.AST, source: Source, scope: Scope) -> list[Value]:
-    """Return the paths (`x`, `self.table`, `batch["mask"]`) that a piece of code reads, in its order, with their values.
+    """Return the paths (`x`, `self.table`, `batch["mask"]`) that code reads, in its order, with their values.
 
     Of `self.table[: n].to(d)` it is `self.table`: a path ends before a call, a slice or a property.
     Functions and classes defined inside are left out.

@@ -13,10 +13,10 @@ from typing import Any
 from devtrace.diagnosis.evidence import access_paths, origins
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case, Verdict, outlives_the_call, rows_held_by_modules
-from devtrace.diagnosis.evidence.failure_snapshot import registered
 from devtrace.diagnosis.evidence.origins import Move
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.slugs import CauseSlug
+from devtrace.source.object_walk import registered
 
 
 def verdict(case: Case) -> Verdict:
@@ -73,8 +73,7 @@ def _root(name: AccessPath) -> tuple[int, Any]:
 
 def _prefix(case: Case, name: AccessPath, place: int) -> AccessPath:
     """The name of an object on the way."""
-    holds = name.holds[: place + 1]
-    return AccessPath(holds, name.objects[: place + 1], case.snapshot.text(holds))
+    return name.prefix(place + 1)
 
 
 def _at_home(case: Case, module: Any) -> list[tuple[str, int]]:
@@ -177,7 +176,7 @@ def _by_recorded_name(case: Case) -> Verdict | None:
 def _of_an_optimizer(case: Case) -> Verdict | None:
     """State that an optimizer keeps beside the parameters."""
     held = [name for name in case.names if any(access_paths.is_optimizer(value) for value in name.objects[:-1])]
-    held = [name for name in held if any(hold.kind == "state" for hold in name.holds)]
+    held = [name for name in held if any(hold.kind == "state" for hold in name.references)]
     if not held:
         return None
     stale = _copied_before_the_move(case)

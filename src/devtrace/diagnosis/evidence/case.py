@@ -99,4 +99,4 @@ def rows_held_by_modules(queries: TraceQueries) -> list[int]:
 
 def outlives_the_call(name: AccessPath) -> bool:
     """Whether a name outlives the call it is used in: not a local variable, nor what a list of data holds."""
-    return not name.listed and any(hold.kind not in ("variable", "item") for hold in name.holds)
+    return not name.listed and any(hold.kind not in ("variable", "item") for hold in name.references)

@@ -11,36 +11,34 @@ from collections.abc import Callable
 from typing import Final
 
 from devtrace.diagnosis.evidence.case import Case, Verdict
-from devtrace.diagnosis.fixes.creation_and_use import (
-    ask_for_home,
-    at_the_use,
-    cast_where_bound,
-    give_the_device,
-    move_in_theirs,
-)
+from devtrace.diagnosis.fixes.bring_module_back import bring_module_back
+from devtrace.diagnosis.fixes.copy_after_move import copy_after_move
 from devtrace.diagnosis.fixes.fix import Fix
-from devtrace.diagnosis.fixes.held_objects import (
-    keep_it_here,
-    keep_the_result,
-    move_below,
-    move_beside,
-    state_along,
-    swap,
-)
-from devtrace.diagnosis.fixes.modules import bring_back, move_when_attached, register
+from devtrace.diagnosis.fixes.keep_moved_result import keep_moved_result
+from devtrace.diagnosis.fixes.move_at_use import move_at_use
+from devtrace.diagnosis.fixes.move_before_update import move_before_update
+from devtrace.diagnosis.fixes.move_below_binding import move_below_binding
+from devtrace.diagnosis.fixes.move_beside_neighbour import move_beside_neighbour
+from devtrace.diagnosis.fixes.move_in_package import move_in_package
+from devtrace.diagnosis.fixes.move_optimizer_state import move_optimizer_state
+from devtrace.diagnosis.fixes.move_to_expected_device import move_to_expected_device
+from devtrace.diagnosis.fixes.move_where_attached import move_as_attached, move_below_attachment
+from devtrace.diagnosis.fixes.move_where_made import move_where_made
+from devtrace.diagnosis.fixes.pass_device_to_factory import pass_device_to_factory
+from devtrace.diagnosis.fixes.register_on_module import register_on_module
 
 Strategy = Callable[[Case, Verdict], Fix | None]
 
 STRATEGIES: Final[dict[str, tuple[Strategy, ...]]] = {
-    "attached-after-move": (move_when_attached, move_below),
-    "not-registered": (register,),
-    "created-without-device": (give_the_device, cast_where_bound),
-    "never-moved": (keep_the_result, move_beside, move_below, cast_where_bound, move_in_theirs),
-    "stale-copy": (swap, state_along, move_below, cast_where_bound),
-    "wrong-device": (bring_back, ask_for_home, give_the_device),
-    "default-device": (give_the_device,),
+    "attached-after-move": (move_below_attachment, move_as_attached, move_below_binding),
+    "not-registered": (register_on_module,),
+    "created-without-device": (pass_device_to_factory, move_where_made),
+    "never-moved": (keep_moved_result, move_beside_neighbour, move_below_binding, move_where_made, move_in_package),
+    "stale-copy": (copy_after_move, move_optimizer_state, move_below_binding, move_where_made),
+    "wrong-device": (bring_module_back, move_to_expected_device, pass_device_to_factory),
+    "default-device": (pass_device_to_factory,),
 }
-LAST: Final[tuple[Strategy, ...]] = (at_the_use, keep_it_here)
+LAST: Final[tuple[Strategy, ...]] = (move_at_use, move_before_update)
 
 WORDS: Final = {
     "attached-after-move": "move the model again after attaching this part",

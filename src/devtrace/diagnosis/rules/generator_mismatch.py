@@ -14,9 +14,10 @@ from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding, Site
-from devtrace.diagnosis.fixes.fix import Fix, called_name
-from devtrace.diagnosis.fixes.modules import assignments
+from devtrace.diagnosis.fixes.fix import Fix
+from devtrace.diagnosis.fixes.register_on_module import assignments
 from devtrace.diagnosis.slugs import CauseSlug
+from devtrace.source.matching import called_name
 
 _SAYS_GENERATOR: Final = re.compile(r"Expected an? '([\w:]+)' (?:device type|generator device) .*found '([\w:]+)'")
 
@@ -85,13 +86,13 @@ def _message(name: str, wanted: str, found: str, default: bool) -> str:
 def _names(snapshot: FailureSnapshot, found: str) -> list[AccessPath]:
     """The generators of the wrong device that the failing frames lead to."""
     generators = [value for value in snapshot.walk.objects.values() if access_paths.is_generator(value)]
-    wrong = [value for value in generators if access_paths.place_of(value).split(":")[0] == found.split(":")[0]]
+    wrong = [value for value in generators if access_paths.device_named_by(value).split(":")[0] == found.split(":")[0]]
     return sorted((name for value in wrong for name in snapshot.walk.names(value)), key=lambda name: name.rank)
 
 
 def _of_loader(stand: FailingFrame | None) -> tuple[str, ...]:
     """What to call the generator that a DataLoader makes for itself."""
-    for node in ast.walk(stand.place.statement) if stand is not None else ():
+    for node in ast.walk(stand.source_node.statement) if stand is not None else ():
         if isinstance(node, ast.For) and isinstance(node.iter, ast.Name):
             loader = node.iter.id
             return f"{loader}.sampler.generator", f"{loader}.generator", "generator"
@@ -122,14 +123,14 @@ def _generator_call(node: ast.AST) -> ast.Call | None:
 
 def _default_device(stand: FailingFrame) -> Made | None:
     """Where the code sets a default device: in the frame's function, else anywhere in its file."""
-    for root in (stand.body, stand.place.source.tree):
+    for root in (stand.body, stand.source_node.source.tree):
         for node in ast.walk(root):
             if isinstance(node, ast.Call) and called_name(node) in (
                 "set_default_device",
                 "set_default_tensor_type",
             ):
                 return Made(stand.code, node)
-    for node in ast.walk(stand.place.source.tree):
+    for node in ast.walk(stand.source_node.source.tree):
         if isinstance(node, ast.With):
             for item in node.items:
                 if isinstance(item.context_expr, ast.Call) and called_name(item.context_expr) == "device":
@@ -161,7 +162,7 @@ def _make_there(stand: FailingFrame, made: Made, name: AccessPath) -> Fix | None
 
 def _draw_then_move(stand: FailingFrame) -> Fix | None:
     """`torch.randn(n, generator=g, device=d)` becomes `torch.randn(n, generator=g).to(d)`."""
-    for call in ast.walk(stand.place.node):
+    for call in ast.walk(stand.source_node.node):
         if not isinstance(call, ast.Call):
             continue
         words = {word.arg: word for word in call.keywords}

@@ -6,12 +6,14 @@ import ast
 import re
 from typing import Final
 
-from devtrace.diagnosis.evidence import access_paths, origins
+from devtrace.diagnosis.evidence import origins
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding
-from devtrace.diagnosis.fixes.fix import Fix, called_name
+from devtrace.diagnosis.fixes.fix import Fix
+from devtrace.source.matching import called_name
+from devtrace.source.object_walk import is_tensor
 from devtrace.source.safe_values import values
 from devtrace.words.text_format import one_line
 
@@ -54,8 +56,8 @@ def _tensor(queries: TraceQueries, snapshot: FailureSnapshot, op: int, stand: Fa
     for row in queries.inputs(op):
         if queries.device(row) != HOST:
             return row
-    found = values(stand.place.node, stand.place.source, stand.scope()) if stand is not None else []
-    rows = (snapshot.row(value.value) for value in found if access_paths.is_tensor(value.value))
+    found = values(stand.source_node.node, stand.source_node.source, stand.scope()) if stand is not None else []
+    rows = (snapshot.row(value.value) for value in found if is_tensor(value.value))
     return next((row for row in rows if row is not None and queries.device(row) != HOST), -1)
 
 
@@ -97,10 +99,10 @@ def _fix(row: int, stand: FailingFrame | None) -> Fix:
 
 def operand(stand: FailingFrame) -> ast.expr | None:
     """What is converted: `x` of `x.numpy()`, of `np.asarray(x)`."""
-    call = _conversion(stand.place.node)
+    call = _conversion(stand.source_node.node)
     if call is not None and isinstance(call.func, ast.Attribute):
         return call.func.value
-    at = stand.place.node
+    at = stand.source_node.node
     if isinstance(at, ast.Call) and called_name(at) in ("array", "asarray", "ascontiguousarray") and at.args:
         return None if isinstance(at.args[0], ast.List | ast.Tuple | ast.ListComp) else at.args[0]
     return None

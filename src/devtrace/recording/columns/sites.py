@@ -7,67 +7,22 @@ process's, not a recording's: a tensor made in one traced cell keeps its birth s
 
 from __future__ import annotations
 
-import sysconfig
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from types import CodeType, FrameType
 from typing import Final
 
-import torch
-
 from devtrace.source.live_objects import CellText
+from devtrace.source.user_code import is_torch_or_ours, owner_of
 
 SKIP, USER, LIBRARY, BOUNDARY = range(4)
 NOWHERE: Final = -1
 
-_TORCH: Final = tuple(f"{path}/" for path in torch.__path__)
-_OURS: Final = {  # both names, where the package is a link
-    f"{path}/" for path in (Path(__file__).parents[2], Path(__file__).resolve().parents[2])
-}
-_ROOTS: Final = (*_TORCH, *_OURS)
-_STANDARD: Final = tuple({sysconfig.get_path("stdlib") + "/", sysconfig.get_path("platstdlib") + "/"})
-_INSTALLED: Final = ("/site-packages/", "/dist-packages/")
-# Packages that stand around a cell or a test and never are where somebody works.
-_HOSTS: Final = tuple(
-    f"{place}{name}/"
-    for place in _INSTALLED
-    for name in (
-        "torchgen",
-        "functorch",
-        "IPython",
-        "ipykernel",
-        "traitlets",
-        "tornado",
-        "jupyter_client",
-        "debugpy",
-        "_pytest",
-        "pluggy",
-        "pytest",
-    )
-)
-# Code without a file that is a person's: typed at a prompt, timed by %%time, passed with -c.
-_TYPED: Final = (
-    "<timed exec>",
-    "<stdin>",
-    "<string>",
-    "<ipython-input-",
-    "<timed eval>",
-    "<magic-timeit>",
-    "<console>",
-)
+_KINDS: Final = {"hidden": SKIP, "user": USER, "package": LIBRARY}
 
 
 def _kind_of(filename: str) -> int:
-    if filename in _cells:
-        return USER
-    if filename.startswith("<"):
-        return USER if filename.startswith(_TYPED) else SKIP
-    if filename.startswith(_ROOTS) or any(host in filename for host in _HOSTS):
-        return SKIP
-    if any(place in filename for place in _INSTALLED):
-        return LIBRARY
-    return SKIP if filename.startswith(_STANDARD) else USER
+    return USER if filename in _cells else _KINDS[owner_of(filename)]
 
 
 class _Files(dict[str, int]):
@@ -168,7 +123,7 @@ def own(site: int) -> int:
 
 def is_torch(filename: str) -> bool:
     """Whether a file is torch's, or stands in for it (a simulated device)."""
-    return filename.startswith(_ROOTS)
+    return is_torch_or_ours(filename)
 
 
 def is_outermost(site: int) -> bool:

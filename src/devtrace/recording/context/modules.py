@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ import torch
 
 from devtrace.recording.columns import sites
 from devtrace.recording.context import hooks, module_calls
+from devtrace.source.object_walk import is_tensor, stored
 
 if TYPE_CHECKING:
     from devtrace.recording.columns.thread_state import ThreadState
@@ -71,7 +72,7 @@ class Modules:
 
     def _note(self, row: int, module: Module) -> None:
         """Note what its tensors are called while it is there: a function's model dies before the recording ends."""
-        for role, name, tensor in held(module):
+        for role, name, tensor in own_tensors(module):
             rows: list[int] = []
             self.recorder.gather(tensor, rows)
             self.noted.update((each, (row, role, name)) for each in rows)
@@ -127,17 +128,11 @@ class Modules:
                         self._rows[id(part)] = weakref.ref(part), self._row(parts[path])
 
 
-def held(module: Module) -> Iterator[tuple[str, str, torch.Tensor]]:
-    """A module's own tensors, with the role and name that it holds each by."""
-    tables: dict[str, Mapping[str, Any]] = {
-        "parameter": module._parameters,
-        "buffer": module._buffers,
-        "attribute": vars(module),
-    }
-    for role, table in tables.items():
-        for name, value in table.items():
-            if isinstance(value, torch.Tensor):
-                yield role, name, value
+def own_tensors(module: Module) -> Iterator[tuple[str, str, torch.Tensor]]:
+    """Yield a module's own tensors, each with its role and its name in the module."""
+    for reference in stored(module):
+        if reference.kind != "module" and is_tensor(reference.value):
+            yield reference.kind, reference.key, reference.value
 
 
 def _nothing() -> None:
