@@ -23,7 +23,7 @@ def pass_device_to_factory(case: Case, verdict: Verdict) -> Fix | None:
         return None
     site = case.queries.trace.ops.number("site", case.origin.op)
     found, node = text_at(case, site), case.queries.source_node(site)
-    call = origins.factory(node) if node is not None else None
+    call = origins.factory_call(node) if node is not None else None
     device = device_at(case, site, call) if call is not None else ""
     if found is None or call is None or not device:
         return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from typing import Final
 
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import access_paths
@@ -17,6 +18,7 @@ from devtrace.diagnosis.evidence.origins import FACTORIES
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Finding, Site
 from devtrace.diagnosis.ledger import Tally
+from devtrace.diagnosis.rules.rule import CostRule
 from devtrace.source.matching import called_name
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.safe_values import MISSING, Scope, evaluate, returned_by_property
@@ -33,6 +35,13 @@ def compared_with_a_string(queries: TraceQueries, tally: Tally) -> Iterator[Find
                 continue
             if _worked_on(left, places) or _is_known(left, queries, at):
                 yield _finding(queries, Code(source, at), node, left)
+
+
+RULE: Final = CostRule(
+    slug="device-comparison",
+    meaning='`x.device == "cpu"` is never true: a `torch.device` is no string',
+    find=compared_with_a_string,
+)
 
 
 def _by_function(queries: TraceQueries) -> dict[Site, list[SourceNode]]:

@@ -15,6 +15,7 @@ import numpy as np
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally, waits
+from devtrace.diagnosis.rules.rule import CostRule
 from devtrace.words.text_format import pluralize
 
 OFTEN: Final = 10
@@ -43,6 +44,13 @@ def host_syncs(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
             help=habit[1] if habit else "",
             ops=tuple(ops.tolist()),
         )
+
+
+RULE: Final = CostRule(
+    slug="host-sync",
+    meaning="`.item()`, a condition, a mask: the program waits for the device, again and again",
+    find=host_syncs,
+)
 
 
 def _in_steps(queries: TraceQueries, ops: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> bool:

@@ -11,6 +11,7 @@ from typing import Final
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally
+from devtrace.diagnosis.rules.rule import CostRule
 from devtrace.words.text_format import pluralize
 
 OFTEN: Final = 3
@@ -32,3 +33,10 @@ def idle_optimizers(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
                 "nothing. It was probably built before the model was copied, or its parameters replaced.",
                 help="build the optimizer of the model that is trained, after it is moved and its layers are final",
             )
+
+
+RULE: Final = CostRule(
+    slug="idle-optimizer",
+    meaning="an optimizer's steps never find a gradient: it was built before the model was copied or replaced",
+    find=idle_optimizers,
+)
