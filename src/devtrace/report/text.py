@@ -10,6 +10,7 @@ import textwrap
 from collections import Counter
 from typing import Final
 
+from devtrace.diagnosis.causes.ordered import CAUSES
 from devtrace.diagnosis.findings import Finding, ReportData, Site
 from devtrace.trace.tables import TraceData
 from devtrace.words.text_format import format_bytes, one_line, pluralize
@@ -18,19 +19,6 @@ SIGNS: Final = {"error": "✗", "warning": "!", "note": "·"}
 WIDTH: Final = 100
 REMARK: Final = 68
 """The column where the remarks beside births and moves begin, if the source leaves room."""
-
-_REMARKS: Final[dict[str, tuple[str, str]]] = {
-    # cause -> what to say beside the birth and beside the move
-    "attached-after-move": ("after", "which could not see it"),
-    "not-registered": ("not registered", "which passes it by"),
-    "created-without-device": ("no device given", "which came by before"),
-    "never-moved": ("never moved", "which left it behind"),
-    "stale-copy": ("before the move", "which left it behind"),
-    "wrong-device": ("put on this device", ""),
-    "host-boundary": ("on the device", ""),
-    "generator-device": ("on this device", ""),
-    "default-device": ("by the default device", ""),
-}
 
 
 def text(report: ReportData) -> str:
@@ -68,7 +56,8 @@ def places(finding: Finding) -> list[tuple[str, Site, str]]:
     """Where the culprit was born and moved, each with what there is to say of it."""
     if finding.culprit is None:
         return []
-    born, moved = _REMARKS.get(finding.cause, ("", "")) if finding.severity == "error" else ("", "")
+    cause = CAUSES.get(finding.cause) if finding.cause and finding.severity == "error" else None
+    born, moved = (cause.born_remark, cause.moved_remark) if cause is not None else ("", "")
     told = (("Born", finding.culprit.born, born), ("Moved", finding.culprit.moved, moved))
     return [(label, site, remark) for label, site, remark in told if site]
 

@@ -17,7 +17,7 @@ from devtrace.diagnosis.rules import (
     idle_optimizer,
     split_module,
 )
-from devtrace.diagnosis.rules.rule import CostRule, ErrorRule
+from devtrace.diagnosis.rules.rule import CostRule, ErrorRule, Rule
 
 ERROR_RULES: Final[tuple[ErrorRule, ...]] = (
     host_conversion.RULE,
@@ -35,3 +35,5 @@ COST_RULES: Final[tuple[CostRule, ...]] = (
     idle_optimizer.RULE,
     device_comparison.RULE,
 )
+
+RULES: Final[tuple[Rule, ...]] = (*ERROR_RULES, *COST_RULES)

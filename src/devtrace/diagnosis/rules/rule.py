@@ -13,18 +13,20 @@ from devtrace.diagnosis.slugs import RuleSlug
 
 
 @dataclass(frozen=True)
-class ErrorRule:
-    """Explains an op that raised, or returns None if the error is of another rule."""
-
+class Rule:
     slug: RuleSlug
     meaning: str  # README's table
+
+
+@dataclass(frozen=True)
+class ErrorRule(Rule):
+    """Explains an op that raised, or returns None if the error is of another rule."""
+
     explain: Callable[[TraceQueries, FailureSnapshot, int, str], Finding | None]  # the op, and torch's message
 
 
 @dataclass(frozen=True)
-class CostRule:
+class CostRule(Rule):
     """Finds sites that cost time, by the counts of the ledger."""
 
-    slug: RuleSlug
-    meaning: str  # README's table
     find: Callable[[TraceQueries, Tally], Iterable[Finding]]
