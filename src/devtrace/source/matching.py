@@ -87,9 +87,9 @@ def names_in(*nodes: ast.AST) -> set[str]:
 
 
 def assigned_names(*nodes: ast.AST) -> list[str]:
-    """Return the variables that pieces of code give a value, in order."""
+    """Return the variables that pieces of code give a value or delete."""
     inner = (each for node in nodes for each in ast.walk(node) if isinstance(each, ast.Name))
-    return [name.id for name in inner if isinstance(name.ctx, ast.Store)]
+    return [name.id for name in inner if not isinstance(name.ctx, ast.Load)]
 
 
 def is_path(node: ast.AST) -> bool:

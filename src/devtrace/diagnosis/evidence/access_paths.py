@@ -37,7 +37,7 @@ class AccessPath:
 
     @property
     def code(self) -> str | None:
-        """The path as an expression that source may hold: `model.encoder[0].down`."""
+        """Return the path as an expression that source may hold: `model.encoder[0].down`."""
         code = ""
         for reference in self.references:
             if reference.kind in ("closure", "state") and code:
@@ -48,7 +48,7 @@ class AccessPath:
 
     @property
     def objects(self) -> tuple[Any, ...]:
-        """The objects on the path, the named one last."""
+        """Return the objects on the path, the named one last."""
         return tuple(reference.value for reference in self.references)
 
     @property

@@ -46,7 +46,7 @@ class FailingFrame:
 
     @property
     def op(self) -> int:
-        """The op that failed in this line, or below it."""
+        """Return the op that failed in this line, or below it."""
         return self.snapshot.queries.failed
 
     @property
@@ -59,12 +59,12 @@ class FailingFrame:
 
     @property
     def function(self) -> ast.AST | None:
-        """The function that the frame runs; None for a cell or a file."""
+        """Return the function that the frame runs; None for a cell or a file."""
         return self.source.function(self.source_node.node)
 
     @property
     def body(self) -> ast.AST:
-        """The function that the frame runs, else the whole cell or file."""
+        """Return the function that the frame runs, else the whole cell or file."""
         return self.function or self.source.tree
 
     @property

@@ -31,7 +31,7 @@ class SiteCode(NamedTuple):
 
     @property
     def function(self) -> ast.AST | None:
-        """The function around the site; None in a cell or a file itself."""
+        """Return the function around the site; None in a cell or a file itself."""
         return self.code.source.function(self.node)
 
     @property

@@ -50,7 +50,7 @@ class Holding:
 
 @dataclass(slots=True)
 class Found:
-    """The objects that a walk has found so far; `left_out` is true once it reached one of its limits."""
+    """All that a walk has found so far; `left_out` is true once it reached one of its limits."""
 
     holdings: list[Holding] = field(default_factory=list)
     left_out: bool = False
