@@ -62,6 +62,11 @@ class Code:
     def text(self, node: ast.AST) -> str:
         return self.source.segment(node)
 
+    def with_argument(self, call: ast.Call, argument: str) -> str:
+        """Return `f(a, device=d)` for `f(a)`."""
+        body = self.text(call)[:-1].rstrip().removesuffix(",")
+        return f"{body}{', ' if call.args or call.keywords else ''}{argument})"
+
     def moved_to(self, node: ast.expr, device: str) -> str:
         """Return `x.to(d)` or `(a + b).to(d)`."""
         text = self.text(node)

@@ -101,7 +101,7 @@ class FailingFrame:
 
     # Devices.
 
-    def device(self, before: int, near: ast.AST | None = None) -> str:
+    def device_code(self, before: int, near: ast.AST | None = None) -> str:
         """Return the expected device as code that computes writes it: from a tensor, from `self`, from a variable."""
         return self._first(
             lambda: self._device_of_tensor(before, near),
@@ -110,7 +110,7 @@ class FailingFrame:
             lambda: self._device_of_module(before),
         )
 
-    def set_up_device(self, before: int) -> str:
+    def setup_device_code(self, before: int) -> str:
         """Return the expected device as code that sets things up writes it: a variable that names it comes first."""
         return self._first(
             lambda: self._device_variable(before),
@@ -180,7 +180,7 @@ class FailingFrame:
         for value in values(self.source_node.node, self.source, self.scope()):
             if id(value.node) not in taken and self._on_expected_device(value.value) and _is_pure(value.node):
                 return f"{value.text}.device"
-        return self.device(self.line, self.source_node.statement)
+        return self.device_code(self.line, self.source_node.statement)
 
     # The failing expression.
 

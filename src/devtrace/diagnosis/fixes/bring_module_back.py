@@ -32,7 +32,7 @@ def _after_the_move(frame: FailingFrame, path: str, sent: Site) -> Fix | None:
             continue
         here = sent.file == frame.code.site.file and span(statement).line <= sent.line <= span(statement).end_line
         if here or (function and function in called_names(statement)):
-            device = frame.set_up_device(span(statement).end_line + 1)
+            device = frame.setup_device_code(span(statement).end_line + 1)
             if device:
                 new = f"{path}.to({device})"
                 return fix_if_complete(f"bring it back: {new}", frame.code.below(statement, new))

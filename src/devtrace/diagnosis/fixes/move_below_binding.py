@@ -42,7 +42,7 @@ def _move_below_binding(case: Case, name: AccessPath) -> Fix | None:
     if frame is None or not bound:
         return None
     statement, end_line = bound[0], frame.source.span(bound[0]).end_line
-    device = frame.set_up_device(end_line + 1)
+    device = frame.setup_device_code(end_line + 1)
     lines = _moving_lines(case, name, device) if device else []
     if not lines:
         return None

@@ -15,7 +15,7 @@ def move_optimizer_state(case: Case, verdict: Verdict) -> Fix | None:
         frame = frame_of(case, name)
         if index is None or found is None or frame is None or found.code.source is not frame.source:
             continue
-        optimizer, device = name.prefix(index + 1).code, frame.set_up_device(found.line_below)
+        optimizer, device = name.prefix(index + 1).code, frame.setup_device_code(found.line_below)
         if optimizer and device:
             lines = (
                 f"for state in {optimizer}.state.values():",

@@ -23,7 +23,7 @@ def move_to_expected_device(case: Case, verdict: Verdict) -> Fix | None:
         return None
     line = found.code.source.span(found.node).line
     in_module = access_paths.is_module(frame.variables.get("self"))
-    device = frame.device(line, found.node) if in_module else frame.set_up_device(line)
+    device = frame.device_code(line, found.node) if in_module else frame.setup_device_code(line)
     if not device:
         return None
     new = f"{found.code.text(call['x'])}.to({device})"

@@ -22,7 +22,7 @@ def move_below_attachment(case: Case, verdict: Verdict) -> Fix | None:
     if statement is None:
         return None
     line = frame.source.span(statement).end_line
-    device = _device_of_move(case, verdict, frame) or frame.set_up_device(line + 1)
+    device = _device_of_move(case, verdict, frame) or frame.setup_device_code(line + 1)
     path = verdict.module.code
     if not device or path is None:
         return None

@@ -18,7 +18,7 @@ def move_where_made(case: Case, verdict: Verdict) -> Fix | None:
         found = match_code("$variable = $value", bound[-1]) if bound else None
         if frame is None or found is None or not isinstance(found["variable"], ast.Name):
             continue
-        device = frame.device(frame.source.span(bound[-1]).line, found["value"])
+        device = frame.device_code(frame.source.span(bound[-1]).line, found["value"])
         if device:
             new = frame.code.moved_to(found["value"], device)
             edit = frame.code.replaced(found["value"], new)

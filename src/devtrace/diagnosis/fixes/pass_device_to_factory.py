@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from typing import Final
 
-from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import access_paths, origins
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import first_parameter, names_device
@@ -27,14 +26,15 @@ def pass_device_to_factory(case: Case, verdict: Verdict) -> Fix | None:
     device = device_at(case, site, call) if call is not None else ""
     if found is None or call is None or not device:
         return None
-    code, package, new = found.code, case.queries.package(site), _with_device(found.code, call, device)
+    code, package, argument = found.code, case.queries.package(site), f"device={device}"
+    new = code.with_argument(call, argument)
     if package:
         return Fix(f"in {package}, {case.queries.site(site)}: {one_line(new)}; {REPORT_UPSTREAM}")
     given = keyword(call, "device")
     if given is not None:
-        return fix_if_complete(f"create it with device={device}", code.replaced(given, device))
+        return fix_if_complete(f"create it with {argument}", code.replaced(given, device))
     changes: list[tuple[ast.AST, str]] = [
-        (one, _with_device(code, one, device)) for one in _without_device(found.statement, call)
+        (one, code.with_argument(one, argument)) for one in _without_device(found.statement, call)
     ]
     return fix_if_complete(f"give it the device: {one_line(new)}", code.all_replaced(changes))
 
@@ -46,7 +46,7 @@ def device_at(case: Case, site: int, call: ast.AST) -> str:
     """
     frame = frame_at(case, site)
     if frame is not None:
-        return frame.device_of_another_call(call) or frame.device(frame.source.span(call).line, call)
+        return frame.device_of_another_call(call) or frame.device_code(frame.source.span(call).line, call)
     return _device_of_self(case, site, call)
 
 
@@ -71,11 +71,6 @@ def _device_of_parameters(case: Case, module: object) -> str:
     first = first_parameter(module)
     is_expected = first is not None and case.snapshot.device_of(first) == case.expected_device
     return "next(self.parameters()).device" if is_expected else ""
-
-
-def _with_device(code: Code, call: ast.Call, device: str) -> str:
-    body = code.text(call)[:-1].rstrip().removesuffix(",")
-    return f"{body}{', ' if call.args or call.keywords else ''}device={device})"
 
 
 def _without_device(statement: ast.stmt, call: ast.Call) -> list[ast.Call]:
