@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from devtrace.diagnosis.slugs import CauseSlug, Certainty, RuleSlug, Severity
-from devtrace.trace.tables import Site as SiteRow
+from devtrace.trace.rows import Site as SiteRow
 from devtrace.trace.tables import TraceData
 
 SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "note")
@@ -111,6 +111,10 @@ class LedgerRow:
     syncs: int = 0
     cpu_compute: int = 0
     bytes: int = 0
+
+    @property
+    def copies(self) -> int:
+        return self.h2d + self.d2h + self.d2d
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import cast
 
 import numpy as np
 
 from devtrace.diagnosis.evidence.trace_queries import Mask, TraceQueries
 from devtrace.diagnosis.findings import LedgerRow, Site
 from devtrace.trace import ledger_counts as counting
+from devtrace.trace.columns import LEDGER_COUNTS
 from devtrace.trace.tables import Ints, TraceData
-
-COPIES: Final = counting.DIRECTIONS
 
 
 def directions(queries: TraceQueries) -> dict[str, Mask]:
@@ -22,7 +21,7 @@ def directions(queries: TraceQueries) -> dict[str, Mask]:
 
 def waits(queries: TraceQueries) -> Mask:
     """Which ops make the host wait for a device."""
-    return counting.waits(_ops(queries), queries.host)
+    return counting.waits(queries.is_kind("sync"), queries.trace.ops.ints("device"), queries.host)
 
 
 def on_host(queries: TraceQueries) -> Mask:
@@ -101,9 +100,8 @@ def _add_folded(queries: TraceQueries, by_device: Ints, counts: dict[str, Ints])
     for name, column in counts.items():
         np.add.at(column, at, folded.ints(name))
     lists = folded.lists("ops")
-    rows = np.repeat(at, np.diff(lists.offsets))
-    within = np.arange(len(lists.flat)) - np.repeat(lists.offsets[:-1], np.diff(lists.offsets))
-    np.add.at(by_device.reshape(-1), rows * by_device.shape[1] + within, lists.flat)
+    device = np.arange(len(lists.flat)) - lists.offsets[lists.rows]
+    np.add.at(by_device, (at[lists.rows], device), lists.flat)
 
 
 def rows(queries: TraceQueries, tally: Tally) -> tuple[LedgerRow, ...]:
@@ -129,12 +127,7 @@ def stored(trace: TraceData) -> tuple[LedgerRow, ...]:
         LedgerRow(
             Site.of(row.site),
             {str(trace.devices[device]): number for device, number in enumerate(row.ops) if number},
-            row.h2d,
-            row.d2h,
-            row.d2d,
-            row.syncs,
-            row.cpu_compute,
-            row.bytes,
+            **{name: getattr(row, name) for name in LEDGER_COUNTS},
         )
         for row in trace.ledger
     )

@@ -20,6 +20,7 @@ from devtrace.source import parsing
 from devtrace.source.parsing import Source, Span
 from devtrace.trace.ledger_counts import callers_of_backward
 from devtrace.trace.tables import Ints, TraceData
+from devtrace.trace.views import storage_owners
 
 if TYPE_CHECKING:
     from devtrace.source.live_objects import Live
@@ -136,32 +137,12 @@ class TraceQueries:
         return str(self.trace.ops.raw("name", op))
 
     def base(self, tensor: int) -> int:
-        """The tensor whose storage this one is a view of; itself when it is no view."""
-        seen = set()
-        while tensor not in seen:
-            seen.add(tensor)
-            source, op = self.source(tensor), self.producer(tensor)
-            if source < 0 or self.device(source) != self.device(tensor) or (op >= 0 and self.kind(op) == "copy"):
-                break
-            tensor = source
-        return tensor
+        """Return the tensor whose storage this one is a view of; itself when it is no view."""
+        return int(self.bases[tensor])
 
     @cached_property
     def bases(self) -> Ints:
-        """`base` of every tensor."""
-        tensors = self.trace.tensors
-        rows = np.arange(len(tensors))
-        sources, devices, producers = tensors.ints("source"), tensors.ints("device"), self.producers
-        copied = self.is_kind("copy")
-        copies = (producers >= 0) & (copied[producers] if len(copied) else False)
-        view = (sources >= 0) & (devices[sources] == devices) & ~copies
-        bases = np.where(view, sources, rows)
-        for _ in range(32):  # each round doubles the length of chain that is followed
-            further = bases[bases]
-            if np.array_equal(further, bases):
-                break
-            bases = further
-        return bases
+        return storage_owners(self.trace)
 
     def made_from(self, tensor: int) -> list[int]:
         """The tensors that this one was made of: what it was copied or viewed from, else its producer's inputs."""

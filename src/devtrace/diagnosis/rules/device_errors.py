@@ -10,7 +10,7 @@ from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.rules.ordered import ERROR_RULES
-from devtrace.trace.tables import Failure
+from devtrace.trace.rows import Failure
 
 _IS_ABOUT_DEVICES: Final = re.compile(r"device|cuda|Input type \(|on cpu", re.IGNORECASE)
 _IS_MIX: Final = re.compile(r"same device|at least two devices|numpy|generator", re.IGNORECASE)
