@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from devtrace.interchange.composite_ops import composite_ops
+from devtrace.source.user_code import is_user_code
 from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.op_kinds import CARRIERS, kind_by_name
 from devtrace.trace.tables import TraceData
@@ -31,7 +32,6 @@ _LIMITS: Final = (
 )
 _NO_STACK: Final = "it was profiled without with_stack=True: neither lines nor modules are known"
 _FUNCTION: Final = re.compile(r"(?P<file>[^()]+)\((?P<line>\d+)\): (?P<name>.+)")
-_NOT_OWN: Final = re.compile(r"(^|/)(torch|contextlib|functools|threading|site-packages|lib/python[\d.]+)(/|\.py)|^<")
 _MODULE: Final = "nn.Module: "
 _ON_DEVICE: Final = ("kernel", "gpu_memcpy", "gpu_memset")
 _MEMCPY: Final = re.compile(r"Memcpy (?P<way>HtoD|DtoH)\b(?P<rest>.*)")
@@ -236,7 +236,7 @@ class _Import:
         """Add the innermost function of the user's own."""
         for span in around:
             found = _FUNCTION.fullmatch(span.name) if span.cat == "python_function" else None
-            if found and not _NOT_OWN.search(found["file"]):
+            if found and is_user_code(found["file"]):
                 key = (found["file"], int(found["line"]), found["name"])
                 fields = {"file": found["file"], "line": min(key[1], 10**9), "function": found["name"], "text": ""}
                 return self.builder.intern("sites", key, **fields, column=-1, end_line=-1, end_column=-1, cell=-1)

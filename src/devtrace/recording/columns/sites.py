@@ -7,57 +7,25 @@ process's, not a recording's: a tensor made in one traced cell keeps its birth s
 
 from __future__ import annotations
 
-import sysconfig
 from collections.abc import Callable
-from pathlib import Path
 from types import CodeType, FrameType
 from typing import Final
 
-import torch
-
 from devtrace.recording.columns.process_history import CodePosition, history
 from devtrace.source.live_objects import CellText
+from devtrace.source.user_code import owner_of
 
 SKIP, USER, LIBRARY, BOUNDARY = range(4)
 NOWHERE: Final = -1
 
-_TORCH: Final = tuple(f"{path}/" for path in torch.__path__)
-_OURS: Final = {  # both names, where the package is a link
-    f"{path}/" for path in (Path(__file__).parents[2], Path(__file__).resolve().parents[2])
-}
-_ROOTS: Final = (*_TORCH, *_OURS)
-_STANDARD: Final = tuple({sysconfig.get_path("stdlib") + "/", sysconfig.get_path("platstdlib") + "/"})
-_INSTALLED: Final = ("/site-packages/", "/dist-packages/")
-# Packages whose frames are around a cell or a test, and in which nobody works.
-_HOSTS: Final = tuple(
-    f"{packages}{name}/"
-    for packages in _INSTALLED
-    for name in (
-        "torchgen", "functorch", "IPython", "ipykernel", "traitlets", "tornado", "jupyter_client", "debugpy", "_pytest",
-        "pluggy", "pytest",
-    )
-)  # fmt: skip
-# Code without a file that is a person's: typed at a prompt, timed by %%time, passed with -c.
-_TYPED: Final = (
-    "<timed exec>", "<stdin>", "<string>", "<ipython-input-", "<timed eval>", "<magic-timeit>", "<console>",
-)  # fmt: skip
-
-
-def _kind_of(filename: str) -> int:
-    if filename.startswith("<"):
-        return USER if filename.startswith(_TYPED) else SKIP
-    if filename.startswith(_ROOTS) or any(host in filename for host in _HOSTS):
-        return SKIP
-    if any(packages in filename for packages in _INSTALLED):
-        return LIBRARY
-    return SKIP if filename.startswith(_STANDARD) else USER
+_KINDS: Final = {"hidden": SKIP, "user": USER, "package": LIBRARY}
 
 
 class _Files(dict[str, int]):
     """Kinds by file name, found out on first look."""
 
     def __missing__(self, filename: str) -> int:
-        kind = self[filename] = _kind_of(filename)
+        kind = self[filename] = _KINDS[owner_of(filename)]
         return kind
 
 
@@ -118,11 +86,6 @@ def own(site: int) -> int:
     """Return the site itself if it is in the user's own code, else its caller's."""
     caller = history.positions[site].caller if site >= 0 else NOWHERE
     return caller if caller >= 0 else site
-
-
-def is_torch(filename: str) -> bool:
-    """Return whether a file is torch's, or replaces it (a simulated device)."""
-    return filename.startswith(_ROOTS)
 
 
 def is_outermost(site: int) -> bool:

@@ -20,9 +20,11 @@ from devtrace.recording.context import module_calls
 from devtrace.recording.context.modules import Modules
 from devtrace.recording.hot import dispatch
 from devtrace.recording.hot.recorder import Recorder, text_of
-from devtrace.source import reading as sources
+from devtrace.source import parsing, safe_values
 from devtrace.source.live_objects import forget_locals
-from devtrace.source.reading import MISSING, Scope, Source
+from devtrace.source.parsing import Source
+from devtrace.source.safe_values import MISSING, Scope
+from devtrace.source.user_code import is_torch_or_ours
 
 _C_FUNCTIONS = (BuiltinFunctionType, MethodDescriptorType)
 _OPERANDS: Final[dict[type[ast.AST], tuple[str, ...]]] = {
@@ -75,7 +77,7 @@ def failing(error: BaseException) -> Failing | None:
     if not isinstance(error, _RAISED_BY_TORCH):
         return None
     entries = _entries(error)
-    inside = bool(entries) and sites.is_torch(entries[-1].tb_frame.f_code.co_filename)
+    inside = bool(entries) and is_torch_or_ours(entries[-1].tb_frame.f_code.co_filename)
     for entry in reversed(entries):
         kind = sites.files[entry.tb_frame.f_code.co_filename]
         theirs = kind in (USER, LIBRARY)
@@ -88,8 +90,8 @@ def failing(error: BaseException) -> Failing | None:
 def _called(entry: TracebackType, *, anything: bool) -> Failing | None:
     """Return the call of one frame. `anything`: torch's own Python raised below, so it is whatever this line called."""
     frame = entry.tb_frame
-    source = sources.read(frame.f_code.co_filename)
-    node = source.node_at(sources.span_at(frame.f_code, entry.tb_lasti)) if source else None
+    source = parsing.read(frame.f_code.co_filename)
+    node = source.node_at(parsing.span_at(frame.f_code, entry.tb_lasti)) if source else None
     if source is not None and node is not None and isinstance(getattr(node, "ctx", None), ast.Store):
         node = source.statement(node)  # `p.grad = g`, of which an instruction is only the target
     if source is None or node is None or isinstance(node, ast.Raise | ast.Assert):
@@ -110,19 +112,19 @@ def _name(node: ast.AST, scope: Scope, *, anything: bool) -> str:
         return _name(node.targets[0], scope, anything=anything)
     for kind, fields in _OPERANDS.items():
         if isinstance(node, kind):
-            tensors = any(_is_tensor(sources.evaluate(getattr(node, field), scope)) for field in fields)
+            tensors = any(_is_tensor(safe_values.evaluate(getattr(node, field), scope)) for field in fields)
             return f"Tensor.{type(getattr(node, 'op', node)).__name__.lower()}" if tensors else ""
-    if isinstance(node, ast.Subscript) and _is_tensor(sources.evaluate(node.value, scope)):
+    if isinstance(node, ast.Subscript) and _is_tensor(safe_values.evaluate(node.value, scope)):
         return "Tensor.__getitem__" if isinstance(node.ctx, ast.Load) else "Tensor.__setitem__"
-    if isinstance(node, ast.Attribute) and _is_tensor(sources.evaluate(node.value, scope)):
+    if isinstance(node, ast.Attribute) and _is_tensor(safe_values.evaluate(node.value, scope)):
         return f"Tensor.{node.attr}"
     return ""
 
 
 def _callee(function: ast.expr, scope: Scope, *, anything: bool) -> str:
-    if isinstance(function, ast.Attribute) and _is_tensor(sources.evaluate(function.value, scope)):
+    if isinstance(function, ast.Attribute) and _is_tensor(safe_values.evaluate(function.value, scope)):
         return f"Tensor.{function.attr}"
-    value = _unwrapped(sources.evaluate(function, scope))
+    value = _unwrapped(safe_values.evaluate(function, scope))
     if isinstance(value, torch.nn.Module):
         return type(value).__name__ if anything else ""
     if type(value) in _C_FUNCTIONS or isinstance(value, FunctionType):
@@ -139,7 +141,7 @@ def _callee(function: ast.expr, scope: Scope, *, anything: bool) -> str:
 
 def _unwrapped(value: Any) -> Any:
     """Return torch's own function, where one of a simulated device wraps it."""
-    ours = isinstance(value, FunctionType) and sites.is_torch(value.__code__.co_filename)
+    ours = isinstance(value, FunctionType) and is_torch_or_ours(value.__code__.co_filename)
     return value.__dict__.get("__wrapped__", value) if ours else value
 
 
@@ -155,7 +157,7 @@ def _is_tensor(value: Any) -> bool:
 def _tensors(node: ast.AST, source: Source, scope: Scope) -> list[torch.Tensor]:
     """Return the tensors that the expression reads, in its order, those in lists among them."""
     found: dict[int, torch.Tensor] = {}
-    for value in sources.values(node, source, scope):
+    for value in safe_values.values(node, source, scope):
         inner = value.value if type(value.value) in (list, tuple) else [value.value]
         found.update((id(each), each) for each in inner if _is_tensor(each))
     return list(found.values())

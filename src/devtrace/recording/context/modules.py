@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ import torch
 
 from devtrace.recording.columns import sites
 from devtrace.recording.context import hooks, module_calls
+from devtrace.source.object_walk import is_tensor, stored
 
 if TYPE_CHECKING:
     from devtrace.recording.columns.thread_state import ThreadState
@@ -128,16 +129,10 @@ class Modules:
 
 
 def own_tensors(module: Module) -> Iterator[tuple[str, str, torch.Tensor]]:
-    """Yield role, name and tensor of each of a module's own tensors."""
-    tables: dict[str, Mapping[str, Any]] = {
-        "parameter": module._parameters,
-        "buffer": module._buffers,
-        "attribute": vars(module),
-    }
-    for role, table in tables.items():
-        for name, value in table.items():
-            if isinstance(value, torch.Tensor):
-                yield role, name, value
+    """Yield a module's own tensors, each with its role and its name in the module."""
+    for reference in stored(module):
+        if reference.kind != "module" and is_tensor(reference.value):
+            yield reference.kind, reference.key, reference.value
 
 
 def _nothing() -> None:

@@ -7,12 +7,12 @@ import linecache
 import re
 from collections.abc import Iterable
 from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, packages_distributions, version
 
 from devtrace.recording.columns import sites
 from devtrace.recording.columns.process_history import CodePosition
 from devtrace.recording.columns.sites import LIBRARY, files
-from devtrace.source.reading import Span, read, span_at
+from devtrace.source.parsing import Span, read, span_at
+from devtrace.source.user_code import package_of
 from devtrace.trace.builder import TraceBuilder
 
 LONGEST_TEXT = 400
@@ -44,7 +44,7 @@ def _add(builder: TraceBuilder, site: int, rows: dict[int, int]) -> int:
             "text": _text(position, span),
             "cell": count,
             "cell_id": cell_id,
-            "package": _package(position.code.co_filename) if files[position.code.co_filename] == LIBRARY else "",
+            "package": package_of(position.code.co_filename) if files[position.code.co_filename] == LIBRARY else "",
             "caller": caller,
         }
         # Python rewrites a hot call to other instructions: one expression, several sites.
@@ -109,20 +109,3 @@ def _function(file: str, first: int) -> tuple[str, int]:
             if begin == first:
                 return "".join(linecache.getlines(file)[begin - 1 : node.end_lineno]), begin
     return linecache.getline(file, first), first
-
-
-@lru_cache(maxsize=1)
-def _distributions() -> dict[str, list[str]]:
-    return dict(packages_distributions())
-
-
-@lru_cache(maxsize=256)
-def _package(file: str) -> str:
-    """Return "recbole 1.2.0" for a file of it."""
-    inside = re.split(r"/(?:site|dist)-packages/", file)[-1]
-    name = inside.split("/")[0].removesuffix(".py")
-    known = _distributions().get(name)
-    try:
-        return f"{known[0]} {version(known[0])}" if known else name
-    except PackageNotFoundError:
-        return name
