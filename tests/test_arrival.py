@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from devtrace.runtime.import_hook import Arrival
+from devtrace.runtime.import_hook import ImportWatcher
 
 
 @pytest.fixture
@@ -28,39 +28,39 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 @pytest.fixture
-def arrival(package: str) -> Iterator[Arrival]:
-    arrival = Arrival(package)
-    yield arrival
-    if arrival in sys.meta_path:
-        sys.meta_path.remove(arrival)
+def watcher(package: str) -> Iterator[ImportWatcher]:
+    watcher = ImportWatcher(package)
+    yield watcher
+    if watcher in sys.meta_path:
+        sys.meta_path.remove(watcher)
 
 
-def test_it_is_called_when_the_package_is_whole(arrival: Arrival, package: str) -> None:
+def test_it_is_called_when_the_package_is_whole(watcher: ImportWatcher, package: str) -> None:
     seen: list[bool] = []
-    arrival.then(lambda: seen.append(sys.modules[package].ready))
+    watcher.call_when_imported(lambda: seen.append(sys.modules[package].ready))
     importlib.import_module(f"{package}.part")
     assert seen == [True]
 
 
-def test_whoever_waits_first_is_called_first(arrival: Arrival, package: str) -> None:
+def test_whoever_waits_first_is_called_first(watcher: ImportWatcher, package: str) -> None:
     called: list[str] = []
-    arrival.then(lambda: called.append("first"))
-    arrival.then(lambda: called.append("second"))
+    watcher.call_when_imported(lambda: called.append("first"))
+    watcher.call_when_imported(lambda: called.append("second"))
     importlib.import_module(package)
     assert called == ["first", "second"]
 
 
-def test_it_is_called_at_once_when_the_package_is_there(arrival: Arrival, package: str) -> None:
+def test_it_is_called_at_once_when_the_package_is_there(watcher: ImportWatcher, package: str) -> None:
     importlib.import_module(package)
     called: list[bool] = []
-    arrival.then(lambda: called.append(True))
+    watcher.call_when_imported(lambda: called.append(True))
     assert called == [True]
-    assert arrival not in sys.meta_path
+    assert watcher not in sys.meta_path
 
 
-def test_nothing_stays_behind_in_the_import_system_or_the_package(arrival: Arrival, package: str) -> None:
+def test_nothing_stays_behind_in_the_import_system_or_the_package(watcher: ImportWatcher, package: str) -> None:
     before = list(sys.meta_path)
-    arrival.then(lambda: None)
+    watcher.call_when_imported(lambda: None)
     module = importlib.import_module(package)
     assert sys.meta_path == before
     assert type(module.__loader__) is type(importlib.import_module("json").__loader__)
@@ -69,33 +69,33 @@ def test_nothing_stays_behind_in_the_import_system_or_the_package(arrival: Arriv
     assert "exec_module" not in vars(module.__loader__)
 
 
-def test_nobody_is_called_who_no_longer_waits(arrival: Arrival, package: str) -> None:
+def test_nobody_is_called_who_no_longer_waits(watcher: ImportWatcher, package: str) -> None:
     called: list[bool] = []
 
     def call() -> None:
         called.append(True)
 
-    arrival.then(call)
-    arrival.forget(call)
-    assert arrival not in sys.meta_path
+    watcher.call_when_imported(call)
+    watcher.cancel(call)
+    assert watcher not in sys.meta_path
     importlib.import_module(package)
     assert called == []
 
 
-def test_looking_for_the_package_without_importing_it_calls_nobody(arrival: Arrival, package: str) -> None:
+def test_looking_for_the_package_without_importing_it_calls_nobody(watcher: ImportWatcher, package: str) -> None:
     called: list[bool] = []
-    arrival.then(lambda: called.append(True))
+    watcher.call_when_imported(lambda: called.append(True))
     assert importlib.util.find_spec(package) is not None
     assert called == []
     importlib.import_module(package)
     assert called == [True]
 
 
-def test_an_import_that_fails_is_waited_for_again(arrival: Arrival, package: str, tmp_path: Path) -> None:
+def test_an_import_that_fails_is_waited_for_again(watcher: ImportWatcher, package: str, tmp_path: Path) -> None:
     whole = (tmp_path / package / "__init__.py").read_text()
     (tmp_path / package / "__init__.py").write_text("1 / 0\n")
     called: list[bool] = []
-    arrival.then(lambda: called.append(True))
+    watcher.call_when_imported(lambda: called.append(True))
     with pytest.raises(ZeroDivisionError):
         importlib.import_module(package)
     (tmp_path / package / "__init__.py").write_text(whole + "# longer, so that no cache is taken\n")
@@ -104,9 +104,9 @@ def test_an_import_that_fails_is_waited_for_again(arrival: Arrival, package: str
 
 
 def test_a_package_that_does_not_exist_is_an_import_error_as_ever() -> None:
-    arrival = Arrival("devtrace_there_is_no_such_package")
+    watcher = ImportWatcher("devtrace_there_is_no_such_package")
     call = list[None]().clear
-    arrival.then(call)
+    watcher.call_when_imported(call)
     with pytest.raises(ModuleNotFoundError):
-        importlib.import_module(arrival.package)
-    arrival.forget(call)
+        importlib.import_module(watcher.package)
+    watcher.cancel(call)

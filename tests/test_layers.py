@@ -29,7 +29,7 @@ ALLOWED = {
     "diagnosis": {"source", "trace", "words"},
     "drawing": {"trace", "words"},
     "report": {"drawing", "diagnosis", "trace", "words"},
-    "interchange": {"report", "drawing", "diagnosis", "trace", "words"},
+    "interchange": {"report", "drawing", "diagnosis", "source", "trace", "words"},
 }
 _BELOW_THE_API = set(ALLOWED)
 ALLOWED["api"] = _BELOW_THE_API | {"__init__"}

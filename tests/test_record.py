@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 import devtrace
+from devtrace.recording.recording import Recording
 from devtrace.trace.checks import broken_rule
 from devtrace.trace.rows import Op
 from devtrace.trace.tables import TraceData
@@ -281,3 +282,18 @@ def test_a_line_that_python_rewrites_as_it_gets_hot_stays_one_site() -> None:
     reads = [op for op in recording.trace.ops if op.kind == "sync" or op.name == "aten._local_scalar_dense"]
     assert len(reads) == 40
     assert len({op.site.id for op in reads if op.site}) == 1
+
+
+def test_a_trace_is_not_made_while_ops_still_come_in() -> None:
+    recording = Recording(1000, {})
+    recording.start()
+    try:
+        with pytest.raises(RuntimeError, match="of a running recording"):
+            recording.finish("", None, lambda _: False)
+        torch.ones(1)
+        recording.halt()
+        torch.ones(1)
+        trace = recording.finish("", None, lambda _: False).trace
+    finally:
+        recording.stop()
+    assert [op.name for op in trace.ops] == ["aten.ones"]

@@ -13,6 +13,7 @@ from torch.optim.optimizer import _global_optimizer_post_hooks
 
 import devtrace
 from devtrace.api.recording import record
+from devtrace.recording.columns.process_history import history
 from devtrace.recording.context import hooks
 from devtrace.trace.checks import broken_rule
 from devtrace.trace.rows import Module
@@ -277,6 +278,14 @@ def test_hooks_keep_no_module_alive(loaded: None) -> None:
     del net
     gc.collect()
     assert gone() is None
+
+
+def test_a_process_forgets_where_modules_were_attached_and_moved(loaded: None) -> None:
+    net = Net().double()
+    assert hooks.attached(net.head) is not None
+    assert hooks.moves()[-1].module() is net
+    history.forget_modules()
+    assert (hooks.attached(net.head), hooks.moves()) == (None, [])
 
 
 def test_hooks_are_taken_out_again() -> None:

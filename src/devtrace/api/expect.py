@@ -22,7 +22,7 @@ from devtrace.api.recording import record
 from devtrace.diagnosis.evidence.elsewhere import elsewhere
 from devtrace.diagnosis.findings import Site
 from devtrace.recording.columns import stamps
-from devtrace.source.reading import read, span_at
+from devtrace.source.parsing import read, span_at
 from devtrace.words.errors import DeviceError, UsageError
 from devtrace.words.text_format import pluralize
 

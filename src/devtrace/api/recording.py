@@ -147,12 +147,17 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         _notify("ended", self)
         with self._stack:  # simulated tensors answer for their device as long as the simulation runs
             if self._recording is not None:
-                self.conclude(error)
+                self._finish(error)
         if error is not None:
             hide_our_frames(error)
 
-    def conclude(self, error: BaseException | None = None) -> None:
+    def conclude(self) -> None:
         """Make the trace and report of what there is, from any thread: a process that is ended leaves no block."""
+        assert self._recording is not None
+        self._recording.halt()
+        self._finish(None)
+
+    def _finish(self, error: BaseException | None) -> None:
         assert self._recording is not None
         recording, self._recording = self._recording, None
         self._simulated |= _simulating()

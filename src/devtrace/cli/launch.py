@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 from devtrace.api.options import Options
 from devtrace.cli.progress import Progress, on_terminal
 from devtrace.cli.run_program import Program, print_as_its_own
-from devtrace.runtime.import_hook import Arrival
+from devtrace.runtime.import_hook import ImportWatcher
 from devtrace.runtime.job import rank_of_job, ranked_path
 from devtrace.words.errors import DevtraceError
 
@@ -62,7 +62,7 @@ class Launch:
         atexit.register(self._at_exit)
         self._watch_signals()
         try:
-            Arrival("torch").then(self._start)
+            ImportWatcher("torch").call_when_imported(self._start)
             run()
         except BaseException as error:
             self.error = error

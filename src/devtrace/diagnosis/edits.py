@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from devtrace.diagnosis.findings import Edit, Site
-from devtrace.source.reading import Source
+from devtrace.source.parsing import Source
 
 _TIGHT = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Constant, ast.List, ast.Tuple, ast.Dict)
 
@@ -19,61 +20,63 @@ class Code:
     site: Site
 
     def replaced(self, node: ast.AST, text: str) -> Edit | None:
-        """`node` becomes `text`."""
-        span = self.source.span(node)
-        before = "\n".join(self.source.line(number) for number in range(span.line, span.end_line + 1))
-        head = before.encode()[: span.column].decode()
-        tail = self.source.line(span.end_line).encode()[span.end_column :].decode()
-        return self._checked(span.line, before, f"{head}{text}{tail}")
+        """Replace `node` by `text`."""
+        return self.all_replaced([(node, text)])
 
-    def all_replaced(self, changes: list[tuple[ast.AST, str]]) -> Edit | None:
-        """Several nodes, none inside another, become texts: one edit over the lines that they stand on."""
+    def all_replaced(self, changes: Sequence[tuple[ast.AST, str]]) -> Edit | None:
+        """Replace several nodes, none inside another, by texts: one edit over all of their lines."""
         spans = sorted(((self.source.span(node), text) for node, text in changes), reverse=True)
         first, last = min(span.line for span, _ in spans), max(span.end_line for span, _ in spans)
-        lines = [self.source.line(number).encode() for number in range(first, last + 1)]
-        before = b"\n".join(lines).decode()
+        before = self._lines(first, last)
+        lines = before.encode().split(b"\n")
         for span, text in spans:
             top, bottom = span.line - first, span.end_line - first
-            joined = lines[top][: span.column] + text.encode() + lines[bottom][span.end_column :]
-            lines[top : bottom + 1] = [joined, *[b""] * (bottom - top)]
-        kept = [line for index, line in enumerate(lines) if line or not before.split("\n")[index].strip()]
-        return self._checked(first, before, b"\n".join(kept).decode())
+            lines[top : bottom + 1] = [lines[top][: span.column] + text.encode() + lines[bottom][span.end_column :]]
+        return self._checked(first, before, b"\n".join(lines).decode())
 
     def above(self, statement: ast.stmt, *lines: str) -> Edit | None:
-        """New lines before a statement, with its indent."""
+        """Add lines before a statement, with its indent."""
         span = self.source.span(statement)
-        indent = " " * span.column
-        return self._checked(span.line - 1, "", "\n".join(indent + line for line in lines))
+        return self._added(span.line - 1, span.column, lines)
 
     def below(self, statement: ast.stmt, *lines: str) -> Edit | None:
-        """New lines after a statement, with its indent; after a compound one's header, with its body's."""
+        """Add lines after a statement, with its indent."""
         span = self.source.span(statement)
-        indent = " " * span.column
-        return self._checked(span.end_line, "", "\n".join(indent + line for line in lines))
+        return self._added(span.end_line, span.column, lines)
 
     def into(self, statement: ast.For | ast.With | ast.AsyncFor | ast.AsyncWith, *lines: str) -> Edit | None:
-        """New lines at the top of a compound statement's body."""
+        """Add lines at the top of a compound statement's body."""
         first = self.source.span(statement.body[0])
         if first.line == self.source.span(statement).line:
             return None
-        return self._checked(first.line - 1, "", "\n".join(" " * first.column + line for line in lines))
+        return self._added(first.line - 1, first.column, lines)
 
     def removed(self, statement: ast.stmt) -> Edit | None:
-        """A statement that has its lines for itself, taken out; `pass` where nothing else is left."""
+        """Remove a statement that has its lines for itself; `pass` remains where nothing else is left."""
         span = self.source.span(statement)
-        parent = self.source.parent(statement)
-        block = _block(parent, statement)
-        before = "\n".join(self.source.line(number) for number in range(span.line, span.end_line + 1))
-        left = "" if len(block) > 1 else " " * span.column + "pass"
-        return self._checked(span.line, before, left)
+        alone = len(_block(self.source.parent(statement), statement)) <= 1
+        return self._checked(
+            span.line, self._lines(span.line, span.end_line), " " * span.column + "pass" if alone else ""
+        )
 
     def text(self, node: ast.AST) -> str:
         return self.source.segment(node)
 
+    def with_argument(self, call: ast.Call, argument: str) -> str:
+        """Return `f(a, device=d)` for `f(a)`."""
+        body = self.text(call)[:-1].rstrip().removesuffix(",")
+        return f"{body}{', ' if call.args or call.keywords else ''}{argument})"
+
     def moved_to(self, node: ast.expr, device: str) -> str:
-        """`x.to(d)`, `(a + b).to(d)`."""
+        """Return `x.to(d)` or `(a + b).to(d)`."""
         text = self.text(node)
         return f"{text}.to({device})" if isinstance(node, _TIGHT) else f"({text}).to({device})"
+
+    def _lines(self, first: int, last: int) -> str:
+        return "\n".join(self.source.line(number) for number in range(first, last + 1))
+
+    def _added(self, line: int, column: int, lines: Sequence[str]) -> Edit | None:
+        return self._checked(line, "", "\n".join(" " * column + line for line in lines))
 
     def _checked(self, line: int, before: str, after: str) -> Edit | None:
         edit = Edit(self.site.file, self.site.cell, line, before, after)
@@ -85,13 +88,13 @@ class Code:
 
 
 def _block(parent: ast.AST | None, statement: ast.stmt) -> list[ast.stmt]:
-    """The statements among which one stands."""
+    """Return the list of statements that contains one."""
     blocks: list[list[ast.stmt]] = [getattr(parent, name, []) for name in ("body", "orelse", "finalbody")]
     return next((block for block in blocks if any(part is statement for part in block)), [])
 
 
-def applied(text: str, edits: list[Edit], first: int = 1, indent: int = 0) -> str:
-    """A text with edits applied, the last line first so that the others keep their places."""
+def applied(text: str, edits: Sequence[Edit], first: int = 1, indent: int = 0) -> str:
+    """Apply edits to a text, the last line first so that the others keep their lines."""
     lines = text.split("\n")
     for edit in sorted(edits, key=lambda edit: (-edit.line, edit.before != "")):
         new = [line[indent:] if line.strip() else line for line in edit.after.split("\n")]

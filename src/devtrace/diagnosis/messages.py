@@ -6,8 +6,8 @@ import numpy as np
 
 from devtrace.diagnosis.causes.ordered import CAUSES
 from devtrace.diagnosis.evidence.case import Case, Verdict
-from devtrace.diagnosis.evidence.failure_snapshot import registered
 from devtrace.diagnosis.findings import Site
+from devtrace.source.object_walk import registered
 from devtrace.words.text_format import one_line
 
 
@@ -40,7 +40,7 @@ def _others(case: Case, verdict: Verdict, named: int) -> str:
     if verdict.module is None or not verdict.others or verdict.cause == "not-registered":
         return f", what it meets is on {case.expected_device}"
     count = verdict.others
-    elsewhere = sum(1 for _ in registered(verdict.module.objects[-1])) - count
+    elsewhere = sum(1 for _ in registered(verdict.module.last.value)) - count
     if elsewhere > named:
         others = "1 other tensor" if count == 1 else f"{count} other tensors"
     else:

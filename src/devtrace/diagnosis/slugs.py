@@ -43,6 +43,3 @@ Arrival = Literal["made", "made-there", "copied", "given"]
     copied        it was copied from another device
     given         it is from outside the trace, or was read from a list or from numpy
 """
-
-ReferenceKind = Literal["variable", "closure", "global", "attribute", "module", "parameter", "buffer", "item", "state"]
-"""How an object refers to another; a variable is how a frame does."""

@@ -20,7 +20,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from devtrace.interchange.composite_ops import composite_ops
+from devtrace.source.user_code import is_user_code
 from devtrace.trace.builder import TraceBuilder
+from devtrace.trace.op_kinds import CARRIERS, kind_by_name
 from devtrace.trace.tables import TraceData
 from devtrace.words.errors import FormatError
 
@@ -29,20 +31,7 @@ _LIMITS: Final = (
     "a device is known by the kernels and copies that an op launched, a line is that where its function begins"
 )
 _NO_STACK: Final = "it was profiled without with_stack=True: neither lines nor modules are known"
-_SYNC: Final = {"item", "_local_scalar_dense", "nonzero", "is_nonzero", "masked_select", "_unique2", "unique_dim"}
-_COPY: Final = {"copy_", "_to_copy"}
-_VIEW: Final = {
-    "alias", "as_strided", "chunk", "detach", "diagonal", "expand", "narrow", "permute", "select", "slice", "split",
-    "split_with_sizes", "squeeze", "t", "transpose", "unbind", "unfold", "unsqueeze", "view", "view_as",
-    "_reshape_alias", "_unsafe_view", "resolve_conj", "resolve_neg", "lift_fresh",
-}  # fmt: skip
-_CREATE: Final = {
-    "arange", "empty", "empty_like", "empty_strided", "eye", "full", "full_like", "linspace", "new_empty", "new_zeros",
-    "new_empty_strided", "ones", "ones_like", "rand", "rand_like", "randint", "randn", "randn_like", "randperm",
-    "scalar_tensor", "zeros", "zeros_like",
-}  # fmt: skip
 _FUNCTION: Final = re.compile(r"(?P<file>[^()]+)\((?P<line>\d+)\): (?P<name>.+)")
-_NOT_OWN: Final = re.compile(r"(^|/)(torch|contextlib|functools|threading|site-packages|lib/python[\d.]+)(/|\.py)|^<")
 _MODULE: Final = "nn.Module: "
 _ON_DEVICE: Final = ("kernel", "gpu_memcpy", "gpu_memset")
 _MEMCPY: Final = re.compile(r"Memcpy (?P<way>HtoD|DtoH)\b(?P<rest>.*)")
@@ -217,13 +206,13 @@ class _Import:
     def _add_op(self, number: int, span: _Span) -> None:
         around = list(span.above())
         call = next((self.call_of[id(each)] for each in around if id(each) in self.call_of), -1)
-        kind = _kind(span.short)
+        kind = kind_by_name(span.short)
         self.builder.append(
             "ops",
             name=span.name.replace("::", "."),
             start=span.begin,
             duration=span.end - span.begin,
-            device=self._device(number, kind),
+            device=self._device(number, span.short, kind),
             kind=kind,
             phase=_phase(around, in_call=call >= 0),
             call=call,
@@ -232,14 +221,14 @@ class _Import:
             grad=-1,
         )
 
-    def _device(self, number: int, kind: str) -> int:
+    def _device(self, number: int, op: str, kind: str) -> int:
         """By what the op launched. Computation that launched nothing ran on the CPU; of the rest the export is silent
         where there is a device at all."""
         for span in self.launched.get(number, ()):
             name = _device_of(span)
             if name:
                 return self.builder.device(name)
-        if kind in ("compute", "sync") or not self.launched:
+        if (kind not in ("view", "create") and op not in CARRIERS) or not self.launched:
             return self.builder.device("cpu")
         return -1
 
@@ -247,7 +236,7 @@ class _Import:
         """Add the innermost function of the user's own."""
         for span in around:
             found = _FUNCTION.fullmatch(span.name) if span.cat == "python_function" else None
-            if found and not _NOT_OWN.search(found["file"]):
+            if found and is_user_code(found["file"]):
                 key = (found["file"], int(found["line"]), found["name"])
                 fields = {"file": found["file"], "line": min(key[1], 10**9), "function": found["name"], "text": ""}
                 return self.builder.intern("sites", key, **fields, column=-1, end_line=-1, end_column=-1, cell=-1)
@@ -282,13 +271,6 @@ def _chosen(spans: Sequence[_Span]) -> list[_Span]:
 
 def _key(value: object) -> object:
     return value if isinstance(value, int | str) else None
-
-
-def _kind(name: str) -> str:
-    for kind, names in (("copy", _COPY), ("sync", _SYNC), ("view", _VIEW), ("create", _CREATE)):
-        if name in names:
-            return kind
-    return "compute"
 
 
 def _phase(around: Sequence[_Span], *, in_call: bool) -> str:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from devtrace.api.options import MAX_OPS, Options
-from devtrace.runtime.import_hook import Arrival
+from devtrace.runtime.import_hook import ImportWatcher
 from devtrace.words.errors import UsageError
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ class Tracing:
         self.history = History()
         self._requested: set[str] = set()
         self._namespace = namespace
-        self._torch = Arrival("torch")
+        self._torch = ImportWatcher("torch")
         self._simulation: Any = None
         self._observers: list[Observer] = []
         self._cells: list[Cell] = []
@@ -149,14 +149,14 @@ class Tracing:
 
     def open(self) -> None:
         """Watch where modules are attached and moved, from torch's import on."""
-        self._torch.then(self._hook)
+        self._torch.call_when_imported(self._hook)
 
     def close(self) -> None:
         """Leave nothing behind."""
         self.abandon()
         self.stop_simulating()
         self._on = False
-        self._torch.forget(self._hook)
+        self._torch.cancel(self._hook)
         if self._hooked:
             from devtrace.recording.context import hooks
 
@@ -165,7 +165,7 @@ class Tracing:
 
     @property
     def torch_here(self) -> bool:
-        return self._torch.here
+        return self._torch.is_imported
 
     def _hook(self) -> None:
         """Within the user's `import torch`, into which no exception of ours may come."""
@@ -183,7 +183,7 @@ class Tracing:
 
     def register_cell(self, cell: Cell) -> None:
         """Let sites in this cell's code say which cell and line they are."""
-        if self._torch.here:
+        if self._torch.is_imported:
             _register(cell)
         else:
             self._cells.append(cell)
@@ -269,10 +269,10 @@ class Tracing:
         self._step_aside("%%devtrace")
         self._run = _Run(cell, options, asked)
         try:
-            if options.simulate or self._torch.here:
+            if options.simulate or self._torch.is_imported:
                 self._record()
             else:
-                self._torch.then(self._record_on_arrival)
+                self._torch.call_when_imported(self._record_on_arrival)
         except BaseException:
             self.abandon()
             raise
@@ -336,7 +336,7 @@ class Tracing:
 
     def _end(self) -> _Run | None:
         run, self._run = self._run, None
-        self._torch.forget(self._record_on_arrival)
+        self._torch.cancel(self._record_on_arrival)
         return run
 
 

@@ -1,4 +1,4 @@
-"""One recording from start to finish: everything that is put in place, in one ExitStack that takes it out again."""
+"""One recording from start to finish: one ExitStack takes out everything that was installed."""
 
 from __future__ import annotations
 
@@ -29,12 +29,10 @@ from devtrace.trace.tables import TraceData
 
 NESTED = "what a recording inside of this one recorded is in its trace only"
 
-_running: list[Recorder] = []
-
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What a recording leaves: the trace, the failing exception's frames by site row, rows of live tensors, cells."""
+    """Result of a recording: the trace, the failing exception's frames by site row, rows of live tensors, cells."""
 
     trace: TraceData
     frames: tuple[tuple[int, FrameType], ...]
@@ -45,7 +43,7 @@ class Recorded:
 
 
 class Recording:
-    """Puts the recorder in place, takes it out again, and makes the trace of what it saw."""
+    """Installs the recorder, takes it out again, and makes the trace: `start`, `stop`, `finish`, in this order."""
 
     def __init__(self, max_ops: int, namespace: Mapping[str, Any] | None) -> None:
         self.recorder = Recorder(max_ops)
@@ -53,16 +51,17 @@ class Recording:
         self.optimizers = Optimizers(self.recorder)
         self.namespace = namespace
         self._stack = ExitStack()
+        self._ended = False
 
     @property
     def empty(self) -> bool:
-        """Whether no op has been recorded."""
+        """True if no op has been recorded."""
         return not any(state.heads or state.chunks for state in self.recorder.threads)
 
     def start(self) -> None:
         with ExitStack() as stack:
-            stamps.begin()
-            stack.callback(stamps.end)
+            stamps.DEFAULT.begin()
+            stack.callback(stamps.DEFAULT.end)
             self.recorder.first_tick = hooks.begin(self.recorder)
             stack.callback(hooks.end, self.recorder)
             patches = Patches()
@@ -79,16 +78,22 @@ class Recording:
             stack.callback(setattr, self.recorder, "active", False)
             self.recorder.active = True
             self.recorder.rank = _rank(-1)
-            _running.append(self.recorder)
-            stack.callback(_running.remove, self.recorder)
             self._stack = stack.pop_all()
 
     def stop(self) -> None:
-        self.recorder.rank = _rank(self.recorder.rank)
+        self.halt()
         self._stack.close()
 
+    def halt(self) -> None:
+        """Record nothing more, but leave all installed: for a process that is about to be ended, from any thread."""
+        self.recorder.rank = _rank(self.recorder.rank)
+        self.recorder.active = False
+        self._ended = True
+
     def finish(self, title: str, error: BaseException | None, simulated: Callable[[str], bool]) -> Recorded:
-        """The trace, after `stop` and where the recorded objects still answer as they did."""
+        """Make the trace, after `stop` or `halt`, while simulated tensors still answer for their device."""
+        if not self._ended:
+            raise RuntimeError("finish() of a running recording: ops would come into the trace that is being made")
         frames = _frames(error)
         if error is not None and not errors_before_dispatch.was_recorded(error, self.recorder):
             self._add_refused(error, frames[0][0] if frames else sites.NOWHERE)
@@ -107,18 +112,18 @@ class Recording:
         )
         rows = done.site_rows
         found = tuple((rows[site], frame) for site, frame in frames)
-        place = done.tensors.place
+        row_of = done.tensors.row_of
         return Recorded(
             done.trace,
             found,
             tuple(rows[site] for site in around),
-            lambda tensor: place(self.recorder.rows.row_of(tensor)),
-            sites.ran(),
+            lambda tensor: row_of(self.recorder.rows.row_of(tensor)),
+            sites.cells_so_far(),
             tuple((rows[site], steps) for site, steps in idle),
         )
 
     def _add_refused(self, error: BaseException, site: int) -> None:
-        """A row for what torch refused before there was an op."""
+        """Add a row for a call that torch refused before there was an op."""
         found = errors_before_dispatch.failing(error)
         if found is None:
             return
@@ -135,16 +140,16 @@ def _producer() -> str:
 
 
 def _rank(known: int) -> int:
-    """This process's rank in its job; what was known of it where nobody can tell."""
+    """Return this process's rank in its job; the one known before where it cannot be found out."""
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return torch.distributed.get_rank()
-    told = rank_of_job()
-    return known if told is None or known >= 0 else told
+    rank = rank_of_job()
+    return known if rank is None or known >= 0 else rank
 
 
 def _pause() -> Recorder | None:
     """Stop the recording around this one for as long: both would stamp the same tensors."""
-    around = next((recorder for recorder in reversed(_running) if recorder.active), None)
+    around = next((recorder for recorder in reversed(hooks.recorders) if recorder.active), None)
     if around is not None:
         around.note(NESTED)
         around.active = False
@@ -157,7 +162,7 @@ def _resume(around: Recorder | None) -> None:
 
 
 def _frames(error: BaseException | None) -> list[tuple[int, FrameType]]:
-    """The traceback's frames outside of torch and the standard library, innermost first, with their sites."""
+    """Return the traceback's frames outside of torch and the standard library, innermost first, with their sites."""
     found: list[tuple[int, FrameType]] = []
     traceback = error.__traceback__ if error is not None else None
     caller = sites.NOWHERE

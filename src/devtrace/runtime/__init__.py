@@ -1,1 +1,1 @@
-"""What touches the process: patches, mode stacks, import hooks, tracebacks, and what the environment must have."""
+"""Touches the process: patches, mode stacks, import hooks, tracebacks, requirements."""

@@ -1,4 +1,4 @@
-"""How simulated devices are asked for, known without torch: a command refuses what cannot be before anything runs."""
+"""Reads a request for simulated devices without torch, so that a command refuses a wrong one before anything runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MOST: Final = 16
 
 
 def count_of(spec: object) -> int:
-    """`cuda:2` -> 2; one sentence about what is accepted for anything else."""
+    """Return 2 for `cuda:2`; raise one sentence about the accepted form for anything else."""
     match = re.fullmatch(r"cuda:(\d{1,4})", spec) if isinstance(spec, str) else None
     count = int(match[1]) if match else 0
     if 1 <= count <= MOST:

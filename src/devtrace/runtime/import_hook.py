@@ -1,7 +1,7 @@
 """Waits until a package is imported, so that `%load_ext devtrace` need not import torch, which takes a second.
 
-Whoever waits is called once, in the importing thread, as soon as the package's own code has run and before the `import`
-statement goes on; what follows in the same cell is therefore seen.
+Each callback is called once, in the importing thread, as soon as the package's own code has run. The `import` statement
+goes on after that, so ops in the rest of the same cell are seen.
 """
 
 from __future__ import annotations
@@ -13,30 +13,29 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 
-class Arrival(MetaPathFinder):
-    """The one finder that waits for `package`; it stands in `sys.meta_path` only while somebody waits."""
+class ImportWatcher(MetaPathFinder):
+    """A finder that waits for `package`; it is in `sys.meta_path` only while there are callbacks."""
 
     def __init__(self, package: str) -> None:
         self.package = package
         self._waiting: list[Callable[[], None]] = []
 
     @property
-    def here(self) -> bool:
-        """Whether the package has been imported, to its end."""
+    def is_imported(self) -> bool:
+        """True if the package has been imported to its end."""
         module = sys.modules.get(self.package)
         return module is not None and not getattr(module.__spec__, "_initializing", False)
 
-    def then(self, call: Callable[[], None]) -> None:
-        """Call now if the package is here, else once it is."""
-        if self.here:
+    def call_when_imported(self, call: Callable[[], None]) -> None:
+        """Call now if the package is imported, else once it is."""
+        if self.is_imported:
             call()
             return
         self._waiting.append(call)
         if self not in sys.meta_path:
             sys.meta_path.insert(0, self)
 
-    def forget(self, call: Callable[[], None]) -> None:
-        """Wait no longer."""
+    def cancel(self, call: Callable[[], None]) -> None:
         if call in self._waiting:
             self._waiting.remove(call)
         if not self._waiting and self in sys.meta_path:
@@ -45,7 +44,7 @@ class Arrival(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None, /
     ) -> ModuleSpec | None:
-        """What the other finders answer; for the package, with a loader that tells us when it is through."""
+        """Return the other finders' answer; for the package, with a loader that calls us at its end."""
         if fullname != self.package:
             return None
         others = (finder for finder in sys.meta_path if finder is not self)
@@ -62,13 +61,13 @@ class Arrival(MetaPathFinder):
         def exec_module(module: ModuleType) -> None:
             vars(loader).pop("exec_module", None)
             load(module)
-            self._arrived()
+            self._imported()
 
         vars(loader)["exec_module"] = exec_module
 
-    def _arrived(self) -> None:
+    def _imported(self) -> None:
         waiting = list(self._waiting)
         for call in waiting:
-            self.forget(call)
+            self.cancel(call)
         for call in waiting:
             call()

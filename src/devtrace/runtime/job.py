@@ -1,4 +1,4 @@
-"""What is known of the job that this process is a part of: its rank, and under which name it saves."""
+"""This process's rank in its job, and the name under which it saves."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from pathlib import Path
 
 
 def rank_of_job() -> int | None:
-    """This process's rank in a job of torchrun (or what sets the same variables), or its number among the engines of
-    ipyparallel, on which `%%px` runs a cell; None where it stands alone.
+    """Return this process's rank in a job, None where it runs alone.
+
+    A job is one of torchrun, or of a launcher that sets the same variables. For an engine of ipyparallel, on which
+    `%%px` runs a cell, it is the engine's number.
     """
     rank, size = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
     return int(rank) if rank.isdecimal() and size.isdecimal() else _engine()

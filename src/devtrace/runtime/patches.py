@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any, Final
 
-MISSING = object()
+MISSING: Final = object()
 
 
 class Patches:
-    """The replaced names, in order. `undo` puts them back newest first, so a name patched twice ends as it began.
+    """Replaced names, in order. `undo` puts them back newest first, so a name patched twice ends as it began.
 
     A name that somebody else has patched over since is left: ours then only forwards. With `always_restore` it is put
-    back all the same, for a replacement that must not be called any more.
+    back all the same: a simulated device must not answer after its simulation.
     """
 
     def __init__(self, *, always_restore: bool = False) -> None:
@@ -46,3 +48,22 @@ def _put_item(table: dict[Any, Any], key: object, value: object) -> None:
         table.pop(key, None)
     else:
         table[key] = value
+
+
+class SharedInstallation:
+    """An installation that several users need at once: made for the first of them, undone after the last."""
+
+    def __init__(self, install: Callable[[ExitStack], None]) -> None:
+        self._install = install
+        self._undo = ExitStack()
+        self._users = 0
+
+    def begin(self) -> None:
+        self._users += 1
+        if self._users == 1:
+            self._install(self._undo)
+
+    def end(self) -> None:
+        self._users -= 1
+        if self._users == 0:
+            self._undo.close()

@@ -1,6 +1,6 @@
-"""What the environment must have, asked for on first use, so that `import devtrace` is free and never fails for torch.
+"""Requirements of the environment, checked on first use, so that `import devtrace` is free and never fails for torch.
 
-Each gate answers with one sentence (`SetupError`) in place of the traceback that the missing piece would cause.
+A check raises one sentence (`SetupError`) instead of the traceback that the missing piece would cause.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from devtrace.words.errors import SetupError
 
-# The first whose torch.compile can be told to pass over a dispatch mode: an older one compiles again under a recording.
+# The first whose torch.compile passes over a dispatch mode that asks for it; an older one compiles again.
 OLDEST_TORCH = (2, 10)
 
 

@@ -1,4 +1,4 @@
-"""Takes devtrace's own frames out of a user's traceback: what stands between their line and torch is ours, not theirs.
+"""Takes devtrace's own frames out of a user's traceback: those between their line and torch.
 
     <cell> line 3        loss.backward()                              <cell> line 3        loss.backward()
     torch/_tensor.py     torch.autograd.backward(...)          ->     torch/_tensor.py     torch.autograd.backward(...)
@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 
 _HERE = Path(__file__).parents[1]
-# What may run between a line of the user's and torch; the rest of devtrace is called by name, as any library is.
+# Code that may run between a line of the user's and torch; the rest of devtrace is called by name, as any library is.
 _BETWEEN = tuple(
     f"{_HERE / part}"
     for part in (
@@ -26,7 +26,7 @@ _BETWEEN = tuple(
         f"notebook{os.sep}magic.py",
     )
 )
-# What those call to go on, and so what stands directly below them.
+# Frames directly below ours that belong to the same call: the function with which our code goes on.
 _BELOW = (f"torch{os.sep}_ops.py", "<frozen importlib._bootstrap_external>")
 
 

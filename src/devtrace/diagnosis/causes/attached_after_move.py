@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from devtrace.diagnosis.causes.cause import Cause
 from devtrace.diagnosis.evidence.case import Case, Verdict
-from devtrace.diagnosis.fixes.held_objects import move_below
-from devtrace.diagnosis.fixes.modules import move_when_attached
+from devtrace.diagnosis.fixes.move_below_binding import move_below_binding
+from devtrace.diagnosis.fixes.move_where_attached import move_as_attached, move_below_attachment
 
 
 def part_is_newer_than_the_move(case: Case) -> Verdict | None:
@@ -37,5 +37,5 @@ CAUSE = Cause(
     moved_remark="which could not see it",
     reason=_reason,
     advice="move the model again after attaching this part",
-    fixes=(move_when_attached, move_below),
+    fixes=(move_below_attachment, move_as_attached, move_below_binding),
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from devtrace.diagnosis.causes.cause import Cause
 from devtrace.diagnosis.evidence.case import Case, Verdict, outlives_the_call
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
-from devtrace.diagnosis.fixes.creation_and_use import cast_where_bound, give_the_device
+from devtrace.diagnosis.fixes.move_where_made import move_where_made
+from devtrace.diagnosis.fixes.pass_device_to_factory import pass_device_to_factory
 
 
 def module_made_a_cache(case: Case) -> Verdict | None:
@@ -68,5 +69,5 @@ CAUSE = Cause(
     moved_remark="which came by before",
     reason=_reason,
     advice="create it on the device of the tensor that it meets: device=x.device",
-    fixes=(give_the_device, cast_where_bound),
+    fixes=(pass_device_to_factory, move_where_made),
 )

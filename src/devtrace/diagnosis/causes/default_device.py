@@ -5,7 +5,7 @@ from __future__ import annotations
 from devtrace.diagnosis.causes.cause import Cause
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.trace_queries import HOST
-from devtrace.diagnosis.fixes.creation_and_use import give_the_device
+from devtrace.diagnosis.fixes.pass_device_to_factory import pass_device_to_factory
 
 
 def factory_made_it_on_an_accelerator(case: Case) -> Verdict | None:
@@ -26,5 +26,5 @@ CAUSE = Cause(
     born_remark="by the default device",
     reason=_reason,
     advice="give the device explicitly, or leave the default device alone",
-    fixes=(give_the_device,),
+    fixes=(pass_device_to_factory,),
 )

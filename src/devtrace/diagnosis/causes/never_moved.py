@@ -9,8 +9,11 @@ from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.trace_queries import HOST
-from devtrace.diagnosis.fixes.creation_and_use import cast_where_bound, move_in_theirs
-from devtrace.diagnosis.fixes.held_objects import keep_the_result, move_below, move_beside
+from devtrace.diagnosis.fixes.keep_moved_result import keep_moved_result
+from devtrace.diagnosis.fixes.move_below_binding import move_below_binding
+from devtrace.diagnosis.fixes.move_beside_neighbour import move_beside_neighbour
+from devtrace.diagnosis.fixes.move_in_package import move_in_package
+from devtrace.diagnosis.fixes.move_where_made import move_where_made
 
 
 def owner_was_not_moved_with_it(case: Case) -> Verdict | None:
@@ -38,7 +41,7 @@ def optimizer_keeps_it(case: Case) -> Verdict | None:
 
 def _is_optimizer_state(name: AccessPath) -> bool:
     by_optimizer = any(access_paths.is_optimizer(value) for value in name.objects[:-1])
-    return by_optimizer and any(reference.kind == "state" for reference in name.holds)
+    return by_optimizer and any(reference.kind == "state" for reference in name.references)
 
 
 def it_was_computed_from_what_stayed(case: Case) -> Verdict | None:
@@ -78,5 +81,5 @@ CAUSE = Cause(
     moved_remark="which left it behind",
     reason=_reason,
     advice="move it to the device once, where it is made",
-    fixes=(keep_the_result, move_beside, move_below, cast_where_bound, move_in_theirs),
+    fixes=(keep_moved_result, move_beside_neighbour, move_below_binding, move_where_made, move_in_package),
 )

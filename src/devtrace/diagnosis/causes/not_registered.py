@@ -5,7 +5,7 @@ from __future__ import annotations
 from devtrace.diagnosis.causes.cause import Cause
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.ownership import PassingMove, find_passing_move
-from devtrace.diagnosis.fixes.modules import register
+from devtrace.diagnosis.fixes.register_on_module import register_on_module
 
 
 def was_recorded_as_an_attribute(case: Case) -> Verdict | None:
@@ -45,5 +45,5 @@ CAUSE = Cause(
     moved_remark="which passes it by",
     reason=_reason,
     advice="register it as a buffer or a submodule, so that .to() moves it",
-    fixes=(register,),
+    fixes=(register_on_module,),
 )

@@ -23,9 +23,9 @@ from devtrace.diagnosis.causes import (
 )
 from devtrace.diagnosis.causes.cause import Cause, Predicate, Strategy
 from devtrace.diagnosis.evidence.case import Case, Verdict
-from devtrace.diagnosis.fixes.creation_and_use import at_the_use
 from devtrace.diagnosis.fixes.fix import Fix
-from devtrace.diagnosis.fixes.held_objects import keep_it_here
+from devtrace.diagnosis.fixes.move_at_use import move_at_use
+from devtrace.diagnosis.fixes.move_before_update import move_before_update
 from devtrace.diagnosis.slugs import CauseSlug
 
 CAUSES: Final[dict[CauseSlug, Cause]] = {
@@ -95,7 +95,7 @@ def _first(predicates: Iterable[Predicate], case: Case) -> Verdict | None:
     return next((verdict for predicate in predicates if (verdict := predicate(case)) is not None), None)
 
 
-FOR_EVERY_CAUSE: Final[tuple[Strategy, ...]] = (at_the_use, keep_it_here)
+FOR_EVERY_CAUSE: Final[tuple[Strategy, ...]] = (move_at_use, move_before_update)
 FOR_REPLICAS: Final = (
     "run one process per GPU with DistributedDataParallel, or use a model that keeps its tensors in torch.nn "
     "parameters; DataParallel cannot replicate this one"

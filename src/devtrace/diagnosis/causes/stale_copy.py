@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from devtrace.diagnosis.causes.cause import Cause
 from devtrace.diagnosis.evidence.case import Case, Verdict
-from devtrace.diagnosis.fixes.creation_and_use import cast_where_bound
-from devtrace.diagnosis.fixes.held_objects import move_below, state_along, swap
+from devtrace.diagnosis.fixes.copy_after_move import copy_after_move
+from devtrace.diagnosis.fixes.move_below_binding import move_below_binding
+from devtrace.diagnosis.fixes.move_optimizer_state import move_optimizer_state
+from devtrace.diagnosis.fixes.move_where_made import move_where_made
 
 
 def owner_holds_an_early_copy(case: Case) -> Verdict | None:
@@ -49,5 +51,5 @@ CAUSE = Cause(
     moved_remark="which left it behind",
     reason=_reason,
     advice="make this copy after the move",
-    fixes=(swap, state_along, move_below, cast_where_bound),
+    fixes=(copy_after_move, move_optimizer_state, move_below_binding, move_where_made),
 )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from devtrace.diagnosis.causes.cause import Cause
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.trace_queries import HOST
-from devtrace.diagnosis.fixes.creation_and_use import ask_for_home, give_the_device
-from devtrace.diagnosis.fixes.modules import bring_back
+from devtrace.diagnosis.fixes.bring_module_back import bring_module_back
+from devtrace.diagnosis.fixes.move_to_expected_device import move_to_expected_device
+from devtrace.diagnosis.fixes.pass_device_to_factory import pass_device_to_factory
 from devtrace.diagnosis.slugs import Certainty
 
 
@@ -49,5 +50,5 @@ CAUSE = Cause(
     born_remark="put on this device",
     reason=_reason,
     advice="take the device from the tensor that it meets",
-    fixes=(bring_back, ask_for_home, give_the_device),
+    fixes=(bring_module_back, move_to_expected_device, pass_device_to_factory),
 )

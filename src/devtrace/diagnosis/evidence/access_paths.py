@@ -1,94 +1,97 @@
-"""What the user calls a tensor: every path of names that leads to it from the variables of the frames on the stack.
+"""Access paths: every chain of names that leads to a tensor from the variables of the frames on the stack.
 
-One walk over what the frames hold, without running a line of anybody's code; the only place of diagnosis that knows
-torch's types. The walk notes for each object what holds it and by which step, so that a tensor's names in an inner
-frame (`self.table`) cost nothing on top of its name in the outermost one (`model.positions.table`).
+`Walk` visits once what the frames reach, without running a line of anybody's code, and notes for each object the
+references to it. So a tensor's path from an inner frame (`self.table`) comes free with that from the outermost one
+(`model.positions.table`). Beside it, this is the only module of diagnosis that knows torch's types.
 """
 
 from __future__ import annotations
 
-import functools
 import types
-from collections import OrderedDict, defaultdict, deque
+from collections import deque
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final
 
 import torch
 
-from devtrace.diagnosis.slugs import ReferenceKind
-from devtrace.source.reading import instance_dict
+from devtrace.source.object_walk import Reference, ReferenceKind, is_tensor, may_lead, members
+from devtrace.source.safe_values import class_dict
 
 MOST_OBJECTS: Final = 60_000
 MOST_DEPTH: Final = 12
 MOST_NAMES: Final = 12
-_PLAIN: Final = (int, float, bool, complex, str, bytes, type(None), type(Ellipsis), slice, range)
-_LEAVES: Final = frozenset((*_PLAIN, torch._C.device, torch.dtype, torch.Size))
-_SKIPPED: Final = (types.ModuleType, types.CodeType, types.FrameType, types.TracebackType, types.BuiltinFunctionType)
-# What nn.Module keeps for itself.
-_OWN: Final = frozenset(vars(torch.nn.Module())) - {"_parameters", "_buffers", "_modules"}
-_TABLES: Final[dict[str, ReferenceKind]] = {"_parameters": "parameter", "_buffers": "buffer", "_modules": "module"}
-_DICTS: Final = (dict, OrderedDict, defaultdict)
-
-
-class Reference(NamedTuple):
-    """`owner` holds an object by `text` (`.table`, `["mask"]`), an optimizer's state by the tensor `key`.
-    A variable has no owner but the number of its frame."""
-
-    owner: Any
-    text: str
-    kind: ReferenceKind
-    frame: int = -1
-    key: Any = None
 
 
 @dataclass(frozen=True)
 class AccessPath:
-    """One way to say an object: the holds from a variable to it, and the objects on the way, the named one last."""
+    """One way to name an object: the references that lead to it from a variable, each with its text."""
 
-    holds: tuple[Reference, ...]
-    objects: tuple[Any, ...]
-    text: str
+    references: tuple[Reference, ...]
+    texts: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        return "".join(self.texts)
+
+    @property
+    def code(self) -> str | None:
+        """Return the path as an expression that source may hold: `model.encoder[0].down`."""
+        code = ""
+        for reference in self.references:
+            if reference.kind in ("closure", "state") and code:
+                return None
+            is_index = code and reference.kind != "item" and str(reference.key).isdigit()
+            code += f"[{reference.key}]" if is_index else reference.text
+        return code
+
+    @property
+    def objects(self) -> tuple[Any, ...]:
+        """Return the objects on the path, the named one last."""
+        return tuple(reference.value for reference in self.references)
 
     @property
     def frame(self) -> int:
-        """The number of the frame whose variable it starts from; 0 is the innermost."""
-        return self.holds[0].frame
+        """Number of the frame whose variable the path starts from; 0 is the innermost."""
+        return self.references[0].frame
 
     @property
     def last(self) -> Reference:
-        return self.holds[-1]
+        return self.references[-1]
+
+    def prefix(self, length: int) -> AccessPath:
+        """Return the path of an object on the way."""
+        return AccessPath(self.references[:length], self.texts[:length])
+
+    def beside(self, reference: Reference) -> AccessPath:
+        """Return the path of another object that the same owner holds."""
+        return AccessPath((*self.references[:-1], reference), (*self.texts[:-1], reference.text))
 
     def modules(self) -> list[tuple[int, torch.nn.Module]]:
-        """The modules on the way, each with its place in `objects`, outermost first."""
+        """Return the modules on the path with their indexes in `objects`, outermost first."""
         return [(i, value) for i, value in enumerate(self.objects) if is_module(value)]
 
-    def registered_from(self, place: int) -> bool:
-        """Whether `.to()` of the module at a place reaches what is named."""
-        return all(hold.kind in ("module", "parameter", "buffer") for hold in self.holds[place + 1 :])
+    def registered_from(self, index: int) -> bool:
+        """Return whether `.to()` of the module at an index reaches the named object."""
+        return all(reference.kind in ("module", "parameter", "buffer") for reference in self.references[index + 1 :])
 
     @property
     def rank(self) -> tuple[int, int, int, int]:
-        """Lowest for the best name: not by an optimizer's groups, nor a loose list, from the outermost frame, short."""
+        """Lowest for the best path: not by an optimizer's groups, nor a loose list, from the outermost frame, short."""
         optimizer = any(is_optimizer(value) for value in self.objects[:-1])
-        state = any(hold.kind == "state" for hold in self.holds)
-        return 2 * (optimizer and not state) + self.listed, -self.frame, len(self.holds), len(self.text)
+        state = any(reference.kind == "state" for reference in self.references)
+        return 2 * (optimizer and not state) + self.listed, -self.frame, len(self.references), len(self.text)
 
     @property
     def listed(self) -> bool:
-        """Whether it is, or is in, an item of a list that no module holds: `trainable[0]`, `memory[12].action`."""
-        return any(_is_loose_item(hold, self.objects[:place]) for place, hold in enumerate(self.holds))
-
-
-def _is_loose_item(hold: Reference, above: tuple[Any, ...]) -> bool:
-    """Whether a step is into a list or tuple that no module holds: `trainable[0]`, but not `tower.stages[0]`."""
-    listed = hold.kind == "item" and type(hold.owner) in (list, tuple, deque)
-    return listed and not any(is_module(value) for value in above)
-
-
-def is_tensor(value: object) -> bool:
-    return issubclass(type(value), torch.Tensor)
+        """True if the path leads through a list that no module holds: `trainable[0]`, but not `tower.stages[0]`."""
+        for reference in self.references:
+            if is_module(reference.owner):
+                return False
+            if reference.kind == "item" and type(reference.owner) in (list, tuple, deque):
+                return True
+        return False
 
 
 def is_module(value: object) -> bool:
@@ -104,18 +107,17 @@ def is_optimizer(value: object) -> bool:
 
 
 def torch_answers() -> AbstractContextManager[object]:
-    """Inside, a tensor's questions are answered by torch, not by what a subclass makes of them."""
+    """Inside, torch answers a tensor's questions, not a subclass of its."""
     return torch._C.DisableTorchFunctionSubclass()
 
 
-def seen(tensor: Any) -> tuple[str, tuple[int, ...], str]:
-    """A tensor's device, shape and dtype."""
+def device_shape_and_dtype(tensor: Any) -> tuple[str, tuple[int, ...], str]:
     device, shape, dtype = (getattr(torch.Tensor, name).__get__(tensor) for name in ("device", "shape", "dtype"))
     return str(device), tuple(map(int, shape)), str(dtype).removeprefix("torch.")
 
 
 def stays_on_host(value: object) -> bool:
-    """Whether what it holds belongs to the CPU: data sets and their loaders."""
+    """Return whether an object's tensors belong on the CPU: those of data sets and their loaders do."""
     data = torch.utils.data
     return issubclass(type(value), (data.Dataset, data.DataLoader, data.Sampler))
 
@@ -125,13 +127,9 @@ def is_generator(value: object) -> bool:
     return issubclass(type(value), torch._C.Generator)
 
 
-def is_device(value: object) -> bool:
-    return type(value) is torch._C.device
-
-
-def place_of(value: object) -> str:
-    """The device that a generator, a torch.device or a string of the user's says; empty when it says none."""
-    if is_device(value):
+def device_named_by(value: object) -> str:
+    """Return the device that a generator, a torch.device or a string of the user's names; empty for none."""
+    if type(value) is torch._C.device:
         return str(value)
     if is_generator(value):
         return str(value.device)  # type: ignore[attr-defined]
@@ -143,183 +141,69 @@ def place_of(value: object) -> str:
 
 @dataclass
 class Walk:
-    """What the variables of some frames (innermost first) hold, and by which steps."""
+    """All that the variables of some frames (innermost first) lead to, with the references that lead there."""
 
     frames: list[dict[str, tuple[Any, ReferenceKind]]]
-    holders: dict[int, list[Reference]] = field(default_factory=dict)
+    references: dict[int, list[Reference]] = field(default_factory=dict)
     objects: dict[int, Any] = field(default_factory=dict)
     tensors: list[Any] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         queue: deque[tuple[Any, int]] = deque()
         for number in reversed(range(len(self.frames))):
-            for name, (value, step) in self.frames[number].items():
-                self._hold(value, Reference(None, name, step, number), 0, queue)
+            for name, (value, kind) in self.frames[number].items():
+                if may_lead(value):
+                    self._add(Reference(None, kind, name, value, number), 0, queue)
         while queue and len(self.objects) < MOST_OBJECTS:
             owner, depth = queue.popleft()
-            for value, text, step, key in held(owner):
-                self._hold(value, Reference(owner, text, step, key=key), depth + 1, queue)
+            for reference in members(owner):
+                self._add(reference, depth + 1, queue)
 
-    def _hold(self, value: Any, hold: Reference, depth: int, queue: deque[tuple[Any, int]]) -> None:
-        kind = type(value)
-        if kind in _LEAVES or issubclass(kind, _SKIPPED):
-            return
+    def _add(self, reference: Reference, depth: int, queue: deque[tuple[Any, int]]) -> None:
+        value = reference.value
         key = id(value)
-        known = self.holders.get(key)
+        known = self.references.get(key)
         if known is not None:
             if len(known) < MOST_NAMES:
-                known.append(hold)
+                known.append(reference)
             return
-        self.holders[key] = [hold]
+        self.references[key] = [reference]
         self.objects[key] = value
-        if issubclass(kind, torch.Tensor):
+        if is_tensor(value):
             self.tensors.append(value)
-        elif depth < MOST_DEPTH and not _is_ours(kind):
+        elif depth < MOST_DEPTH and not _is_ours(type(value)):
             queue.append((value, depth))
 
     def names(self, value: object) -> list[AccessPath]:
-        """All ways to say an object, best first."""
-        found = list(self._up(value, (), (value,), set()))
+        """Return the access paths of an object, best first."""
+        found = list(self._up(value, (), set()))
         return sorted(found, key=lambda name: name.rank)[:MOST_NAMES]
 
-    def _up(
-        self, value: object, holds: tuple[Reference, ...], objects: tuple[Any, ...], over: set[int]
-    ) -> Iterator[AccessPath]:
-        if len(holds) > MOST_DEPTH or id(value) in over:
+    def _up(self, value: object, below: tuple[Reference, ...], passed: set[int]) -> Iterator[AccessPath]:
+        if len(below) > MOST_DEPTH or id(value) in passed:
             return
-        for hold in self.holders.get(id(value), ()):
-            path = (hold, *holds)
-            if hold.owner is None:
-                yield AccessPath(path, objects, self.text(path))
+        for reference in self.references.get(id(value), ()):
+            path = (reference, *below)
+            if reference.owner is None:
+                yield AccessPath(path, tuple(self._text(each) for each in path))
             else:
-                yield from self._up(hold.owner, path, (hold.owner, *objects), over | {id(value)})
+                yield from self._up(reference.owner, path, passed | {id(value)})
 
-    def text(self, holds: tuple[Reference, ...]) -> str:
-        return "".join(self._text(hold) for hold in holds)
-
-    def holds_of(self, owner: Any) -> Iterator[tuple[Any, Reference]]:
-        """What an object holds, and how."""
-        if owner is not None:
-            yield from ((value, Reference(owner, text, step, key=key)) for value, text, step, key in held(owner))
-
-    def held_by(self, owner: Any) -> Iterator[Any]:
-        """The tensors that an object holds itself."""
-        if not is_module(owner) and not is_optimizer(owner):
-            yield from (value for value, *_ in held(owner) if is_tensor(value))
-
-    def _text(self, hold: Reference) -> str:
-        if hold.key is None:
-            return hold.text
-        keyed = self.names(hold.key)
-        return f"[{keyed[0].text}]" if keyed else "[...]"
+    def _text(self, reference: Reference) -> str:
+        if reference.kind != "state":
+            return reference.text
+        keyed = self.names(reference.key)
+        return f"[{keyed[0].text}]" if keyed else reference.text
 
 
 def _is_ours(kind: type) -> bool:
-    """Whether it is an object of devtrace's, such as the recording: no way to say what is the user's."""
-    expected_device = type.__dict__["__dict__"].__get__(kind).get("__module__")
-    return type(expected_device) is str and expected_device.partition(".")[0] == "devtrace"
-
-
-_Held = Iterator[tuple[Any, str, ReferenceKind, Any]]
-
-
-def held(owner: Any) -> _Held:
-    """What an object holds: value, the text that leads to it, the kind of step, the key if that is a tensor."""
-    kind = type(owner)
-    if kind in _DICTS:
-        yield from _entries(owner)
-    elif kind in (list, tuple, deque):
-        for index, value in enumerate(owner):
-            yield value, f"[{index}]", "item", None
-    elif issubclass(kind, tuple):
-        yield from _fields(owner)
-    elif kind is types.FunctionType:
-        yield from _closed_over(owner)
-    elif kind is types.MethodType:
-        yield owner.__self__, ".__self__", "attribute", None
-    elif kind is functools.partial:
-        yield from ((value, ".keywords" + _key(key), "item", None) for key, value in owner.keywords.items())
-        yield from ((value, f".args[{index}]", "item", None) for index, value in enumerate(owner.args))
-    elif issubclass(kind, torch.nn.Module):
-        yield from _in_module(instance_dict(owner))
-        for klass, name in _class_tensors(cast("Any", kind)):
-            yield type.__dict__["__dict__"].__get__(klass)[name], f".{name}", "attribute", None
-    elif issubclass(kind, dict):
-        yield from _entries(owner)
-        yield from _in_object(owner)
-    else:
-        yield from _in_object(owner)
-
-
-def _entries(owner: dict[Any, Any]) -> _Held:
-    for key, value in dict.items(owner):
-        text = _key(key)
-        if text:
-            yield value, text, "item", None
-        elif is_tensor(key):
-            yield value, "", "state", key
-
-
-def _key(key: Any) -> str:
-    if type(key) is str:
-        return f'["{key}"]'
-    return f"[{key}]" if type(key) in (int, bool) else ""
-
-
-def _fields(owner: Any) -> _Held:
-    names = type(owner).__dict__.get("_fields")
-    for index, value in enumerate(tuple.__iter__(owner)):
-        if type(names) is tuple and index < len(names):
-            yield value, f".{names[index]}", "attribute", None
-        else:
-            yield value, f"[{index}]", "item", None
-
-
-def _closed_over(function: types.FunctionType) -> _Held:
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
-        try:
-            yield cell.cell_contents, f":{name}", "closure", None
-        except ValueError:  # not bound yet
-            continue
-
-
-def _in_module(own: Any) -> _Held:
-    for table, step in _TABLES.items():
-        held = own.get(table)
-        if type(held) in _DICTS:
-            for name, value in dict.items(held):
-                yield value, f".{name}", step, None
-    for name, value in own.items():
-        if name not in _OWN and name not in _TABLES and type(name) is str and not name.startswith("__"):
-            yield value, f".{name}", "attribute", None
-
-
-@functools.cache
-def _class_tensors(kind: Any) -> tuple[tuple[type, str], ...]:
-    """Tensors that a module's class holds: where and by which name."""
-    classes = type.__dict__["__mro__"].__get__(kind)
-    own = classes[: classes.index(torch.nn.Module)]
-    tables = ((klass, type.__dict__["__dict__"].__get__(klass)) for klass in own)
-    return tuple((klass, name) for klass, table in tables for name, value in table.items() if is_tensor(value))
-
-
-def _in_object(owner: Any) -> _Held:
-    for name, value in instance_dict(owner).items():
-        if type(name) is str and not name.startswith("__"):
-            yield value, f".{name}", "attribute", None
-    for klass in type.__dict__["__mro__"].__get__(type(owner))[:-1]:
-        for name, member in type.__dict__["__dict__"].__get__(klass).items():
-            if type(member) is types.MemberDescriptorType:
-                try:
-                    yield member.__get__(owner, type(owner)), f".{name}", "attribute", None
-                except AttributeError:  # an empty slot
-                    continue
-            elif type(member) in (dict, list, tuple) or is_tensor(member):
-                yield member, f".{name}", "attribute", None
+    """Return whether a class is devtrace's, as the recording's: no name of the user's leads through it."""
+    module = class_dict(kind).get("__module__")
+    return type(module) is str and module.partition(".")[0] == "devtrace"
 
 
 def roots(frame: types.FrameType) -> dict[str, tuple[Any, ReferenceKind]]:
-    """A frame's variables, and the globals that its code speaks of."""
+    """Return a frame's variables, and the globals that its code mentions."""
     code = frame.f_code
     found: dict[str, tuple[Any, ReferenceKind]] = {}
     if frame.f_locals is not frame.f_globals:

@@ -114,4 +114,4 @@ class Case(Subject):
 
 def outlives_the_call(name: AccessPath) -> bool:
     """Return whether a name is more than a local variable or an item of a list of data."""
-    return not name.listed and any(reference.kind not in ("variable", "item") for reference in name.holds)
+    return not name.listed and any(reference.kind not in ("variable", "item") for reference in name.references)

@@ -1,7 +1,7 @@
-"""Which tensors that objects hold are on another device than expected: all of them, at any depth, by name.
+"""Tensors that objects hold on another device than expected: all of them, at any depth, by name.
 
-Follows modules (parameters, buffers and plain attributes), optimizers, containers and the attributes of plain objects;
-not functions, data sets and loaders, whose tensors belong where they are. Runs no code of anybody's.
+The search follows modules (parameters, buffers and plain attributes), optimizers, containers and attributes of plain
+objects. It leaves out functions, data sets and loaders, whose tensors belong where they are. No code of anybody's runs.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.findings import Site
+from devtrace.source.object_walk import is_tensor, members
 
 _NOT_FOLLOWED: Final = (types.FunctionType, types.MethodType, types.ModuleType, type)
 _REGISTERED: Final = ("parameter", "buffer")
@@ -37,10 +38,10 @@ class Elsewhere:
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
-    """A tensor with its name, how its owner holds it, and the modules that register it, outermost first."""
+class _Visit:
+    """An object on the way, with its name, its owner and the modules that register it, outermost first."""
 
-    tensor: Any
+    value: Any
     name: str
     kind: str
     owner: Any
@@ -48,73 +49,74 @@ class _Held:
 
 
 def matches(device: str, expected: str) -> bool:
-    """Whether a device is the expected one: "cuda:0", or any CUDA device for "cuda"."""
+    """Return whether a device is the expected one: "cuda:0", or any CUDA device for "cuda"."""
     return device == expected or (":" not in expected and device.partition(":")[0] == expected)
 
 
 def elsewhere(
     roots: Sequence[tuple[str, object]], expected: str, born: Callable[[object], Site | None]
 ) -> tuple[Elsewhere, ...]:
-    """The tensors under named objects that are on another device."""
+    """Return the tensors under named objects that are on another device."""
     with access_paths.torch_answers():
         return _elsewhere(list(_tensors(roots)), expected, born)
 
 
-def _elsewhere(every: Sequence[_Held], expected: str, born: Callable[[object], Site | None]) -> tuple[Elsewhere, ...]:
-    told = [access_paths.seen(held.tensor) for held in every]
-    off = [not matches(device, expected) for device, _, _ in told]
+def _elsewhere(every: Sequence[_Visit], expected: str, born: Callable[[object], Site | None]) -> tuple[Elsewhere, ...]:
+    described = [access_paths.device_shape_and_dtype(visit.value) for visit in every]
+    off = [not matches(device, expected) for device, _, _ in described]
     whole = _modules_wholly_off(every, off)
     return tuple(
-        Elsewhere(held.name, device, shape, dtype, _fix(held, expected, whole), born(held.tensor))
-        for held, (device, shape, dtype), is_off in zip(every, told, off, strict=True)
-        if is_off and not (held.kind == "step" and not shape)
+        Elsewhere(visit.name, device, shape, dtype, _fix(visit, expected, whole), born(visit.value))
+        for visit, (device, shape, dtype), is_off in zip(every, described, off, strict=True)
+        if is_off and not (visit.kind == "step" and not shape)
     )
 
 
-def _tensors(roots: Sequence[tuple[str, object]]) -> Iterator[_Held]:
-    queue: deque[_Held] = deque(_Held(value, name, "variable", None, ()) for name, value in roots)
+def _tensors(roots: Sequence[tuple[str, object]]) -> Iterator[_Visit]:
+    queue: deque[_Visit] = deque(_Visit(value, name, "variable", None, ()) for name, value in roots)
     known: dict[int, tuple[Any, str]] = {}
     while queue:
-        held = queue.popleft()
-        value = held.tensor
+        visit = queue.popleft()
+        value = visit.value
         if id(value) in known:
             continue
-        known[id(value)] = value, held.name
-        if access_paths.is_tensor(value):
-            yield held
+        known[id(value)] = value, visit.name
+        if is_tensor(value):
+            yield visit
         elif not issubclass(type(value), _NOT_FOLLOWED) and not access_paths.stays_on_host(value):
-            queue.extend(_inside(held, known))
+            queue.extend(_inside(visit, known))
 
 
-def _inside(held: _Held, known: dict[int, tuple[Any, str]]) -> Iterator[_Held]:
-    owner = held.tensor
-    modules = (*held.modules, held.name) if access_paths.is_module(owner) else ()
-    for value, text, step, key in access_paths.held(owner):
-        name = held.name + (text if key is None else f"[{known.get(id(key), (None, '...'))[1]}]")
+def _inside(visit: _Visit, known: dict[int, tuple[Any, str]]) -> Iterator[_Visit]:
+    owner = visit.value
+    modules = (*visit.modules, visit.name) if access_paths.is_module(owner) else ()
+    for reference in members(owner):
+        is_state = reference.kind == "state"
+        text = f"[{known.get(id(reference.key), (None, '...'))[1]}]" if is_state else reference.text
         # Adam and its kin keep their count of steps on the CPU by design.
-        count = text == '["step"]' and ".state[" in held.name
-        registered = modules if step in ("module", *_REGISTERED) else ()
-        yield _Held(value, name, "step" if count else step, owner, registered)
+        count = text == '["step"]' and ".state[" in visit.name
+        registered = modules if reference.kind in ("module", *_REGISTERED) else ()
+        yield _Visit(reference.value, visit.name + text, "step" if count else reference.kind, owner, registered)
 
 
-def _modules_wholly_off(every: Sequence[_Held], off: Sequence[bool]) -> set[str]:
-    """Modules all of whose parameters and buffers are elsewhere: one `.to()` of the module moves them."""
+def _modules_wholly_off(every: Sequence[_Visit], off: Sequence[bool]) -> set[str]:
+    """Return the modules all of whose parameters and buffers are elsewhere: one `.to()` moves such a module."""
     total: Counter[str] = Counter()
     wrong: Counter[str] = Counter()
-    for held, is_off in zip(every, off, strict=True):
-        total.update(held.modules)
-        wrong.update(held.modules if is_off else ())
+    for visit, is_off in zip(every, off, strict=True):
+        total.update(visit.modules)
+        wrong.update(visit.modules if is_off else ())
     return {name for name in total if wrong[name] == total[name]}
 
 
-def _fix(held: _Held, expected: str, whole: set[str]) -> str:
-    place = f'"{expected}"'
-    if held.kind in _REGISTERED and held.modules:
-        top = next((name for name in held.modules if name in whole), held.modules[-1])
-        return f"{top}.to({place})"
-    if access_paths.is_module(held.owner):
-        attribute = held.name.rpartition(".")[2]
+def _fix(visit: _Visit, expected: str, whole: set[str]) -> str:
+    device = f'"{expected}"'
+    if visit.kind in _REGISTERED and visit.modules:
+        top = next((name for name in visit.modules if name in whole), visit.modules[-1])
+        return f"{top}.to({device})"
+    if access_paths.is_module(visit.owner):
+        attribute = visit.name.rpartition(".")[2]
         return f'register_buffer("{attribute}", ..., persistent=False) in its module, so that .to() takes it along'
-    if ".state[" in held.name:
+    if ".state[" in visit.name:
         return "move the model before the optimizer is built or its state loaded"
-    return f"{held.name} = {held.name}.to({place})"
+    return f"{visit.name} = {visit.name}.to({device})"

@@ -11,10 +11,10 @@ from types import FrameType
 from typing import Any
 
 from devtrace.diagnosis.evidence import access_paths
-from devtrace.diagnosis.evidence.access_paths import AccessPath, Reference, Walk
+from devtrace.diagnosis.evidence.access_paths import AccessPath, Walk
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Site
-from devtrace.source.reading import instance_dict
+from devtrace.source.object_walk import is_tensor, members
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,6 @@ class FailureSnapshot:
         """The rows that something lasting leads to."""
         return set(self._by_row)
 
-    def text(self, holds: tuple[Reference, ...]) -> str:
-        return self.walk.text(holds)
-
     def frame_of(self, site: Site) -> int | None:
         """The frame that is running the function a site is in."""
         for number, frame in enumerate(self.frames):
@@ -99,7 +96,7 @@ class FailureSnapshot:
         return [held.get(name) for name in code.co_varnames[:given]]
 
     def _is_on(self, value: object, expected_device: str, depth: int = 2) -> bool:
-        if access_paths.is_tensor(value):
+        if is_tensor(value):
             return self.device_of(value) in (expected_device, "")
         if depth and type(value) in (list, tuple):
             return any(self._is_on(item, expected_device, depth - 1) for item in value)  # type: ignore[attr-defined]
@@ -117,36 +114,24 @@ class FailureSnapshot:
         for name in called:
             owner = name.last.owner
             if owner is None:
-                yield from (value for value in self.variables(name.frame).values() if access_paths.is_tensor(value))
+                yield from (value for value in self.variables(name.frame).values() if is_tensor(value))
             elif not access_paths.is_module(owner):
-                yield from self.walk.held_by(owner)
+                yield from _own_tensors(owner)
             for value in name.objects[:-1]:
-                yield from self.walk.held_by(value)
+                yield from _own_tensors(value)
 
     def beside(self, name: AccessPath) -> Iterator[AccessPath]:
         """The names of the other tensors that the owner of a named one holds."""
-        for value, hold in self.walk.holds_of(name.last.owner):
-            if access_paths.is_tensor(value) and value is not name.objects[-1]:
-                holds = (*name.holds[:-1], hold)
-                yield AccessPath(holds, (*name.objects[:-1], value), self.text(holds))
+        for reference in members(name.last.owner):
+            if is_tensor(reference.value) and reference.value is not name.last.value:
+                yield name.beside(reference)
 
     def variables(self, frame: int) -> dict[str, Any]:
         """A frame's own variables."""
         return dict(self.frames[frame].f_locals) if 0 <= frame < len(self.frames) else {}
 
 
-def registered(module: Any, path: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """The tensors that `.to()` of a module moves, with their paths; no code of the module's runs."""
-    own = instance_dict(module)
-    for table in ("_parameters", "_buffers"):
-        for name, value in _items(own.get(table)):
-            if access_paths.is_tensor(value):
-                yield f"{path}{name}", value
-    if depth < access_paths.MOST_DEPTH * 4:
-        for name, value in _items(own.get("_modules")):
-            if access_paths.is_module(value):
-                yield from registered(value, f"{path}{name}.", depth + 1)
-
-
-def _items(table: Any) -> list[tuple[Any, Any]]:
-    return list(dict.items(table)) if issubclass(type(table), dict) else []
+def _own_tensors(owner: Any) -> Iterator[Any]:
+    """Yield the tensors that an object itself holds; none for a module or an optimizer."""
+    if not access_paths.is_module(owner) and not access_paths.is_optimizer(owner):
+        yield from (reference.value for reference in members(owner) if is_tensor(reference.value))

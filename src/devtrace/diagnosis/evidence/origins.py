@@ -9,6 +9,7 @@ from typing import Final
 from devtrace.diagnosis.evidence.moves import crossed
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.slugs import Arrival
+from devtrace.source.matching import called_name, keyword, match_code
 
 MOST: Final = 64
 _LIKE: Final = ("_like", "aten.new_")
@@ -81,7 +82,7 @@ def factory_call(found: SourceNode) -> ast.Call | None:
     """Return the call of a torch factory: `torch.zeros(n)`, or the one inside `torch.ones(n, n).triu(1)`."""
     node: ast.AST = found.node
     while isinstance(node, ast.Call | ast.Attribute | ast.Subscript):
-        if isinstance(node, ast.Call) and _called_name(node) in FACTORIES:
+        if isinstance(node, ast.Call) and called_name(node) in FACTORIES:
             return node
         node = node.func if isinstance(node, ast.Call) else node.value
     return None
@@ -91,20 +92,11 @@ def is_factory_without_device(call: ast.Call) -> bool:
     """Return whether a call is of a factory as `torch.zeros(n)` is, without a device=."""
     owner = call.func.value if isinstance(call.func, ast.Attribute) else None
     of_torch = isinstance(owner, ast.Name) and owner.id in ("torch", "th")
-    return of_torch and _called_name(call) in FACTORIES and not any(word.arg == "device" for word in call.keywords)
-
-
-def _called_name(call: ast.Call) -> str:
-    if isinstance(call.func, ast.Attribute):
-        return call.func.attr
-    return call.func.id if isinstance(call.func, ast.Name) else ""
+    return of_torch and called_name(call) in FACTORIES and keyword(call, "device") is None
 
 
 def has_device_argument(found: SourceNode) -> bool:
     """Return whether the factory's call has a device= other than None."""
     call = factory_call(found)
-    return call is not None and any(word.arg == "device" and not _is_none(word.value) for word in call.keywords)
-
-
-def _is_none(node: ast.AST) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
+    device = keyword(call, "device") if call is not None else None
+    return device is not None and match_code("None", device) is None

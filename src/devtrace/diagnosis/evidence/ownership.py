@@ -11,10 +11,10 @@ from functools import cached_property
 from typing import Any
 
 from devtrace.diagnosis.evidence.access_paths import AccessPath
-from devtrace.diagnosis.evidence.failure_snapshot import registered
 from devtrace.diagnosis.evidence.moves import Move, move_of, moves_of, moves_of_holders, was_attached_after
 from devtrace.diagnosis.evidence.subject import Subject
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+from devtrace.source.object_walk import registered
 
 
 @dataclass(frozen=True)
@@ -81,12 +81,12 @@ def _was_moved_at(queries: TraceQueries, row: int, site: int) -> bool:
 def find_ownership(subject: Subject) -> Ownership | None:
     """Return who owns a parameter or buffer, or None if no module does."""
     owned = [name for name in subject.names if name.last.kind in ("parameter", "buffer")]
-    owned = [name for name in owned if any(name.registered_from(place) for place, _ in name.modules())]
+    owned = [name for name in owned if any(name.registered_from(index) for index, _ in name.modules())]
     if not owned:
         return None if subject.snapshot.frames else _recorded_ownership(subject)
     name = owned[0]
-    place, module = next((place, module) for place, module in name.modules() if name.registered_from(place))
-    return Ownership(subject, tuple(owned), path_to(subject, name, place), expected_tensors(subject, module))
+    index, module = next((index, module) for index, module in name.modules() if name.registered_from(index))
+    return Ownership(subject, tuple(owned), name.prefix(index + 1), expected_tensors(subject, module))
 
 
 def _recorded_ownership(subject: Subject) -> Ownership | None:
@@ -119,12 +119,12 @@ class PassingMove:
 def find_passing_move(subject: Subject, names: Iterable[AccessPath]) -> PassingMove | None:
     """Return the first module, by name and outermost first, that moved and passed the tensor by."""
     for name in names:
-        for place, module in name.modules():
-            if name.registered_from(place):
+        for index, module in name.modules():
+            if name.registered_from(index):
                 continue
             moves = moves_of(subject.queries, (row for _, row in expected_tensors(subject, module)))
             if moves:
-                return PassingMove(name, path_to(subject, name, place), tuple(moves))
+                return PassingMove(name, name.prefix(index + 1), tuple(moves))
     return None
 
 
@@ -132,9 +132,3 @@ def expected_tensors(subject: Subject, module: Any) -> tuple[tuple[str, int], ..
     """Return path and row of a module's own tensors that are on the expected device."""
     rows = ((path, subject.snapshot.row(tensor)) for path, tensor in registered(module))
     return tuple((path, row) for path, row in rows if row is not None and subject.is_expected(row))
-
-
-def path_to(subject: Subject, name: AccessPath, place: int) -> AccessPath:
-    """Return the part of a name that leads to the object at an index."""
-    references = name.holds[: place + 1]
-    return AccessPath(references, name.objects[: place + 1], subject.snapshot.text(references))

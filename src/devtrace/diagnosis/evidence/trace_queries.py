@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from devtrace.diagnosis.findings import Site
-from devtrace.source import reading as sources
-from devtrace.source.reading import Source, Span
+from devtrace.source import parsing
+from devtrace.source.parsing import Source, Span
 from devtrace.trace.ledger_counts import callers_of_backward
 from devtrace.trace.tables import Ints, TraceData
 from devtrace.trace.views import storage_owners
@@ -195,8 +195,8 @@ class TraceQueries:
             if block.file == file and block.cell_id == cell_id:
                 lines = block.text.count("\n") + 1
                 if block.line <= line < block.line + lines:
-                    return sources.parse(block.text, file, block.line)
-        return sources.read(file)
+                    return parsing.parse(block.text, file, block.line)
+        return parsing.read(file)
 
     def site_in(self, source: Source, node: ast.AST, like: Site) -> Site:
         """A site for a piece of source that no op has recorded, in the file or cell of another."""

@@ -1,7 +1,7 @@
-"""Where the notebook's cells make what a name means: for tensors of cells that nobody recorded.
+"""Births in cells that nobody recorded: the statement of a notebook's cells that made what a name holds.
 
-Read from the cells' source, so inferred and never seen: the newest cell that gives the name a value, if that value is
-computed there. A name that a loop, a `with` or a plain alias gives its value says nothing of where that was made.
+The source tells, so a birth from here is inferred and never seen: the newest cell that gives the name a value, if that
+value is computed there. A name that a loop, a `with` or a plain alias gives its value tells nothing.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ from collections.abc import Iterator, Sequence
 
 from devtrace.diagnosis.findings import Site
 from devtrace.source.live_objects import CellText
+from devtrace.source.matching import assigned_names
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _MADE = (ast.Call, ast.BinOp, ast.UnaryOp, ast.ListComp)
 
 
 def birth(cells: Sequence[CellText], running: str, name: str, kind: str = "") -> Site | None:
-    """The statement that made what is called `name`: `mask`, `model.scale`. `kind` is the class of the name's owner.
+    """Return the statement that made the tensor `name`: `mask`, `model.scale`. `kind` is the class of its owner.
 
-    `running` is the file of the cell that runs now. What that gave a name was recorded, or cannot be told from here.
+    `running` is the file of the cell that runs now; a name that it gave a value has no birth here.
     """
     if running not in (cell.file for cell in cells):
         return None
@@ -40,7 +41,7 @@ def _newest_first(cells: Sequence[CellText]) -> Iterator[tuple[CellText, ast.stm
 
 
 def _attribute(cells: Sequence[CellText], kind: str, attribute: str) -> Site | None:
-    """The one statement of a class that gives `self` an attribute."""
+    """Return the only statement of a class that gives `self` an attribute."""
     for cell, node in _newest_first(cells) if kind and attribute else ():
         if isinstance(node, ast.ClassDef) and node.name == kind:
             found = list(_given_to_self(node, attribute))
@@ -66,7 +67,7 @@ def _parsed(cell: CellText) -> list[ast.stmt]:
 
 
 def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """In the order of the source, those within loops and conditions too, those of functions and classes not."""
+    """Yield statements in the order of the source, those in loops and conditions too, not those of functions."""
     for node in body:
         yield node
         if not isinstance(node, _SCOPES):
@@ -75,7 +76,7 @@ def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def _given(node: ast.stmt, name: str) -> ast.expr | None:
-    """The value that an assignment gives a name; None if it gives it none."""
+    """Return the value that an assignment gives a name, None for no value."""
     if isinstance(node, ast.AnnAssign):
         return node.value if ast.unparse(node.target) == name else None
     if not isinstance(node, ast.Assign):
@@ -89,21 +90,20 @@ def _given(node: ast.stmt, name: str) -> ast.expr | None:
 
 
 def _part(value: ast.expr, target: ast.Tuple | ast.List, name: str) -> ast.expr:
-    """`b` of `a, b = 1, f()` is given `f()`, of `a, b = f()` the call as well."""
+    """Return `f()` for `b` of `a, b = 1, f()`, and of `a, b = f()`."""
     if isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(target.elts):
         return value.elts[[ast.unparse(each) for each in target.elts].index(name)]
     return value
 
 
 def _bound(node: ast.stmt) -> set[str]:
-    """The variables that a statement gives a value, apart from what stands within it."""
+    """Return the variables that a statement gives a value, without those of statements inside it."""
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return {node.name}
     if isinstance(node, ast.Import | ast.ImportFrom):
         return {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
     own = [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.stmt)]
-    names = [inner for child in own for inner in ast.walk(child) if isinstance(inner, ast.Name)]
-    return {inner.id for inner in names if not isinstance(inner.ctx, ast.Load)}
+    return set(assigned_names(*own))
 
 
 def _site(cell: CellText, node: ast.stmt, function: str = "") -> Site:

@@ -1,67 +1,89 @@
-"""What every mend of a mismatch is made of: the fix itself, source to edit, frames that still stand."""
+"""The parts that every fix is made of: its words and edits, source to edit, frames that still run."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
-from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Edit
 
 
 @dataclass(frozen=True)
 class Fix:
-    """What to do, in words, and as edits."""
+    """Advice in words, and as edits."""
 
     help: str
     edits: tuple[Edit, ...] = ()
 
 
-def made(help: str, *edits: Edit | None) -> Fix | None:
-    """A fix, if all its edits could be made."""
+class SiteCode(NamedTuple):
+    """A site of the trace in its source."""
+
+    code: Code
+    node: ast.AST
+    statement: ast.stmt
+
+    @property
+    def function(self) -> ast.AST | None:
+        """Return the function around the site; None in a cell or a file itself."""
+        return self.code.source.function(self.node)
+
+    @property
+    def line_below(self) -> int:
+        return self.code.source.span(self.statement).end_line + 1
+
+
+def fix_if_complete(help: str, *edits: Edit | None) -> Fix | None:
+    """Return a fix, if all its edits could be made."""
     whole = tuple(edit for edit in edits if edit is not None)
     return Fix(help, whole) if whole and len(whole) == len(edits) else None
 
 
-def code_at(case: Case, site: int) -> tuple[Code, SourceNode] | None:
-    """The source at a site of the trace, if it is the user's to edit."""
+def code_at(case: Case, site: int) -> SiteCode | None:
+    """Return the source at a site, if it is the user's to edit; None for site -1."""
     return None if case.queries.package(site) else text_at(case, site)
 
 
-def text_at(case: Case, site: int) -> tuple[Code, SourceNode] | None:
-    """The source at a site of the trace, to be read."""
-    place, row = case.queries.source_node(site), case.queries.site(site)
-    return (Code(place.source, row), place) if place is not None and row is not None else None
+def text_at(case: Case, site: int) -> SiteCode | None:
+    """Return the source at a site, to be read."""
+    found, row = case.queries.source_node(site), case.queries.site(site)
+    return SiteCode(Code(found.source, row), found.node, found.statement) if found and row else None
 
 
-def standing(case: Case, site: int) -> FailingFrame | None:
-    """The frame that is still running the function of a site; of a package's code only to be read."""
+def frame_of(case: Case, name: AccessPath | None) -> FailingFrame | None:
+    """Return the frame of the user's whose variable an access path starts from."""
+    return FailingFrame.of(case.snapshot, name.frame, case.expected_device) if name is not None else None
+
+
+def frame_at(case: Case, site: int) -> FailingFrame | None:
+    """Return the frame that is still running the function of a site; of a package's code only to be read."""
     row = case.queries.site(site)
     number = case.snapshot.frame_of(row) if row is not None else None
     return None if number is None else FailingFrame.reading(case.snapshot, number, case.expected_device)
 
 
-def called(statement: ast.stmt) -> set[str]:
-    return {called_name(node) for node in ast.walk(statement) if isinstance(node, ast.Call)} - {""}
+def siblings_on_odd_device(case: Case, name: AccessPath) -> Iterator[AccessPath]:
+    """Yield the tensors beside a named one, on the same wrong device, that the failing function mentions too."""
+    mentioned = set(case.snapshot.frames[0].f_code.co_names) if case.snapshot.frames else set()
+    for sibling in case.snapshot.beside(name):
+        row = case.snapshot.row(sibling.last.value)
+        if row is None or case.queries.device(row) != case.odd_device or case.queries.dims[row] == 0:
+            continue
+        if sibling.last.kind == "item" or sibling.last.key in mentioned:
+            yield sibling
 
 
-def called_name(call: ast.Call) -> str:
-    """`c` of `a.b.c(...)` and of `c(...)`."""
-    if isinstance(call.func, ast.Attribute):
-        return call.func.attr
-    return call.func.id if isinstance(call.func, ast.Name) else ""
+def registering_root(name: AccessPath) -> AccessPath | None:
+    """Return the outermost module whose `.to()` reaches what is named."""
+    return next((name.prefix(index + 1) for index, _ in name.modules() if name.registered_from(index)), None)
 
 
-def code_of(name: AccessPath) -> str | None:
-    """A name as an expression that can be written: `model.encoder[0].down`."""
-    text = ""
-    for hold in name.holds:
-        if hold.kind in ("closure", "state") and text:
-            return None
-        inner = hold.text.lstrip(".")
-        text += f"[{inner}]" if text and hold.kind != "item" and inner.isdigit() else hold.text.lstrip(":")
-    return text
+def is_assignable(name: AccessPath) -> bool:
+    """Return whether source can assign to a path's last step: an item of a tuple it cannot."""
+    return name.last.owner is None or not issubclass(type(name.last.owner), tuple)

@@ -9,12 +9,13 @@ from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.findings import Site
-from devtrace.diagnosis.fixes.fix import Fix, called_name
+from devtrace.diagnosis.fixes.fix import Fix, fix_if_complete
+from devtrace.source.matching import called_name, calls_in, keyword
 
 
 @dataclass(frozen=True)
 class GeneratorCall:
-    """The call that makes a generator, or that sets the default device which it follows."""
+    """A call that makes a generator, or that sets the default device which the generator follows."""
 
     code: Code
     call: ast.Call
@@ -35,38 +36,37 @@ def fix_generator(frame: FailingFrame, made: GeneratorCall | None, name: AccessP
 def _make_on_the_device(frame: FailingFrame, made: GeneratorCall, name: AccessPath) -> Fix | None:
     """`torch.Generator()` in the same frame becomes `torch.Generator(device)`."""
     outer = FailingFrame.of(frame.snapshot, name.frame, frame.expected_device)
-    if outer is None or name.last.owner is not None or made.code.source is not outer.code.source:
+    if outer is None or name.last.owner is not None or made.code.source is not outer.source:
         return None
-    device = outer.set_up_device(made.code.source.span(made.call).line)
+    device = outer.setup_device_code(outer.source.span(made.call).line)
     if not device:
         return None
     new = f"{made.code.text(made.call.func)}({device})"
-    edit = made.code.replaced(made.call, new)
-    return Fix(f"make the generator there: {new}", (edit,)) if edit is not None else None
+    return fix_if_complete(f"make the generator there: {new}", made.code.replaced(made.call, new))
 
 
 def _draw_then_move(frame: FailingFrame) -> Fix | None:
     """`torch.randn(n, generator=g, device=d)` becomes `torch.randn(n, generator=g).to(d)`."""
-    for call in ast.walk(frame.place.node):
-        if not isinstance(call, ast.Call):
-            continue
-        words = {word.arg: word for word in call.keywords}
-        if "generator" in words and "device" in words:
-            kept = [frame.code.text(part) for part in (*call.args, *call.keywords) if part is not words["device"]]
-            new = f"{frame.code.text(call.func)}({', '.join(kept)}).to({frame.code.text(words['device'].value)})"
-            edit = frame.code.replaced(call, new)
-            if edit is not None:
-                return Fix(f"draw on the generator's device, then move: {new}", (edit,))
+    text = frame.code.text
+    for call in calls_in(frame.source_node.node):
+        device = keyword(call, "device")
+        if device is not None and keyword(call, "generator") is not None:
+            kept = [text(part) for part in (*call.args, *call.keywords) if getattr(part, "arg", "") != "device"]
+            new = f"{text(call.func)}({', '.join(kept)}).to({text(device)})"
+            fix = fix_if_complete(f"draw on the generator's device, then move: {new}", frame.code.replaced(call, new))
+            if fix is not None:
+                return fix
     return None
 
 
 def _give_to_the_loader(frame: FailingFrame) -> Fix | None:
     """`DataLoader(..., shuffle=True)` gets a generator of the default device."""
-    for call in ast.walk(frame.body):
-        if isinstance(call, ast.Call) and called_name(call) == "DataLoader":
-            device = frame.set_up_device(frame.code.source.span(call).line) or "torch.get_default_device()"
-            body = frame.code.text(call)[:-1].rstrip().removesuffix(",")
-            edit = frame.code.replaced(call, f"{body}, generator=torch.Generator({device}))")
-            if edit is not None:
-                return Fix(f"give it a generator: generator=torch.Generator({device})", (edit,))
+    for call in calls_in(frame.body):
+        if called_name(call) == "DataLoader":
+            device = frame.setup_device_code(frame.source.span(call).line) or "torch.get_default_device()"
+            argument = f"generator=torch.Generator({device})"
+            edit = frame.code.replaced(call, frame.code.with_argument(call, argument))
+            fix = fix_if_complete(f"give it a generator: {argument}", edit)
+            if fix is not None:
+                return fix
     return None

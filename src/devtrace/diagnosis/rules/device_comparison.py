@@ -17,10 +17,11 @@ from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.origins import FACTORIES
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Finding, Site
-from devtrace.diagnosis.fixes.fix import called_name
 from devtrace.diagnosis.ledger import Tally
 from devtrace.diagnosis.rules.rule import CostRule
-from devtrace.source.reading import MISSING, Scope, evaluate, returned_by_property
+from devtrace.source.matching import called_name
+from devtrace.source.object_walk import is_tensor
+from devtrace.source.safe_values import MISSING, Scope, evaluate, returned_by_property
 
 
 def compared_with_a_string(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
@@ -67,7 +68,7 @@ def _device_of(node: ast.AST) -> ast.expr | None:
         return None
     for one, other in ((node.left, node.comparators[0]), (node.comparators[0], node.left)):
         says = other.value if isinstance(other, ast.Constant) else None
-        if isinstance(one, ast.Attribute) and one.attr == "device" and access_paths.place_of(says):
+        if isinstance(one, ast.Attribute) and one.attr == "device" and access_paths.device_named_by(says):
             return one.value
     return None
 
@@ -104,12 +105,12 @@ def _of_objects(queries: TraceQueries, at: Site) -> Iterator[Scope]:
 
 
 def _answers(value: object) -> bool:
-    if value is MISSING or access_paths.is_tensor(value):
+    if value is MISSING or is_tensor(value):
         return value is not MISSING
     given = returned_by_property(value, "device")
     if given is None or not isinstance(given[0], ast.Attribute) or given[0].attr != "device":
         return False
-    return access_paths.is_tensor(evaluate(given[0].value, given[1])) or _is_first_parameter(given[0].value)
+    return is_tensor(evaluate(given[0].value, given[1])) or _is_first_parameter(given[0].value)
 
 
 def _is_first_parameter(node: ast.expr) -> bool:

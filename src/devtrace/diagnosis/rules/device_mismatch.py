@@ -18,7 +18,7 @@ from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding, Site
 from devtrace.diagnosis.messages import message, package_line_that_holds_it
 from devtrace.diagnosis.rules.rule import ErrorRule
-from devtrace.source.reading import values
+from devtrace.source.safe_values import values
 
 LONGEST_CHAIN: Final = 8
 
@@ -135,7 +135,7 @@ def _birth_in_an_untraced_cell(case: Case, names: list[str]) -> Site | None:
 
 def _culprit(case: Case, verdict: Verdict, names: list[str], guessed: Site | None) -> Culprit:
     queries = case.queries
-    row = case.snapshot.row(verdict.name.objects[-1]) if verdict.name is not None and verdict.name.objects else None
+    row = case.snapshot.row(verdict.name.last.value) if verdict.name is not None else None
     tensor = queries.trace.tensors[case.odd_tensor if row is None else row]
     return Culprit(
         name=names[0] if names else "a tensor",

@@ -13,11 +13,12 @@ from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding
-from devtrace.diagnosis.fixes.fix import Fix, called_name
+from devtrace.diagnosis.fixes.fix import Fix
 from devtrace.diagnosis.fixes.generators import GeneratorCall, fix_generator
-from devtrace.diagnosis.fixes.modules import assignments
+from devtrace.diagnosis.fixes.register_on_module import assignments
 from devtrace.diagnosis.rules.rule import ErrorRule
 from devtrace.diagnosis.slugs import Certainty
+from devtrace.source.matching import called_name
 
 _IS_GENERATOR: Final = re.compile(r"Expected an? '([\w:]+)' (?:device type|generator device) .*found '([\w:]+)'")
 
@@ -74,13 +75,13 @@ def _message(name: str, expected: str, odd: str, follows_default: bool) -> str:
 def _generators_on(snapshot: FailureSnapshot, odd: str) -> list[AccessPath]:
     """Return the names of generators on the odd device that the failing frames lead to."""
     generators = [value for value in snapshot.walk.objects.values() if access_paths.is_generator(value)]
-    wrong = [value for value in generators if access_paths.place_of(value).split(":")[0] == odd.split(":")[0]]
+    wrong = [value for value in generators if access_paths.device_named_by(value).split(":")[0] == odd.split(":")[0]]
     return sorted((name for value in wrong for name in snapshot.walk.names(value)), key=lambda name: name.rank)
 
 
 def _names_in_a_loader(frame: FailingFrame | None) -> tuple[str, ...]:
     """Return names for the generator that a DataLoader makes for itself."""
-    for node in ast.walk(frame.place.statement) if frame is not None else ():
+    for node in ast.walk(frame.source_node.statement) if frame is not None else ():
         if isinstance(node, ast.For) and isinstance(node.iter, ast.Name):
             loader = node.iter.id
             return f"{loader}.sampler.generator", f"{loader}.generator", "generator"
@@ -101,11 +102,11 @@ def _generator_call(queries: TraceQueries, snapshot: FailureSnapshot, name: Acce
 
 def _default_device(frame: FailingFrame) -> GeneratorCall | None:
     """Return the call that sets a default device: in the frame's function, else anywhere in its file."""
-    for root in (frame.body, frame.place.source.tree):
+    for root in (frame.body, frame.source_node.source.tree):
         for node in ast.walk(root):
             if isinstance(node, ast.Call) and called_name(node) in ("set_default_device", "set_default_tensor_type"):
                 return GeneratorCall(frame.code, node)
-    for node in ast.walk(frame.place.source.tree):
+    for node in ast.walk(frame.source_node.source.tree):
         for item in node.items if isinstance(node, ast.With) else ():
             if isinstance(item.context_expr, ast.Call) and called_name(item.context_expr) == "device":
                 return GeneratorCall(frame.code, item.context_expr)

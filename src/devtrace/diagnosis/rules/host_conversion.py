@@ -7,15 +7,16 @@ import re
 from typing import Final
 
 from devtrace.diagnosis.causes import host_boundary
-from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.source_text import assigned_names, statement_site
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding
-from devtrace.diagnosis.fixes.fix import Fix, called_name
+from devtrace.diagnosis.fixes.fix import Fix
 from devtrace.diagnosis.rules.rule import ErrorRule
-from devtrace.source.reading import values
+from devtrace.source.matching import called_name
+from devtrace.source.object_walk import is_tensor
+from devtrace.source.safe_values import values
 from devtrace.words.text_format import one_line
 
 _IS_NUMPY: Final = re.compile(r"convert (\S+) device type tensor to numpy")
@@ -60,8 +61,8 @@ def _tensor(queries: TraceQueries, snapshot: FailureSnapshot, op: int, frame: Fa
         rows += queries.outputs(op - 1)
     rows += queries.inputs(op)
     if frame is not None:
-        found = values(frame.place.node, frame.place.source, frame.scope())
-        rows += [snapshot.row(value.value) for value in found if access_paths.is_tensor(value.value)]
+        found = values(frame.source_node.node, frame.source_node.source, frame.scope())
+        rows += [snapshot.row(value.value) for value in found if is_tensor(value.value)]
     return next((row for row in rows if row is not None and queries.device(row) != HOST), -1)
 
 
@@ -100,7 +101,7 @@ def _fix(row: int, frame: FailingFrame | None) -> Fix:
 
 def _operand(frame: FailingFrame) -> ast.expr | None:
     """Return what is converted: `x` of `x.numpy()` and of `np.asarray(x)`."""
-    at = frame.place.node
+    at = frame.source_node.node
     calls = (inner for inner in ast.walk(at) if isinstance(inner, ast.Call) and not inner.args)
     for call in calls:
         if isinstance(call.func, ast.Attribute) and call.func.attr == "numpy":

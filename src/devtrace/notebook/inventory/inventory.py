@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping
 from typing import Any, Final
 
-from devtrace.notebook.inventory.facts import UNKNOWN, Asker, Tally, Total, Totals
 from devtrace.notebook.inventory.parts import Part, elsewhere, main_device, take_apart, tensors_of
-from devtrace.notebook.inventory.walk import Found, Holding, is_a, stored, torch_is_here, type_name, walk
+from devtrace.notebook.inventory.tensor_info import UNKNOWN, Asker, DeviceTotals, Total, Totals
+from devtrace.notebook.inventory.walk import Found, Holding, is_a, torch_is_here, type_name, walk
+from devtrace.source.safe_values import instance_dict
 
 __all__ = ["MOST_ROWS", "UNKNOWN", "Steps", "drain", "listing"]
 
@@ -41,18 +42,19 @@ def listing(namespace: Mapping[str, Any], *, simulated: bool = False) -> Steps:
     """List what the names hold; yields between steps."""
     found = Found()
     rows: list[Row] = []
-    tally = Tally()
+    all_totals = DeviceTotals()
     if torch_is_here():
         for found in walk(namespace):  # noqa: B007 (read below, when it is complete)
             yield
         asker = Asker()
         for holding in found.holdings:
-            rows.append((yield from _ROWS[holding.kind](holding, asker, tally)))
+            rows.append((yield from _ROWS[holding.kind](holding, asker, all_totals)))
             yield
     rows.sort(key=lambda row: (not row.get("parts"), -sum(device["bytes"] for device in row["devices"])))
     return {
         "devices": [
-            {"simulated": simulated and row["device"].startswith("cuda"), **row} for row in _by_device(tally.totals)
+            {"simulated": simulated and row["device"].startswith("cuda"), **row}
+            for row in _by_device(all_totals.by_device)
         ],
         "holdings": rows[:MOST_ROWS],
         "left_out": max(0, len(rows) - MOST_ROWS),
@@ -60,37 +62,37 @@ def listing(namespace: Mapping[str, Any], *, simulated: bool = False) -> Steps:
     }
 
 
-def _tensor_row(holding: Holding, asker: Asker, tally: Tally) -> Steps:
-    facts = asker.facts(holding.value)
-    tally.count(holding.value, facts)
-    totals = {facts.device: Total(1, facts.parameters, facts.bytes)}
+def _tensor_row(holding: Holding, asker: Asker, all_totals: DeviceTotals) -> Steps:
+    info = asker.info(holding.value)
+    all_totals.count(holding.value, info)
+    totals = {info.device: Total(1, info.parameters, info.bytes)}
     yield
-    return {**_head(holding, totals), "shape": list(facts.shape), "dtype": facts.dtype}
+    return {**_head(holding, totals), "shape": list(info.shape), "dtype": info.dtype}
 
 
-def _optimizer_row(holding: Holding, asker: Asker, tally: Tally) -> Steps:
+def _optimizer_row(holding: Holding, asker: Asker, all_totals: DeviceTotals) -> Steps:
     """An optimizer's own tensors are its state; the parameters that it steps are counted where they are."""
-    own = dict(stored(holding.value))
-    held = Tally()
+    own = instance_dict(holding.value)
+    own_totals = DeviceTotals()
     for parameter in _parameters(own.get("param_groups")):
         if is_a(parameter, asker.tensor):
-            facts = asker.facts(parameter)
-            held.count(parameter, facts._replace(bytes=0))
-            tally.count(parameter, facts)
+            info = asker.info(parameter)
+            own_totals.count(parameter, info._replace(bytes=0))
+            all_totals.count(parameter, info)
             yield
     for tensor in _state(own.get("state")):
         if is_a(tensor, asker.tensor):
-            facts = asker.facts(tensor)
-            held.count(tensor, facts)
-            tally.count(tensor, facts)
+            info = asker.info(tensor)
+            own_totals.count(tensor, info)
+            all_totals.count(tensor, info)
             yield
-    return _head(holding, held.totals)
+    return _head(holding, own_totals.by_device)
 
 
 def _parameters(groups: Any) -> Iterator[Any]:
     for group in list(groups) if type(groups) is list else ():
-        held = dict.get(group, "params") if is_a(group, dict) else None
-        yield from held if type(held) is list else ()
+        parameters = dict.get(group, "params") if is_a(group, dict) else None
+        yield from parameters if type(parameters) is list else ()
 
 
 def _state(state: Any) -> Iterator[Any]:
@@ -98,16 +100,16 @@ def _state(state: Any) -> Iterator[Any]:
         yield from list(dict.values(kept)) if is_a(kept, dict) else ()
 
 
-def _model_row(holding: Holding, asker: Asker, tally: Tally) -> Steps:
-    held = Tally()
+def _model_row(holding: Holding, asker: Asker, all_totals: DeviceTotals) -> Steps:
+    own_totals = DeviceTotals()
     for tensor in tensors_of(holding.value, asker):
         if tensor is not None:
-            facts = asker.facts(tensor)
-            held.count(tensor, facts)
-            tally.count(tensor, facts)
+            info = asker.info(tensor)
+            own_totals.count(tensor, info)
+            all_totals.count(tensor, info)
         yield
-    row = _head(holding, held.totals)
-    if main := main_device(held.totals):
+    row = _head(holding, own_totals.by_device)
+    if main := main_device(own_totals.by_device):
         row |= yield from _parts_rows(holding.value, main, asker)
     return row
 
@@ -132,8 +134,8 @@ def _part_row(part: Part, asker: Asker) -> Row:
         "devices": _by_device(part.totals),
     }
     if is_a(part.value, asker.tensor):
-        facts = asker.facts(part.value)
-        row |= {"shape": list(facts.shape), "dtype": facts.dtype}
+        info = asker.info(part.value)
+        row |= {"shape": list(info.shape), "dtype": info.dtype}
     return row
 
 

@@ -1,9 +1,7 @@
 """The models, optimizers and tensors that names lead to, found without running a line of the user's code.
 
-A walk from the notebook's names through lists, tuples, dictionaries and the attributes that objects store. It runs no
-property, `__getattr__`, `__iter__`, `__repr__`, metaclass or `__torch_dispatch__` of anybody: hence `is`, the ids of
-classes and `issubclass(type(x), T)`, where `==`, `in` and `isinstance` would ask them. torch is not imported: where the
-user has not, there is nothing to find.
+The walk goes from the notebook's names through containers and the attributes that objects store. torch is not imported:
+where the user has not, there is nothing to find.
 
 The walk is a generator with a step every few microseconds, so that the kernel can go on with it between two messages.
 """
@@ -14,10 +12,11 @@ import sys
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, MethodType, ModuleType
+from types import FunctionType, MethodType
 from typing import Any, Final
 
-from devtrace.source.reading import instance_dict
+from devtrace.source.object_walk import Reference, may_lead, stored
+from devtrace.source.safe_values import classes_of
 
 MOST_LOOKED_AT: Final = 50_000
 """Objects that one walk looks at; beyond them (a list of a million rows) nothing more is found."""
@@ -28,22 +27,8 @@ DEEPEST: Final = 3
 MOST_NAMES: Final = 5
 """Names that are kept for one object."""
 
-_mro = type.__dict__["__mro__"].__get__
-_name = type.__dict__["__name__"].__get__
-_FIRST: Final = slice(0, MOST_ITEMS + 1)
-_ATOMS: Final = frozenset(
-    id(kind)
-    for kind in (
-        *(int, float, bool, complex, str, bytes, bytearray, type(None), type, range, slice),
-        *(ModuleType, FunctionType, BuiltinFunctionType, MethodType, CodeType, FrameType),
-    )
-)
-
-
-def classes(value: Any) -> tuple[type, ...]:
-    """The classes of an object, its own first, without asking the object or its metaclass."""
-    found: tuple[type, ...] = _mro(type(value))
-    return found
+_name: Final = type.__dict__["__name__"].__get__
+_NOT_FOLLOWED: Final = (type, FunctionType, MethodType)
 
 
 def type_name(value: Any) -> str:
@@ -65,7 +50,7 @@ class Holding:
 
 @dataclass(slots=True)
 class Found:
-    """What a walk has found. `left_out` says that it met one of its limits."""
+    """All that a walk has found so far; `left_out` is true once it reached one of its limits."""
 
     holdings: list[Holding] = field(default_factory=list)
     left_out: bool = False
@@ -82,13 +67,13 @@ def walk(names: Mapping[str, Any]) -> Iterator[Found]:
         if id(value) in seen:
             _also(seen[id(value)], name)
             continue
-        kind = next((kinds[id(base)] for base in classes(value) if id(base) in kinds), "")
+        kind = next((kinds[id(base)] for base in classes_of(type(value)) if id(base) in kinds), "")
         holding = seen[id(value)] = Holding(kind, value, [name]) if kind else None
         if holding is not None:
             found.holdings.append(holding)
-        elif depth < DEEPEST:
-            inner = _inside(name, value)
-            waiting.extend((path, held, depth + 1) for path, held in inner[:MOST_ITEMS])
+        elif depth < DEEPEST and not issubclass(type(value), _NOT_FOLLOWED):
+            inner = [(_path(name, reference), reference.value) for reference in stored(value, MOST_ITEMS + 1)]
+            waiting.extend((path, item, depth + 1) for path, item in inner[:MOST_ITEMS])
             found.left_out |= len(inner) > MOST_ITEMS
         if len(seen) >= MOST_LOOKED_AT:
             found.left_out = True
@@ -98,13 +83,13 @@ def walk(names: Mapping[str, Any]) -> Iterator[Found]:
 
 
 def torch_is_here() -> bool:
-    """Whether torch has been imported, to its end."""
+    """Return whether torch has been imported, to its end."""
     spec = getattr(sys.modules.get("torch"), "__spec__", None)
     return spec is not None and not getattr(spec, "_initializing", False)
 
 
 def _kinds() -> dict[int, str]:
-    """The classes to look for, by id."""
+    """Return the classes to look for, by id."""
     torch: Any = sys.modules["torch"]
     return {id(torch.Tensor): "tensor", id(torch.nn.Module): "model", id(torch.optim.Optimizer): "optimizer"}
 
@@ -114,31 +99,5 @@ def _also(holding: Holding | None, name: str) -> None:
         holding.names.append(name)
 
 
-def _inside(name: str, value: Any) -> list[tuple[str, Any]]:
-    """What a container or an object holds that may be or lead to something, with its path."""
-    if is_a(value, dict):
-        entries = [(key, held) for key, held in list(dict.items(value)) if _plain(key) and may_lead(held)]
-        return [(f"{name}[{key!r}]", held) for key, held in entries]
-    if is_a(value, list) or is_a(value, tuple):
-        kind: Any = list if is_a(value, list) else tuple
-        items = enumerate(kind.__getitem__(value, _FIRST))
-        return [(f"{name}[{at}]", held) for at, held in items if may_lead(held)]
-    if is_a(value, type):
-        return []
-    return [(f"{name}.{key}", held) for key, held in stored(value) if may_lead(held)]
-
-
-def stored(value: Any) -> list[tuple[str, Any]]:
-    """The attributes that an object itself holds."""
-    own: Any = instance_dict(value)
-    entries = dict.items(own) if is_a(own, dict) else own.items()
-    return [(key, held) for key, held in list(entries) if type(key) is str]
-
-
-def _plain(key: Any) -> bool:
-    return type(key) is str or type(key) is int
-
-
-def may_lead(value: Any) -> bool:
-    """Whether a value may be, or hold, what is looked for."""
-    return id(type(value)) not in _ATOMS
+def _path(name: str, reference: Reference) -> str:
+    return f"{name}[{reference.key!r}]" if reference.kind == "item" else f"{name}{reference.text}"

@@ -1,4 +1,4 @@
-"""Ops as columns: what the lists of a thread become when they are full."""
+"""Ops as columns, made from the lists of a thread when they are full."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import numpy.typing as npt
 WIDTH: Final = 7
 FULL: Final = 4096 * WIDTH
 
-# The five low bits of a head, then the number of inputs, then the class of the autograd node, then the plan.
+# The head of an op, from its lowest bit: 5 flags, 20 bits for the number of inputs, 12 bits for the class of the
+# autograd node, and above them the operator's id.
 BACKWARD: Final = 1
 OPTIMIZER: Final = 2
 GRAD: Final = 4
@@ -21,8 +22,8 @@ SEVERAL: Final = 8
 MASK: Final = 16
 COUNT_SHIFT: Final = 5
 NODE_SHIFT: Final = 25
-PLAN_SHIFT: Final = 37
-NODES: Final = 1 << PLAN_SHIFT - NODE_SHIFT
+OPERATOR_SHIFT: Final = 37
+NODES: Final = 1 << OPERATOR_SHIFT - NODE_SHIFT
 COUNTS: Final = 1 << NODE_SHIFT - COUNT_SHIFT
 
 Array = npt.NDArray[Any]
@@ -33,8 +34,8 @@ _SMALL = np.int32
 class Chunk:
     """Ops of one thread, in order.
 
-    `number` counts the thread's ops from 0, with gaps where some were folded away; `times` is how many ops a row
-    stands for. `duration` is -1 for an op that raised, `sequence` autograd's number or -1. `flat` holds the rows of
+    `number` counts the thread's ops from 0, with gaps where some were folded away. `times` is the number of ops that a
+    row counts for. `duration` is -1 for an op that raised, `sequence` autograd's number or -1. `flat` holds the rows of
     all inputs, each op's followed by those of its outputs if it has SEVERAL, `layout` of them. An only output is
     `row`, of the given `layout` if the row is new (else -1).
     """
@@ -77,51 +78,50 @@ class Chunk:
         return len(self.head)
 
     @property
-    def plan(self) -> Array:
-        return self.head >> PLAN_SHIFT
+    def operator(self) -> Array:
+        return self.head >> OPERATOR_SHIFT
 
     @property
     def several(self) -> Array:
         return (self.head & SEVERAL) > 0
 
     @property
-    def taken(self) -> Array:
-        """How many inputs each op has."""
+    def input_count(self) -> Array:
         return (self.head >> COUNT_SHIFT) & (COUNTS - 1)
 
     @property
-    def given(self) -> Array:
-        """How many outputs of each op are in `flat`."""
+    def output_count(self) -> Array:
+        """Outputs of each op that are in `flat`."""
         return np.where(self.several, self.layout, 0)
 
     @property
     def new(self) -> Array:
-        """Which ops made a row that only their head tells of."""
+        """True for ops whose head is the only record of a new row."""
         return ~self.several & (self.layout >= 0)
 
     def begins(self) -> Array:
-        """Where in `flat` each op's rows begin."""
-        sizes = self.taken + self.given
+        """Return the index in `flat` at which each op's rows begin."""
+        sizes = self.input_count + self.output_count
         begins: Array = np.cumsum(sizes) - sizes
         return begins
 
     def first_rows(self) -> Array:
-        """A row that says where each op ran: its first output, else its first input, else -1."""
-        taken, given = self.taken, self.given
-        at = self.begins() + np.where(given > 0, taken, 0)
-        listed = np.append(self.flat, -1)[np.where(taken + given > 0, at, len(self.flat))]
+        """Return the row whose device each op ran on: its first output, else its first input, else -1."""
+        inputs, outputs = self.input_count, self.output_count
+        at = self.begins() + np.where(outputs > 0, inputs, 0)
+        listed = np.append(self.flat, -1)[np.where(inputs + outputs > 0, at, len(self.flat))]
         rows: Array = np.where(self.row >= 0, self.row, listed)
         return rows
 
     def last_inputs(self) -> Array:
-        """Each op's last input, -1 for none: what a copy in place is from."""
-        at = self.begins() + self.taken - 1
-        last: Array = np.append(self.flat, -1)[np.where(self.taken > 0, at, len(self.flat))]
+        """Return each op's last input (-1: none), the source of a copy in place."""
+        at = self.begins() + self.input_count - 1
+        last: Array = np.append(self.flat, -1)[np.where(self.input_count > 0, at, len(self.flat))]
         return last
 
     def select(self, kept: Array, times: Array) -> Chunk:
-        """Some of the ops, each standing for so many."""
-        sizes = self.taken + self.given
+        """Return some of the ops, each counting for `times`."""
+        sizes = self.input_count + self.output_count
         columns = {field.name: getattr(self, field.name)[kept] for field in fields(self) if field.name != "flat"}
         columns["times"] = times.astype(_SMALL)
         flat = self.flat[np.repeat(kept, sizes)]

@@ -1,4 +1,4 @@
-"""What a copy carried from one device to another. Rare beside other ops, so it is out of the hot path."""
+"""Notes the data that a copy carried from one device to another: rare, and so not in the hot path."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any
 import torch
 
 from devtrace.recording.columns import stamps
+from devtrace.recording.columns.process_history import Past
 from devtrace.recording.columns.recorded_ops import Copied, RecordedOps
 
 
-def copied(recorded: RecordedOps, op: int, args: Any, kwargs: Any, out: Any) -> tuple[int, stamps.Past | None]:
-    """Note what crossed devices in a copying op. Returns the row and the past of what a new tensor was copied from."""
+def copied(recorded: RecordedOps, op: int, args: Any, kwargs: Any, out: Any) -> tuple[int, Past | None]:
+    """Note the data that crossed devices in a copy. Return the row and the past of the source of a new tensor."""
     first, second = args[0], args[1] if len(args) > 1 else None
     if isinstance(first, list | tuple):
         for target, source in zip(first, second or (), strict=False):
@@ -22,7 +23,7 @@ def copied(recorded: RecordedOps, op: int, args: Any, kwargs: Any, out: Any) -> 
         return -1, None
     _carried(recorded, op, first, out, args, kwargs)
     _, _, birth, past = stamps.get(first)
-    return recorded.rows.meet(first), stamps.shorten((birth, first.device, past))
+    return recorded.rows.row_for_input(first), stamps.shorten((birth, first.device, past))
 
 
 def _carried(recorded: RecordedOps, op: int, source: Any, target: Any, args: Any, kwargs: Any) -> None:

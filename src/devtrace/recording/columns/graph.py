@@ -1,7 +1,7 @@
-"""Leads each op of a backward pass to the forward op that it differentiates, by autograd's sequence number.
+"""Finds for each op of a backward pass the forward op that it differentiates, by autograd's sequence number.
 
-The counter is each thread's own, so the same number may mean ops of several threads: the node's name must fit the op's,
-and of those that fit one on the same device counts, the latest of them.
+The counter is each thread's own, so the same number may mean ops of several threads. The node's name must fit the op's.
+Of several that fit, the latest one on the same device is taken.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ Array = npt.NDArray[Any]
 
 
 class Numbered(NamedTuple):
-    """Ops as far as autograd numbers them. `plan` and `node` are places in the names of ops and of node classes."""
+    """Ops as far as autograd numbers them. `operator` and `node` are indexes into their names."""
 
     sequence: Array
     backward: Array
-    plan: Array
+    operator: Array
     node: Array
     device: Array
     thread: Array
@@ -30,7 +30,7 @@ class Numbered(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def fits(node: str, op: str) -> bool:
-    """Whether an autograd node of this class is the one that an op of this name makes."""
+    """Return whether an op of this name makes an autograd node of this class."""
     wanted = re.sub(r"backwards?\d*$", "", node.lower()).replace("_", "")
     base = op.split(".")[1] if "." in op else op
     # An op in place on a view is differentiated by CopySlices, whatever it is.
@@ -38,7 +38,7 @@ def fits(node: str, op: str) -> bool:
 
 
 def forward_ops(ops: Numbered, names: Sequence[str], nodes: Sequence[str]) -> Array:
-    """For each op the place of its forward op, or -1."""
+    """Return for each op the index of its forward op, or -1."""
     found = np.full(len(ops.sequence), -1, dtype=np.int64)
     asked = np.flatnonzero(ops.backward & (ops.sequence >= 0))
     made = np.flatnonzero(~ops.backward & (ops.sequence >= 0))
@@ -48,20 +48,20 @@ def forward_ops(ops: Numbered, names: Sequence[str], nodes: Sequence[str]) -> Ar
         at = np.searchsorted(ops.sequence[mine], ops.sequence[asked], side="right") - 1
         other = np.where(at >= 0, mine[at], -1)
         able = (other >= 0) & (ops.sequence[other] == ops.sequence[asked]) & (other < asked)
-        able[able] = _fitting(ops.node[asked[able]], ops.plan[other[able]], names, nodes)
+        able[able] = _fitting(ops.node[asked[able]], ops.operator[other[able]], names, nodes)
         found[asked] = np.where(able, _better(ops, asked, found[asked], other), found[asked])
     return found
 
 
-def _fitting(node: Array, plan: Array, names: Sequence[str], nodes: Sequence[str]) -> Array:
-    """`fits` for each pair; there are few different ones."""
-    pairs, which = np.unique(node * len(names) + plan, return_inverse=True)
+def _fitting(node: Array, operator: Array, names: Sequence[str], nodes: Sequence[str]) -> Array:
+    """Apply `fits` to each pair; there are few different ones."""
+    pairs, which = np.unique(node * len(names) + operator, return_inverse=True)
     fit = [fits(nodes[pair // len(names)], names[pair % len(names)]) for pair in pairs.tolist()]
     return np.array(fit, dtype=bool)[which.reshape(-1)]
 
 
 def _better(ops: Numbered, asked: Array, one: Array, other: Array) -> Array:
-    """Of two places the one on the device of the op that asks; if both or neither are, the later."""
+    """Choose the op on the device of the one that asks; if both or neither are on it, the later."""
     here = ops.device[asked]
     near, far = (one >= 0) & (ops.device[one] == here), ops.device[other] == here
     return np.where(near == far, np.maximum(one, other), np.where(near, one, other))

@@ -1,4 +1,4 @@
-"""What a recording holds, apart from what fills it: what folding shortens and what the trace is made of."""
+"""The ops of one recording: `Recorder` adds to them, folding shortens them, the trace is made of them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from devtrace.recording.columns.thread_state import ThreadState
 
 @dataclass(slots=True)
 class Copied:
-    """Data that crossed devices: from a tensor of one layout to one of another. `times` and `more` count what was
-    folded into it, and the bytes of that.
+    """Data that crossed devices: from a tensor of one layout (`source`) to one of another (`target`).
+
+    `times` counts this copy and those folded into it, `more` the bytes of the folded ones.
     """
 
     op: int
@@ -30,11 +31,11 @@ class Failed:
     op: int
     type: str
     message: str
-    around: list[int]  # in a thread, whose frames are gone when its error is raised again: the sites, innermost first
+    around: list[int]  # in a thread, whose frames are gone when its error is raised again: its sites, innermost first
 
 
 class RecordedOps:
-    """The ops of all threads of one recording, and the rows of their tensors."""
+    """Ops of all threads, and the rows of their tensors."""
 
     def __init__(self) -> None:
         self.threads: list[ThreadState] = []

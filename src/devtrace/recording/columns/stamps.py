@@ -2,37 +2,41 @@
 
     storage._devtrace_stamp = (epoch, {view: row}, birth, past)
 
-`epoch` tells whose rows these are: a recording's, or of a recording since its last folding. Two in five ops of a
-model's step are views, so a view is told by what is cheapest to ask, its shape; a part of a storage also by its place
-(`rows`). `birth` is the site where the storage's content was born, `past` the chain of what it was copied from: (site,
-device, earlier past), nearest first. A stamp holds no tensor, is not pickled, copied or saved with one, and dies with
-its storage.
+`epoch` names the owner of the rows: a recording, or a recording since its last folding. Two in five ops of a model's
+step are views, so the key of a view is the cheapest to ask, its shape; a part of a storage adds its offset and strides
+(`tensor_rows`). `Rows` adds to the dictionary as views appear; the rest of a stamp never changes. `birth` is the site
+where the storage's content was born, `past` the chain of its copies. A stamp refers to no tensor, is not pickled,
+copied or saved with one, and dies with its storage.
 """
 
 from __future__ import annotations
 
 import functools
-import itertools
 import weakref
+from contextlib import ExitStack
 from typing import Any, Final
 
 import torch
 
-Past = tuple[int, torch.device, Any]
-Stamp = tuple[int, dict[Any, int], int, Past | None]
+from devtrace.recording.columns.process_history import Past, Stamp, history
+from devtrace.runtime.patches import SharedInstallation
 
 NAME: Final = "_devtrace_stamp"
 UNSTAMPED: Final[Stamp] = (-1, {}, -1, None)
 LONGEST_PAST: Final = 8
 
-_epochs = itertools.count()
-_users = 0
-# Tensors whose storage takes no attribute (sparse, mkldnn), or all of them where the self-test fails.
-_odd: dict[int, tuple[weakref.ref[Any], Stamp]] = {}
-
 
 class _NoStorageError(RuntimeError):
     """This tensor's storage keeps no attribute."""
+
+
+def _install(undo: ExitStack) -> None:
+    torch.UntypedStorage._devtrace_stamp = UNSTAMPED  # type: ignore[attr-defined]
+    undo.callback(delattr, torch.UntypedStorage, NAME)
+
+
+DEFAULT: Final = SharedInstallation(_install)
+"""While it is in use every storage answers UNSTAMPED, so that reading a stamp needs neither default nor exception."""
 
 
 def _storage(tensor: Any) -> Any:
@@ -42,30 +46,16 @@ def _storage(tensor: Any) -> Any:
 
 
 def new_epoch() -> int:
-    return next(_epochs)
-
-
-def begin() -> None:
-    """From here on every storage answers UNSTAMPED, so that reading a stamp needs neither default nor exception."""
-    global _users
-    _users += 1
-    torch.UntypedStorage._devtrace_stamp = UNSTAMPED  # type: ignore[attr-defined]
-
-
-def end() -> None:
-    global _users
-    _users -= 1
-    if not _users:
-        del torch.UntypedStorage._devtrace_stamp  # type: ignore[attr-defined]
+    return next(history.epochs)
 
 
 def get(tensor: Any) -> Stamp:
-    """The stamp of any tensor, UNSTAMPED if it has none."""
+    """Return the stamp of any tensor, UNSTAMPED if it has none."""
     try:
         stamp: Stamp = getattr(_storage(tensor), NAME, UNSTAMPED)
     except (NotImplementedError, RuntimeError):
-        held = _odd.get(id(tensor))
-        return held[1] if held and held[0]() is tensor else UNSTAMPED
+        reference, stamp = history.odd_stamps.get(id(tensor), (None, UNSTAMPED))
+        return stamp if reference is not None and reference() is tensor else UNSTAMPED
     return stamp
 
 
@@ -74,11 +64,11 @@ def put(tensor: Any, stamp: Stamp) -> None:
         _storage(tensor)._devtrace_stamp = stamp
     except (NotImplementedError, RuntimeError):
         key = id(tensor)
-        _odd[key] = (weakref.ref(tensor, lambda _: _odd.pop(key, None)), stamp)
+        history.odd_stamps[key] = (weakref.ref(tensor, lambda _: history.odd_stamps.pop(key, None)), stamp)
 
 
 def shorten(past: Past | None, left: int = LONGEST_PAST) -> Past | None:
-    """The same past, no longer than LONGEST_PAST: a tensor moved to and fro for ever must not grow."""
+    """Cut a past to LONGEST_PAST: a tensor that is moved to and fro for ever must not grow."""
     if past is None or left == 0:
         return None
     return past[0], past[1], shorten(past[2], left - 1)
@@ -86,8 +76,9 @@ def shorten(past: Past | None, left: int = LONGEST_PAST) -> Past | None:
 
 @functools.cache
 def _kept() -> bool:
-    """Whether this torch hands out the same storage object again, with its attributes, after Python has dropped it.
-    Where it does not, tensors are told apart one by one, and views not led back to what they are views of.
+    """Return whether this torch hands out the same storage object again, with its attributes, after Python dropped it.
+
+    Where it does not, each tensor has a stamp of its own, and views do not lead to their base.
     """
     tensor = torch.empty(2)
     tensor.untyped_storage()._devtrace_probe = 1  # type: ignore[attr-defined]

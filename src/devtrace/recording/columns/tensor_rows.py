@@ -1,7 +1,7 @@
 """Tensors become rows: by the stamp on their storage and, because a storage has many views, by shape.
 
-A part of a storage (`x[0]`, a chunk) is also told by where it lies, or `x[0]` would be called by the name of `x[1]`. A
-view of the whole is not: a square's transpose has its data, device and birth, so what is said of one is true of both.
+A part of a storage (`x[0]`, a chunk) is also known by its offset and strides, or `x[0]` would get the name of `x[1]`.
+A view of the whole is not: a square's transpose shares its data, device and birth.
 """
 
 from __future__ import annotations
@@ -16,24 +16,25 @@ import numpy.typing as npt
 import torch
 
 from devtrace.recording.columns import stamps
-from devtrace.recording.columns.stamps import Past
+from devtrace.recording.columns.process_history import Past
 
 Array = npt.NDArray[Any]
-TOLD: Final = ("row", "layout", "producer", "source", "site")
+ROW_FIELDS: Final = ("row", "layout", "producer", "source", "site")
 _NO_STORAGE: Final = (NotImplementedError, RuntimeError)
 Layout = tuple[Any, Any, int]
-"""What the tensors of one shape last looked like: (dtype, device, layout id)."""
+"""The latest layout of a shape: (dtype, device, layout id)."""
 
 
 class Rows:
-    """The rows of the tensors table, and the layouts (shape, dtype, device) that they have."""
+    """Rows of the tensors table, and their layouts (shape, dtype, device)."""
 
     def __init__(self) -> None:
         self.epoch = stamps.new_epoch()
         self.epochs = {self.epoch}
         self.next = itertools.count()
-        # Rows that no op's head tells of, of tensors that were met, or made several at once; see `TOLD`.
-        self.told: list[int] = []
+        # Rows of tensors that are not an op's one output: inputs first seen here, and outputs of ops with several.
+        # Stored flat, the fields are ROW_FIELDS.
+        self.extra_rows: list[int] = []
         self.packed: list[Array] = []
         self.gone: list[tuple[int, int]] = []  # ranges of rows whose ops were folded away
         self.layouts: list[tuple[Any, Any, Any]] = []
@@ -41,12 +42,12 @@ class Rows:
         self._by_all: dict[tuple[Any, Any, Any], Layout] = {}
         self.lock = threading.RLock()
 
-    def result(self, tensor: Any, op: int, site: int) -> tuple[int, int]:
-        """The row of a plain op's one output; its layout too if the row is new, for the op's head to keep, else -1."""
+    def row_for_result(self, tensor: Any, op: int, site: int) -> tuple[int, int]:
+        """Return the row of an op's one output, and its layout for the op's head to keep (-1: the row is not new)."""
         try:
             storage = tensor.untyped_storage()
         except _NO_STORAGE:
-            return self.made(tensor, op, site), -1
+            return self.row_for_output(tensor, op, site), -1
         stamp = storage._devtrace_stamp
         shape = tensor.shape
         mine = stamp[0] == self.epoch
@@ -68,29 +69,29 @@ class Rows:
             storage._devtrace_stamp = (self.epoch, {shape: row}, site, None)
         return row, layout[2]
 
-    def meet(self, tensor: Any) -> int:
-        """The row of a tensor that is an op's input."""
+    def row_for_input(self, tensor: Any) -> int:
         epoch, views, birth, past = stamps.get(tensor)
         if epoch == self.epoch:
             return self._view(tensor, views, birth, -1)
         with self.lock:
-            views = self._still(views) if epoch in self.epochs else {}
+            views = self._remaining(views) if epoch in self.epochs else {}
             if not views:
                 layout = self.layout(tensor)[2]
                 views = {_key(tensor): self.add(layout, -1, self._past(past, layout), birth)}
             stamps.put(tensor, (self.epoch, views, birth, past))
         return self._view(tensor, views, birth, -1)
 
-    def unmeet(self, tensor: Any) -> None:
-        """Take back what was said of a tensor that an op is only giving birth to, unless its birth was known."""
+    def forget_input(self, tensor: Any) -> None:
+        """Take back the row of an input that the op is only creating, unless its birth was known."""
         with self.lock:
             _, views, birth, _ = stamps.get(tensor)
-            if birth < 0 and len(self.told) >= len(TOLD) and self.told[-len(TOLD)] in views.values():
-                del self.told[-len(TOLD) :]
+            last = self.extra_rows[-len(ROW_FIELDS) :]
+            if birth < 0 and last and last[0] in views.values():
+                del self.extra_rows[-len(ROW_FIELDS) :]
                 stamps.put(tensor, stamps.UNSTAMPED)
 
-    def made(self, tensor: Any, op: int, site: int, source: int = -1, past: Past | None = None) -> int:
-        """The row of an op's output; `source` and `past` when it is a copy."""
+    def row_for_output(self, tensor: Any, op: int, site: int, source: int = -1, past: Past | None = None) -> int:
+        """Return the row of one of several outputs, or of a copy, which has a `source` and a `past`."""
         epoch, views, _, _ = stamps.get(tensor)
         if epoch == self.epoch:
             return self._view(tensor, views, -1, op)
@@ -99,7 +100,7 @@ class Rows:
         return row
 
     def _view(self, tensor: Any, views: dict[Any, int], site: int, producer: int) -> int:
-        """The row of a tensor whose storage has rows already."""
+        """Return the row of a tensor whose storage has rows already."""
         row = views.get(tensor.shape)
         if row is None:
             key = _key(tensor)
@@ -110,53 +111,50 @@ class Rows:
         return row
 
     def _past(self, past: Past | None, layout: int) -> int:
-        """Rows for what a tensor was copied from before this recording."""
+        """Add rows for the tensors that one was copied from before this recording; return the nearest."""
         if past is None:
             return -1
         site, device, earlier = past
         shape, dtype, _ = self.layouts[layout]
-        there = self._layout(shape, dtype, device)[2]
-        return self.add(there, -1, self._past(earlier, there), site)
+        before = self._layout(shape, dtype, device)[2]
+        return self.add(before, -1, self._past(earlier, before), site)
 
     def add(self, layout: int, producer: int, source: int, site: int) -> int:
         with self.lock:
             row = next(self.next)
-            self.told += (row, layout, producer, source, site)
-            if len(self.told) >= 5 * 4096:
-                self.packed.append(self.telling())
-                self.told = []
+            self.extra_rows += (row, layout, producer, source, site)
+            if len(self.extra_rows) >= len(ROW_FIELDS) * 4096:
+                self.packed.append(_table(self.extra_rows))
+                self.extra_rows = []
         return row
 
-    def telling(self) -> Array:
-        """The table of what is told and not packed."""
-        return np.array(self.told, dtype=np.int64).reshape(-1, 5)
+    def extra_rows_table(self, first: int = 0) -> Array:
+        """Return the extra rows from the one with the number `first` on.
 
-    def all_told(self) -> Array:
-        return np.concatenate([*self.packed, self.telling()])
-
-    def told_since(self, first: int) -> Array:
-        """What was told from a number on, for another thread: only the copy of what is new holds the recording up."""
+        Another thread may ask: only the copy of the rows that are not packed holds the recording up.
+        """
         with self.lock:
-            packed, at = [], 0
+            packed, start = [], 0
             for table in self.packed:
-                packed.append(table[max(first - at, 0) :])
-                at += len(table)
-            told = self.told[max(first - at, 0) * len(TOLD) :]
-        return np.concatenate([*packed, np.array(told, dtype=np.int64).reshape(-1, len(TOLD))])
+                packed.append(table[max(first - start, 0) :])
+                start += len(table)
+            extra = self.extra_rows[max(first - start, 0) * len(ROW_FIELDS) :]
+        return np.concatenate([*packed, _table(extra)])
 
-    def fold(self, told: Array, first: int, last: int) -> None:
-        """Forget rows: from now on this is what is told, and rows from `first` to `last` are gone from stamps."""
+    def fold(self, extra: Array, first: int, last: int) -> None:
+        """Replace the extra rows, and forget the rows from `first` to `last`, which stamps still name."""
         with self.lock:
-            self.packed, self.told = [told], []
-            # Folding goes on where it ended. A few rows of kept ops in between may be forgotten: they are met again.
+            self.packed, self.extra_rows = [extra], []
+            # Folding goes on where it ended. A few rows of kept ops in between may be forgotten: the next op that uses
+            # such a tensor gives it a new row.
             if self.gone and 0 <= first - self.gone[-1][1] < 4096:
                 first = self.gone.pop()[0]
             self.gone.append((first, last))
             self.epoch = stamps.new_epoch()
             self.epochs.add(self.epoch)
 
-    def _still(self, views: dict[Any, int]) -> dict[Any, int]:
-        """Those of a stamp's rows that were not folded away."""
+    def _remaining(self, views: dict[Any, int]) -> dict[Any, int]:
+        """Return those of a stamp's rows that were not folded away."""
         return {key: row for key, row in views.items() if not any(first <= row < last for first, last in self.gone)}
 
     def layout(self, tensor: Any) -> Layout:
@@ -173,12 +171,12 @@ class Rows:
         return entry
 
     def row_of(self, tensor: Any) -> int | None:
-        """The row of a tensor that was seen, for whoever looks at live objects."""
+        """Return the row of a live tensor, None if no op has used it."""
         if not isinstance(tensor, torch.Tensor):
             return None
         try:
             stamp = stamps.get(tensor)
-            views = self._still(stamp[1]) if stamp[0] in self.epochs else {}
+            views = self._remaining(stamp[1]) if stamp[0] in self.epochs else {}
             key = _key(tensor)
             return views.get(key, next(iter(views.values()), None) if key == tensor.shape else None)
         except Exception:  # noqa: BLE001 (a subclass that does not answer)
@@ -186,7 +184,7 @@ class Rows:
 
 
 def _key(tensor: Any) -> Any:
-    """What tells a tensor from others of its storage: its shape, and where it lies if it is a part."""
+    """Return the key of a tensor among those of its storage: its shape, and for a part its offset and strides."""
     try:
         if tensor.nbytes == tensor.untyped_storage().nbytes():
             return tensor.shape
@@ -195,12 +193,16 @@ def _key(tensor: Any) -> Any:
         return tensor.shape
 
 
+def _table(extra_rows: list[int]) -> Array:
+    return np.array(extra_rows, dtype=np.int64).reshape(-1, len(ROW_FIELDS))
+
+
 def size_of(layout: tuple[Any, Any, Any]) -> int:
-    """The bytes of a tensor of a layout (shape, dtype, device); 0 where a size is no number."""
+    """Return the bytes of a tensor of this layout (shape, dtype, device); 0 where a size is no number."""
     shape, dtype, _ = layout
     return max(prod(dims_of(shape)) * int(dtype.itemsize), 0)
 
 
 def dims_of(shape: Any) -> tuple[int, ...]:
-    """A shape's numbers; a size that is still a symbol or ragged counts as -1."""
+    """Return a shape's numbers; a size that is still a symbol or ragged is -1."""
     return tuple(size if isinstance(size, int) else -1 for size in shape)

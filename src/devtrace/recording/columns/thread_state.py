@@ -1,4 +1,4 @@
-"""What one thread has recorded: flat lists of integers, packed into arrays as they fill.
+"""One thread's ops: flat lists of integers, packed into arrays as they fill.
 
 An op is seven integers in `heads` and the rows of its inputs (and, if it has several, outputs) in `flat`. Appending
 to a list is the cheapest thing that Python does (42 ns for seven; an array takes 220); packing them costs 11 ns an
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from array import array
+from collections.abc import Iterator
 from types import FrameType
 from typing import Any, Final, NamedTuple
 
@@ -45,33 +46,13 @@ CALL: Final = len(Call._fields)
 
 
 class ThreadState:
-    """The recorder's hand in one thread."""
+    """One thread so far: its ops, its open module calls and its current phase."""
 
     __slots__ = (
-        "base",
-        "call",
-        "called",
-        "chunks",
-        "ended",
-        "fixed",
-        "flat",
-        "heads",
-        "ident",
-        "index",
-        "mode",
-        "name",
-        "number",
-        "op",
-        "opened",
-        "outers",
-        "packed",
-        "parent",
-        "phase",
-        "regions",
-        "steps",
-        "task",
+        "base", "call", "called", "chunks", "ended", "fixed", "flat", "heads", "ident", "index", "mode", "name",
+        "number", "op", "opened", "outers", "packed", "parent", "phase", "regions", "steps", "task",
         "task_site",
-    )
+    )  # fmt: skip
 
     def __init__(self, index: int, ident: int, name: str, base: int, parent: int) -> None:
         self.index = index
@@ -99,7 +80,7 @@ class ThreadState:
         self.mode: Any = None  # the dispatch mode that records into this
 
     def where(self, frame: Any) -> int:
-        """The site of an op below whose frame no site is fixed."""
+        """Return the site of an op in a thread without a `fixed` site."""
         try:
             while not (kind := files[frame.f_code.co_filename]):
                 frame = frame.f_back
@@ -110,14 +91,14 @@ class ThreadState:
         return self.find(frame)
 
     def find(self, frame: FrameType | None) -> int:
-        """The site of a frame or of the nearest one around it."""
+        """Return the site of a frame or of the nearest one around it."""
         return sites.find(frame, self.outer, self.base)
 
     def backward(self, node: Any, head: int, nodes: dict[type, int]) -> tuple[int, int, int]:
-        """Head, site and number of an op of the backward pass.
+        """Return head, site and number of an op of the backward pass.
 
-        Until its forward op is found it is where backward was called. Python code that runs in the pass (a hook, a
-        Function's `backward`, what checkpoint computes again) has lines of its own.
+        Its site is where backward was called, until its forward op is found. Python code that runs in the pass (a hook,
+        a Function's `backward`, the forward pass that checkpoint repeats) has lines of its own.
         """
         kind = nodes.get(type(node))
         if kind is None:
@@ -134,7 +115,7 @@ class ThreadState:
         return head, self.task_site, number if number < NO_NUMBER else -1
 
     def outer(self, frame: FrameType) -> int:
-        """The site of the innermost open call, whose wrapper `frame` is: it stands still while the call is open."""
+        """Return the site of the innermost open call, whose wrapper is `frame`: its line does not change meanwhile."""
         return self._outer(frame, len(self.outers) - 1)
 
     def _outer(self, frame: FrameType, depth: int) -> int:
@@ -147,11 +128,11 @@ class ThreadState:
 
     @property
     def module(self) -> int:
-        """The module whose call this thread is in, -1 for none."""
+        """Row of the module whose call this thread is in, -1 for none."""
         return self.opened[-1].module if self.opened else -1
 
     def open(self, module_row: int, caller: FrameType | None, *, training: bool, plain: bool) -> tuple[int, int, int]:
-        """A module's call begins. All ops of a plain one are at the line that called it; returns what `close` needs."""
+        """Begin a module's call; return what `close` needs. All ops of a plain one are at the line that called it."""
         before = self.call, self.fixed, self.phase
         if not plain:
             self.fixed = -1
@@ -170,13 +151,13 @@ class ThreadState:
         self.outers.pop()
 
     def region(self, change: int) -> None:
-        """A region of torch's profiler begins or ends, and with it an optimizer's step that did not come to its end."""
+        """Count torch's profiler regions; one that ends also ends an optimizer's step that was cut short in it."""
         self.regions += change
         while self.steps and self.steps[-1][0] > self.regions:
             self.end_step()
 
     def begin_step(self) -> None:
-        """An optimizer begins to work, in a region of its own."""
+        """Begin an optimizer's step, which torch runs in a profiler region of its own."""
         self.steps.append((self.regions, self.phase, self.fixed))
         self.phase = OPTIMIZER
 
@@ -185,13 +166,15 @@ class ThreadState:
             _, self.phase, self.fixed = self.steps.pop()
 
     def calls(self) -> list[Call]:
-        """All calls so far, in the order in which they began; one that is still open ends at the next op."""
-        ended = [Call(*self.ended[at : at + CALL]) for at in range(0, len(self.ended), CALL)]
-        opened = [call._replace(end=self.op & NUMBERS) for call in self.opened]
-        return sorted(ended + opened)
+        """Return all calls so far, in the order in which they began; one that is still open ends at the next op."""
+        return sorted([*self.ended_calls(), *(call._replace(end=self.op & NUMBERS) for call in self.opened)])
+
+    def ended_calls(self) -> Iterator[Call]:
+        for at in range(0, len(self.ended), CALL):
+            yield Call(*self.ended[at : at + CALL])
 
     def reopen(self, module_row: int, parent: int) -> int:
-        """Let a call that has ended, the last one of a module in `parent`, hold the op that comes next."""
+        """Extend the last call of a module in `parent`, which has ended, to the op that comes next."""
         for at in reversed(range(0, len(self.ended), CALL)):
             call = Call(*self.ended[at : at + CALL])
             if (call.module, call.parent, call.end) == (module_row, parent, self.op & NUMBERS):

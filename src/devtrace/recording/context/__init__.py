@@ -1,1 +1,1 @@
-"""What surrounds an op: module calls, hooks, optimizer steps, threads, and errors above the dispatcher."""
+"""Around the ops: module calls, hooks, optimizer steps, threads, and errors above the dispatcher."""

@@ -1,7 +1,7 @@
-"""Errors that are raised above the dispatcher, where no mode sees them: told from the traceback.
+"""Reads from a traceback the errors that are raised above the dispatcher, where no mode sees them.
 
 scaled_dot_product_attention, LSTM, `.numpy()`, `.data =`, `.cuda()` and wrong arguments are refused before there is
-an op. The failing expression then says what was called, and its names, looked up without running anything, with what.
+an op. The failing expression then names the function, and looking up its names without running anything the arguments.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ from devtrace.recording.context import module_calls
 from devtrace.recording.context.modules import Modules
 from devtrace.recording.hot import dispatch
 from devtrace.recording.hot.recorder import Recorder, text_of
-from devtrace.source import reading as sources
+from devtrace.source import parsing, safe_values
 from devtrace.source.live_objects import forget_locals
-from devtrace.source.reading import MISSING, Scope, Source
+from devtrace.source.parsing import Source
+from devtrace.source.safe_values import MISSING, Scope
+from devtrace.source.user_code import is_torch_or_ours
 
 _C_FUNCTIONS = (BuiltinFunctionType, MethodDescriptorType)
 _OPERANDS: Final[dict[type[ast.AST], tuple[str, ...]]] = {
@@ -35,14 +37,14 @@ _RAISED_BY_TORCH = (RuntimeError, TypeError, ValueError, IndexError, AssertionEr
 
 
 class Failing(NamedTuple):
-    """What was called where an error was raised, and the tensors that it was given."""
+    """A call that raised, and the tensors that it was given."""
 
     name: str
     tensors: list[torch.Tensor]
 
 
 def was_recorded(error: BaseException, recorder: Recorder) -> bool:
-    """Whether an op's row tells of this error: it came through the mode, or repeats one that did (a worker's does)."""
+    """Return whether an op has this error: it came through the mode, or repeats one that did (a worker's does)."""
     text = text_of(error)
     if any(failed.message and failed.message in text for failed in recorder.failures):
         return True
@@ -71,11 +73,11 @@ def _entries(error: BaseException) -> list[TracebackType]:
 
 
 def failing(error: BaseException) -> Failing | None:
-    """The torch call that raised, by the innermost frame that names it; None if the error is not torch's."""
+    """Return the torch call that raised, by the innermost frame that names it; None if the error is not torch's."""
     if not isinstance(error, _RAISED_BY_TORCH):
         return None
     entries = _entries(error)
-    inside = bool(entries) and sites.is_torch(entries[-1].tb_frame.f_code.co_filename)
+    inside = bool(entries) and is_torch_or_ours(entries[-1].tb_frame.f_code.co_filename)
     for entry in reversed(entries):
         kind = sites.files[entry.tb_frame.f_code.co_filename]
         theirs = kind in (USER, LIBRARY)
@@ -86,10 +88,10 @@ def failing(error: BaseException) -> Failing | None:
 
 
 def _called(entry: TracebackType, *, anything: bool) -> Failing | None:
-    """What one frame was doing. `anything`: torch's own Python raised below, so whatever this line called is it."""
+    """Return the call of one frame. `anything`: torch's own Python raised below, so it is whatever this line called."""
     frame = entry.tb_frame
-    source = sources.read(frame.f_code.co_filename)
-    node = source.node_at(sources.span_at(frame.f_code, entry.tb_lasti)) if source else None
+    source = parsing.read(frame.f_code.co_filename)
+    node = source.node_at(parsing.span_at(frame.f_code, entry.tb_lasti)) if source else None
     if source is not None and node is not None and isinstance(getattr(node, "ctx", None), ast.Store):
         node = source.statement(node)  # `p.grad = g`, of which an instruction is only the target
     if source is None or node is None or isinstance(node, ast.Raise | ast.Assert):
@@ -103,26 +105,26 @@ def _called(entry: TracebackType, *, anything: bool) -> Failing | None:
 
 
 def _name(node: ast.AST, scope: Scope, *, anything: bool) -> str:
-    """What a piece of code asks of torch: `Tensor.numpy`, `scaled_dot_product_attention`, `LSTM`; empty if nothing."""
+    """Name the torch function of a piece of code: `Tensor.numpy`, `LSTM`; empty if there is none."""
     if isinstance(node, ast.Call):
         return _callee(node.func, scope, anything=anything)
     if isinstance(node, ast.Assign) and len(node.targets) == 1:
         return _name(node.targets[0], scope, anything=anything)
     for kind, fields in _OPERANDS.items():
         if isinstance(node, kind):
-            tensors = any(_is_tensor(sources.evaluate(getattr(node, field), scope)) for field in fields)
+            tensors = any(_is_tensor(safe_values.evaluate(getattr(node, field), scope)) for field in fields)
             return f"Tensor.{type(getattr(node, 'op', node)).__name__.lower()}" if tensors else ""
-    if isinstance(node, ast.Subscript) and _is_tensor(sources.evaluate(node.value, scope)):
+    if isinstance(node, ast.Subscript) and _is_tensor(safe_values.evaluate(node.value, scope)):
         return "Tensor.__getitem__" if isinstance(node.ctx, ast.Load) else "Tensor.__setitem__"
-    if isinstance(node, ast.Attribute) and _is_tensor(sources.evaluate(node.value, scope)):
+    if isinstance(node, ast.Attribute) and _is_tensor(safe_values.evaluate(node.value, scope)):
         return f"Tensor.{node.attr}"
     return ""
 
 
 def _callee(function: ast.expr, scope: Scope, *, anything: bool) -> str:
-    if isinstance(function, ast.Attribute) and _is_tensor(sources.evaluate(function.value, scope)):
+    if isinstance(function, ast.Attribute) and _is_tensor(safe_values.evaluate(function.value, scope)):
         return f"Tensor.{function.attr}"
-    value = _unwrapped(sources.evaluate(function, scope))
+    value = _unwrapped(safe_values.evaluate(function, scope))
     if isinstance(value, torch.nn.Module):
         return type(value).__name__ if anything else ""
     if type(value) in _C_FUNCTIONS or isinstance(value, FunctionType):
@@ -131,15 +133,15 @@ def _callee(function: ast.expr, scope: Scope, *, anything: bool) -> str:
             return str(value.__name__)
     elif anything and value is not MISSING and isinstance(function, ast.Attribute | ast.Name):  # `np.sin`
         return function.attr if isinstance(function, ast.Attribute) else function.id
-    # `torch._VF.lstm` is found by a __getattr__ and a method by binding, which nobody runs here: the words must do.
+    # `torch._VF.lstm` is found by a __getattr__ and a method by binding, which nobody runs here: the text must do.
     if value is MISSING and isinstance(function, ast.Attribute):
         return function.attr if anything or ast.unparse(function.value) in ("_VF", "torch._C._nn") else ""
     return ""
 
 
 def _unwrapped(value: Any) -> Any:
-    """torch's own function, where a simulated device stands before it."""
-    ours = isinstance(value, FunctionType) and sites.is_torch(value.__code__.co_filename)
+    """Return torch's own function, where one of a simulated device wraps it."""
+    ours = isinstance(value, FunctionType) and is_torch_or_ours(value.__code__.co_filename)
     return value.__dict__.get("__wrapped__", value) if ours else value
 
 
@@ -153,16 +155,16 @@ def _is_tensor(value: Any) -> bool:
 
 
 def _tensors(node: ast.AST, source: Source, scope: Scope) -> list[torch.Tensor]:
-    """The tensors that the expression reads, in its order, those in lists among them."""
+    """Return the tensors that the expression reads, in its order, those in lists among them."""
     found: dict[int, torch.Tensor] = {}
-    for value in sources.values(node, source, scope):
+    for value in safe_values.values(node, source, scope):
         inner = value.value if type(value.value) in (list, tuple) else [value.value]
         found.update((id(each), each) for each in inner if _is_tensor(each))
     return list(found.values())
 
 
 def reopen(error: BaseException, state: ThreadState, modules: Modules) -> None:
-    """Let the module calls that the error ended hold one more op, its own."""
+    """Extend the module calls that the error ended by one op, its own."""
     parent = -1
     for entry in _entries(error):
         if entry.tb_frame.f_code.co_filename == module_calls.__file__:

@@ -1,4 +1,4 @@
-"""torch.jit.trace raises under any dispatch mode, one that does nothing included: ours steps aside for it."""
+"""Takes our mode out while torch.jit.trace runs, which raises under any dispatch mode, even one that does nothing."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """A module's call, wrapped around `nn.Module.__call__` while recording.
 
-Alone in its file: frames of this file are where the walk to the user's line may stop (`sites.BOUNDARY`), because the
-line that called the module stands still until the call ends. try/finally unwinds for KeyboardInterrupt too, which hooks
-with `always_call` do not; and it does nothing while torch.compile traces, where a list that changes would be the user's
-error. Global names and not a closure, for torch.compile guards the cells of a closure: what was compiled while
-recording would be compiled again after it.
+Alone in its file: at frames of this file the walk to the user's line may stop (`sites.BOUNDARY`). The line that called
+the module does not change until the call ends. try/finally unwinds for KeyboardInterrupt too, which hooks with
+`always_call` do not. The wrapper does nothing while torch.compile traces, where a list that changes would be the user's
+error. It uses global names and no closure, because torch.compile guards the cells of a closure: a function compiled
+while recording would be compiled again after it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch.nn import Module
 
 
 class Calls(Protocol):
-    """What keeps the calls of one recording."""
+    """`Modules`, as far as this file knows it."""
 
     recorder: Any
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ import torch
 
 from devtrace.recording.columns import sites
 from devtrace.recording.context import hooks, module_calls
+from devtrace.source.object_walk import is_tensor, stored
 
 if TYPE_CHECKING:
     from devtrace.recording.columns.thread_state import ThreadState
@@ -34,7 +35,7 @@ class Known:
     parent: int
     root: int
     plain: bool  # its forward is torch's own and runs nobody else's code but its children's and hooks
-    site: int = -1  # of a root: where it was first used, a line that says what the user calls it
+    site: int = -1  # of a root: where it was first used, a line with the user's name for it
     method: bool = False  # ... and there a method of it was called, not the root itself
     ran: bool = False
 
@@ -45,7 +46,7 @@ class Modules:
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
         self.known: list[Known] = []
-        # Replicas that DataParallel makes for each step share the rows of what they are replicas of.
+        # Replicas that DataParallel makes for each step share the rows of their originals.
         self._rows: dict[int, tuple[weakref.ref[Module], int]] = {}
         self.noted: dict[int, tuple[int, str, str]] = {}  # row of a tensor -> row of its module, role, name in it
 
@@ -56,7 +57,7 @@ class Modules:
         patches.set(module_calls, "recording", self)
 
     def open(self, module: Module, state: ThreadState) -> tuple[int, int, int]:
-        """A call begins, in the frame below this one."""
+        """Begin a call, in the frame below this one."""
         caller = sys._getframe(1).f_back
         row = self.row_of(module)
         if row < 0:
@@ -70,14 +71,14 @@ class Modules:
         return state.open(row, caller, training=module.training, plain=plain)
 
     def _note(self, row: int, module: Module) -> None:
-        """Note what its tensors are called while it is there: a function's model dies before the recording ends."""
-        for role, name, tensor in held(module):
+        """Note the names of its tensors while it lives: a function's model dies before the recording ends."""
+        for role, name, tensor in own_tensors(module):
             rows: list[int] = []
             self.recorder.gather(tensor, rows)
             self.noted.update((each, (row, role, name)) for each in rows)
 
     def take(self, module: Module, site: int) -> None:
-        """Take in a module that no call has reached; at the site a method of it was called."""
+        """Add a module that no call has reached; at the site a method of it was called."""
         with self.recorder.lock:
             self._take(module, site, method=True)
 
@@ -86,18 +87,18 @@ class Modules:
         return row if reference() is module else -1
 
     def _add(self, module: Module, caller: FrameType | None, state: ThreadState) -> int:
-        """Take in the tree of a module met at its first call."""
+        """Add the tree of a module at its first call."""
         if getattr(module, "_is_replica", False) and state.parent >= 0:
             self._share(module, state.parent)
         if self.row_of(module) < 0:
             root, frame = _root(module, caller)
             self._take(root, state.find(frame), method=root is not module)
-        if self.row_of(module) < 0:  # its root no longer holds it
+        if self.row_of(module) < 0:  # it is no longer in its root
             self._take(module, state.find(caller), method=False)
         return self.row_of(module)
 
     def _take(self, root: Module, site: int, *, method: bool) -> None:
-        """Rows for a root and all below it. Parts that were roots of their own, or that are new, join its tree."""
+        """Add rows for a root and all below it. Parts that were roots of their own, or that are new, join its tree."""
         rows: dict[str, int] = {}
         for path, module in root.named_modules():
             above = rows.get(path.rpartition(".")[0], -1) if path else -1
@@ -127,17 +128,11 @@ class Modules:
                         self._rows[id(part)] = weakref.ref(part), self._row(parts[path])
 
 
-def held(module: Module) -> Iterator[tuple[str, str, torch.Tensor]]:
-    """A module's own tensors, with the role and name that it holds each by."""
-    tables: dict[str, Mapping[str, Any]] = {
-        "parameter": module._parameters,
-        "buffer": module._buffers,
-        "attribute": vars(module),
-    }
-    for role, table in tables.items():
-        for name, value in table.items():
-            if isinstance(value, torch.Tensor):
-                yield role, name, value
+def own_tensors(module: Module) -> Iterator[tuple[str, str, torch.Tensor]]:
+    """Yield a module's own tensors, each with its role and its name in the module."""
+    for reference in stored(module):
+        if reference.kind != "module" and is_tensor(reference.value):
+            yield reference.kind, reference.key, reference.value
 
 
 def _nothing() -> None:
@@ -148,10 +143,10 @@ _NONE: Any = (_nothing, -1)
 
 
 def _root(module: Module, caller: FrameType | None) -> tuple[Module, FrameType | None]:
-    """Whose tree a module belongs to, and the frame that uses the tree.
+    """Find the root of a module's tree, and the frame that uses the tree.
 
-    `self.encoder(x)` in a method that was called by name (`model.loss(batch)`) is a part of `model`, whose own
-    __call__ was not: the outermost frame that runs a method of a module around it tells.
+    In a method that was called by name (`model.loss(batch)`), `self.encoder(x)` is a part of `model`, whose __call__
+    did not run. The root is the module whose method the outermost frame runs.
     """
     found = module, caller
     above = list(hooks.ancestors(module))
@@ -179,7 +174,7 @@ def _is_method(module: Module, code: CodeType) -> bool:
 
 
 def _plain(module: Module) -> bool:
-    """Whether all that a module's own forward runs is torch's code: its ops are at the line that called it."""
+    """Return whether a module's forward runs only torch's code, so that its ops are at the line that called it."""
     code = getattr(type(module).forward, "__code__", None)
     functions = [value for value in vars(module).values() if isinstance(value, FunctionType)]
     codes = [code, *(function.__code__ for function in functions)]

@@ -1,7 +1,7 @@
-"""Which ops are an optimizer's: the global hooks around every `step`.
+"""Finds an optimizer's ops by the global hooks around every `step`.
 
-The hook after a step is not called when the step raises. But torch runs every step in a region of its profiler, and
-that a region ends is an op, which the mode sees after an error too (`ThreadState.region`).
+torch does not call the hook after a step that raises. But it runs every step in a region of its profiler. The end of a
+region is an op, which the mode sees after an error too (`ThreadState.region`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Optimizers:
         self.steps: dict[tuple[int, int], list[int]] = {}  # (optimizer, site) -> steps there, those without a gradient
 
     def idle(self) -> list[tuple[int, int]]:
-        """The sites whose optimizer never found a gradient, with the number of steps."""
+        """Return the sites whose optimizer never found a gradient, with the number of steps."""
         return [(site, all) for (_, site), (all, without) in self.steps.items() if site >= 0 and all == without]
 
     def install(self) -> list[RemovableHandle]:

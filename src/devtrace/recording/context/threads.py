@@ -1,6 +1,6 @@
-"""Threads that the recorded code starts are recorded too, each in a mode of its own; all others stay out.
+"""Records threads that the recorded code starts, each in a mode of its own; all others stay out.
 
-What one of them raises reaches the user as text where torch hands it on (DataParallel, a DataLoader's workers).
+Where torch hands on the error of such a thread (DataParallel, a DataLoader's workers), it reaches the user as text.
 """
 
 from __future__ import annotations
@@ -24,9 +24,7 @@ _KEY = "_devtrace_started_at"
 
 
 def install(recorder: Recorder, patches: Patches) -> None:
-    """Let every thread started by a recorded one be recorded. `_bootstrap_inner` and not `run`, which subclasses
-    override.
-    """
+    """Let every thread started by a recorded one be recorded. Subclasses override `run`, but not `_bootstrap_inner`."""
     start, bootstrap = threading.Thread.start, threading.Thread._bootstrap_inner  # type: ignore[attr-defined]
 
     def recorded_start(self: threading.Thread) -> None:
@@ -62,7 +60,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
 
 def _label(thread: Any) -> str:
-    """The thread's name; for a worker of DataParallel with the replica that it runs."""
+    """Name a thread; a worker of DataParallel with the replica that it runs."""
     args = getattr(thread, "_args", ())
     target = getattr(thread, "_target", None)
     if getattr(target, "__module__", "") == "torch.nn.parallel.parallel_apply" and args and isinstance(args[0], int):

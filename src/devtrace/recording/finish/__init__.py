@@ -1,1 +1,1 @@
-"""From what was recorded to a trace: ids become rows, names and lines are found."""
+"""Makes a trace: ids become rows, names and lines are found."""

@@ -1,4 +1,4 @@
-"""Makes the trace of what a recorder holds: ids become rows, names and lines are found."""
+"""Makes the trace of a recorder: ids become rows, names and lines are found."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from devtrace.recording.columns.graph import Numbered, forward_ops
 from devtrace.recording.columns.operator_info import COMPUTE, SYNC, by_id
+from devtrace.recording.columns.process_history import Moved
 from devtrace.recording.columns.tensor_rows import size_of
-from devtrace.recording.context.hooks import Moved
 from devtrace.recording.context.modules import Modules
 from devtrace.recording.finish.history import History
 from devtrace.recording.finish.merge import merge
@@ -73,8 +73,7 @@ class _Assembly:
         self.inputs = self.tensors.lists(self.merged.inputs)
         self.outputs = self.tensors.lists(self.merged.outputs)
         self.history = History(modules, recorder.first_tick)
-        kinds = np.array([plan.kind for plan in by_id] or [0], dtype=np.int32)[self.merged.plan]
-        self.kind = np.where(self.merged.mask, SYNC, kinds)
+        self.kind = np.where(self.merged.mask, SYNC, self.merged.by_operator(lambda operator: operator.kind))
         self.device = self._op_devices()
         self.forward = self._forward()
 
@@ -87,8 +86,8 @@ class _Assembly:
         look_up = np.full(max(rows) + 2, -1, dtype=np.int32)
         for id, row in rows.items():
             look_up[id] = row
-        self.history.add_modules(self.builder, self.named.paths(self.modules.known), rows, merged.place)
-        self.history.add_moves(self.builder, rows, merged.place, self._moved_to)
+        self.history.add_modules(self.builder, self.named.paths(self.modules.known), rows, merged.numbering)
+        self.history.add_moves(self.builder, rows, merged.numbering, self._moved_to)
         for state in self.recorder.threads:
             self.builder.append("threads", name=state.name, rank=self.recorder.rank)
         self._ops(look_up[site], self._calls())
@@ -114,9 +113,10 @@ class _Assembly:
         return self.device_names.index("cpu") if "cpu" in self.device_names else -1
 
     def _op_devices(self) -> Array:
-        """An op runs where its first output is (a copy between devices where the data arrives); one without outputs,
-        because it raised or reads a value, where the dispatcher sends it: to its first input's device that is not
-        the host.
+        """Return the device of each op: that of its first output (for a copy between devices where the data arrives).
+
+        An op without outputs raised or reads a value. It runs where the dispatcher sends it: on the device of its first
+        input that is not on the host.
         """
         device = np.full(len(self.merged), -1, dtype=np.int32)
         of_input = self.tensors.device[self.inputs.flat]
@@ -129,19 +129,19 @@ class _Assembly:
 
     def _forward(self) -> Array:
         merged = self.merged
-        ops = Numbered(merged.sequence, merged.backward, merged.plan, merged.node, self.device, merged.thread)
+        ops = Numbered(merged.sequence, merged.backward, merged.operator, merged.node, self.device, merged.thread)
         nodes = [kind.__name__ for kind in self.recorder.nodes]
-        return forward_ops(ops, [plan.name for plan in by_id], nodes).astype(np.int32)
+        return forward_ops(ops, [operator.name for operator in by_id], nodes).astype(np.int32)
 
     def _calls(self) -> Array:
-        """Rows of calls; for each op the innermost call that it is in."""
+        """Add the rows of calls; return for each op the innermost call that it is in."""
         inside = np.full(len(self.merged), -1, dtype=np.int32)
-        place = self.merged.place
+        boundary = self.merged.numbering.boundary
         for state in self.recorder.threads:
             rows = {-1: -1}
             mine = self.merged.thread == state.index
             for call in state.calls():
-                begin, end = place.boundary(state.index, call.begin), place.boundary(state.index, call.end)
+                begin, end = boundary(state.index, call.begin), boundary(state.index, call.end)
                 row = rows[call.id] = self.builder.append(
                     "calls",
                     module=call.module,
@@ -156,7 +156,7 @@ class _Assembly:
 
     def _ops(self, site: Array, call: Array) -> None:
         merged, text = self.merged, self.builder.text
-        names = np.array([text(plan.name) for plan in by_id] or [0], dtype=np.int32)
+        names = merged.by_operator(lambda operator: text(operator.name)).astype(np.int32)
         kinds = np.array([text(kind) for kind in OP_KINDS], dtype=np.int32)
         phases = np.array([text(phase) for phase in PHASES], dtype=np.int32)
         phase = np.where((call >= 0) | (merged.sequence >= 0), PHASES.index("forward"), PHASES.index("other"))
@@ -165,7 +165,7 @@ class _Assembly:
         self.builder.columns(
             "ops",
             {
-                "name": names[merged.plan],
+                "name": names,
                 "start": merged.start,
                 "duration": merged.duration,
                 "device": self.device,
@@ -197,11 +197,11 @@ class _Assembly:
             self.builder.append("errors", op=op, type=failed.type, message=failed.message)
 
     def _ids(self, happened: list[Any]) -> list[int]:
-        ids: list[int] = self.merged.place.of(np.array([each.op for each in happened], dtype=np.int64)).tolist()
+        ids: list[int] = self.merged.numbering.ids(np.array([each.op for each in happened], dtype=np.int64)).tolist()
         return ids
 
     def _folded(self, site: Array) -> None:
-        """The ledger of what was folded away, for diagnosis to add to what it counts in the rest."""
+        """Add a ledger of the folded ops; diagnosis adds its counts of the others."""
         times = self.merged.times - 1
         self.builder.truncated = int(times.sum())
         if not self.builder.truncated:
@@ -221,7 +221,7 @@ class _Assembly:
             self.builder.append("ledger", site=row, ops=by_device[row].tolist(), **own)
 
     def _paid_at(self, site: Array) -> Array:
-        seeds = np.array([plan.name == "aten.ones_like" for plan in by_id] or [False])[self.merged.plan]
+        seeds = self.merged.by_operator(lambda operator: operator.name == "aten.ones_like").astype(np.bool_)
         return callers_of_backward(site, self.merged.backward, self.forward, seeds)
 
     def _folded_copies(self) -> Copies:

@@ -1,4 +1,4 @@
-"""What the hooks know of a recording's modules, as rows: where each was attached, and each move.
+"""Makes rows of what the hooks noted of a recording's modules: where each was attached, and each move.
 
 Happenings from before the recording have negative ops: -1 is the last of them, lower ones are earlier.
 """
@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from devtrace.recording.columns.thread_state import THREAD_SHIFT
+from devtrace.recording.columns.process_history import Attached, Happening, Moved
+from devtrace.recording.columns.thread_state import NUMBERS, THREAD_SHIFT
 from devtrace.recording.context import hooks
-from devtrace.recording.context.hooks import Attached, Happening, Moved
 from devtrace.recording.context.modules import Known, Modules
-from devtrace.recording.finish.merge import Places
+from devtrace.recording.finish.merge import OpNumbering
 from devtrace.trace.builder import TraceBuilder
 
 
 class History:
-    """The happenings that concern the modules of one recording."""
+    """Happenings that concern the modules of one recording."""
 
     def __init__(self, modules: Modules, first_tick: int) -> None:
         self._first_tick = first_tick
@@ -25,7 +25,7 @@ class History:
         self.attached: list[Attached | None] = [_attached(known) for known in modules.known]
         self.moves = [moved for moved in hooks.moves() if modules.row_of(moved.module()) >= 0]
         earlier = sorted(at.tick for at in self._happenings() if at.tick < first_tick)
-        self._rank = {tick: place - len(earlier) for place, tick in enumerate(earlier)}
+        self._rank = {tick: index - len(earlier) for index, tick in enumerate(earlier)}
 
     def _take_moved(self) -> None:
         """A module that was moved while recording belongs in the trace, though no call may have reached it."""
@@ -39,11 +39,11 @@ class History:
         yield from (moved.at for moved in self.moves)
 
     def sites(self) -> Iterator[int]:
-        """The process's ids of all sites that the rows will name."""
+        """Yield the process's ids of all sites that the rows will name."""
         yield from (at.site for at in self._happenings())
         yield from (known.site for known in self._modules.known)
 
-    def add_modules(self, builder: TraceBuilder, paths: list[str], sites: dict[int, int], place: Places) -> None:
+    def add_modules(self, builder: TraceBuilder, paths: list[str], sites: dict[int, int], ops: OpNumbering) -> None:
         for known, path, found in zip(self._modules.known, paths, self.attached, strict=True):
             builder.append(
                 "modules",
@@ -51,27 +51,28 @@ class History:
                 type=known.type,
                 parent=known.parent,
                 site=sites[found.at.site] if found else -1,
-                op=self._op(found.at, place) if found else -1,
+                op=self._op(found.at, ops) if found else -1,
                 ran=int(known.ran),
             )
 
     def add_moves(
-        self, builder: TraceBuilder, sites: dict[int, int], place: Places, device: Callable[[Moved], int]
+        self, builder: TraceBuilder, sites: dict[int, int], ops: OpNumbering, device: Callable[[Moved], int]
     ) -> None:
         for moved in self.moves:
             builder.append(
                 "moves",
                 module=self._modules.row_of(moved.module()),
                 site=sites[moved.at.site],
-                op=self._op(moved.at, place),
+                op=self._op(moved.at, ops),
                 device=device(moved),
                 tensors=moved.tensors,
             )
 
-    def _op(self, at: Happening, place: Places) -> int:
+    def _op(self, at: Happening, ops: OpNumbering) -> int:
         if at.tick < self._first_tick:
             return self._rank[at.tick]
-        return place.boundary(max(at.op, 0) >> THREAD_SHIFT, max(at.op, 0) & ((1 << THREAD_SHIFT) - 1))
+        op = max(at.op, 0)
+        return ops.boundary(op >> THREAD_SHIFT, op & NUMBERS)
 
 
 def _attached(known: Known) -> Attached | None:

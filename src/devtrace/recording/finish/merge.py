@@ -1,8 +1,8 @@
-"""The ops of all threads as one set of columns, in order of start: plain arrays, no torch."""
+"""The ops of all threads as one set of columns, in order of start."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from devtrace.recording.columns.chunk import BACKWARD, GRAD, MASK, NODE_SHIFT, NODES, OPTIMIZER, Chunk
+from devtrace.recording.columns.operator_info import OperatorInfo, by_id
 from devtrace.recording.columns.thread_state import NUMBERS, THREAD_SHIFT, ThreadState
 
 Array = npt.NDArray[Any]
@@ -19,10 +20,13 @@ Flat = tuple[Array, Array]
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """Ops in order of start. `times` is how many ops a row stands for; `new_row` and `new_layout` are of an only output
-    whose row is new, else -1."""
+    """Ops in order of start.
 
-    plan: Array
+    `times` is the number of ops that a row counts for. `new_row` and `new_layout` are of an only output whose row is
+    new, else -1.
+    """
+
+    operator: Array
     node: Array
     backward: Array
     optimizer: Array
@@ -38,14 +42,18 @@ class Merged:
     outputs: Flat
     new_row: Array
     new_layout: Array
-    place: Places
+    numbering: OpNumbering
 
     def __len__(self) -> int:
-        return len(self.plan)
+        return len(self.operator)
+
+    def by_operator(self, read: Callable[[OperatorInfo], Any]) -> Array:
+        """Return for each op what `read` returns for its operator."""
+        return np.array([read(operator) for operator in by_id] or [0])[self.operator]
 
 
-class Places:
-    """From an op's number in its thread to its id in the trace."""
+class OpNumbering:
+    """Maps an op's number in its thread to its id in the trace."""
 
     def __init__(self, numbers: Sequence[Array], order: Array) -> None:
         self._numbers = numbers
@@ -53,20 +61,20 @@ class Places:
         inverse[order] = np.arange(len(order))
         self._ids = np.split(inverse, np.cumsum([len(mine) for mine in numbers])[:-1]) if numbers else []
 
-    def of(self, numbers: Array) -> Array:
-        """Ids of ops; -1 for -1 and for one that was folded away."""
+    def ids(self, numbers: Array) -> Array:
+        """Return ids of ops; -1 for -1 and for one that was folded away."""
         ids = np.full(len(numbers), -1, dtype=np.int64)
         for thread, (mine, own) in enumerate(zip(self._numbers, self._ids, strict=True)):
             asked = np.flatnonzero((numbers >= 0) & (numbers >> THREAD_SHIFT == thread))
             wanted = numbers[asked] & NUMBERS
             at = np.searchsorted(mine, wanted)
-            there = at < len(mine)
-            there[there] = mine[at[there]] == wanted[there]
-            ids[asked[there]] = own[at[there]]
+            kept = at < len(mine)
+            kept[kept] = mine[at[kept]] == wanted[kept]
+            ids[asked[kept]] = own[at[kept]]
         return ids
 
     def boundary(self, thread: int, number: int) -> int:
-        """The first id that an op of this thread with this number or a later one has."""
+        """Return the first id of an op of this thread with this number or a later one."""
         mine, ids = self._numbers[thread], self._ids[thread]
         at = int(np.searchsorted(mine, number))
         return int(ids[at]) if at < len(ids) else (int(ids[-1]) + 1 if len(ids) else 0)
@@ -77,12 +85,12 @@ def merge(threads: Sequence[ThreadState], origin: int) -> Merged:
     every = Chunk.join(chunks)
     thread = np.repeat(np.arange(len(chunks)), [len(chunk) for chunk in chunks])
     order = np.argsort(every.start, kind="stable")
-    taken, given, begins = every.taken, every.given, every.begins()
+    inputs, outputs, begins = every.input_count, every.output_count, every.begins()
     head = every.head[order]
     only = np.where(every.several, -1, every.row)
     new = every.new
     return Merged(
-        plan=every.plan[order],
+        operator=every.operator[order],
         node=(head >> NODE_SHIFT) & (NODES - 1),
         backward=(head & BACKWARD) > 0,
         optimizer=(head & OPTIMIZER) > 0,
@@ -94,31 +102,31 @@ def merge(threads: Sequence[ThreadState], origin: int) -> Merged:
         sequence=every.sequence[order],
         thread=thread[order],
         times=every.times[order],
-        inputs=_gathered(every.flat, begins[order], taken[order]),
-        outputs=_outputs(every.flat, (begins + taken)[order], given[order], only[order]),
+        inputs=_gathered(every.flat, begins[order], inputs[order]),
+        outputs=_outputs(every.flat, (begins + inputs)[order], outputs[order], only[order]),
         new_row=np.where(new, every.row, -1)[order],
         new_layout=np.where(new, every.layout, -1)[order],
-        place=Places([chunk.number for chunk in chunks], order),
+        numbering=OpNumbering([chunk.number for chunk in chunks], order),
     )
 
 
 def without(lists: Flat, unknown: Array) -> Flat:
-    """The lists without the values that a mask marks."""
+    """Return the lists without the values that a mask marks."""
     offsets, flat = lists
     before = np.concatenate(([0], np.cumsum(~unknown)))
     return before[offsets], flat[~unknown]
 
 
 def _gathered(flat: Array, begins: Array, counts: Array) -> Flat:
-    """The lists flat[begin : begin + count], one after the other."""
+    """Return the lists flat[begin : begin + count], one after the other."""
     offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
     at = np.repeat(begins - offsets[:-1], counts) + np.arange(offsets[-1])
     return offsets, flat[at]
 
 
-def _outputs(flat: Array, begins: Array, given: Array, only: Array) -> Flat:
+def _outputs(flat: Array, begins: Array, counts: Array, only: Array) -> Flat:
     """As `_gathered`, and where there is one output it is `only`."""
-    counts = np.where(only >= 0, 1, given)
+    counts = np.where(only >= 0, 1, counts)
     offsets, rows = _gathered(np.append(flat, -1), np.where(only >= 0, len(flat), begins), counts)
     single = only >= 0
     rows[offsets[:-1][single]] = only[single]

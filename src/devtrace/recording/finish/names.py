@@ -1,10 +1,10 @@
-"""What the user calls things: paths of modules, names of parameters. Found at the end, while the objects still live."""
+"""Paths of modules and names of parameters as the user writes them, found at the end, while the objects still live."""
 
 from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,13 +12,14 @@ import numpy.typing as npt
 import torch
 
 from devtrace.recording.columns import sites
+from devtrace.recording.columns.process_history import Moved, Stamp
 from devtrace.recording.columns.sites import USER, files
-from devtrace.recording.columns.stamps import Stamp
 from devtrace.recording.columns.tensor_rows import Rows
-from devtrace.recording.context.hooks import Moved
-from devtrace.recording.context.modules import Known, Modules, held
+from devtrace.recording.context.modules import Known, Modules, own_tensors
 from devtrace.recording.context.optimizers import Optimizers
-from devtrace.source.reading import read, span_at
+from devtrace.source.matching import is_path
+from devtrace.source.object_walk import stored
+from devtrace.source.parsing import read, span_at
 
 Array = npt.NDArray[Any]
 
@@ -32,7 +33,7 @@ class Named:
         self._found: dict[int, tuple[str, str]] = {}
 
     def paths(self, known: list[Known]) -> list[str]:
-        """The modules' paths as the user would write them; two roots never share one."""
+        """Return the modules' paths as the user would write them; two roots never share one."""
         rows = dict.fromkeys(each.root for each in known)
         roots = self._distinct({row: self._root(known[row]) for row in rows}, known)
         return [f"{roots[each.root]}.{each.path}" if each.path else roots[each.root] for each in known]
@@ -40,27 +41,26 @@ class Named:
     def _distinct(self, roots: dict[int, str], known: list[Known]) -> dict[int, str]:
         """`for block in blocks: x = block(x)` calls many by one name: `blocks[0]`, else `block` and `block#2`."""
         shared = Counter(roots.values())
-        places = {row: name if shared[name] == 1 else self._place(known[row]) or name for row, name in roots.items()}
+        paths = {row: name if shared[name] == 1 else self._item(known[row]) or name for row, name in roots.items()}
         seen: Counter[str] = Counter()
-        for row in sorted(places, key=lambda row: known[row].module() is None):
-            name = places[row]
+        for row in sorted(paths, key=lambda row: known[row].module() is None):
+            name = paths[row]
             seen[name] += 1
             if seen[name] > 1:
-                places[row] = f"{name}#{seen[name]}"
-        return places
+                paths[row] = f"{name}#{seen[name]}"
+        return paths
 
-    def _place(self, root: Known) -> str:
-        """Its place in a list, tuple, dict or module that a variable of the user's holds."""
+    def _item(self, root: Known) -> str:
+        """Return its path as an item of a container or module that a variable of the user's holds."""
         module = root.module()
         for name, value in list((self._namespace or {}).items()) if module is not None else ():
-            if not name.startswith("_"):
-                for text, held in _entries(value):
-                    if held is module:
-                        return f"{name}{text}"
+            for reference in stored(value) if not name.startswith("_") else ():
+                if reference.value is module and reference.kind in ("item", "module"):
+                    return f"{name}{reference.text}"
         return ""
 
     def _root(self, root: Known) -> str:
-        """The expression that calls it at the cell's or script's own level, else a variable, else the expression."""
+        """Return the expression that calls it at the top of a cell or script, else a variable, else the expression."""
         written = _callee(root.site)
         if root.method:
             written = written.rpartition(".")[0]
@@ -71,7 +71,7 @@ class Named:
         return next((name for name in names if not name.startswith("_")), written or root.type.lower())
 
     def collect(self, modules: Modules, moves: list[Moved], optimizers: Optimizers) -> None:
-        """Look at the live modules and optimizers for what the tensors are called, then at what the others noted."""
+        """Take the tensors' names from the live modules and optimizers, then from what the others noted."""
         known = modules.known
         paths = self.paths(known)
         for module, path in zip(known, paths, strict=True):
@@ -89,13 +89,13 @@ class Named:
                 self._optimizer(optimizer)
 
     def _module(self, module: torch.nn.Module, path: str) -> None:
-        for role, name, value in held(module):
+        for role, name, value in own_tensors(module):
             self._name(value, role, f"{path}.{name}")
             if role == "parameter" and value.grad is not None:
                 self._name(value.grad, "gradient", f"{path}.{name}.grad")
 
     def _same(self, old: Stamp, new: Stamp) -> None:
-        """What a move left behind is called as what it made."""
+        """Give the tensor that a move left behind the name of the one that it made."""
         if old[0] in self._rows.epochs and new[0] in self._rows.epochs:
             before, after = next(iter(old[1].values())), next(iter(new[1].values()))
             if after in self._found:
@@ -115,42 +115,24 @@ class Named:
             self._found.setdefault(row, (role, name))
 
     def columns(self, rows: Array, text: Callable[[str], int]) -> tuple[Array, Array]:
-        """Role and name of each of the given rows, which are in order."""
+        """Return role and name of each of the given rows, which are in order."""
         role = np.full(len(rows), text(""), dtype=np.int32)
         name = role.copy()
         found = sorted(self._found)
-        places = np.searchsorted(rows, np.array(found, dtype=np.int64))
-        for row, place in zip(found, places.tolist(), strict=True):
-            if place < len(rows) and rows[place] == row:
-                role[place], name[place] = (text(each) for each in self._found[row])
+        indexes = np.searchsorted(rows, np.array(found, dtype=np.int64))
+        for row, index in zip(found, indexes.tolist(), strict=True):
+            if index < len(rows) and rows[index] == row:
+                role[index], name[index] = (text(each) for each in self._found[row])
         return role, name
 
 
-def _entries(value: object) -> Iterator[tuple[str, object]]:
-    """What a variable holds, each with the text that leads to it."""
-    if type(value) is list or type(value) is tuple:
-        yield from ((f"[{place}]", held) for place, held in enumerate(value))
-    elif type(value) is dict:
-        yield from ((f'["{key}"]', held) for key, held in value.items() if type(key) is str)
-    elif isinstance(value, torch.nn.Module):
-        yield from ((f".{name}", held) for name, held in value._modules.items())
-
-
 def _callee(site: int) -> str:
-    """What is called at a site: `model` of `model(x)`, `self.net` of `self.net(x)`; empty when it is no plain path."""
+    """Return the callee at a site: `model` of `model(x)`, `self.net` of `self.net(x)`; empty if it is no plain path."""
     if site < 0:
         return ""
-    spot = sites.spot(site)
+    spot = sites.position(site)
     source = read(spot.code.co_filename)
     node = source and source.node_at(span_at(spot.code, spot.instruction))
     if source is None or not isinstance(node, ast.Call) or files[spot.code.co_filename] not in (USER, sites.LIBRARY):
         return ""
-    return ast.unparse(node.func) if _is_path(node.func) else ""
-
-
-def _is_path(node: ast.AST) -> bool:
-    while isinstance(node, ast.Attribute | ast.Subscript):
-        if isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Constant):
-            return False
-        node = node.value
-    return isinstance(node, ast.Name)
+    return ast.unparse(node.func) if is_path(node.func) else ""

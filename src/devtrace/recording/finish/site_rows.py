@@ -1,4 +1,4 @@
-"""From site ids to rows of the trace: files, spans, text, cells, packages, and the sources around them."""
+"""Makes rows of sites: files, spans, text, cells, packages, and the sources around them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import linecache
 import re
 from collections.abc import Iterable
 from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, packages_distributions, version
 
 from devtrace.recording.columns import sites
-from devtrace.recording.columns.sites import LIBRARY, Spot, files
-from devtrace.source.reading import Span, read, span_at
+from devtrace.recording.columns.process_history import CodePosition
+from devtrace.recording.columns.sites import LIBRARY, files
+from devtrace.source.parsing import Span, read, span_at
+from devtrace.source.user_code import package_of
 from devtrace.trace.builder import TraceBuilder
 
 LONGEST_TEXT = 400
@@ -19,7 +20,7 @@ _TERMINAL_CELL = re.compile(r"<ipython-input-(\d+)-")
 
 
 def add_sites(builder: TraceBuilder, used: Iterable[int]) -> dict[int, int]:
-    """Rows for the given sites and their callers, and for the sources they lie in: site id -> row."""
+    """Add rows for sites and their callers, and for the sources around them; return the row of each site."""
     rows: dict[int, int] = {sites.NOWHERE: -1}
     for site in sorted(set(used) - {sites.NOWHERE}):
         _add(builder, site, rows)
@@ -28,51 +29,51 @@ def add_sites(builder: TraceBuilder, used: Iterable[int]) -> dict[int, int]:
 
 def _add(builder: TraceBuilder, site: int, rows: dict[int, int]) -> int:
     if site not in rows:
-        spot = sites.spot(site)
-        caller = _add(builder, spot.caller, rows)
-        span = span_at(spot.code, spot.instruction)
-        count, cell_id = _cell(spot)
-        above = _lines_above(spot)
+        position = sites.position(site)
+        caller = _add(builder, position.caller, rows)
+        span = span_at(position.code, position.instruction)
+        count, cell_id = _cell(position)
+        above = _lines_above(position)
         fields = {
-            "file": spot.code.co_filename,
+            "file": position.code.co_filename,
             "line": span.line + above,
             "column": span.column,
             "end_line": span.end_line + above if span.end_line >= 0 else -1,
             "end_column": span.end_column,
-            "function": "" if spot.code.co_name == "<module>" else spot.code.co_qualname,
-            "text": _text(spot, span),
+            "function": "" if position.code.co_name == "<module>" else position.code.co_qualname,
+            "text": _text(position, span),
             "cell": count,
             "cell_id": cell_id,
-            "package": _package(spot.code.co_filename) if files[spot.code.co_filename] == LIBRARY else "",
+            "package": package_of(position.code.co_filename) if files[position.code.co_filename] == LIBRARY else "",
             "caller": caller,
         }
         # Python rewrites a hot call to other instructions: one expression, several sites.
         rows[site] = builder.intern("sites", tuple(fields.values()), **fields)
-        _add_source(builder, spot, count, cell_id)
+        _add_source(builder, position, count, cell_id)
     return rows[site]
 
 
-def _cell(spot: Spot) -> tuple[int, str]:
-    if spot.cell is not None:
-        return spot.cell.count, spot.cell.cell_id
-    terminal = _TERMINAL_CELL.match(spot.code.co_filename)
+def _cell(position: CodePosition) -> tuple[int, str]:
+    if position.cell is not None:
+        return position.cell.count, position.cell.cell_id
+    terminal = _TERMINAL_CELL.match(position.code.co_filename)
     return (int(terminal[1]) if terminal else -1), ""
 
 
-def _lines_above(spot: Spot) -> int:
-    """How many lines of its cell stand above the code: blank ones, or the %%magics that ran it."""
-    return spot.cell.first - 1 if spot.cell is not None else 0
+def _lines_above(position: CodePosition) -> int:
+    """Count the lines of the cell above the code: blank ones, or the %%magics that ran it."""
+    return position.cell.first - 1 if position.cell is not None else 0
 
 
-def _lines(spot: Spot) -> list[str]:
-    if spot.cell is not None:
-        return spot.cell.source.splitlines(keepends=True)
-    return linecache.getlines(spot.code.co_filename)
+def _lines(position: CodePosition) -> list[str]:
+    if position.cell is not None:
+        return position.cell.text.splitlines(keepends=True)
+    return linecache.getlines(position.code.co_filename)
 
 
-def _text(spot: Spot, span: Span) -> str:
-    """The source of the span; the whole line where there are no columns."""
-    lines = _lines(spot)[span.line - 1 : max(span.end_line, span.line)]
+def _text(position: CodePosition, span: Span) -> str:
+    """Return the source of the span; the whole line where there are no columns."""
+    lines = _lines(position)[span.line - 1 : max(span.end_line, span.line)]
     if not lines:
         return ""
     if span.column < 0:
@@ -83,13 +84,13 @@ def _text(spot: Spot, span: Span) -> str:
     return b"".join(raw).decode(errors="replace")[:LONGEST_TEXT]
 
 
-def _add_source(builder: TraceBuilder, spot: Spot, count: int, cell_id: str) -> None:
-    """A cell or a file of the user's whole; of a package's file the function."""
-    file = spot.code.co_filename
-    line = 1 + _lines_above(spot)
-    text = "".join(_lines(spot))
+def _add_source(builder: TraceBuilder, position: CodePosition, count: int, cell_id: str) -> None:
+    """Add a cell or a file of the user's whole; of a package's file the function."""
+    file = position.code.co_filename
+    line = 1 + _lines_above(position)
+    text = "".join(_lines(position))
     if files[file] == LIBRARY:
-        text, line = _function(file, spot.code.co_firstlineno)
+        text, line = _function(file, position.code.co_firstlineno)
     if text:
         builder.intern(
             "sources", (file, line, count, text), file=file, text=text, line=line, cell=count, cell_id=cell_id
@@ -98,7 +99,7 @@ def _add_source(builder: TraceBuilder, spot: Spot, count: int, cell_id: str) -> 
 
 @lru_cache(maxsize=1024)
 def _function(file: str, first: int) -> tuple[str, int]:
-    """The text of the function that begins at a line (decorators included), and that line."""
+    """Return the text of the function that begins at a line (decorators included), and that line."""
     source = read(file)
     if source is None:
         return "", first
@@ -108,20 +109,3 @@ def _function(file: str, first: int) -> tuple[str, int]:
             if begin == first:
                 return "".join(linecache.getlines(file)[begin - 1 : node.end_lineno]), begin
     return linecache.getline(file, first), first
-
-
-@lru_cache(maxsize=1)
-def _distributions() -> dict[str, list[str]]:
-    return dict(packages_distributions())
-
-
-@lru_cache(maxsize=256)
-def _package(file: str) -> str:
-    """ "recbole 1.2.0" for a file of it."""
-    inside = re.split(r"/(?:site|dist)-packages/", file)[-1]
-    name = inside.split("/")[0].removesuffix(".py")
-    known = _distributions().get(name)
-    try:
-        return f"{known[0]} {version(known[0])}" if known else name
-    except PackageNotFoundError:
-        return name

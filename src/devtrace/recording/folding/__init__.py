@@ -1,1 +1,1 @@
-"""Recordings that outgrow their limit: repetitions are counted and forgotten."""
+"""Folds recordings that outgrow their limit: repetitions are counted and forgotten."""

@@ -1,7 +1,7 @@
-"""Which ops of a long recording may be folded away: whole repetitions of what is kept. Pure functions on keys.
+"""Chooses the ops of a long recording that are folded away: whole repetitions of kept ones. Pure functions on keys.
 
 Two ops with the same key did the same at the same line in the same module on the same device. Folding gives each op
-the place of a kept op with its key, so that counts stay exact: a kept op stands for itself and for all that were
+the index of a kept op with its key, so that counts stay exact: a kept op counts for itself and for all that were
 folded into it.
 """
 
@@ -36,37 +36,32 @@ class Run(NamedTuple):
 
 
 def fold(keys: Array, most: int, limit: int) -> Array:
-    """For each op the place of the op that stands for it from now on (its own: it is kept), so that `most` are left.
+    """Return for each op the index of the op that counts for it from now on, so that `most` are left.
 
-    The first and the last repetition of a run stay, and what is no repetition. Where that leaves more than `limit`, ops
-    from the middle are folded one by one into earlier ones of the same key.
+    A kept op has its own index. The first and the last repetition of a run stay, and so do ops that do not repeat.
+    Where that leaves more than `limit`, ops from the middle are folded one by one into earlier ones of the same key.
     """
-    into = np.arange(len(keys))
-    kept = into
+    into = kept = np.arange(len(keys))
     while len(kept) > most:
         run = longest_run(keys[kept], len(kept) - most)
         # Short runs (the copies of one `.to()`) are worth reading, unless there is no room.
         if run is None or (len(kept) <= limit and run.foldable < most // 50):
             break
-        places = _folded(run, most, len(kept))
-        into[kept] = kept[places]
-        kept = kept[places == np.arange(len(kept))]
+        into, kept = _fold_kept(into, kept, _fold_run(run, most, len(kept)))
     if len(kept) > limit:
-        into[kept] = kept[_one_by_one(keys[kept], most)]
-    return _resolved(into)
+        into, kept = _fold_kept(into, kept, _fold_one_by_one(keys[kept], most))
+    return into
 
 
-def _resolved(into: Array) -> Array:
-    """An op folded into one that was itself folded later ends where that one ended."""
-    while True:
-        further = into[into]
-        if np.array_equal(further, into):
-            return into
-        into = further
+def _fold_kept(into: Array, kept: Array, targets: Array) -> tuple[Array, Array]:
+    """Fold the kept ops into those at `targets`, indexes into `kept`, and with them all that were folded into them."""
+    step = np.arange(len(into))
+    step[kept] = kept[targets]
+    return step[into], kept[targets == np.arange(len(kept))]
 
 
 def longest_run(keys: Array, wanted: int) -> Run | None:
-    """The run of at least three repetitions that lets the most ops be folded; the first that lets as many as wanted."""
+    """Return the run that lets the most ops be folded, or the first that lets as many as wanted."""
     best, most = None, 0
     for end in _ends(len(keys)):
         for run in _runs(keys[:end]):
@@ -78,19 +73,15 @@ def longest_run(keys: Array, wanted: int) -> Run | None:
 
 
 def _ends(count: int) -> Iterator[int]:
-    """Where a run may end: at the last op, while a loop runs; else somewhere before."""
+    """Yield indexes at which a run may end: after the last op, while a loop runs; else somewhere before."""
     for part in (16, 15, 14, 13, 12, 10, 8, 6, 4, 2, 1):
         if count * part // 16 >= 3:
             yield count * part // 16
 
 
 def _runs(keys: Array) -> Iterator[Run]:
-    """Runs that reach to the end, shortest period first."""
-    seen = set()
+    """Yield runs of at least three repetitions that reach to the end, shortest period first."""
     for period in _periods(keys):
-        if period in seen or 3 * period > len(keys):
-            continue
-        seen.add(period)
         differs = np.flatnonzero(keys[period:] != keys[:-period])
         start = int(differs[-1]) + 1 if len(differs) else 0
         if len(keys) - start >= 3 * period:
@@ -98,37 +89,39 @@ def _runs(keys: Array) -> Iterator[Run]:
 
 
 def _periods(keys: Array) -> Iterator[int]:
-    """How far back the last keys occurred before."""
+    """Yield how far back the last keys occurred before, nearest first, as far as they may repeat three times."""
     raw, size = np.ascontiguousarray(keys).tobytes(), keys.itemsize
     window = max(1, min(_WINDOW, len(keys) // 4))
     tail = raw[-window * size :]
     end = len(raw) - 1
     for _ in range(_CANDIDATES):
         at = raw.rfind(tail, 0, end)
-        if at < 0:
+        period = len(keys) - window - at // size
+        if at < 0 or 3 * period > len(keys):
             return
         if at % size == 0:
-            yield len(keys) - window - at // size
+            yield period
         end = at + len(tail) - 1
 
 
-def _folded(run: Run, most: int, count: int) -> Array:
-    """Fold repetitions of a run into its first, from about a quarter of `most` on, where earlier folding left its
-    gap.
+def _fold_run(run: Run, most: int, count: int) -> Array:
+    """Fold the middle repetitions of a run into its first one.
+
+    The cut starts at about `most / 4`, so that repeated folding keeps cutting at the same index.
     """
-    places = np.arange(count)
+    targets = np.arange(count)
     dropped = min(run.repetitions - 2, -(-(count - most) // run.period))
     first = max(1, min(-(-(most // 4 - run.start) // run.period), run.repetitions - 1 - dropped))
     begin = run.start + first * run.period
     end = begin + dropped * run.period
-    places[begin:end] = run.start + np.arange(end - begin) % run.period
-    return places
+    targets[begin:end] = run.start + np.arange(end - begin) % run.period
+    return targets
 
 
-def _one_by_one(keys: Array, most: int) -> Array:
+def _fold_one_by_one(keys: Array, most: int) -> Array:
     """Fold all but the first and last quarters of `most` into the first op of the same key."""
-    places = np.arange(len(keys))
+    targets = np.arange(len(keys))
     _, firsts, inverse = np.unique(keys, return_index=True, return_inverse=True)
     middle = slice(most // 4, len(keys) - most // 4)
-    places[middle] = firsts[inverse][middle]
-    return places
+    targets[middle] = firsts[inverse][middle]
+    return targets

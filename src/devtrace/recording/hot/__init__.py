@@ -1,1 +1,1 @@
-"""What runs for every op: the dispatch mode, and the recorder that it fills."""
+"""Runs for every op: the dispatch mode, and the recorder that it fills."""

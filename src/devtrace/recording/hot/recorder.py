@@ -1,4 +1,4 @@
-"""The recorder: what all threads of one recording share, and what is too rare for the hot path."""
+"""The recorder: state that all threads of one recording share, and everything too rare for the hot path."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import torch
 
 from devtrace.recording.columns import copies, sites
 from devtrace.recording.columns.chunk import COUNT_SHIFT, GRAD_SHIFT, MASK, SEVERAL
-from devtrace.recording.columns.operator_info import Plan, mask_among, named_plan
+from devtrace.recording.columns.operator_info import OperatorInfo, mask_among, operator_by_name
+from devtrace.recording.columns.process_history import Past
 from devtrace.recording.columns.recorded_ops import Failed, RecordedOps
-from devtrace.recording.columns.stamps import Past
 from devtrace.recording.columns.thread_state import ThreadState
 from devtrace.recording.folding import fold as folding
 
@@ -45,21 +45,21 @@ class Recorder(RecordedOps):
         return state
 
     def leave(self, state: ThreadState) -> None:
-        """The thread ends: another may get its ident."""
+        """End a thread: another may get its ident."""
         with self.lock:
             if self.states.get(state.ident) is state:
                 del self.states[state.ident]
 
     def native(self) -> ThreadState:
-        """The state of a thread that autograd made, in which the mode of the thread that called backward runs too."""
+        """Return the state of a thread that autograd made, which runs the mode of the thread that called backward."""
         state = self.states.get(threading.get_ident())
         return state or self.follow(threading.current_thread().name)
 
     def gather(self, value: Any, rows: list[int]) -> None:
-        """Append the rows of whatever tensors there are in an argument."""
+        """Append the rows of all tensors in an argument."""
         if isinstance(value, torch.Tensor):
             try:
-                rows.append(self.rows.meet(value))
+                rows.append(self.rows.row_for_input(value))
             except Exception as fault:  # noqa: BLE001 (a subclass whose .shape raises)
                 self.fault(fault)
         elif isinstance(value, list | tuple):
@@ -69,26 +69,26 @@ class Recorder(RecordedOps):
             for item in value.values():
                 self.gather(item, rows)
 
-    def special(self, plan: Plan, args: Any, kwargs: Any, rows: list[int]) -> int:
-        """What few ops need: tensors among the keyword arguments, masks. Returns flags for the head."""
-        if plan.births:
+    def special(self, operator: OperatorInfo, args: Any, kwargs: Any, rows: list[int]) -> int:
+        """Handle tensors among the keyword arguments, and masks; return flags for the head."""
+        if operator.creates_from_host:
             rows.clear()
-            self.rows.unmeet(args[0])
-        elif kwargs and plan.keywords:
+            self.rows.forget_input(args[0])
+        elif kwargs and operator.keywords:
             self.gather(kwargs, rows)
-        return MASK if plan.masks and mask_among(args) else 0
+        return MASK if operator.may_index_by_mask and mask_among(args) else 0
 
-    def outputs(self, plan: Plan, op: int, site: int, given: tuple[Any, Any], out: Any, rows: list[int]) -> int:
-        """Append the rows of an op's outputs, and say how many."""
+    def outputs(self, info: OperatorInfo, op: int, site: int, given: tuple[Any, Any], out: Any, rows: list[int]) -> int:
+        """Append the rows of an op's outputs; return their number."""
         before = len(rows)
-        source, past = copies.copied(self, op, *given, out) if plan.copies else (-1, None)
+        source, past = copies.copied(self, op, *given, out) if info.may_carry else (-1, None)
         self._outputs(out, op, site, source, past, rows)
         return len(rows) - before
 
     def _outputs(self, out: Any, op: int, site: int, source: int, past: Past | None, rows: list[int]) -> None:
         if isinstance(out, torch.Tensor):
             try:
-                rows.append(self.rows.made(out, op, site, source, past))
+                rows.append(self.rows.row_for_output(out, op, site, source, past))
             except Exception as fault:  # noqa: BLE001
                 self.fault(fault)
         elif isinstance(out, list | tuple):
@@ -105,12 +105,12 @@ class Recorder(RecordedOps):
         state.op += 1
 
     def refused(self, state: ThreadState, name: str, site: int, rows: list[int], error: BaseException) -> None:
-        """Record what torch refused before there was an op."""
-        head = named_plan(name).head | (torch.is_grad_enabled() << GRAD_SHIFT)
+        """Record a call that torch refused before there was an op."""
+        head = operator_by_name(name).head | (torch.is_grad_enabled() << GRAD_SHIFT)
         self.raised(state, (head, site, perf_counter_ns(), -1), rows, error)
 
     def pack(self, state: ThreadState) -> None:
-        """A thread's lists are full: make columns of them, and fold what repeats if there is too much."""
+        """Make columns of a thread's full lists, and fold repetitions if there are too many ops."""
         state.pack()
         if self.kept() > self._limit:
             with self.lock:
@@ -118,7 +118,7 @@ class Recorder(RecordedOps):
                 self._limit = max(self.max_ops, self.kept() * 5 // 4)
 
     def finish(self) -> None:
-        """All is recorded: fold what is above `max_ops` still."""
+        """Pack all threads, and fold down to `max_ops`."""
         for state in self.threads:
             state.pack()
         for state in sorted(self.threads, key=ThreadState.kept, reverse=True):
@@ -135,7 +135,7 @@ class Recorder(RecordedOps):
         return sum(state.kept() for state in self.threads)
 
     def fault(self, error: Exception) -> None:
-        """A fault of our own, or a tensor that does not answer: one note, and the program goes on."""
+        """Note a fault of our own, or a tensor that does not answer: the program goes on."""
         self.note(f"an op was not recorded in full: {type(error).__name__}: {text_of(error)}")
 
     def note(self, text: str) -> None:

@@ -1,11 +1,12 @@
-"""How far a recording is, while it runs: read from another thread out of what the recorder keeps anyway.
+"""How far a recording is, while it runs: read from another thread out of the recorder's own data.
 
-The recording pays nothing: its chunks are immutable, and of the lists being filled what is new is copied, which the
-interpreter does in one piece. How many ops are complete is asked first; what comes while we look is for the next look.
+The recording pays nothing. Its chunks are immutable, and of the lists being filled the new part is copied, which the
+interpreter does in one piece. A look first asks how many ops are complete; later ones are for the next look.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,23 +34,30 @@ class Counts:
 class Reader:
     """Reads the ops of one recorder as they come, each once."""
 
-    def __init__(self) -> None:
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
         self._read: dict[int, int] = {}  # of each thread how many ops
         # Of each thread's lists: how many ops were packed before them, how many of theirs and of `flat` were read.
         self._lists: dict[int, tuple[int, int, int]] = {}
+        self.complete: list[tuple[ThreadState, int]] = []  # threads, with their number of ops
 
-    def new(self, state: ThreadState, limit: int) -> list[Chunk]:
-        """The ops of a thread that were not read yet, up to the one with the number `limit`."""
-        tail = self._tail(state, limit)
-        chunks = _packed(state, self._read.get(state.index, 0), limit)
-        if tail is not None:
-            chunks.append(tail)
-        if chunks:
-            self._read[state.index] = int(chunks[-1].number[-1]) + 1
-        return chunks
+    def begin_look(self) -> None:
+        """Let `new` yield the ops that are complete now."""
+        self.complete = [(state, state.op & NUMBERS) for state in list(self._recorder.threads)]
+
+    def new(self) -> Iterator[tuple[ThreadState, Chunk]]:
+        """Yield the ops of each thread that were not read yet."""
+        for state, limit in self.complete:
+            tail = self._tail(state, limit)
+            chunks = _packed(state, self._read.get(state.index, 0), limit)
+            if tail is not None:
+                chunks.append(tail)
+            if chunks:
+                self._read[state.index] = int(chunks[-1].number[-1]) + 1
+            yield from ((state, chunk) for chunk in chunks)
 
     def _tail(self, state: ThreadState, limit: int) -> Chunk | None:
-        """What is new in the thread's lists; None where they were packed while we looked."""
+        """Return the new ops in the thread's lists, None where they were packed in the meantime."""
         base, heads, flat = state.packed, state.heads, state.flat
         known, done, begin = self._lists.get(state.index, (base, 0, 0))
         if known != base:
@@ -61,13 +69,13 @@ class Reader:
         if state.heads is not heads or state.packed != base:
             return None
         chunk = Chunk.of(table, rows, base + done)
-        used = int((chunk.taken + chunk.given).sum())
+        used = int((chunk.input_count + chunk.output_count).sum())
         self._lists[state.index] = (base, ops, begin + used)
         return replace(chunk, flat=chunk.flat[:used])
 
 
 def _packed(state: ThreadState, first: int, limit: int) -> list[Chunk]:
-    """The packed ops of a thread with first <= number < limit."""
+    """Return the packed ops of a thread with first <= number < limit."""
     found = []
     for chunk in list(state.chunks):
         if len(chunk) and chunk.number[-1] >= first and chunk.number[0] < limit:
@@ -77,22 +85,22 @@ def _packed(state: ThreadState, first: int, limit: int) -> list[Chunk]:
     return found
 
 
-class Homes:
+class RowLayouts:
     """Knows the layout (shape, dtype, device) of every row of a recorder, and so of its ops."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._folds = 0
-        self._told = 0
+        self._extra = 0
         self._layout_of = np.full(0, -1, dtype=np.int32)  # by row
 
     def learn(self) -> None:
-        """Take in what was told since."""
+        """Take in the extra rows since the last time; all again after a fold."""
         if self._recorder.folds != self._folds:
-            self._folds, self._told = self._recorder.folds, 0
-        told = self._recorder.rows.told_since(self._told)
-        self._told += len(told)
-        self._know(told[:, 0], told[:, 1])
+            self._folds, self._extra = self._recorder.folds, 0
+        extra = self._recorder.rows.extra_rows_table(self._extra)
+        self._extra += len(extra)
+        self._know(extra[:, 0], extra[:, 1])
 
     def _know(self, rows: Array, layouts: Array) -> None:
         if len(rows) and (most := int(rows.max())) >= len(self._layout_of):
@@ -101,13 +109,13 @@ class Homes:
         self._layout_of[rows] = layouts
 
     def of(self, chunk: Chunk) -> Array:
-        """The layout of each op: of its first output, else of its first input; -1 where it is not known yet."""
+        """Return the layout of each op's first output, else of its first input; -1 where it is not known yet."""
         self._know(chunk.row[chunk.new], chunk.layout[chunk.new])
         rows = chunk.first_rows()
         inside = (rows >= 0) & (rows < len(self._layout_of))
-        homes = np.full(len(rows), -1, dtype=np.int32)
-        homes[inside] = self._layout_of[rows[inside]]
-        return homes
+        layouts = np.full(len(rows), -1, dtype=np.int32)
+        layouts[inside] = self._layout_of[rows[inside]]
+        return layouts
 
 
 class Counter:
@@ -115,13 +123,13 @@ class Counter:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._homes = Homes(recorder)
+        self._layouts = RowLayouts(recorder)
         self._bytes: list[int] = []  # by layout
         self._forget()
 
     def _forget(self) -> None:
         self._folds = self._recorder.folds
-        self._reader = Reader()
+        self._reader = Reader(self._recorder)
         self._copies = self._copied = self._copies_read = 0
         self._ops: Array = np.zeros(len(self._bytes), dtype=np.int64)  # by layout
         self._made: Array = np.zeros(len(self._bytes), dtype=np.int64)
@@ -130,40 +138,38 @@ class Counter:
         recorder = self._recorder
         if recorder.folds != self._folds:
             self._forget()
-        limits = [(state, state.op & NUMBERS) for state in list(recorder.threads)]
+        self._reader.begin_look()
         copies = recorder.copies[self._copies_read :]
         self._know_layouts()
-        self._homes.learn()
-        for state, limit in limits:
-            for chunk in self._reader.new(state, limit):
-                self._count(chunk)
+        self._layouts.learn()
+        for _, chunk in self._reader.new():
+            self._count(chunk)
         self._copies_read += len(copies)
         self._copies += sum(copied.times for copied in copies)
         self._copied += sum(self._bytes[copied.source] + copied.more for copied in copies)
-        ops = sum(limit for _, limit in limits)
-        return Counts(ops, self._copies, self._copied, self._by_device(self._ops, self._made))
+        ops = sum(limit for _, limit in self._reader.complete)
+        return Counts(ops, self._copies, self._copied, self._by_device())
 
     def _know_layouts(self) -> None:
-        layouts = self._recorder.rows.layouts
-        self._bytes += [size_of(layout) for layout in layouts[len(self._bytes) :]]
-        missing = len(self._bytes) - len(self._ops)
-        if missing:
-            self._ops = np.append(self._ops, np.zeros(missing, dtype=np.int64))
-            self._made = np.append(self._made, np.zeros(missing, dtype=np.int64))
+        self._bytes += [size_of(layout) for layout in self._recorder.rows.layouts[len(self._bytes) :]]
+        missing = np.zeros(len(self._bytes) - len(self._ops), dtype=np.int64)
+        self._ops, self._made = np.append(self._ops, missing), np.append(self._made, missing)
 
     def _count(self, chunk: Chunk) -> None:
         """Add ops and bytes made of each layout."""
-        layouts = self._homes.of(chunk)
-        size = len(self._ops)
-        counted = (layouts >= 0) & (layouts < size)
-        made = chunk.new & (chunk.layout < size)
-        self._ops += np.bincount(layouts[counted], chunk.times[counted], minlength=size).astype(np.int64)
-        self._made += np.bincount(chunk.layout[made], chunk.times[made], minlength=size).astype(np.int64)
+        _add(self._ops, self._layouts.of(chunk), chunk.times)
+        _add(self._made, np.where(chunk.new, chunk.layout, -1), chunk.times)
 
-    def _by_device(self, ops: Array, made: Array) -> dict[str, tuple[int, int]]:
+    def _by_device(self) -> dict[str, tuple[int, int]]:
         found: dict[str, tuple[int, int]] = {}
-        for layout in np.flatnonzero((ops > 0) | (made > 0)).tolist():
+        for layout in np.flatnonzero((self._ops > 0) | (self._made > 0)).tolist():
             device = str(self._recorder.rows.layouts[layout][2])
-            before = found.get(device, (0, 0))
-            found[device] = before[0] + int(ops[layout]), before[1] + int(made[layout]) * self._bytes[layout]
+            ops, made = found.get(device, (0, 0))
+            found[device] = ops + int(self._ops[layout]), made + int(self._made[layout]) * self._bytes[layout]
         return found
+
+
+def _add(totals: Array, layouts: Array, times: Array) -> None:
+    """Add up ops by layout; a layout that is not known yet does not count."""
+    known = (layouts >= 0) & (layouts < len(totals))
+    np.add.at(totals, layouts[known], times[known])

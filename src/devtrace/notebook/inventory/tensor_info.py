@@ -1,4 +1,4 @@
-"""What torch itself says of a tensor, without the tensor's class being asked and without its data being read.
+"""Facts that torch itself knows of a tensor; its class is not asked, its data is not read.
 
 A tensor whose class answers for itself (`__torch_dispatch__` of a class that is neither torch's nor ours) is not asked:
 it has device "?".
@@ -10,14 +10,12 @@ import sys
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from devtrace.notebook.inventory.walk import classes
+from devtrace.source.safe_values import class_dict, classes_of
 
 UNKNOWN: Final = "?"
 
-_own_dict = type.__dict__["__dict__"].__get__
 
-
-class Facts(NamedTuple):
+class TensorInfo(NamedTuple):
     """A tensor's device, type and extent; `storage` tells which tensors share memory, `bytes` is all of that memory."""
 
     device: str
@@ -30,7 +28,7 @@ class Facts(NamedTuple):
 
 @dataclass(slots=True)
 class Total:
-    """What one device holds of something."""
+    """Number and size of tensors on one device."""
 
     tensors: int = 0
     parameters: int = 0
@@ -46,28 +44,28 @@ Totals = dict[str, Total]
 
 
 @dataclass(slots=True)
-class Tally:
+class DeviceTotals:
     """Totals by device that count each tensor, and the bytes of each storage, once."""
 
-    totals: Totals = field(default_factory=dict)
+    by_device: Totals = field(default_factory=dict)
     _seen: set[int] = field(default_factory=set)
     _storages: set[int] = field(default_factory=set)
 
-    def add(self, tensor: Any, facts: Facts, total: Total) -> None:
+    def add(self, tensor: Any, info: TensorInfo, total: Total) -> None:
         """Add to a total what a tensor adds to those counted before; remembers it."""
         if id(tensor) not in self._seen:
             self._seen.add(id(tensor))
             total.tensors += 1
-            total.parameters += facts.parameters
-        if facts.storage not in self._storages:
-            self._storages.add(facts.storage)
-            total.bytes += facts.bytes
+            total.parameters += info.parameters
+        if info.storage not in self._storages:
+            self._storages.add(info.storage)
+            total.bytes += info.bytes
 
-    def count(self, tensor: Any, facts: Facts) -> None:
-        total = self.totals.get(facts.device)
+    def count(self, tensor: Any, info: TensorInfo) -> None:
+        total = self.by_device.get(info.device)
         if total is None:
-            total = self.totals[facts.device] = Total()
-        self.add(tensor, facts, total)
+            total = self.by_device[info.device] = Total()
+        self.add(tensor, info, total)
 
 
 class Asker:
@@ -86,22 +84,22 @@ class Asker:
         self._trusted: dict[int, bool] = {}
         self._texts: dict[Any, str] = {}
 
-    def facts(self, tensor: Any) -> Facts:
+    def info(self, tensor: Any) -> TensorInfo:
         kind = type(tensor)
         trusted = self._trusted.get(id(kind))
         if trusted is None:
             trusted = self._trusted[id(kind)] = not _answers_for_itself(tensor)
         if not trusted:
-            return Facts(UNKNOWN, (), "", 0, 0, id(tensor))
+            return TensorInfo(UNKNOWN, (), "", 0, 0, id(tensor))
         base = self._base
         with self._quietly():
             try:
                 device, dtype = self._text(self._device(tensor)), self._text(base.dtype.__get__(tensor))
                 shape = tuple(base.shape.__get__(tensor))
                 parameters = base.numel(tensor) if issubclass(kind, self._parameter) else 0
-                return Facts(device, shape, dtype.removeprefix("torch."), parameters, *self._memory(tensor))
+                return TensorInfo(device, shape, dtype.removeprefix("torch."), parameters, *self._memory(tensor))
             except Exception:  # noqa: BLE001 (a tensor that is half made, or of a kind that has no shape)
-                return Facts(UNKNOWN, (), "", 0, 0, id(tensor))
+                return TensorInfo(UNKNOWN, (), "", 0, 0, id(tensor))
 
     def _memory(self, tensor: Any) -> tuple[int, int]:
         base = self._base
@@ -119,8 +117,8 @@ class Asker:
 
 
 def _answers_for_itself(tensor: Any) -> bool:
-    for kind in classes(tensor):
-        own = _own_dict(kind)
+    for kind in classes_of(type(tensor)):
+        own = class_dict(kind)
         if "__torch_dispatch__" in own and str(own.get("__module__")).partition(".")[0] not in ("torch", "devtrace"):
             return True
     return False

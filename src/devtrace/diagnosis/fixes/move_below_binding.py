@@ -1,0 +1,62 @@
+"""Below `model = build()`: `model.to(device)`.
+
+At the top of `for batch in loader:` it is `batch["x"] = batch["x"].to(device)`.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from devtrace.diagnosis.evidence.access_paths import AccessPath
+from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.fixes.fix import (
+    Fix,
+    fix_if_complete,
+    frame_of,
+    is_assignable,
+    registering_root,
+    siblings_on_odd_device,
+)
+
+
+def move_below_binding(case: Case, verdict: Verdict) -> Fix | None:
+    """Below the line that gives the user's variable its value: move what it holds, if it holds it by then."""
+    for name in [verdict.name, *case.names, *(name for _, name in case.roots)]:
+        if name is not None and len(name.references) > 1 and not _made_in_a_call(case, name):
+            found = _move_below_binding(case, name)
+            if found is not None:
+                return found
+    return None
+
+
+def _made_in_a_call(case: Case, name: AccessPath) -> bool:
+    """Return whether a module's call made what is named, as it makes a cache."""
+    row = case.snapshot.row(name.last.value)
+    op = case.queries.producer(case.queries.base(row)) if row is not None else -1
+    return op >= 0 and case.queries.trace.ops.number("call", op) >= 0
+
+
+def _move_below_binding(case: Case, name: AccessPath) -> Fix | None:
+    frame = frame_of(case, name)
+    bound = frame.bindings(name.references[0].text)[-1:] if frame is not None else []
+    if frame is None or not bound:
+        return None
+    statement, end_line = bound[0], frame.source.span(bound[0]).end_line
+    device = frame.setup_device_code(end_line + 1)
+    lines = _moving_lines(case, name, device) if device else []
+    if not lines:
+        return None
+    if isinstance(statement, ast.Assign):
+        return fix_if_complete(f"add `{lines[0]}` below line {end_line}", frame.code.below(statement, *lines))
+    if isinstance(statement, ast.For | ast.With):
+        return fix_if_complete(f"add `{lines[0]}` at the top of the block", frame.code.into(statement, *lines))
+    return None
+
+
+def _moving_lines(case: Case, name: AccessPath, device: str) -> list[str]:
+    """Return code that moves the whole module that registers the tensor, else the tensor and its siblings."""
+    root = registering_root(name)
+    if root is not None:
+        return [f"{root.code}.to({device})"] if root.code else []
+    paths = [each.code for each in (name, *siblings_on_odd_device(case, name))] if is_assignable(name) else []
+    return [f"{path} = {path}.to({device})" for path in paths if path]

@@ -1,0 +1,143 @@
+"""`model.head.to(device)` below the line that attached the head to a model that had moved before."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from devtrace.diagnosis.evidence import access_paths
+from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.fixes.fix import Fix, SiteCode, code_at, fix_if_complete, frame_of
+from devtrace.source.matching import called_names, names_in
+from devtrace.words.text_format import one_line
+
+
+def move_below_attachment(case: Case, verdict: Verdict) -> Fix | None:
+    """Add `model.head.to(device)` below the line that attached it, in the frame that holds the model."""
+    frame = frame_of(case, verdict.name)
+    if frame is None or verdict.name is None or verdict.module is None or verdict.move is None:
+        return None
+    statement = _attaching_statement(case, verdict, frame)
+    if statement is None:
+        return None
+    line = frame.source.span(statement).end_line
+    device = _device_of_move(case, verdict, frame) or frame.setup_device_code(line + 1)
+    path = verdict.module.code
+    if not device or path is None:
+        return None
+    new = f"{path}.to({device})"
+    help = f"add `{new}` below line {line}, or move all of it after attaching"
+    return fix_if_complete(help, frame.code.below(statement, new))
+
+
+def _device_of_move(case: Case, verdict: Verdict, frame: FailingFrame) -> str:
+    """Return `device` of `model.to(device)`, where the move is in the frame's own function."""
+    found = code_at(case, verdict.moved)
+    argument = _device_argument(found) if found is not None and found.function is frame.function else None
+    return frame.code.text(argument) if argument is not None and frame.names_expected_device(argument) else ""
+
+
+def _device_argument(move: SiteCode) -> ast.expr | None:
+    """Return `device` of `model.to(device)`."""
+    return move.node.args[0] if isinstance(move.node, ast.Call) and len(move.node.args) == 1 else None
+
+
+def _attaching_statement(case: Case, verdict: Verdict, frame: FailingFrame) -> ast.stmt | None:
+    """Return the statement of a frame that attached the part: by itself, or by a function that it calls."""
+    if case.queries.site(verdict.born) is None:
+        return None
+    line_of = {statement: frame.source.span(statement).line for statement in frame.statements()}
+    above = [
+        statement
+        for statement, line in sorted(line_of.items(), key=lambda each: each[1])
+        if isinstance(statement, ast.Assign | ast.Expr | ast.AugAssign) and line <= frame.line
+    ]
+    return (
+        _assigning(above, verdict, frame)
+        or _making(above, case, verdict, frame)
+        or _calling(above, case, verdict, frame)
+    )
+
+
+def _assigning(above: Sequence[ast.stmt], verdict: Verdict, frame: FailingFrame) -> ast.stmt | None:
+    """Return the last `model.bank = ...`, where `model.bank` or a part of it is the odd one."""
+    assert verdict.name is not None
+    assert verdict.module is not None
+    below = range(len(verdict.module.references) + 1, len(verdict.name.references) + 1)
+    paths = {verdict.name.prefix(length).code for length in below}
+    assigning = (
+        statement
+        for statement in reversed(above)
+        for target in (statement.targets if isinstance(statement, ast.Assign) else [])
+        if frame.code.text(target) in paths
+    )
+    return next(assigning, None)
+
+
+def _making(above: Sequence[ast.stmt], case: Case, verdict: Verdict, frame: FailingFrame) -> ast.stmt | None:
+    """Return the statement that made the part."""
+    born, span = case.queries.site(verdict.born), frame.source.span
+    if born is None or (frame.code.site.file, frame.code.site.cell_id) != (born.file, born.cell_id):
+        return None
+    return next((each for each in above if span(each).line <= born.line <= span(each).end_line), None)
+
+
+def _calling(above: Sequence[ast.stmt], case: Case, verdict: Verdict, frame: FailingFrame) -> ast.stmt | None:
+    """Return the first statement below the move that hands the model to a function that may have attached the part."""
+    assert verdict.name is not None
+    born, moved = case.queries.site(verdict.born), case.queries.site(verdict.moved)
+    if born is None:
+        return None
+    same_file = moved is not None and moved.file == frame.code.site.file
+    first_line = moved.line + 1 if moved is not None and same_file else 0
+    makers = set(born.function.split("."))  # `Builder.<locals>.attach`
+    model = verdict.name.references[0].text
+    below = (each for each in above if frame.source.span(each).line >= first_line and model in names_in(each))
+    return next((each for each in below if makers & called_names(each) or _passes_module(each, frame)), None)
+
+
+def _passes_module(statement: ast.stmt, frame: FailingFrame) -> bool:
+    """Return whether a statement calls a function of the user's with a module as a plain argument."""
+    call = statement.value if isinstance(statement, ast.Assign | ast.Expr) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        return False
+    arguments = [argument.id for argument in call.args if isinstance(argument, ast.Name)]
+    return any(access_paths.is_module(frame.variables.get(name)) for name in arguments)
+
+
+def move_as_attached(case: Case, verdict: Verdict) -> Fix | None:
+    """Write `owner.head = nn.Linear(...).to(device)`, with the device of an earlier cell or of the owner."""
+    found = code_at(case, verdict.born)
+    if found is None or verdict.name is None or getattr(found.function, "name", "") == "__init__":
+        return None
+    code, statement = found.code, found.statement
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Attribute | ast.Subscript):
+        return None
+    owner = code.text(statement.targets[0].value)
+    device = _device_of_earlier_cell(case, verdict, found) or f"next({owner}.parameters()).device"
+    is_parameter = verdict.name.last.kind == "parameter" and len(verdict.name.references) >= 2
+    inner = _parameter_data(statement.value) if is_parameter else None
+    if inner is not None:
+        new = code.moved_to(inner, device)
+        return fix_if_complete(f"make it on the model's device: {one_line(new)}", code.replaced(inner, new))
+    new = code.moved_to(statement.value, device)
+    help = f"move it as you attach it: {code.text(statement.targets[0])} = {one_line(new)}"
+    return fix_if_complete(help, code.replaced(statement.value, new))
+
+
+def _device_of_earlier_cell(case: Case, verdict: Verdict, born: SiteCode) -> str:
+    """Return the notebook's variable that the move in another cell took its device from: `device`."""
+    moved, frame = code_at(case, verdict.moved), frame_of(case, verdict.name)
+    if moved is None or frame is None:
+        return ""
+    in_cells = all(each.code.site.cell is not None and each.function is None for each in (moved, born))
+    device = _device_argument(moved)
+    is_variable = in_cells and isinstance(device, ast.Name) and frame.names_expected_device(device)
+    return device.id if is_variable and isinstance(device, ast.Name) else ""
+
+
+def _parameter_data(node: ast.expr) -> ast.expr | None:
+    """Return `x` of `nn.Parameter(x)`, the call alone or within other calls."""
+    is_call = isinstance(node, ast.Call) and bool(node.args) and "Parameter" in called_names(node)
+    return node.args[0] if is_call and isinstance(node, ast.Call) else None

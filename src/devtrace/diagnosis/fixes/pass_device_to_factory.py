@@ -1,0 +1,83 @@
+"""`torch.zeros(n)` becomes `torch.zeros(n, device=x.device)`."""
+
+from __future__ import annotations
+
+import ast
+from typing import Final
+
+from devtrace.diagnosis.evidence import access_paths, origins
+from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.frame_code import first_parameter, names_device
+from devtrace.diagnosis.fixes.fix import Fix, fix_if_complete, frame_at, text_at
+from devtrace.source.matching import calls_in, keyword
+from devtrace.source.safe_values import instance_dict
+from devtrace.words.text_format import one_line
+
+REPORT_UPSTREAM: Final = "use a release of the package that has it, or report it there"
+
+
+def pass_device_to_factory(case: Case, verdict: Verdict) -> Fix | None:
+    """Pass the expected device to the factory's call; in a package's code, say so."""
+    if case.origin.op < 0:
+        return None
+    site = case.queries.trace.ops.number("site", case.origin.op)
+    found, node = text_at(case, site), case.queries.source_node(site)
+    call = origins.factory_call(node) if node is not None else None
+    device = device_at(case, site, call) if call is not None else ""
+    if found is None or call is None or not device:
+        return None
+    code, package, argument = found.code, case.queries.package(site), f"device={device}"
+    new = code.with_argument(call, argument)
+    if package:
+        return Fix(f"in {package}, {case.queries.site(site)}: {one_line(new)}; {REPORT_UPSTREAM}")
+    given = keyword(call, "device")
+    if given is not None:
+        return fix_if_complete(f"create it with {argument}", code.replaced(given, device))
+    changes: list[tuple[ast.AST, str]] = [
+        (one, code.with_argument(one, argument)) for one in _without_device(found.statement, call)
+    ]
+    return fix_if_complete(f"give it the device: {one_line(new)}", code.all_replaced(changes))
+
+
+def device_at(case: Case, site: int, call: ast.AST) -> str:
+    """Return the expected device as the function around a call can write it.
+
+    Either the function still runs, or it is a method of an object that the variables lead to.
+    """
+    frame = frame_at(case, site)
+    if frame is not None:
+        return frame.device_of_another_call(call) or frame.device_code(frame.source.span(call).line, call)
+    return _device_of_self(case, site, call)
+
+
+def _device_of_self(case: Case, site: int, call: ast.AST) -> str:
+    """Return `self.device`, if the method has returned but its module is there and has the attribute."""
+    row, found = case.queries.site(site), case.queries.source_node(site)
+    class_name = row.function.rpartition(".")[0] if row is not None else ""
+    function = found.source.function(call) if found is not None else None
+    if not class_name or not isinstance(function, ast.FunctionDef) or function.name == "__init__":
+        return ""
+    if [parameter.arg for parameter in function.args.args[:1]] != ["self"]:
+        return ""
+    for value in case.snapshot.walk.objects.values():
+        if access_paths.is_module(value) and type(value).__qualname__ == class_name:
+            named = (key for key, device in instance_dict(value).items() if names_device(device, case.expected_device))
+            attribute = next((f"self.{key}" for key in named if str(key).isidentifier()), "")
+            return attribute or _device_of_parameters(case, value)
+    return ""
+
+
+def _device_of_parameters(case: Case, module: object) -> str:
+    first = first_parameter(module)
+    is_expected = first is not None and case.snapshot.device_of(first) == case.expected_device
+    return "next(self.parameters()).device" if is_expected else ""
+
+
+def _without_device(statement: ast.stmt, call: ast.Call) -> list[ast.Call]:
+    """Return a factory's call, and the others of its statement that have no device either."""
+    found = [call]
+    for node in calls_in(statement):
+        if node is not call and origins.is_factory_without_device(node):
+            inside = any(node in ast.walk(other) or other in ast.walk(node) for other in found)
+            found += [] if inside else [node]
+    return found

@@ -1,0 +1,93 @@
+"""Remembers from one recording to the next: a tensor keeps its birth in one cell when another is traced."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any, Final
+
+import torch
+
+from devtrace.source.live_objects import CellText
+
+Past = tuple[int, torch.device, Any]
+"""Where a tensor was copied from: (site of birth, device, earlier past), nearest first."""
+Stamp = tuple[int, dict[Any, int], int, Past | None]
+"""See `stamps`."""
+MOST_MOVES: Final = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class CodePosition:
+    """An instruction of a code object; `cell` is what the code's file name meant when the code was first seen."""
+
+    code: CodeType
+    instruction: int
+    caller: int
+    cell: CellText | None
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """When and where: `tick` counts all happenings of the process, `op` is the number of the next op of the recording
+    that was running, in its thread (-1: none was)."""
+
+    site: int
+    tick: int
+    op: int
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """A module became part of another."""
+
+    module: weakref.ref[torch.nn.Module]
+    parent: weakref.ref[torch.nn.Module]
+    name: str
+    at: Happening
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """`.to()` or the like of a module.
+
+    `device` is where its tensors went (None: all stayed where they were), `stamps` are those of each tensor that moved,
+    before and after.
+    """
+
+    module: weakref.ref[torch.nn.Module]
+    device: torch.device | None
+    tensors: int
+    stamps: tuple[tuple[Stamp, Stamp], ...]
+    at: Happening
+
+
+@dataclass(slots=True)
+class ProcessHistory:
+    """One per process. Sites are never forgotten, because the stamps of live tensors name them."""
+
+    cells: dict[str, CellText] = field(default_factory=dict)  # by file name
+    cell_of_code: dict[int, CellText | None] = field(default_factory=dict)
+    positions: list[CodePosition] = field(default_factory=list)  # by site
+    sites_with_caller: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    epochs: Iterator[int] = field(default_factory=itertools.count)
+    # Stamps of tensors whose storage takes no attribute (sparse, mkldnn), or of all where the self-test fails.
+    odd_stamps: dict[int, tuple[weakref.ref[Any], Stamp]] = field(default_factory=dict)
+    ticks: Iterator[int] = field(default_factory=itertools.count)
+    attached: dict[int, Attached] = field(default_factory=dict)
+    moves: deque[Moved] = field(default_factory=lambda: deque(maxlen=MOST_MOVES))
+    # By optimizer, the number of parameters whose state is known.
+    stateful: dict[int, tuple[weakref.ref[torch.optim.Optimizer], int]] = field(default_factory=dict)
+
+    def forget_modules(self) -> None:
+        """Forget where modules were attached and moved, and which optimizers have stepped."""
+        self.attached.clear()
+        self.moves.clear()
+        self.stateful.clear()
+
+
+history: Final = ProcessHistory()

@@ -1,0 +1,101 @@
+"""Patterns of syntax, written as the code that they match.
+
+match_code("$x.to($device)", node)        # {"x": <Name>, "device": <Attribute>}, None if the node is something else
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, Final
+
+_HOLE: Final = "HOLE_"
+_IGNORED: Final = ("ctx", "kind", "type_comment")
+
+
+def match_code(pattern: str, node: ast.AST | None) -> dict[str, Any] | None:
+    """Match a node against code with holes, and return what fills each hole; None if it does not match.
+
+    `$x` fills with any expression, as an attribute with its name; twice the same hole needs twice the same code.
+    `...` for the arguments of a call fits any.
+    """
+    found: dict[str, Any] = {}
+    return found if node is not None and _fits(_parsed(pattern), node, found) else None
+
+
+@cache
+def _parsed(pattern: str) -> ast.AST:
+    statement = ast.parse(pattern.replace("$", _HOLE)).body[0]
+    return statement.value if isinstance(statement, ast.Expr) else statement
+
+
+def _fits(pattern: Any, node: Any, found: dict[str, Any]) -> bool:
+    if isinstance(pattern, ast.Name) and pattern.id.startswith(_HOLE):
+        return isinstance(node, ast.expr) and _fill(pattern.id, node, found)
+    if isinstance(pattern, str) and pattern.startswith(_HOLE):
+        return _fill(pattern, node, found)
+    if isinstance(pattern, list):
+        return len(pattern) == len(node) and all(_fits(*pair, found) for pair in zip(pattern, node, strict=True))
+    if not isinstance(pattern, ast.AST):
+        return bool(pattern == node)
+    fields = ("func",) if _takes_any_arguments(pattern) else pattern._fields
+    return type(pattern) is type(node) and all(
+        _fits(getattr(pattern, name, None), getattr(node, name, None), found) for name in fields if name not in _IGNORED
+    )
+
+
+def _fill(hole: str, code: Any, found: dict[str, Any]) -> bool:
+    known = found.setdefault(hole.removeprefix(_HOLE), code)
+    return known is code or same_code(known, code)
+
+
+def _takes_any_arguments(pattern: ast.AST) -> bool:
+    arguments = pattern.args if isinstance(pattern, ast.Call) else []
+    return len(arguments) == 1 and isinstance(arguments[0], ast.Constant) and arguments[0].value is ...
+
+
+def same_code(one: Any, other: Any) -> bool:
+    """Return whether two expressions are written alike, one being read and the other perhaps assigned."""
+    return _fits(one, other, {})
+
+
+def called_name(call: ast.AST) -> str:
+    """Return `c` of `a.b.c(...)` and of `c(...)`."""
+    found = match_code("$owner.$name(...)", call)
+    if found is not None:
+        return str(found["name"])
+    return call.func.id if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) else ""
+
+
+def calls_in(node: ast.AST) -> Iterator[ast.Call]:
+    return (inner for inner in ast.walk(node) if isinstance(inner, ast.Call))
+
+
+def called_names(node: ast.AST) -> set[str]:
+    return {called_name(call) for call in calls_in(node)} - {""}
+
+
+def keyword(call: ast.Call, name: str) -> ast.expr | None:
+    """Return the value of a keyword argument."""
+    return next((word.value for word in call.keywords if word.arg == name), None)
+
+
+def names_in(*nodes: ast.AST) -> set[str]:
+    """Return the variables that pieces of code mention."""
+    return {inner.id for node in nodes for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+
+
+def assigned_names(*nodes: ast.AST) -> list[str]:
+    """Return the variables that pieces of code give a value or delete."""
+    inner = (each for node in nodes for each in ast.walk(node) if isinstance(each, ast.Name))
+    return [name.id for name in inner if not isinstance(name.ctx, ast.Load)]
+
+
+def is_path(node: ast.AST) -> bool:
+    """Return whether code is a name, or attributes and constant items of one: `self.layers[0].weight`."""
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        if isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Constant):
+            return False
+        node = node.value
+    return isinstance(node, ast.Name)

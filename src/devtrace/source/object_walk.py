@@ -1,0 +1,191 @@
+"""The members of live objects, found without running a line of anybody's code.
+
+    for reference in members(model):
+        reference.text, reference.value        # '.table', the tensor
+
+No property, `__getattr__`, `__iter__`, `__eq__` or metaclass of the user's runs here. Members come from dictionaries
+and C descriptors; classes are compared by `is`, by id or by `issubclass(type(x), T)`. torch is not imported:
+a module is an object with the tables that nn.Module registers its parts in.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Iterator, Mapping
+from functools import cache, partial
+from itertools import islice
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FrameType,
+    FunctionType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+    TracebackType,
+)
+from typing import Any, Final, Literal, NamedTuple
+
+from devtrace.source.safe_values import class_dict, classes_of, instance_dict
+
+ReferenceKind = Literal["variable", "closure", "global", "attribute", "module", "parameter", "buffer", "item", "state"]
+
+TABLES: Final[dict[str, ReferenceKind]] = {"_parameters": "parameter", "_buffers": "buffer", "_modules": "module"}
+_ATOMS: Final = frozenset(
+    id(kind)
+    for kind in (
+        *(int, float, bool, complex, str, bytes, bytearray, type(None), type(Ellipsis), slice, range),
+        *(BuiltinFunctionType, CodeType, FrameType, TracebackType),
+    )
+)
+_BARE: Final = frozenset(id(kind) for kind in (dict, list, tuple, deque))  # whose instances have no attributes
+_CONTAINERS: Final = frozenset(id(kind) for kind in (dict, list, tuple))
+
+
+class Reference(NamedTuple):
+    """One step to an object: `owner.key` or `owner[key]`. A variable has no owner but the number of its frame."""
+
+    owner: Any
+    kind: ReferenceKind
+    key: Any
+    value: Any
+    frame: int = -1
+
+    @property
+    def text(self) -> str:
+        """Return the step as source writes it: `.table`, `["mask"]`, `[0]`; `:name` for what a function closed over."""
+        if self.owner is None:
+            return str(self.key)
+        if self.kind == "item":
+            return f'["{self.key}"]' if type(self.key) is str else f"[{self.key}]"
+        if self.kind == "state":  # the key is a tensor, which only its own names can tell
+            return "[...]"
+        return f":{self.key}" if self.kind == "closure" else f".{self.key}"
+
+
+def may_lead(value: object) -> bool:
+    """Return whether a value may be, or lead to, something of interest: no number, text or imported module does."""
+    return id(type(value)) not in _ATOMS and not issubclass(type(value), ModuleType)
+
+
+def is_tensor(value: object) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and issubclass(type(value), torch.Tensor)
+
+
+def members(owner: Any) -> Iterator[Reference]:
+    """Yield every step on from an object: to what it stores, and to what its class, slots or closure hold for it."""
+    kind = type(owner)
+    if kind is FunctionType:
+        yield from _closed_over(owner)
+    elif kind is MethodType:
+        yield Reference(owner, "attribute", "__self__", owner.__self__)
+    elif kind is partial:
+        yield Reference(owner, "attribute", "keywords", owner.keywords)
+        yield Reference(owner, "attribute", "args", owner.args)
+    else:
+        yield from stored(owner)
+        if id(kind) not in _BARE and not issubclass(kind, tuple):
+            yield from _of_class(owner)
+
+
+def stored(owner: Any, most: int | None = None) -> Iterator[Reference]:
+    """Yield the steps to what an object itself stores: items (of the first `most`), registered parts, attributes."""
+    kind = type(owner)
+    if issubclass(kind, dict):
+        yield from _entries(owner, most)
+    elif issubclass(kind, tuple):
+        yield from _fields(owner, most)
+    elif issubclass(kind, (list, deque)):
+        for index, value in _first(list if issubclass(kind, list) else deque, owner, most):
+            if may_lead(value):
+                yield Reference(owner, "item", index, value)
+    if id(kind) not in _BARE:
+        yield from _attributes(owner, instance_dict(owner))
+
+
+def registered(module: Any, path: str = "", depth: int = 50) -> Iterator[tuple[str, Any]]:
+    """Yield the tensors that `.to()` of a module moves, with their paths below it."""
+    for reference in stored(module):
+        if reference.kind in ("parameter", "buffer") and is_tensor(reference.value):
+            yield f"{path}{reference.key}", reference.value
+        elif reference.kind == "module" and depth:
+            yield from registered(reference.value, f"{path}{reference.key}.", depth - 1)
+
+
+def _first(kind: Any, owner: Any, most: int | None) -> Iterator[tuple[int, Any]]:
+    return enumerate(islice(kind.__iter__(owner), most))
+
+
+def _entries(owner: Any, most: int | None) -> Iterator[Reference]:
+    for key, value in list(islice(dict.items(owner), most)):
+        if may_lead(value):
+            if type(key) is str or type(key) is int or type(key) is bool:
+                yield Reference(owner, "item", key, value)
+            elif is_tensor(key):
+                yield Reference(owner, "state", key, value)
+
+
+def _fields(owner: Any, most: int | None) -> Iterator[Reference]:
+    """Yield a tuple's items, those of a named tuple by name."""
+    names = class_dict(type(owner)).get("_fields")
+    for index, value in _first(tuple, owner, most):
+        if may_lead(value):
+            if type(names) is tuple and index < len(names):
+                yield Reference(owner, "attribute", names[index], value)
+            else:
+                yield Reference(owner, "item", index, value)
+
+
+def _attributes(owner: Any, own: Mapping[str, Any]) -> Iterator[Reference]:
+    """Yield an object's attributes, a module's registered parts first."""
+    skipped: frozenset[str] = frozenset()
+    if "_modules" in own and "_parameters" in own:
+        skipped = _kept_by_torch()
+        for table, kind in TABLES.items():
+            entries: Any = own.get(table)
+            for name, value in list(dict.items(entries)) if issubclass(type(entries), dict) else ():
+                if may_lead(value):
+                    yield Reference(owner, kind, name, value)
+    for name, value in list(own.items()):
+        if type(name) is str and name[:2] != "__" and name not in skipped and may_lead(value):
+            yield Reference(owner, "attribute", name, value)
+
+
+@cache
+def _kept_by_torch() -> frozenset[str]:
+    """Return the attributes that nn.Module keeps for itself: its tables and its hooks."""
+    torch = sys.modules.get("torch")
+    return frozenset(vars(torch.nn.Module())) if torch is not None else frozenset()
+
+
+def _of_class(owner: Any) -> Iterator[Reference]:
+    """Yield an object's slots, and the containers and tensors of its classes, up to one of torch's."""
+    for klass in classes_of(type(owner)):
+        own = class_dict(klass)
+        module = own.get("__module__")
+        if type(module) is str and module.partition(".")[0] in ("torch", "builtins"):
+            return
+        for name, member in own.items():
+            if type(member) is MemberDescriptorType:
+                value = _slot(owner, member)
+                if may_lead(value):
+                    yield Reference(owner, "attribute", name, value)
+            elif name[:2] != "__" and (id(type(member)) in _CONTAINERS or is_tensor(member)):
+                yield Reference(owner, "attribute", name, member)
+
+
+def _slot(owner: Any, member: MemberDescriptorType) -> Any:
+    try:
+        return member.__get__(owner, type(owner))
+    except AttributeError:  # an empty one
+        return None
+
+
+def _closed_over(function: FunctionType) -> Iterator[Reference]:
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
+        try:
+            yield Reference(function, "closure", name, cell.cell_contents)
+        except ValueError:  # not bound yet
+            continue

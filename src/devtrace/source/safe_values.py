@@ -1,0 +1,227 @@
+"""Values of names in source code, looked up without running any of it.
+
+No property, `__getattr__`, `__getitem__`, `__class__` or `__repr__` of the user's runs here. Values come from
+dictionaries and C descriptors alone. (Hence `issubclass(type(x), T)` throughout: `isinstance` would ask the object.)
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import CodeType, FrameType, FunctionType, GetSetDescriptorType, MappingProxyType, MemberDescriptorType
+from typing import Any, Final, NamedTuple
+
+from devtrace.source.parsing import Source, Span, read
+
+
+class _Missing:
+    def __repr__(self) -> str:
+        return "MISSING"
+
+    def __bool__(self) -> bool:
+        return False
+
+
+MISSING: Final = _Missing()
+_FIELD: Final = type(Span.__dict__["line"])  # how a named tuple keeps its fields
+class_dict: Final = type.__dict__["__dict__"].__get__
+"""Reads a class's own attributes without asking its metaclass."""
+classes_of: Final = type.__dict__["__mro__"].__get__
+"""Reads a class's `__mro__` without asking its metaclass."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Names and their values: locals (closure variables among them) before globals."""
+
+    locals: Mapping[str, Any]
+    globals: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, frame: FrameType) -> Scope:
+        return cls(frame.f_locals, frame.f_globals)
+
+    def lookup(self, name: str) -> Any:
+        for names in (self.locals, self.globals):
+            if name in names:
+                return names[name]
+        return MISSING
+
+
+def evaluate(node: ast.AST, scope: Scope) -> Any:
+    """Look up a name, an attribute path or a constant subscript; MISSING when that takes more than look-ups."""
+    if isinstance(node, ast.Name):
+        return scope.lookup(node.id)
+    if isinstance(node, ast.Attribute):
+        return attribute(evaluate(node.value, scope), node.attr)
+    if isinstance(node, ast.Subscript):
+        return item(evaluate(node.value, scope), _index(node.slice, scope))
+    if isinstance(node, ast.NamedExpr):
+        return evaluate(node.target, scope)
+    return MISSING
+
+
+def _index(node: ast.AST, scope: Scope) -> Any:
+    """Evaluate a subscript's index: a literal, or a name that holds a plain int or str."""
+    if isinstance(node, ast.Constant):
+        return node.value if type(node.value) in (int, str) else MISSING
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
+        value = node.operand.value
+        return -value if type(value) is int else MISSING
+    value = evaluate(node, scope)
+    return value if type(value) in (int, str) else MISSING
+
+
+def attribute(owner: Any, name: str) -> Any:
+    """Look up `owner.name` where that is a stored value.
+
+    It may be in the instance, a module's tables, a slot, the class, or behind a property that only returns such a
+    value. The property's source is read; the property does not run.
+    """
+    if owner is MISSING:
+        return MISSING
+    own = instance_dict(owner)
+    found = _class_attribute(owner, name)
+    if issubclass(type(found), property):
+        return _plain_property(owner, found)
+    if name in own:
+        return own[name]
+    for table in ("_parameters", "_buffers", "_modules"):
+        entries = own.get(table)
+        if isinstance(entries, dict) and name in entries:
+            return dict.get(entries, name)
+    if type(found) in (MemberDescriptorType, _FIELD):
+        try:
+            return found.__get__(owner, type(owner))
+        except AttributeError:
+            return MISSING
+    bound = _class_attribute(found, "__get__") if found is not MISSING else None
+    return found if bound is MISSING else MISSING
+
+
+def instance_dict(owner: Any) -> Mapping[str, Any]:
+    """Return the attributes that an object itself stores, without asking the object."""
+    for klass in classes_of(type(owner)):
+        found = class_dict(klass).get("__dict__")
+        if type(found) in (GetSetDescriptorType, MemberDescriptorType):
+            own = found.__get__(owner, type(owner))
+            if type(own) is dict or type(own) is MappingProxyType:
+                return own
+            return dict(dict.items(own)) if issubclass(type(own), dict) else {}
+        if found is not None:
+            return {}
+    return {}
+
+
+def _class_attribute(owner: Any, name: str) -> Any:
+    for base in classes_of(owner if issubclass(type(owner), type) else type(owner)):
+        own = class_dict(base)
+        if name in own:
+            return own[name]
+    return MISSING
+
+
+def _plain_property(owner: Any, found: property) -> Any:
+    """Look up `self._x` for `@property def x(self): return self._x`."""
+    given = _returned(owner, found)
+    return evaluate(*given) if given is not None and isinstance(given[0], ast.Attribute) else MISSING
+
+
+def returned_by_property(owner: Any, name: str) -> tuple[ast.expr, Scope] | None:
+    """Return the expression that a property returns, with its scope; None if the property does more than that."""
+    found = _class_attribute(owner, name)
+    return _returned(owner, found) if issubclass(type(found), property) else None
+
+
+def _returned(owner: Any, found: property) -> tuple[ast.expr, Scope] | None:
+    code = getattr(found.fget, "__code__", None)
+    source = read(code.co_filename) if isinstance(code, CodeType) else None
+    if not isinstance(code, CodeType) or source is None or code.co_argcount != 1:
+        return None
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.FunctionDef) and node.name == code.co_name and _begins_at(node, code.co_firstlineno):
+            body = [part for part in node.body if not _is_docstring(part)]
+            if len(body) == 1 and isinstance(body[0], ast.Return) and body[0].value is not None:
+                return body[0].value, Scope({code.co_varnames[0]: owner}, {})
+    return None
+
+
+def _begins_at(node: ast.FunctionDef, line: int) -> bool:
+    return line == min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+
+
+def _is_docstring(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def item(owner: Any, index: Any) -> Any:
+    """Look up `owner[index]` of a dict, list, tuple or module container of torch's that indexes as usual."""
+    if owner is MISSING or index is MISSING:
+        return MISSING
+    getter = _class_attribute(owner, "__getitem__")
+    if getter is dict.__dict__["__getitem__"]:
+        return dict.get(owner, index, MISSING)
+    if getter is list.__dict__["__getitem__"] or getter is tuple.__dict__["__getitem__"]:
+        try:
+            return getter(owner, index)
+        except (IndexError, TypeError):
+            return MISSING
+    if type(getter) is FunctionType and getter.__module__ == "torch.nn.modules.container":
+        return _contained(instance_dict(owner), index)
+    return MISSING
+
+
+def _contained(own: Mapping[str, Any], index: int | str) -> Any:
+    for table in ("_modules", "_parameters"):
+        entries = own.get(table)
+        if isinstance(entries, dict) and entries:
+            key = str(index + len(entries)) if isinstance(index, int) and index < 0 else str(index)
+            if key in entries:
+                return dict.get(entries, key)
+    return MISSING
+
+
+class Value(NamedTuple):
+    """A path expression of the source, with its value."""
+
+    node: ast.expr
+    text: str
+    value: Any
+
+
+def values(node: ast.AST, source: Source, scope: Scope) -> list[Value]:
+    """Return the paths (`x`, `self.table`, `batch["mask"]`) that code reads, in its order, with their values.
+
+    Of `self.table[: n].to(d)` it is `self.table`: a path ends before a call, a slice or a property.
+    Functions and classes defined inside are left out.
+    """
+    return [found for path in _paths(node) if (found := _longest(path, source, scope)) is not None]
+
+
+def _paths(node: ast.AST) -> Iterator[ast.expr]:
+    """Yield maximal chains of names, attributes and subscripts below a node, and those inside their indexes."""
+    if isinstance(node, ast.Name | ast.Attribute | ast.Subscript | ast.NamedExpr):
+        yield node
+    inner = _chain_parts(node) if isinstance(node, ast.Attribute | ast.Subscript) else ast.iter_child_nodes(node)
+    for child in inner:
+        if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            yield from _paths(child)
+
+
+def _chain_parts(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield a chain's indexes, and its first link if that is no name."""
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        if isinstance(node, ast.Subscript):
+            yield node.slice
+        node = node.value
+    if not isinstance(node, ast.Name):
+        yield node
+
+
+def _longest(path: ast.expr, source: Source, scope: Scope) -> Value | None:
+    while (value := evaluate(path, scope)) is MISSING:
+        if not isinstance(path, ast.Attribute | ast.Subscript):
+            return None
+        path = path.value
+    return Value(path, source.segment(path), value)

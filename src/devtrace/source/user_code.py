@@ -1,0 +1,79 @@
+"""Owners of files: the user, an installed package, or code that no report shows (torch, Python, Jupyter, devtrace)."""
+
+from __future__ import annotations
+
+import re
+import sysconfig
+from functools import cache, lru_cache
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final, Literal
+
+CodeOwner = Literal["user", "package", "hidden"]
+
+_INSTALLED: Final = re.compile(r"/(?:site|dist)-packages/")
+# Packages that run a cell or a test and never are where somebody works.
+_HOSTS: Final = re.compile(
+    _INSTALLED.pattern + "(?:torchgen|functorch|IPython|ipykernel|traitlets|tornado|jupyter_client|debugpy|_pytest|"
+    "pluggy|pytest)/"
+)
+_STANDARD: Final = tuple({sysconfig.get_path("stdlib") + "/", sysconfig.get_path("platstdlib") + "/"})
+# Code without a file that is a person's: typed at a prompt, timed by %%time, passed with -c.
+_TYPED: Final = (
+    "<timed exec>",
+    "<stdin>",
+    "<string>",
+    "<ipython-input-",
+    "<timed eval>",
+    "<magic-timeit>",
+    "<console>",
+)
+# torch.profiler cuts off where Python found a file.
+_IN_PROFILES: Final = re.compile(
+    r"(^|/)(torch|contextlib|functools|threading|site-packages|lib/python[\d.]+)(/|\.py)|^<"
+)
+
+
+def owner_of(file: str) -> CodeOwner:
+    """Return whose code a file is, by the name that its code objects carry."""
+    if file.startswith("<"):
+        return "user" if file.startswith(_TYPED) else "hidden"
+    if is_torch_or_ours(file) or _HOSTS.search(file):
+        return "hidden"
+    if _INSTALLED.search(file):
+        return "package"
+    return "hidden" if file.startswith(_STANDARD) else "user"
+
+
+def is_user_code(file: str) -> bool:
+    """Return whether a file of a profile is the user's, though it may be shortened or of another machine."""
+    return owner_of(file) == "user" and not _IN_PROFILES.search(file)
+
+
+def is_torch_or_ours(file: str) -> bool:
+    return file.startswith(_hidden_roots())
+
+
+@cache
+def _hidden_roots() -> tuple[str, ...]:
+    """Return the folders of torch and of devtrace, the latter by both names where the package is a link."""
+    torch = find_spec("torch")
+    ours = (Path(__file__).parents[1], Path(__file__).resolve().parents[1])
+    return tuple({f"{path}/" for path in (*ours, *((torch and torch.submodule_search_locations) or ()))})
+
+
+@lru_cache(maxsize=256)
+def package_of(file: str) -> str:
+    """Return the package of an installed file with its version: "recbole 1.2.0"."""
+    name = _INSTALLED.split(file)[-1].split("/")[0].removesuffix(".py")
+    known = _distributions().get(name)
+    try:
+        return f"{known[0]} {version(known[0])}" if known else name
+    except PackageNotFoundError:
+        return name
+
+
+@cache
+def _distributions() -> dict[str, list[str]]:
+    return dict(packages_distributions())

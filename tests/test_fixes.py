@@ -1,0 +1,195 @@
+"""Each fix changes the one line that a good PyTorch programmer would change."""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+import linecache
+from pathlib import Path
+
+import pytest
+
+import devtrace
+from devtrace.diagnosis.edits import Code, applied
+from devtrace.diagnosis.findings import Finding, Site
+from devtrace.source.parsing import parse
+
+HEAD = "import numpy as np\nimport torch\nfrom torch import nn\n\n\n"
+STORE = """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(2))
+        {line}
+
+    def forward(self, x):
+        return x * self.scale + self.{use}
+
+
+def main(device):
+    model = Net().to(device)
+    return model(torch.ones(2, device=device))
+"""
+CALL = """\
+def main(device):
+    {lines}
+"""
+
+
+def diagnosed(folder: Path, text: str) -> tuple[Finding, str]:
+    """Run `main` of a program on a simulated device, and return its first finding and the program with its edits."""
+    path = folder / "program.py"
+    path.write_text(HEAD + text)
+    linecache.checkcache()
+    spec = importlib.util.spec_from_file_location("program", path)
+    assert spec is not None
+    assert spec.loader is not None
+    with pytest.raises(RuntimeError, match="device"), devtrace.record(simulate="cuda:2") as recording:  # noqa: PT012
+        program = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(program)
+        program.main("cuda:0")
+    finding = recording.report.findings[0]
+    return finding, applied(HEAD + text, list(finding.edits)).removeprefix(HEAD)
+
+
+def changes(before: str, after: str) -> tuple[list[str], list[str]]:
+    """Return the lines that went and the lines that came."""
+    compared = list(difflib.ndiff(before.splitlines(), after.splitlines()))
+    went, came = ([line[2:].strip() for line in compared if line.startswith(sign)] for sign in ("- ", "+ "))
+    return went, came
+
+
+def main_of(*lines: str) -> str:
+    return CALL.format(lines="\n    ".join(lines))
+
+
+@pytest.mark.parametrize(
+    ("program", "went", "came"),
+    [
+        pytest.param(
+            main_of(
+                "model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2)).to(device)",
+                "model[1] = nn.Linear(2, 3)",
+                "return model(torch.ones(2, device=device))",
+            ),
+            [],
+            ["model.to(device)"],
+            id="a module is moved again below the line that attached a part of it",
+        ),
+        pytest.param(
+            STORE.format(line="self.shift = torch.zeros(2)", use="shift"),
+            ["self.shift = torch.zeros(2)"],
+            ['self.register_buffer("shift", torch.zeros(2), persistent=False)'],
+            id="a tensor that a module holds as an attribute becomes a buffer",
+        ),
+        pytest.param(
+            STORE.format(line="self.layers = [nn.Linear(2, 2)]", use="layers[0](x)"),
+            ["self.layers = [nn.Linear(2, 2)]"],
+            ["self.layers = nn.ModuleList([nn.Linear(2, 2)])"],
+            id="a list of layers becomes a ModuleList",
+        ),
+        pytest.param(
+            STORE.format(line='self.layers = {"a": nn.Linear(2, 2)}', use='layers["a"](x)'),
+            ['self.layers = {"a": nn.Linear(2, 2)}'],
+            ['self.layers = nn.ModuleDict({"a": nn.Linear(2, 2)})'],
+            id="a dict of layers becomes a ModuleDict",
+        ),
+        pytest.param(
+            "def shift(x):\n    return x + torch.arange(2)\n\n\n"
+            + main_of("return shift(torch.ones(2, device=device))"),
+            ["return x + torch.arange(2)"],
+            ["return x + torch.arange(2, device=x.device)"],
+            id="a factory is given the device of the tensor that it meets",
+        ),
+        pytest.param(
+            main_of("x = torch.ones(2)", "y = torch.ones(2, device=device)", "x.to(device)", "return y + x"),
+            ["x.to(device)"],
+            ["x = x.to(device)"],
+            id="the result of a move is kept",
+        ),
+        pytest.param(
+            main_of(
+                'batch = {"x": torch.ones(2), "y": torch.ones(2)}',
+                'batch["x"] = batch["x"].to(device)',
+                'return batch["x"] + batch["y"]',
+            ),
+            [],
+            ['batch["y"] = batch["y"].to(device)'],
+            id="what lies beside a moved tensor is moved as that was",
+        ),
+        pytest.param(
+            main_of("model = nn.Linear(2, 2)", "x = torch.ones(2, device=device)", "return model(x)"),
+            [],
+            ["model.to(device)"],
+            id="a module that never moved is moved below the line that makes it",
+        ),
+        pytest.param(
+            main_of(
+                "model = nn.Linear(2, 2)",
+                "copy = model.weight.detach().clone()",
+                "model.to(device)",
+                "return model.weight + copy",
+            ),
+            ["model.to(device)"],
+            ["model.to(device)"],
+            id="a copy made before the move goes below the move",
+        ),
+        pytest.param(
+            main_of(
+                "model = nn.Linear(2, 2).to(device)",
+                "model.cpu()",
+                "return model(torch.ones(2, device=device))",
+            ),
+            [],
+            ["model.to(device)"],
+            id="a module that was sent away is brought back",
+        ),
+        pytest.param(
+            "def double(x):\n    y = x.cpu()\n    return x + y\n\n\n"
+            + main_of("return double(torch.ones(2, device=device))"),
+            ["y = x.cpu()"],
+            ["y = x.to(x.device)"],
+            id="a move to the wrong device asks for the right one",
+        ),
+        pytest.param(
+            main_of("a = torch.ones(2, device=device)", "return a + torch.from_numpy(np.ones(2))"),
+            ["return a + torch.from_numpy(np.ones(2))"],
+            ["return a + torch.from_numpy(np.ones(2)).to(a.device)"],
+            id="a passing value is moved where it is used",
+        ),
+    ],
+)
+def test_the_edit_is_what_a_programmer_would_write(
+    program: str, went: list[str], came: list[str], tmp_path: Path
+) -> None:
+    finding, after = diagnosed(tmp_path, program)
+    assert finding.edits, finding.help
+    assert changes(program, after) == (went, came)
+
+
+def code(text: str) -> Code:
+    source = parse(text, "a.py")
+    assert source is not None
+    return Code(source, Site("a.py", 1))
+
+
+def test_an_edit_that_would_leave_a_file_unreadable_is_not_made() -> None:
+    here = code("x = f(a)\n")
+    assert here.replaced(here.source.tree.body[0], "x = (") is None
+
+
+def test_several_replacements_are_one_edit_of_all_their_lines() -> None:
+    text = "y = f(\n    a,\n\n    b,\n) + c\n"
+    here = code(text)
+    names = [node for node in here.source._nodes if here.text(node.node) in ("a", "b", "c")]
+    edit = here.all_replaced([(name.node, f"g({here.text(name.node)})") for name in names])
+    assert edit is not None
+    assert applied(text, [edit]) == "y = f(\n    g(a),\n\n    g(b),\n) + g(c)\n"
+
+
+def test_a_statement_that_was_alone_in_its_block_leaves_pass() -> None:
+    here = code("if x:\n    y = 1\n")
+    block = here.source.tree.body[0]
+    removed = here.removed(block.body[0])  # type: ignore[attr-defined]
+    assert removed is not None
+    assert applied(here.source.text, [removed]) == "if x:\n    pass\n"
