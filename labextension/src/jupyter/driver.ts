@@ -12,7 +12,7 @@ import { saveText } from './save';
 import type { Preferences } from './preferences';
 import type { Session } from './session';
 import type { Sessions } from './sessions';
-import { placeOf } from '../model/place';
+import { spanOfSite } from '../model/source-span';
 import { tabId, traceTab, type ITabArgs } from './tab';
 import type { Tabs } from './tabs';
 
@@ -61,7 +61,7 @@ export class Driver implements IActions {
   };
 
   reveal = (entry: IEntry, site: number): void => {
-    void this._guide.reveal(placeOf(entry.outline, site), this._sessions.current);
+    void this._guide.reveal(spanOfSite(entry.outline, site), this._sessions.current);
   };
 
   insert = (entry: IEntry, edit: IEdit): void => {

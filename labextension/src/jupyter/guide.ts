@@ -11,7 +11,7 @@ import type { IDocumentWidget } from '@jupyterlab/docregistry';
 import { NotebookPanel } from '@jupyterlab/notebook';
 import { planEdit, type Misfit } from '../model/edit';
 import type { IEdit } from '../model/findings';
-import { linePlace, locate, placeOf, type IPlace } from '../model/place';
+import { spanOfLine, locate, spanOfSite, type ISourceSpan } from '../model/source-span';
 import { sourceLabel, type ITrace } from '../model/trace';
 import type { IHost } from '../view/selection';
 import { codeCellWidgets } from './outputs';
@@ -41,7 +41,7 @@ export class Guide {
   hostOf(trace: ITrace, around: () => Session | null): IHost {
     return {
       reveal: site => {
-        void this.reveal(placeOf(trace, site), around());
+        void this.reveal(spanOfSite(trace, site), around());
       },
       insert: edit => {
         void this.insert(trace, edit, around());
@@ -50,7 +50,7 @@ export class Guide {
   }
 
   /** Selects the span of a place; the nearest line with its text where it has moved. */
-  async reveal(place: IPlace, near: Session | null): Promise<void> {
+  async reveal(place: ISourceSpan, near: Session | null): Promise<void> {
     const target = await this._targetOf(place, near);
     if (target) {
       const { view } = target;
@@ -67,7 +67,7 @@ export class Guide {
   }
 
   async insert(trace: ITrace, edit: IEdit, near: Session | null): Promise<void> {
-    const anchor = linePlace(trace, edit.file, edit.cell, edit.line);
+    const anchor = spanOfLine(trace, edit.file, edit.cell, edit.line);
     const target = await this._targetOf(anchor, near);
     if (!target) {
       return;
@@ -90,7 +90,7 @@ export class Guide {
     view.focus();
   }
 
-  private async _targetOf(place: IPlace, near: Session | null): Promise<ITarget | null> {
+  private async _targetOf(place: ISourceSpan, near: Session | null): Promise<ITarget | null> {
     if (place.cell >= 0 || place.cellId !== '') {
       const found = cellOf(place, near, this._sessions.all);
       if (found) {
@@ -122,7 +122,7 @@ export class Guide {
     return view && { view, undo: undoManager ?? null };
   }
 
-  private async _showFile(place: IPlace, near: Session | null): Promise<ITarget | null> {
+  private async _showFile(place: ISourceSpan, near: Session | null): Promise<ITarget | null> {
     const folder = near?.connection.folder ?? '';
     const path = contentsPath(place.file, near?.path ?? '', folder, PageConfig.getOption('serverRoot'));
     const opened = path === null ? null : await this._open(path);
@@ -151,7 +151,7 @@ export class Guide {
 }
 
 /** The cell of this id, else the one of this number in the notebook at hand. */
-function cellOf(place: IPlace, near: Session | null, all: readonly Session[]): [Session, CodeCell] | null {
+function cellOf(place: ISourceSpan, near: Session | null, all: readonly Session[]): [Session, CodeCell] | null {
   for (const session of near ? [near, ...all] : all) {
     const cell = codeCellWidgets(session.widget).find(({ model }) => place.cellId !== '' && model.id === place.cellId);
     if (cell) {

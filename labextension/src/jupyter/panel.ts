@@ -11,7 +11,6 @@ import { IStateDB } from '@jupyterlab/statedb';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { NOWHERE } from '../model/sidebar';
 import { stripesOf } from '../model/stripes';
-import { choosePalette } from '../paint/palette';
 import { addCommands } from './commands';
 import { Driver } from './driver';
 import { Guide } from './guide';
@@ -62,7 +61,6 @@ function activate(
   const driver = new Driver(app, sessions, guide, preferences, tabs);
   const stripes = new Stripes(sessions, preferences);
   preferences.changed.connect(() => {
-    choosePalette(preferences.settings.palette);
     document.body.dataset['dtPalette'] = preferences.settings.palette;
   });
   setHost((trace, element) => guide.hostOf(trace, () => sessions.around(element)));

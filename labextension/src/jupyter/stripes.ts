@@ -22,7 +22,7 @@ import {
   ViewPlugin,
   type Tooltip
 } from '@codemirror/view';
-import { locate } from '../model/place';
+import { locate } from '../model/source-span';
 import type { ICellStripes, IMark, IStripe } from '../model/stripes';
 import { markCard, stripeCard, stripeElement } from '../view/stripe';
 
@@ -123,7 +123,7 @@ function placed(cell: ICellStripes | null, doc: Text): IShown {
 }
 
 function markedIn(mark: IMark, lines: readonly string[], doc: Text): IMarked | null {
-  const { line, column, endLine, endColumn, text } = mark.place;
+  const { line, column, endLine, endColumn, text } = mark.span;
   const at = locate(lines, line, text);
   if (at === 0) {
     return null;

@@ -55,8 +55,8 @@ function signaturesOf(trace: ITrace, roots: readonly IModuleNode[]): Map<number,
   const signatures = new Map<number, number>();
   const visit = (node: IModuleNode): number => {
     const below = node.children.map(visit).join();
-    const places = [node.held, node.worked].map(devices => [...devices].sort().join()).join('/');
-    const own = node.alarm > 0 ? `!${node.id}` : `${trace.modules.type[node.id]} ${places} ${node.ran}`;
+    const devices = [node.parameterDevices, node.opDevices].map(ids => [...ids].sort().join()).join('/');
+    const own = node.alarm > 0 ? `!${node.id}` : `${trace.modules.type[node.id]} ${devices} ${node.ran}`;
     const key = `${own} (${below})`;
     const signature = known.get(key) ?? known.size;
     known.set(key, signature);

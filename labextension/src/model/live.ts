@@ -76,7 +76,7 @@ export class LiveOps {
     return {
       ...emptyTables(),
       ...{ title: this._title, recorded: '', producer: '', truncated: 0, notes: [], strings },
-      ...{ findings: [], rawFindings: [], comparison: null },
+      ...{ findings: [], comparison: null },
       devices: {
         name: Int32Array.from(this._devices, (_, i) => devices + i),
         simulated: Int32Array.from(this._devices, name => Number(this._simulated.has(name))),

@@ -79,9 +79,9 @@ function paintLabel(
 }
 
 /** A finding's tensor on its way from its own lane into an op of another: what errors, and the finding that is picked, are about. */
-export function paintIntruders(ctx: Context, frame: IFrame): void {
+export function paintCulprits(ctx: Context, frame: IFrame): void {
   const { timeline, stack, marks } = frame;
-  for (const { finding, op, from, to, name } of timeline.intruders) {
+  for (const { finding, op, from, to, name } of timeline.culprits) {
     const pin = marks.pins.find(found => found.op === op);
     const x = snap(frame, xOf(frame.range, frame.width, timeline.start[op])) + 4;
     if (!pin || (pin.severity !== 'error' && marks.finding !== finding)) {

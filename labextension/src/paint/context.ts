@@ -6,6 +6,7 @@ import type { ITimeline } from '../layout/timeline';
 import type { IRange } from '../layout/scale';
 import type { IStack } from '../layout/stack';
 import type { ITracks } from '../layout/tracks';
+import type { PixelBuffers } from './pixel-buffers';
 
 export type Context = Pick<
   CanvasRenderingContext2D,
@@ -85,6 +86,7 @@ export interface IFrame {
   /** By device id. */
   readonly devices: readonly IDevicePaint[];
   readonly marks: IMarks;
+  readonly buffers: PixelBuffers;
 }
 
 /** On the grid of device pixels, so that edges are crisp at any ratio. */

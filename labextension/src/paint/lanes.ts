@@ -4,9 +4,11 @@
 import { xOf } from '../layout/scale';
 import type { IStackRow } from '../layout/stack';
 import { visible, type ITracks } from '../layout/tracks';
+import { shortOpName } from '../layout/units';
 import { opName } from '../model/trace';
+import { busyColumns } from './busy-columns';
 import { paintOf, snap, type Context, type IDevicePaint, type IFrame } from './context';
-import { busyColumns, emptyColumns, type IColumns } from './scratch';
+import type { IColumns } from './pixel-buffers';
 import { drawFitted } from './text';
 
 /** With more spans in view than this many to a pixel, none is wide enough for a box of its own. */
@@ -44,7 +46,7 @@ function paintSpans(
     paintShares(ctx, frame, busyColumns(frame, tracks, row.index), y, row.height);
     return;
   }
-  const columns = emptyColumns(Math.ceil(width * ratio));
+  const columns = frame.buffers.empty(Math.ceil(width * ratio));
   const wide = gatherNarrow(frame, tracks, from, to, columns);
   paintShares(ctx, frame, columns, y, row.height);
   for (const at of wide) {
@@ -114,7 +116,7 @@ function paintBox(
   ctx.globalAlpha = base;
   if (right - left > 24) {
     ctx.fillStyle = isView ? frame.theme.text : paint.ink;
-    drawFitted(ctx, shortName(opName(trace, op)), left + 5, y + height / 2 + 0.5, right - left - 9);
+    drawFitted(ctx, shortOpName(opName(trace, op)), left + 5, y + height / 2 + 0.5, right - left - 9);
   }
 }
 
@@ -125,9 +127,4 @@ export function edges(frame: IFrame, start: number, end: number): [left: number,
   const right = snap(frame, Math.min(xOf(range, width, end), width + 2));
   const gap = right - left > 4 ? 1 / ratio : 0;
   return [left, Math.max(right - gap, left + 1 / ratio)];
-}
-
-/** `addmm` of `aten.addmm`: the lane has no room for where almost all ops come from. */
-export function shortName(name: string): string {
-  return name.startsWith('aten.') ? name.slice(5) : name;
 }

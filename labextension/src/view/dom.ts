@@ -64,3 +64,9 @@ export function button(owner: Node, label: string, properties: IProperties = {})
     attributes: { type: 'button', ...properties.attributes }
   });
 }
+
+/** A prefix for the ids of a view's elements that no other view of the page has; without it labels of one report would name another's. */
+export function newId(): string {
+  const [random] = crypto.getRandomValues(new Uint32Array(1));
+  return `dt-${random.toString(36)}`;
+}

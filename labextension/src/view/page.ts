@@ -5,7 +5,7 @@ import { readTrace } from '../model/read';
 import type { ITrace } from '../model/trace';
 import { h } from './dom';
 import { mountReport } from './report';
-import { Scope } from './scope';
+import { Disposables } from './disposables';
 import { Selection, type IHost } from './selection';
 
 export interface IShown {
@@ -15,20 +15,20 @@ export interface IShown {
 }
 
 export function showTrace(el: HTMLElement, data: unknown, hostOf: (trace: ITrace) => IHost = () => ({})): IShown {
-  const scope = new Scope();
+  const disposables = new Disposables();
   const show = async (): Promise<void> => {
     try {
       const trace = await readTrace(data);
-      if (!scope.isDisposed) {
-        scope.add(mountReport(el, trace, new Selection(trace, hostOf(trace))));
+      if (!disposables.isDisposed) {
+        disposables.add(mountReport(el, trace, new Selection(trace, hostOf(trace))));
       }
     } catch (error) {
-      if (!scope.isDisposed) {
-        scope.add(showSentence(el, error instanceof Error ? error.message : String(error)));
+      if (!disposables.isDisposed) {
+        disposables.add(showSentence(el, error instanceof Error ? error.message : String(error)));
       }
     }
   };
-  return { done: show(), dispose: scope.dispose };
+  return { done: show(), dispose: disposables.dispose };
 }
 
 /** One sentence in the place of a report. */

@@ -3,7 +3,7 @@
  */
 import { sentence, type ISidebar } from '../../model/sidebar';
 import { button, h } from '../dom';
-import type { Scope } from '../scope';
+import type { Disposables } from '../disposables';
 
 export interface IControls {
   /** Run `%load_ext devtrace` in the kernel. */
@@ -14,7 +14,7 @@ export interface IControls {
 
 const CHOICES = [0, 1, 2, 4];
 
-export function drawControls(shown: ISidebar, body: HTMLElement, scope: Scope, actions: IControls): void {
+export function drawControls(shown: ISidebar, body: HTMLElement, scope: Disposables, actions: IControls): void {
   const { name, state, link, wanted } = shown;
   body.append(
     h(
@@ -39,7 +39,7 @@ export function drawControls(shown: ISidebar, body: HTMLElement, scope: Scope, a
   }
 }
 
-function status(shown: ISidebar, body: HTMLElement, scope: Scope, actions: IControls): HTMLElement {
+function status(shown: ISidebar, body: HTMLElement, scope: Disposables, actions: IControls): HTMLElement {
   const { link, waiting, refused } = shown;
   const node = h(body, 'div', { class: 'dt-side-status', role: 'status', data: { link } });
   const said = sentence(shown);
@@ -62,7 +62,13 @@ function status(shown: ISidebar, body: HTMLElement, scope: Scope, actions: ICont
   return node;
 }
 
-function tracingSwitch(body: HTMLElement, on: boolean, usable: boolean, scope: Scope, actions: IControls): HTMLElement {
+function tracingSwitch(
+  body: HTMLElement,
+  on: boolean,
+  usable: boolean,
+  scope: Disposables,
+  actions: IControls
+): HTMLElement {
   const toggle = h(
     body,
     'button',
@@ -84,7 +90,13 @@ function tracingSwitch(body: HTMLElement, on: boolean, usable: boolean, scope: S
   return toggle;
 }
 
-function simulation(body: HTMLElement, now: number, usable: boolean, scope: Scope, actions: IControls): HTMLElement {
+function simulation(
+  body: HTMLElement,
+  now: number,
+  usable: boolean,
+  scope: Disposables,
+  actions: IControls
+): HTMLElement {
   const choices = CHOICES.includes(now) ? CHOICES : [...CHOICES, now];
   const group = h(
     body,

@@ -2,10 +2,10 @@
  * What the notebook's names hold, by device: how much of it is where, then every model, optimizer and tensor. A model on several devices
  * comes first, with the parts that lie elsewhere.
  */
-import { counted, formatBytes, formatCount } from '../../layout/units';
+import { pluralize, formatBytes, formatCount } from '../../layout/units';
 import type { IHolding, IHolds, IInventory, IPart } from '../../model/messages';
 import { button, h } from '../dom';
-import type { Scope } from '../scope';
+import type { Disposables } from '../disposables';
 import { barOf, chipOf, swatchOf } from './device';
 import { folding } from './section';
 
@@ -28,7 +28,7 @@ const PART_KINDS: Readonly<Record<IPart['kind'], string>> = {
 export function drawDevices(
   inventory: IInventory | null,
   body: HTMLElement,
-  scope: Scope,
+  scope: Disposables,
   open: Map<string, boolean>
 ): void {
   if (inventory === null || inventory.holdings.length === 0) {
@@ -50,7 +50,7 @@ export function drawDevices(
     body.append(deviceFold(body, device, held, most, open, scope));
   }
   const left = [
-    ...(inventory.left_out > 0 ? [`${counted(inventory.left_out, 'smaller one')} not listed.`] : []),
+    ...(inventory.left_out > 0 ? [`${pluralize(inventory.left_out, 'smaller one')} not listed.`] : []),
     ...(inventory.cut ? ['Very long containers were not searched to their end.'] : [])
   ];
   body.append(...left.map(text => h(body, 'p', { class: 'dt-none', text })));
@@ -62,13 +62,13 @@ function deviceFold(
   held: readonly IHolding[],
   most: number,
   open: Map<string, boolean>,
-  scope: Scope
+  scope: Disposables
 ): HTMLElement {
   const summary = [
     chipOf(body, device.device, device.simulated),
     barOf(body, device.device, device.bytes / most),
     h(body, 'span', { class: 'dt-number', text: formatBytes(device.bytes) }),
-    h(body, 'span', { class: 'dt-faint dt-number', text: counted(device.tensors, 'tensor') })
+    h(body, 'span', { class: 'dt-faint dt-number', text: pluralize(device.tensors, 'tensor') })
   ];
   const fill = (into: HTMLElement): void => {
     for (const kind of ['model', 'optimizer', 'tensor'] as const) {
@@ -87,7 +87,7 @@ function deviceFold(
   return fold;
 }
 
-function listOf(body: HTMLElement, rows: readonly IHolding[], scope: Scope): HTMLElement {
+function listOf(body: HTMLElement, rows: readonly IHolding[], scope: Disposables): HTMLElement {
   const list = h(body, 'ul', { class: 'dt-side-list' });
   const add = (from: number, to: number): void => {
     list.append(...rows.slice(from, to).map(row => h(body, 'li', { class: 'dt-side-held' }, ...heldRow(body, row))));
@@ -138,7 +138,7 @@ function compact(count: number): string {
   return new Intl.NumberFormat('en-US', { notation: 'compact', maximumSignificantDigits: 3 }).format(count);
 }
 
-function mixedRow(body: HTMLElement, holding: IHolding, open: Map<string, boolean>, scope: Scope): HTMLElement {
+function mixedRow(body: HTMLElement, holding: IHolding, open: Map<string, boolean>, scope: Disposables): HTMLElement {
   const head = [
     h(body, 'span', { class: 'dt-side-mixed', text: '!', aria: { hidden: 'true' } }),
     nameOf(body, holding),
@@ -155,7 +155,7 @@ function mixedRow(body: HTMLElement, holding: IHolding, open: Map<string, boolea
     );
     into.append(h(into, 'ul', { class: 'dt-side-list' }, ...rows));
     if (holding.parts_left_out) {
-      into.append(h(into, 'p', { class: 'dt-none', text: `and ${counted(holding.parts_left_out, 'more part')}` }));
+      into.append(h(into, 'p', { class: 'dt-none', text: `and ${pluralize(holding.parts_left_out, 'more part')}` }));
     }
   };
   const fold = folding(body, open, `mixed-${holding.name}`, true, head, fill, scope);
@@ -166,7 +166,7 @@ function mixedRow(body: HTMLElement, holding: IHolding, open: Map<string, boolea
 
 /** `G0 19 tensors` */
 function share(body: HTMLElement, { device, tensors }: IHolds): HTMLElement {
-  const title = `${counted(tensors, 'tensor')} on ${device}`;
+  const title = `${pluralize(tensors, 'tensor')} on ${device}`;
   return h(
     body,
     'span',

@@ -2,9 +2,9 @@
  * A part of the sidebar that is drawn again when what it shows has changed, and only then. What is focused and what is open stays so.
  */
 import { h } from '../dom';
-import { Scope } from '../scope';
+import { Disposables } from '../disposables';
 
-export type Draw<T> = (shown: T, body: HTMLElement, scope: Scope) => void;
+export type Draw<T> = (shown: T, body: HTMLElement, scope: Disposables) => void;
 
 export interface ISection<T> {
   readonly node: HTMLElement;
@@ -51,14 +51,14 @@ export function section<T>(
 
 function drawn<T>(node: HTMLElement, body: HTMLElement, draw: Draw<T>, same: (a: T, b: T) => boolean): ISection<T> {
   let shown: { readonly value: T } | null = null;
-  let scope = new Scope();
+  let scope = new Disposables();
   const redraw = (): void => {
     if (shown === null) {
       return;
     }
     const focused = focusedKey(body);
     scope.dispose();
-    scope = new Scope();
+    scope = new Disposables();
     body.replaceChildren();
     draw(shown.value, body, scope);
     restoreFocus(body, focused);
@@ -102,7 +102,7 @@ export function folding(
   otherwise: boolean,
   summary: Array<Node | string>,
   fill: (body: HTMLElement) => void,
-  scope: Scope
+  scope: Disposables
 ): HTMLDetailsElement {
   const body = h(owner, 'div', { class: 'dt-side-fold' });
   const node = h(owner, 'details', {}, h(owner, 'summary', { data: { key } }, ...summary), body);

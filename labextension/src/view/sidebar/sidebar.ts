@@ -4,7 +4,7 @@
 import { NOWHERE, type ISidebar } from '../../model/sidebar';
 import { severityLook } from '../../paint/palette';
 import { h } from '../dom';
-import { Scope } from '../scope';
+import { Disposables } from '../disposables';
 import { isDark, onThemeChange } from '../theme';
 import { drawControls, type IControls } from './controls';
 import { drawDevices } from './devices';
@@ -26,7 +26,7 @@ function sameOf(keys: ReadonlyArray<keyof ISidebar>): (a: ISidebar, b: ISidebar)
 }
 
 export function mountSidebar(el: HTMLElement, actions: IActions): IMounted {
-  const scope = new Scope();
+  const scope = new Disposables();
   const root = h(el, 'section', {
     class: 'dt-root dt-sidebar',
     aria: { label: 'Devtrace' },

@@ -1,13 +1,13 @@
 /**
  * All traces of the notebook, the newest first, and the findings of all of them.
  */
-import { counted, formatTime } from '../../layout/units';
+import { pluralize, formatTime } from '../../layout/units';
 import type { IEdit, Severity } from '../../model/findings';
 import { latest, type IEntry } from '../../model/sidebar';
 import { severityLook } from '../../paint/palette';
 import { h } from '../dom';
 import { mountFindings } from '../findings';
-import type { Scope } from '../scope';
+import type { Disposables } from '../disposables';
 import { Selection } from '../selection';
 import { dress, isDark } from '../theme';
 import { folding } from './section';
@@ -21,7 +21,12 @@ export interface IOpenings {
 
 const SEVERITIES: readonly Severity[] = ['error', 'warning', 'note'];
 
-export function drawTraces(entries: readonly IEntry[], body: HTMLElement, scope: Scope, actions: IOpenings): void {
+export function drawTraces(
+  entries: readonly IEntry[],
+  body: HTMLElement,
+  scope: Disposables,
+  actions: IOpenings
+): void {
   if (entries.length === 0) {
     body.append(
       h(
@@ -45,7 +50,7 @@ export function drawTraces(entries: readonly IEntry[], body: HTMLElement, scope:
 }
 
 /** `In[7] train   ✗1 !2   3,012 ops   1.2 s   12:03` */
-function traceButton(body: HTMLElement, entry: IEntry, scope: Scope, actions: IOpenings): HTMLElement {
+function traceButton(body: HTMLElement, entry: IEntry, scope: Disposables, actions: IOpenings): HTMLElement {
   const { label, ops, seconds, outline, key } = entry;
   const node = h(
     body,
@@ -58,7 +63,7 @@ function traceButton(body: HTMLElement, entry: IEntry, scope: Scope, actions: IO
     },
     h(body, 'strong', { class: 'dt-side-label', text: label }),
     h(body, 'span', { class: 'dt-side-signs' }, ...signs(body, entry)),
-    h(body, 'span', { class: 'dt-faint dt-number', text: counted(ops, 'op') }),
+    h(body, 'span', { class: 'dt-faint dt-number', text: pluralize(ops, 'op') }),
     h(body, 'span', { class: 'dt-faint dt-number', text: formatTime(seconds * 1e9) }),
     h(body, 'span', { class: 'dt-faint dt-number', text: clock(outline.recorded) })
   );
@@ -85,9 +90,9 @@ function signs(body: HTMLElement, { outline }: IEntry): HTMLElement[] {
     return h(
       body,
       'span',
-      { class: 'dt-side-sign', style: { color: look.fill }, title: counted(count, severity) },
+      { class: 'dt-side-sign', style: { color: look.fill }, title: pluralize(count, severity) },
       h(body, 'span', { text: `${look.sign}${count}`, aria: { hidden: 'true' } }),
-      h(body, 'span', { class: 'dt-hidden', text: counted(count, severity) })
+      h(body, 'span', { class: 'dt-hidden', text: pluralize(count, severity) })
     );
   });
 }
@@ -103,7 +108,7 @@ function clock(recorded: string): string {
 export function drawFindings(
   entries: readonly IEntry[],
   body: HTMLElement,
-  scope: Scope,
+  scope: Disposables,
   open: Map<string, boolean>,
   actions: IOpenings
 ): void {
@@ -119,12 +124,12 @@ export function drawFindings(
     const fill = (into: HTMLElement): void => {
       drawGroups(past, into, scope, actions);
     };
-    const title = h(body, 'span', { class: 'dt-faint', text: `Earlier runs: ${counted(countOf(past), 'finding')}` });
+    const title = h(body, 'span', { class: 'dt-faint', text: `Earlier runs: ${pluralize(countOf(past), 'finding')}` });
     body.append(folding(body, open, 'past-findings', false, [title], fill, scope));
   }
 }
 
-function drawGroups(entries: readonly IEntry[], body: HTMLElement, scope: Scope, actions: IOpenings): void {
+function drawGroups(entries: readonly IEntry[], body: HTMLElement, scope: Disposables, actions: IOpenings): void {
   for (const entry of [...entries].reverse()) {
     const group = h(body, 'div', { class: 'dt-side-group', data: { trace: entry.key } });
     group.append(h(body, 'h4', { text: entry.label }));
