@@ -1,5 +1,5 @@
 /**
- * What `make bench` calls in the browser: the same code as the views', by its parts. Bundled by tests/bench/bench_browser.py.
+ * The functions that `make bench` calls in the browser: the views' own code, by its parts. Bundled by tests/bench/bench_browser.py.
  */
 import { buildBoxes } from '../src/layout/boxes';
 import { layOutBoxes } from '../src/layout/flow';

@@ -128,7 +128,7 @@ class ParameterDevices {
     }
   }
 
-  /** Of the tensors that bore a name one after the other, the first to come here counts. */
+  /** Several tensors may have had one name, one after the other: the first to come here counts. */
   private _add(tensor: number, user: number): void {
     const { strings, tensors } = this._trace;
     const name = tensors.name[tensor];

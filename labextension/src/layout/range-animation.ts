@@ -3,7 +3,7 @@
  */
 import type { IRange } from './scale';
 
-/** How long (ms) a jump takes. */
+/** A jump takes this long (ms). */
 const DURATION = 160;
 
 export interface IRangeAnimation {

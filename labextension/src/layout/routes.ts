@@ -1,5 +1,5 @@
 /**
- * The way of an arrow between two boxes: across when they stand side by side, down when one stands below the other.
+ * The path of an arrow between two boxes: across when they are side by side, down or up when one is below the other.
  */
 import type { IBox } from './boxes';
 import { HEAD_HEIGHT, LEAD, type IFlow, type IBoxBounds } from './flow';
@@ -16,7 +16,7 @@ export interface IRoute {
   readonly path: string;
   readonly tip: IPoint;
   readonly heading: 'right' | 'down' | 'up';
-  /** Where the label begins ('down', 'up') or has its middle ('right'). */
+  /** The label begins here ('down', 'up') or has its middle here ('right'). */
   readonly label: IPoint;
 }
 

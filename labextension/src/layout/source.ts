@@ -46,7 +46,7 @@ export function sourceBlocks(trace: ITrace): ISourceBlock[] {
   const marks = marksBySite(trace);
   const blocks = Array.from({ length: Math.min(trace.sources.length, MOST_BLOCKS) }, (_, source) => {
     const key = sourceKey(trace.sources.file[source], trace.sources.cell[source]);
-    return block(trace, source, bySource.get(key) ?? new Map<number, number[]>(), costs, marks);
+    return block(trace, source, { sites: bySource.get(key) ?? new Map<number, number[]>(), costs, marks });
   });
   return blocks.sort((a, b) => b.alarm - a.alarm || b.ops - a.ops);
 }
@@ -92,13 +92,15 @@ function marksBySite(trace: ITrace): Map<number, SiteMark[]> {
   return marks;
 }
 
-function block(
-  trace: ITrace,
-  source: number,
-  byLine: ReadonlyMap<number, readonly number[]>,
-  costs: ReadonlyMap<number, ILedgerCounts>,
-  marks: ReadonlyMap<number, readonly SiteMark[]>
-): ISourceBlock {
+interface ISourceFacts {
+  /** By line. */
+  readonly sites: ReadonlyMap<number, readonly number[]>;
+  /** By site. */
+  readonly costs: ReadonlyMap<number, ILedgerCounts>;
+  readonly marks: ReadonlyMap<number, readonly SiteMark[]>;
+}
+
+function block(trace: ITrace, source: number, { sites: byLine, costs, marks }: ISourceFacts): ISourceBlock {
   const { sources } = trace;
   const lines = linesOf(trace, source).map((text, i): ILine => {
     const number = sources.line[source] + i;

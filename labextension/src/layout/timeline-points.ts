@@ -12,7 +12,7 @@ export interface IPoint {
   readonly y: number;
 }
 
-/** How near (px) to a pin a click is meant for it. */
+/** A click this near (px) to a pin is meant for it. */
 const NEAR = 8;
 
 /** The time at an x of the plot; left of it, the first in view. */
@@ -50,7 +50,7 @@ export function pinsOf(state: ITimelineState): IPin[] {
   return pinsIn(state.flags, state.timeline.start, state.range, plotWidth(state));
 }
 
-/** How far to scroll so that an op's lane can be seen in rows of this height; `scrolled` where it can be already. */
+/** Find the `scrollTop` at which an op's lane can be seen in a plot of this height; `scrolled` where it can be already. */
 export function scrollToOp({ timeline, stack }: ITimelineState, op: number, scrolled: number, height: number): number {
   const row = stack.lanes[timeline.lanes.laneOf[op]];
   const room = height - timeline.header.height;

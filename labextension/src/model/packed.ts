@@ -20,11 +20,11 @@ interface IPacked {
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
 
-/** What is asked of a column again and again, found once while it is read. */
+/** Facts of a column that the checks need again and again, found once while it is read. */
 export interface IExtent {
   readonly low: number;
   readonly high: number;
-  /** Whether a value is below the one before it. */
+  /** True if a value is below the one before it. */
   readonly falls: boolean;
 }
 

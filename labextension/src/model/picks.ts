@@ -1,5 +1,5 @@
 /**
- * What is picked in a trace: a finding, an op, a module or a site, each with what belongs to it. Values, never changed.
+ * A pick in a trace: a finding, an op, a module or a site, each with the others that belong to it. Values, never changed.
  */
 import { moduleOf, type ITrace } from './trace';
 

@@ -11,7 +11,7 @@ export interface IStripe {
   readonly line: number;
   /** The traced text of the line, null when the trace does not hold it. */
   readonly text: string | null;
-  /** Which trace this is from: `In[7]`. */
+  /** The name of the trace that it is from: `In[7]`. */
   readonly label: string;
   /** Ops by device, most first. */
   readonly devices: ReadonlyArray<{ readonly device: string; readonly ops: number; readonly simulated: boolean }>;

@@ -1,5 +1,5 @@
 /**
- * Which ops make the host wait for a device: the mirror of `waits` in trace/ledger_counts.py.
+ * The ops that make the host wait for a device: the mirror of `waits` in trace/ledger_counts.py.
  */
 import { deviceByName, type ITrace } from './trace';
 

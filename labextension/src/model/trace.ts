@@ -17,7 +17,7 @@ export interface ITrace extends Tables {
   readonly strings: readonly string[];
   /** null: no diagnosis was made. */
   readonly findings: readonly IFinding[] | null;
-  /** What changed since another trace, where this one was compared. */
+  /** The changes since another trace, where this one was compared. */
   readonly comparison: IComparison | null;
 }
 

@@ -1,5 +1,5 @@
 /**
- * What painting needs from the world: a 2D context (a recording one in the tests), colours, and fills for devices. No DOM.
+ * Everything that painting needs: a 2D context (a recording one in the tests), colours, and fills for devices. No DOM.
  */
 import type { IPin } from '../layout/flags';
 import type { ITimeline } from '../layout/timeline';
@@ -60,7 +60,7 @@ export interface IDevicePaint {
   readonly ink: string;
 }
 
-/** What stands out in a frame. */
+/** The ops, module and findings that stand out in a frame. */
 export interface IMarks {
   readonly selected: number;
   readonly finding: number;

@@ -30,7 +30,7 @@ export function paintMinimap(ctx: Context, frame: IFrame): void {
   ctx.globalAlpha = 1;
 }
 
-/** What of the minimap is in view. */
+/** Outline the part of the minimap that is in view. */
 export function paintWindow(ctx: Context, frame: IFrame): void {
   const { width, theme, range, timeline } = frame;
   const { y, height } = timeline.header.minimap;

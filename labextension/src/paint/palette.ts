@@ -17,13 +17,13 @@ type Kind = keyof typeof table.kinds;
 
 export type Palette = 'colour' | 'grey';
 
-/** What a device's look depends on beside its name. */
+/** A device's look depends on these beside its name. */
 export interface IAppearance {
   readonly dark: boolean;
   readonly palette: Palette;
 }
 
-/** Lightness by kind, for who wants no colour: hatch and letter tell the rest. */
+/** Lightness by kind, for users who want no colour: hatch and letter tell the devices apart. */
 const GREYS: Readonly<Record<Kind, readonly [fill: string, ink: string]>> = {
   cpu: ['#d4d4d4', '#111111'],
   cuda: ['#5e5e5e', '#ffffff'],

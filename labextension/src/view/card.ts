@@ -7,7 +7,7 @@ import { formatTime } from '../layout/units';
 import { modulePath, opName, type ITrace } from '../model/trace';
 import { h } from './dom';
 
-/** How far (px) the card keeps from the pointer. */
+/** The card keeps this far (px) from the pointer. */
 const AWAY = 14;
 
 export class Card {

@@ -48,7 +48,7 @@ export function deviceStyle(device: number): Record<string, string> {
   };
 }
 
-/** What the parts of a view are made from, and the view that they end with. */
+/** The parts of a view are made from these; listeners go into `disposables`. */
 export interface IViewContext {
   readonly owner: Node;
   readonly trace: ITrace;

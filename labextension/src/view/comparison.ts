@@ -1,5 +1,5 @@
 /**
- * What changed since another trace, above the report of the later one: a row a change, and a click on it picks the row that it is about.
+ * The changes since another trace, above the report of the later one. Each is a row; a click picks what it is about.
  */
 import { formatCount } from '../layout/units';
 import type { IChange, IComparison } from '../model/comparison';

@@ -23,7 +23,7 @@ const LONGEST = 500;
 /** A line that is indented further has no room left for what does not fit. */
 const DEEPEST = 24;
 
-/** What the rows of all lines have in common. */
+/** The rows of all lines have these in common. */
 export interface ILinesContext {
   readonly owner: Node;
   readonly trace: ITrace;
@@ -62,7 +62,7 @@ export function lineRow(context: ILinesContext, line: ILine, tokens: readonly IT
   );
 }
 
-/** How far what does not fit goes on below, in letters: as far as the line is indented. */
+/** A line that does not fit goes on below, indented by so many letters as its beginning. */
 function indentOf(text: string): number {
   const [blank] = /^[ \t]*/.exec(text) ?? [''];
   return Math.min(blank.replace(/\t/g, '    ').length, DEEPEST);
