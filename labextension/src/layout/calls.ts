@@ -15,7 +15,7 @@ export interface ICallRows {
   readonly tracks: ITracks;
 }
 
-/** Deeper calls are left to the module view: a row that says nothing but a name costs height. */
+/** Deeper calls are left to the module view: a row costs height and says no more than a name. */
 const MOST_DEPTH = 6;
 
 export function buildCalls(trace: ITrace, start: Float64Array, end: Float64Array): ICallRows {

@@ -141,7 +141,7 @@ class ParameterDevices {
   }
 }
 
-/** Modules by their paths; strings are compared by id, as a path may be long and stand in many rows. */
+/** Modules by their paths; strings are compared by id, as a path may be long and be that of many rows. */
 class Paths {
   private readonly _ids = new Map<string, number>();
   private readonly _byPath = new Map<number, number>();

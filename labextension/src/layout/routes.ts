@@ -4,11 +4,7 @@
 import type { IBox } from './boxes';
 import { HEAD_HEIGHT, LEAD, type IFlow, type IBoxBounds } from './flow';
 import type { ILink } from './links';
-
-export interface IPoint {
-  readonly x: number;
-  readonly y: number;
-}
+import type { IPoint } from './point';
 
 export interface IRoute {
   readonly link: ILink;

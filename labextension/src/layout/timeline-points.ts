@@ -4,13 +4,9 @@
 import { pinsIn, type IPin } from './flags';
 import { isWithin } from './header';
 import { pickAt, type Picked } from './pick';
+import type { IPoint } from './point';
 import { timeOf } from './scale';
 import { gutterOf, plotWidth, type ITimelineState } from './timeline-state';
-
-export interface IPoint {
-  readonly x: number;
-  readonly y: number;
-}
 
 /** A click this near (px) to a pin is meant for it. */
 const NEAR = 8;

@@ -4,7 +4,7 @@
 import { arrowsIn, type IArrow } from '../layout/copies';
 import { xOf } from '../layout/scale';
 import { hasRoomForLabels } from '../layout/stack';
-import type { IPoint } from '../layout/timeline-points';
+import type { IPoint } from '../layout/point';
 import { formatBytes } from '../layout/units';
 import { snap, type Context, type IFrame } from './context';
 import { severityLook } from './palette';

@@ -2,7 +2,7 @@
  * The card that follows the pointer over the timeline.
  */
 import { opFacts, timeOfOps, type IFact } from '../layout/describe';
-import type { IPoint } from '../layout/timeline-points';
+import type { IPoint } from '../layout/point';
 import { formatTime } from '../layout/units';
 import { modulePath, opName, type ITrace } from '../model/trace';
 import { h } from './dom';

@@ -9,7 +9,7 @@ import { Disposables } from './disposables';
 import { Selection, type IHost } from './selection';
 
 export interface IShown {
-  /** Settles once the report, or the sentence, stands in the page. */
+  /** Settles once the report, or the sentence, is in the page. */
   readonly done: Promise<void>;
   readonly dispose: () => void;
 }
@@ -31,7 +31,7 @@ export function showTrace(el: HTMLElement, data: unknown, hostOf: (trace: ITrace
   return { done: show(), dispose: disposables.dispose };
 }
 
-/** One sentence in the place of a report. */
+/** Show one sentence instead of a report. */
 export function showSentence(el: HTMLElement, sentence: string): () => void {
   const root = h(el, 'div', {
     class: 'dt-root dt-refused',

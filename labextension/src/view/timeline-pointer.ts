@@ -2,7 +2,8 @@
  * Wheel, drag, pinch and click on a timeline.
  */
 import type { Picked } from '../layout/pick';
-import { findingAt, isOnMinimap, itemAt, minimapTime, timeAt, type IPoint } from '../layout/timeline-points';
+import type { IPoint } from '../layout/point';
+import { findingAt, isOnMinimap, itemAt, minimapTime, timeAt } from '../layout/timeline-points';
 import { centre, pan, plotWidth, showPicked, zoom, type ITimelineState, type Moment } from '../layout/timeline-state';
 import type { Disposables } from './disposables';
 import type { Selection } from './selection';

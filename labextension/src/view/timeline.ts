@@ -3,7 +3,8 @@
  */
 import { opSentence } from '../layout/describe';
 import type { Picked } from '../layout/pick';
-import { pinsOf, scrollToOp, type IPoint } from '../layout/timeline-points';
+import type { IPoint } from '../layout/point';
+import { pinsOf, scrollToOp } from '../layout/timeline-points';
 import {
   advance,
   grow,
