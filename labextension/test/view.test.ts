@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { buildBoxes } from '../src/layout/boxes';
+import { commonIndent, firstLine, moreLabel, plainText } from '../src/layout/finding-text';
 import { moduleTree } from '../src/layout/modules';
+import { tokenize } from '../src/layout/python';
+import { segmentsOf } from '../src/layout/segments';
+import { clipped } from '../src/layout/units';
 import { addCounts, countOps, countsBySite } from '../src/model/ledger';
 import { waitingOps } from '../src/model/syncs';
 import { Disposables } from '../src/view/disposables';
-import { clipped, newId } from '../src/view/dom';
+import { newId } from '../src/view/dom';
 import { boxText } from '../src/view/module-box';
 import { steppedTo } from '../src/view/rows';
 import { opsInTurn, traceOf } from './traces';
@@ -84,4 +88,62 @@ test('only ops that read a value of a device wait', async () => {
   const devices = [0, 1, 1, -1];
   const trace = await traceOf({ ops: opsInTurn(4, op => ({ kind: kinds[op], device: devices[op] })) });
   assert.deepEqual(waitingOps(trace), [2]);
+});
+
+test('a finding is copied with its site, op and devices, and what it has none of is left out', async () => {
+  const finding = {
+    rule: 'r',
+    severity: 'error',
+    cause: '',
+    message: '`x` is on cpu.',
+    help: '',
+    devices: ['cuda:0', 'cpu']
+  };
+  const trace = await traceOf({
+    ops: opsInTurn(1),
+    sites: [{ file: 'a/b.py', line: 6 }],
+    findings: [
+      { ...finding, site: 0, op: 0, help: 'move it' },
+      { ...finding, site: -1, op: -1, devices: [] }
+    ]
+  });
+  const [whole, bare] = (trace.findings ?? []).map(each => plainText(trace, each));
+  assert.equal(whole, 'b.py line 6  aten.op0  cuda:0 + cpu\n`x` is on cpu.\nmove it');
+  assert.equal(bare, '`x` is on cpu.');
+});
+
+test('the button for more findings says how many there are, and whether all are notes', async () => {
+  const severities = ['note', 'note', 'error'];
+  const findings = severities.map(severity => ({ rule: 'r', severity, cause: '', message: '', help: '' }));
+  const left = (await traceOf({ findings })).findings ?? [];
+  assert.deepEqual([left.slice(0, 1), left.slice(0, 2), left].map(moreLabel), [
+    'Show 1 note',
+    'Show 2 notes',
+    'Show 3 more'
+  ]);
+});
+
+test('code of several lines is shown by its first, and edits without their common indent', () => {
+  assert.equal(firstLine('f(\n  x)'), 'f( …');
+  assert.equal(firstLine('f(x)'), 'f(x)');
+  assert.equal(commonIndent(['    a\n\n      b', '    c']), 4);
+});
+
+test('a line is cut where tokens and marks begin and end, and pieces make up the whole line', () => {
+  const text = "x = f('a')  # why";
+  const marks = [{ begin: 4, end: 8, kind: 'error', finding: 0 }] as const;
+  const segments = segmentsOf(text, tokenize([text])[0], marks);
+  assert.equal(segments.map(segment => segment.text).join(''), text);
+  assert.deepEqual(
+    segments.map(segment => [segment.text, segment.token, segment.mark]),
+    [
+      ['x = ', null, null],
+      ['f(', null, 'error'],
+      ["'a", 'quoted', 'error'],
+      ["'", 'quoted', null],
+      [')  ', null, null],
+      ['# why', 'comment', null]
+    ]
+  );
+  assert.deepEqual(segmentsOf('x = ', tokenize([text])[0], marks).length, 1);
 });

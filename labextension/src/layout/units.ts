@@ -79,6 +79,14 @@ export function shortOpName(name: string): string {
   return name.split('.')[1] || name;
 }
 
+/** The most characters of one text that a view shows; a name of 1 MB is cut, not laid out. */
+const LONGEST = 2000;
+
+/** The text, cut where it is too long. */
+export function clipped(text: string, most = LONGEST): string {
+  return text.length <= most ? text : `${text.slice(0, most)}… (${formatCount(text.length)} characters)`;
+}
+
 export interface ITick {
   readonly time: number;
   readonly label: string;

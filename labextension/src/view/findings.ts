@@ -1,10 +1,11 @@
 /**
  * The findings, worst first as Python ordered them, each with its message, its story and its fix.
  */
+import { commonIndent, firstLine, moreLabel, MOST_EDIT_LINES, plainText } from '../layout/finding-text';
 import type { IEdit, IFinding } from '../model/findings';
-import { opName, siteLabel, sourceLabel, type ITrace } from '../model/trace';
+import { opName, sourceLabel, type ITrace } from '../model/trace';
 import { severityLook } from '../paint/palette';
-import { button, clipped, h } from './dom';
+import { button, h } from './dom';
 import { namedChip, siteLink, withCode, type IViewContext } from './chips';
 import { listenToRows } from './rows';
 import { Disposables } from './disposables';
@@ -12,7 +13,7 @@ import type { Selection } from './selection';
 
 /** More errors and warnings are shown when asked for; notes, which ask for nothing, only then. */
 const FIRST = 30;
-/** Steps of one story, edits of one fix, devices of one finding, lines of one edit. */
+/** Steps of one story, edits of one fix, devices of one finding. */
 const MOST_STEPS = 24;
 
 export function mountFindings(el: HTMLElement, trace: ITrace, selection: Selection): () => void {
@@ -57,11 +58,6 @@ export function mountFindings(el: HTMLElement, trace: ITrace, selection: Selecti
 function nothing(owner: Node, trace: ITrace): HTMLElement {
   const text = trace.findings === null ? 'This trace was saved without a diagnosis.' : '✓ Nothing to mend.';
   return h(owner, 'p', { class: 'dt-none', text });
-}
-
-function moreLabel(left: readonly IFinding[]): string {
-  const notes = left.every(finding => finding.severity === 'note');
-  return `Show ${left.length} ${notes ? (left.length === 1 ? 'note' : 'notes') : 'more'}`;
 }
 
 function showMore(owner: Node, label: string, disposables: Disposables, act: () => void): HTMLElement {
@@ -136,11 +132,6 @@ function head(context: IViewContext, finding: IFinding): HTMLElement {
   return h(owner, 'div', { class: 'dt-head' }, ...parts);
 }
 
-function firstLine(text: string): string {
-  const end = text.indexOf('\n');
-  return clipped(end < 0 ? text : `${text.slice(0, end)} …`, 160);
-}
-
 /** The story of a finding: where its tensor was born, which move missed it, and the fix. */
 function details(context: IViewContext, finding: IFinding): HTMLElement {
   const { owner, trace } = context;
@@ -184,13 +175,6 @@ function fixButtons({ owner, trace, selection, disposables }: IViewContext, find
   return [put, copy];
 }
 
-/** The finding as text to paste: site, op, devices, message and fix. */
-function plainText(trace: ITrace, finding: IFinding): string {
-  const { site, op, devices, message, help } = finding;
-  const where = [siteLabel(trace, site), op < 0 ? '' : opName(trace, op), devices.join(' + ')];
-  return [where.filter(part => part !== '').join('  '), message, help].filter(line => line !== '').join('\n');
-}
-
 async function copyText(copy: HTMLButtonElement, text: string): Promise<void> {
   try {
     await navigator.clipboard.writeText(text);
@@ -202,12 +186,12 @@ async function copyText(copy: HTMLButtonElement, text: string): Promise<void> {
 
 function editPreview(owner: Node, edit: IEdit): HTMLElement {
   const where = `${sourceLabel(edit.cell, edit.file)} ${edit.before === '' ? 'below line' : 'line'} ${edit.line}`;
-  const indent = indentOf([edit.before, edit.after]);
+  const indent = commonIndent([edit.before, edit.after]);
   const lines = (sign: string, text: string, kind: string): HTMLElement[] =>
     text === ''
       ? []
       : text
-          .split('\n', MOST_STEPS)
+          .split('\n', MOST_EDIT_LINES)
           .map(line => h(owner, 'span', { class: `dt-edit-line ${kind}`, text: `${sign} ${line.slice(indent)}` }));
   return h(
     owner,
@@ -216,10 +200,4 @@ function editPreview(owner: Node, edit: IEdit): HTMLElement {
     h(owner, 'span', { class: 'dt-faint', text: where }),
     h(owner, 'code', {}, ...lines('−', edit.before, 'dt-removed'), ...lines('+', edit.after, 'dt-added'))
   );
-}
-
-/** The least indent of the lines of some texts. */
-function indentOf(texts: readonly string[]): number {
-  const lines = texts.flatMap(text => text.split('\n', MOST_STEPS)).filter(line => line.trim() !== '');
-  return lines.reduce((least, line) => Math.min(least, line.length - line.trimStart().length), Infinity);
 }

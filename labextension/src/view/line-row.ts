@@ -2,6 +2,7 @@
  * One line of source with its ledger.
  */
 import type { IToken } from '../layout/python';
+import { segmentsOf } from '../layout/segments';
 import type { ILine, IMark } from '../layout/source';
 import { formatBytes, formatCount } from '../layout/units';
 import { countOps, type ILedgerCounts } from '../model/ledger';
@@ -121,18 +122,9 @@ function copiesText({ h2d, d2h, d2d }: ILedgerCounts): string {
 
 /** The text in pieces: each has a token's colour, and a finding's span is underlined. */
 function pieces(owner: Node, line: ILine, tokens: readonly IToken[]): Array<HTMLElement | string> {
-  const text = line.text.slice(0, LONGEST);
-  const cuts = new Set([0, text.length]);
-  [...tokens, ...line.marks].forEach(({ begin, end }) => {
-    cuts.add(Math.min(begin, text.length)).add(Math.min(end, text.length));
-  });
-  const columns = [...cuts].sort((a, b) => a - b);
-  const result = columns.slice(0, -1).map((from, i) => {
-    const token = tokens.find(({ begin, end }) => begin <= from && from < end);
-    const mark = line.marks.find(({ begin, end }) => begin <= from && from < end);
-    const names = [token ? `dt-${token.kind}` : '', mark ? `dt-mark dt-mark-${mark.kind}` : ''];
-    const piece = text.slice(from, columns[i + 1]);
-    return token || mark ? h(owner, 'span', { class: names.join(' ').trim(), text: piece }) : piece;
+  const result = segmentsOf(line.text.slice(0, LONGEST), tokens, line.marks).map(({ text, token, mark }) => {
+    const names = [token ? `dt-${token}` : '', mark ? `dt-mark dt-mark-${mark}` : ''];
+    return token || mark ? h(owner, 'span', { class: names.join(' ').trim(), text }) : text;
   });
   return line.text.length > LONGEST ? [...result, `… (${formatCount(line.text.length)} characters)`] : result;
 }
