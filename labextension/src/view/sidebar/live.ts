@@ -2,11 +2,12 @@
  * The cell that is being traced, while it runs: ops and bytes by device, and what crossed.
  */
 import { pluralize, formatBytes, formatCount, formatTime } from '../../layout/units';
-import type { ILive } from '../../model/messages';
+import type { ISidebar } from '../../model/sidebar';
 import { h } from '../dom';
 import { barOf, chipOf } from './device';
+import type { IDrawing } from './drawing';
 
-export function drawLive(live: ILive | null, body: HTMLElement): void {
+export function drawLive({ live }: ISidebar, { body }: IDrawing): void {
   if (live === null) {
     return;
   }
