@@ -13,6 +13,7 @@ import torch
 import devtrace
 from devtrace.api.recording import record, watch
 from devtrace.notebook.live_view import LiveView
+from devtrace.notebook.panel.messages import refusal
 from devtrace.recording.progress.growth import COLUMNS, New
 from kernels import Kernel, new_kernel
 
@@ -75,13 +76,14 @@ def test_what_is_watched_begins_and_ends_with_each_recording_and_a_failing_watch
 
 
 class Heard(LiveView):
-    """A view whose messages are kept instead of sent."""
+    """A view whose messages are kept instead of sent; each of them fits the list."""
 
     def __init__(self) -> None:
         self.messages: list[tuple[dict[str, Any], list[bytes]]] = []
         super().__init__()
 
     def send(self, content: dict[str, Any], buffers: list[bytes] | None = None) -> None:
+        assert refusal("to_view", content) is None
         self.messages.append((content, buffers or []))
 
 
@@ -89,9 +91,9 @@ def columns(messages: list[tuple[dict[str, Any], list[bytes]]]) -> dict[str, Any
     """All columns, put together as a browser does."""
     found: dict[str, list[Any]] = {}
     for content, buffers in messages:
-        if content["type"] == "begin":
+        if content["kind"] == "begin":
             found = {}
-        if content["type"] == "append":
+        if content["kind"] == "append":
             for (name, kind), data in zip(content["columns"], buffers, strict=True):
                 column = np.frombuffer(data, kind)
                 assert len(column) == content["length"]
@@ -109,7 +111,7 @@ def view() -> Iterator[Heard]:
 def test_a_view_is_told_of_a_recording_from_its_beginning_to_its_end(view: Heard) -> None:
     with devtrace.record(name="In[3]") as recording:
         torch.ones(4).add_(1)
-    kinds = [content["type"] for content, _ in view.messages]
+    kinds = [content["kind"] for content, _ in view.messages]
     assert kinds[0] == "begin"
     assert kinds[-1] == "end"
     assert set(kinds[1:-1]) == {"append"}
@@ -120,21 +122,21 @@ def test_a_view_is_told_of_a_recording_from_its_beginning_to_its_end(view: Heard
 
 
 def test_a_view_that_comes_late_is_told_all_and_one_that_comes_when_nothing_runs_that(view: Heard) -> None:
-    view._heard(view, {"type": "ready"}, [])
-    assert [content["type"] for content, _ in view.messages] == ["idle"]
+    view._receive(view, {"kind": "ready"}, [])
+    assert [content["kind"] for content, _ in view.messages] == ["idle"]
     with devtrace.record() as recording:
         for _ in range(5000):
             torch.ones(4)
         view._look()
         view.messages.clear()
-        view._heard(view, {"type": "ready"}, [])
+        view._receive(view, {"kind": "ready"}, [])
         torch.ones(4)
     assert len(columns(view.messages)["start"]) == len(recording.trace.ops) == 5001
 
 
-@pytest.mark.parametrize("content", [None, 3, "stop", {}, {"type": "other"}, {"type": ["stop"]}, {"type": "stop"}])
+@pytest.mark.parametrize("content", [None, 3, "stop", {}, {"kind": "other"}, {"kind": ["stop"]}, {"kind": "stop"}])
 def test_what_is_not_understood_or_comes_when_nothing_runs_does_nothing(view: Heard, content: Any) -> None:
-    view._heard(view, content, [])
+    view._receive(view, content, [])
     assert view.messages == []
 
 
@@ -164,7 +166,7 @@ def test_in_a_kernel_at_most_ten_messages_a_second_leave_while_a_cell_runs(kerne
         for output in sent.outputs
         if output["type"] == "comm_msg" and output["data"].get("method") == "custom"
     ]
-    kinds = Counter(content["type"] for content in said)
+    kinds = Counter(content["kind"] for content in said)
     assert kinds["begin"] == kinds["end"] == 1
     assert 1 < kinds["append"] <= 2 * 10 + 2
     assert said[-1]["ops"] == sent.reports[0]["application/vnd.devtrace.v1+json"].get("truncated", 0) + _ops(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from time import monotonic
 from typing import Any
 
+import message_types
 import pytest
 import torch
 
@@ -113,6 +114,16 @@ def test_every_cell_is_traced_when_the_panel_says_so(panel: Panel, tracing: Trac
     front.state(tracing=True)
     front.ask("trace_cells", on=False)
     assert not tracing.on
+
+
+def test_the_new_state_comes_before_the_answer_and_no_older_one_after_it(panel: Panel, tracing: Tracing) -> None:
+    front = FrontEnd(panel)
+    for on in (True, False) * 20:
+        front.ask("trace_cells", on=on)
+        answered = len(front.got)
+        states = [message["state"]["tracing"] for message in front.got if "state" in message]
+        assert states[-1] is on
+        assert all(message["state"]["tracing"] is on for message in front.got[answered:] if "state" in message)
 
 
 def test_a_wish_to_trace_the_next_run_of_a_cell_is_granted_once(panel: Panel, tracing: Tracing) -> None:
@@ -420,6 +431,26 @@ def test_a_simulation_that_is_asked_for_in_a_running_cell_begins_when_it_has_end
 
 
 # Both languages read the same messages.
+
+
+def test_the_types_of_the_page_are_those_of_the_list() -> None:
+    assert_golden(message_types.FILE.name, message_types.text(), message_types.FILE.parent)
+
+
+@pytest.mark.parametrize(
+    ("counts", "reason"),
+    [
+        ({"cpu": [1, 64]}, None),
+        ({"cpu": [1, "x"]}, "append.counts{}[] is 'x', expected count"),
+        ({"cpu": 1}, "append.counts{} is 1, expected a list"),
+        ([], "append.counts is [], expected an object"),
+    ],
+)
+def test_an_object_of_any_keys_is_checked_value_by_value(counts: object, reason: str | None) -> None:
+    message: Message = {"kind": "append", "columns": [["start", "float64"]], "counts": counts}
+    message |= {name: ["a"] for name in ("names", "devices", "threads", "simulated")}
+    message |= dict.fromkeys(("length", "ops", "seconds", "copies", "copied"), 1)
+    assert refusal("to_view", message) == reason
 
 
 def test_what_is_sent_is_a_golden_that_the_panel_reads_too(

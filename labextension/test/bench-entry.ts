@@ -1,15 +1,17 @@
 /**
- * What `make bench` calls in the browser: the same code as the views', by its parts. Bundled by tests/bench/bench_browser.py.
+ * The functions that `make bench` calls in the browser: the views' own code, by its parts. Bundled by tests/bench/bench_browser.py.
  */
 import { buildBoxes } from '../src/layout/boxes';
-import { placeBoxes } from '../src/layout/flow';
+import { layOutBoxes } from '../src/layout/flow';
 import { moduleTree } from '../src/layout/modules';
 import { readTrace } from '../src/model/read';
 import type { ITrace } from '../src/model/trace';
+import { Disposables } from '../src/view/disposables';
 import { boxText } from '../src/view/module-box';
 import { mountOps } from '../src/view/ops';
 import { mountReport } from '../src/view/report';
 import { Selection } from '../src/view/selection';
+import { Theme } from '../src/view/theme';
 import { mountTimeline } from '../src/view/timeline';
 
 const STEPS = 60;
@@ -38,17 +40,24 @@ async function shown(el: HTMLElement, data: unknown): Promise<number> {
 /** From a decoded trace to its painted timeline, ms. */
 async function firstPaint(el: HTMLElement, trace: ITrace): Promise<number> {
   el.classList.add('dt-root');
+  const disposables = new Disposables();
   const begin = performance.now();
-  const dispose = mountTimeline(el, trace, new Selection(trace));
+  mountIn(el, trace, disposables);
   await painted(el, 'timeline');
   const time = performance.now() - begin;
-  dispose();
+  disposables.dispose();
   return time;
+}
+
+function mountIn(el: HTMLElement, trace: ITrace, disposables: Disposables): void {
+  const theme = new Theme(el, trace, disposables);
+  disposables.add(mountTimeline(el, trace, new Selection(trace), theme));
 }
 
 /** Each step of a walk of zooms and pans, from the wheel's turn to the frame that shows it, ms. */
 async function walk(el: HTMLElement, trace: ITrace): Promise<number[]> {
-  const dispose = mountTimeline(el, trace, new Selection(trace));
+  const disposables = new Disposables();
+  mountIn(el, trace, disposables);
   await painted(el, 'timeline');
   const plot = el.querySelector<HTMLElement>('.dt-plot');
   const times: number[] = [];
@@ -59,13 +68,13 @@ async function walk(el: HTMLElement, trace: ITrace): Promise<number[]> {
     await frame();
     times.push(performance.now() - begin);
   }
-  dispose();
+  disposables.dispose();
   return times;
 }
 
 /** Each jump of a table to another place, from the scroll to the frame that shows it, ms. */
 async function scroll(el: HTMLElement, trace: ITrace): Promise<number[]> {
-  const dispose = mountOps(el, trace, new Selection(trace));
+  const dispose = mountOps(el, trace, new Selection(trace), 'bench');
   const body = el.querySelector<HTMLElement>('.dt-op-grid');
   const times: number[] = [];
   for (let step = 0; body && step < STEPS; step++) {
@@ -85,7 +94,7 @@ function modules(trace: ITrace, open: boolean): number {
   const roots = moduleTree(trace);
   const opened = new Map(Array.from({ length: open ? trace.modules.length : 0 }, (_, id) => [id, true]));
   const unfolded = new Set(opened.keys());
-  placeBoxes(
+  layOutBoxes(
     buildBoxes(trace, roots, { opened, unfolded }),
     1200,
     box => boxText(trace, box),

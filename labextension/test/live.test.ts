@@ -24,8 +24,8 @@ function append(start: number[], more: Record<string, unknown> = {}, device = 0)
     Uint8Array.from(start, () => 1)
   ];
   const content = {
-    ...{ type: 'append', length: start.length, columns: COLUMNS, names: [], devices: [], threads: [] },
-    ...{ ops: start.length, seconds: 1.5, counts: { cpu: [start.length, 64] } },
+    ...{ kind: 'append', length: start.length, columns: COLUMNS, names: [], devices: [], threads: [] },
+    ...{ simulated: [], ops: start.length, seconds: 1.5, copies: 0, copied: 0, counts: { cpu: [start.length, 64] } },
     ...more
   };
   return [content, values.map(column => new DataView(column.buffer))];
@@ -35,7 +35,7 @@ const FIRST = { names: ['aten.mm'], devices: ['cpu'], threads: ['main'] };
 
 test('a recording grows piece by piece into a trace in the order of time', () => {
   const live = new LiveOps();
-  assert(live.take({ type: 'begin', title: 'In[3]' }, []));
+  assert(live.take({ kind: 'begin', title: 'In[3]' }, []));
   assert(live.take(...append([0, 30], FIRST)));
   assert(live.take(...append([20, 50])));
   const trace = live.trace();
@@ -44,14 +44,14 @@ test('a recording grows piece by piece into a trace in the order of time', () =>
   assert.equal(buildTimeline(trace, 'time').phases.rows[2], 1);
   assert.deepEqual(live.progress.counts, [['cpu', 2, 64]]);
   assert.equal(live.isRunning, true);
-  assert(live.take({ type: 'end', ops: 4, seconds: 2 }, []));
+  assert(live.take({ kind: 'end', ops: 4, seconds: 2 }, []));
   assert.deepEqual([live.isRunning, live.progress.ops, live.title], [false, 4, 'In[3]']);
 });
 
 test('a new recording forgets the last', () => {
   const live = new LiveOps();
   live.take(...append([0], FIRST));
-  live.take({ type: 'begin', title: '' }, []);
+  live.take({ kind: 'begin', title: '' }, []);
   assert.equal(live.trace().ops.length, 0);
 });
 
@@ -61,7 +61,9 @@ test('a message that is not what it says is refused whole', () => {
   const [content, buffers] = append([9]);
   for (const [what, message, data] of [
     ['nothing', null, []],
-    ['an unknown type', { type: 'eval', code: '1' }, []],
+    ['an unknown kind', { kind: 'eval', code: '1' }, []],
+    ['an unknown field', { ...(content as object), code: '1' }, buffers],
+    ['counts that are none', { ...(content as object), counts: { cpu: ['1', 64] } }, buffers],
     ['too few buffers', content, buffers.slice(1)],
     ['a buffer of another length', { ...(content as object), length: 2 }, buffers],
     ['an unknown type of column', { ...(content as object), columns: [['start', 'constructor']] }, buffers],
@@ -76,10 +78,10 @@ test('a message that is not what it says is refused whole', () => {
 
 test('pretended devices are marked, and forgotten with their recording', () => {
   const live = new LiveOps();
-  live.take({ type: 'begin', title: 'a' }, []);
+  live.take({ kind: 'begin', title: 'a' }, []);
   live.take(...append([0], { ...FIRST, devices: ['cpu', 'cuda:0'], simulated: ['cuda:0'] }, 1));
   assert.deepEqual([...live.trace().devices.simulated], [0, 1]);
-  live.take({ type: 'begin', title: 'b' }, []);
+  live.take({ kind: 'begin', title: 'b' }, []);
   live.take(...append([0], { ...FIRST, devices: ['cuda:0'] }));
   assert.deepEqual([...live.trace().devices.simulated], [0]);
 });

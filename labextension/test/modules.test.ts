@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { buildBoxes, type IBox, type IOpening } from '../src/layout/boxes';
 import { crossings } from '../src/layout/crossings';
-import { placeBoxes, type IPlaced, type Lead } from '../src/layout/flow';
+import { layOutBoxes, type IBoxBounds, type Lead } from '../src/layout/flow';
 import { boxesByModule, linksOf } from '../src/layout/links';
 import { moduleTree } from '../src/layout/modules';
 import { routesOf } from '../src/layout/routes';
@@ -11,15 +11,15 @@ import { opsInTurn, traceOf, type Story } from './traces';
 
 const AS_IT_IS: IOpening = { opened: new Map(), unfolded: new Set() };
 
-/** A model of blocks of two layers each, with the weights of block i on places[i]; each layer runs one op. */
-function blocks(places: readonly number[], more: Partial<Story> = {}): Promise<ITrace> {
+/** A model of blocks of two layers each, with the weights of block i on devices[i]; each layer runs one op. */
+function blocks(devices: readonly number[], more: Partial<Story> = {}): Promise<ITrace> {
   const modules = [
     { path: 'model', parent: -1 },
     { path: 'model.h', parent: 0, ran: 0 }
   ];
-  const calls = [{ module: 0, parent: -1, begin: 0, end: places.length * 2 }];
+  const calls = [{ module: 0, parent: -1, begin: 0, end: devices.length * 2 }];
   const tensors: Array<Record<string, number | string>> = [];
-  places.forEach((device, i) => {
+  devices.forEach((device, i) => {
     const block = modules.push({ path: `model.h.${i}`, parent: 1 }) - 1;
     const call = calls.push({ module: block, parent: 0, begin: 2 * i, end: 2 * i + 2 }) - 1;
     for (const [k, name] of ['ln', 'fc'].entries()) {
@@ -29,8 +29,8 @@ function blocks(places: readonly number[], more: Partial<Story> = {}): Promise<I
     }
   });
   const callOf = (op: number): number => 1 + Math.floor(op / 2) * 3 + (op % 2) + 1;
-  const ops = opsInTurn(places.length * 2, op => ({
-    device: places[Math.floor(op / 2)],
+  const ops = opsInTurn(devices.length * 2, op => ({
+    device: devices[Math.floor(op / 2)],
     call: callOf(op),
     inputs: [op]
   }));
@@ -112,9 +112,9 @@ test('modules stand in the order in which they ran, not in that of their definit
   );
 });
 
-test('what a module did is counted with all below it', async () => {
+test('what a module did is pluralize with all below it', async () => {
   const [model] = moduleTree(await blocks([1, 2]));
-  assert.deepEqual([model.ops, model.time, [...model.held], [...model.worked]], [4, 40, [1, 2], [1, 2]]);
+  assert.deepEqual([model.ops, model.time, [...model.parameterDevices], [...model.opDevices]], [4, 40, [1, 2], [1, 2]]);
 });
 
 /** `m` with a weight that is copied from the CPU to device 1 by op 0 and used by op 1, in the call of `m` or outside of it. */
@@ -133,7 +133,7 @@ function moved(copied: number, used: number): Promise<ITrace> {
 
 test('a parameter that was moved lies where it was moved to', async () => {
   for (const used of [-1, 0]) {
-    assert.deepEqual([...moduleTree(await moved(-1, used))[0].held], [1]);
+    assert.deepEqual([...moduleTree(await moved(-1, used))[0].parameterDevices], [1]);
   }
 });
 
@@ -147,7 +147,7 @@ test('a model that is taken back after its last call is shown where it ran', asy
       { start: 20, device: 0, kind: 'copy', inputs: [0], outputs: [1] }
     ]
   });
-  assert.deepEqual([...moduleTree(trace)[0].held], [1]);
+  assert.deepEqual([...moduleTree(trace)[0].parameterDevices], [1]);
 });
 
 test('moving a model is no data that crosses, but a weight that a call copies is', async () => {
@@ -163,7 +163,7 @@ test('of two models with one name each keeps its own parameters', async () => {
     ops: opsInTurn(2, op => ({ call: op, inputs: [op] }))
   });
   assert.deepEqual(
-    moduleTree(trace).map(({ held }) => [...held]),
+    moduleTree(trace).map(({ parameterDevices }) => [...parameterDevices]),
     [[1], [2]]
   );
 });
@@ -195,13 +195,13 @@ test('modules that hang below each other in a circle, or very deep, are drawn', 
   assert.equal(count, 20_000);
 });
 
-function place(trace: ITrace, width: number, lead: (box: IBox) => Lead = () => 'none') {
+function layOut(trace: ITrace, width: number, lead: (box: IBox) => Lead = () => 'none') {
   const boxes = buildBoxes(trace, moduleTree(trace), AS_IT_IS);
   const measure = ({ nodes }: IBox) => ({ title: nodes[0].name, detail: 'LayerNorm · 6 ops · 39 µs' });
-  return { boxes, flow: placeBoxes(boxes, width, measure, lead) };
+  return { boxes, flow: layOutBoxes(boxes, width, measure, lead) };
 }
 
-function isInside(inner: IPlaced, outer: IPlaced): boolean {
+function isInside(inner: IBoxBounds, outer: IBoxBounds): boolean {
   return (
     inner.x >= outer.x &&
     inner.y >= outer.y &&
@@ -213,10 +213,10 @@ function isInside(inner: IPlaced, outer: IPlaced): boolean {
 test('boxes lie in the boxes that hold them and beside their neighbours, at every width', async () => {
   const trace = await blocks([1, 1, 2, 0, 1, 1]);
   for (const width of [10, 320, 500, 900, 1600]) {
-    const { placed } = place(trace, width).flow;
-    placed.forEach((box, i) => {
-      assert(box.parent < 0 || isInside(box, placed[box.parent]), `${width}: box ${i}`);
-      for (const other of placed.slice(i + 1).filter(({ parent }) => parent === box.parent)) {
+    const { bounds } = layOut(trace, width).flow;
+    bounds.forEach((box, i) => {
+      assert(box.parent < 0 || isInside(box, bounds[box.parent]), `${width}: box ${i}`);
+      for (const other of bounds.slice(i + 1).filter(({ parent }) => parent === box.parent)) {
         const apart = box.x + box.width <= other.x || other.x + other.width <= box.x;
         assert(apart || box.y + box.height <= other.y || other.y + other.height <= box.y, `${width}: box ${i}`);
       }
@@ -257,14 +257,14 @@ test('a crossing goes from the module that made the data to the one that used it
 test('an arrow joins neighbours, and its way ends where the box begins', async () => {
   const trace = await crossing();
   for (const width of [150, 1200]) {
-    const { boxes, flow } = place(trace, width, ({ nodes }) => (nodes[0].name === 'b' ? 'neighbour' : 'none'));
+    const { boxes, flow } = layOut(trace, width, ({ nodes }) => (nodes[0].name === 'b' ? 'neighbour' : 'none'));
     const links = linksOf(crossings(trace), boxes, boxesByModule(boxes));
     assert.deepEqual(
       links.map(({ source, target, bytes }) => [source?.nodes[0].name, target.nodes[0].name, bytes]),
       [['a', 'b', 512]]
     );
     const [route] = routesOf(flow, links);
-    const target = flow.placed.find(({ box }) => box.nodes[0].name === 'b');
+    const target = flow.bounds.find(({ box }) => box.nodes[0].name === 'b');
     assert(target);
     assert.equal(route.heading, width === 150 ? 'down' : 'right');
     assert(route.heading === 'down' ? route.tip.y === target.y : route.tip.x === target.x);

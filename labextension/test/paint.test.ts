@@ -7,6 +7,7 @@ import type { Context, IFrame, IMarks } from '../src/paint/context';
 import { paintFrame } from '../src/paint/frame';
 import { paintMinimap } from '../src/paint/header';
 import { severityLook } from '../src/paint/palette';
+import { PixelBuffers } from '../src/paint/pixel-buffers';
 import { opsInTurn, traceOf } from './traces';
 
 interface IRect {
@@ -85,6 +86,7 @@ function frameOf(trace: ITrace, change: Partial<IFrame> = {}): IFrame {
     },
     devices: COLOURS.map((fill, i) => ({ name: `d${i}`, simulated: false, fill, colour: fill, ink: '#ink' })),
     marks: NO_MARKS,
+    buffers: new PixelBuffers(),
     ...change
   };
 }
@@ -180,7 +182,7 @@ test('a finding has its pin, its outline, and its tensor’s name in the lane th
 
 test('copies say how many bytes crossed', async () => {
   const trace = await traceOf({ ops: opsInTurn(1), copies: [{ op: 0, from: 0, to: 1, bytes: 2000 }] });
-  assert(paint(frameOf(trace)).texts.some(({ text }) => text === '2 KB'));
+  assert(paint(frameOf(trace)).texts.some(({ text }) => text === '2.0 KB'));
 });
 
 test('only the rows in view are painted, of ten thousand', async () => {

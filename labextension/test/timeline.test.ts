@@ -61,16 +61,16 @@ test('a copy says whether its memory was pinned and whether the host waited', as
     { op: 1, from: 0, to: 1, bytes: 8, pinned: 0, non_blocking: 0 }
   ];
   const trace = await traceOf({ ops: opsInTurn(2), copies });
-  const said = [0, 1].map(op => opFacts(trace, op).find(({ label }) => label === 'copy')?.text ?? '');
-  assert.match(said[0], /8 B, pinned, non-blocking$/);
-  assert.match(said[1], /8 B$/);
+  const texts = [0, 1].map(op => opFacts(trace, op).find(({ label }) => label === 'copy')?.text ?? '');
+  assert.match(texts[0], /8 B, pinned, non-blocking$/);
+  assert.match(texts[1], /8 B$/);
 });
 
 test('the tensor of a finding comes from its own lane, though nothing ran there', async () => {
   const culprit = { name: 'model.head.weight', device: 'cpu' };
   const finding = { rule: 'r', severity: 'error', cause: '', message: '', help: '', op: 1, culprit };
-  const { intruders, lanes } = buildTimeline(await traceOf({ ops: opsInTurn(2), findings: [finding] }), 'time');
-  assert.deepEqual(intruders, [{ finding: 0, op: 1, from: 0, to: 1, name: 'model.head.weight' }]);
+  const { culprits, lanes } = buildTimeline(await traceOf({ ops: opsInTurn(2), findings: [finding] }), 'time');
+  assert.deepEqual(culprits, [{ finding: 0, op: 1, from: 0, to: 1, name: 'model.head.weight' }]);
   assert.equal(lanes.lanes[0].device, 0);
 });
 
@@ -123,13 +123,13 @@ function found(): Promise<ITrace> {
 
 test('an error and a warning flag one op each, a note none, and the picked finding all of its ops', async () => {
   const trace = await found();
-  const told = (picked: number): number[][] => {
+  const flagged = (picked: number): number[][] => {
     const flags = flagsOf(trace, picked);
     return [0, 1, 2].map(finding => flags.filter(flag => flag.finding === finding).map(({ op }) => op));
   };
-  assert.deepEqual(told(-1), [[0], [1], []]);
+  assert.deepEqual(flagged(-1), [[0], [1], []]);
   assert.deepEqual(
-    told(2).map(ops => ops.length),
+    flagged(2).map(ops => ops.length),
     [1, 1, 40]
   );
 });

@@ -40,13 +40,13 @@ export function fileOf(story: Story): Record<string, unknown> {
   };
 }
 
-/** What almost every trace has. */
+/** Tables that almost every trace has. */
 const DEFAULTS: Partial<Record<TableName, readonly Row[]>> = {
   devices: [{ name: 'cpu' }, { name: 'cuda:0', simulated: 1 }, { name: 'cuda:1', simulated: 1 }],
   threads: [{ name: 'MainThread', rank: 0 }]
 };
 
-/** What a field is when a test does not say. */
+/** The value of a field that a test leaves out. */
 const FIELDS: Readonly<Record<string, number | string>> = {
   simulated: 0,
   line: 1,

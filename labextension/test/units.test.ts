@@ -1,25 +1,42 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { counted, countTicks, formatBytes, formatTime, timeTicks } from '../src/layout/units';
+import { countTicks, formatBytes, formatTime, pluralize, shortOpName, timeTicks } from '../src/layout/units';
 
-test('times and bytes have three digits that count and the unit that fits', () => {
-  assert.deepEqual([0, 1, 999, 1500, 999_600, 12_340_000, 5e9, 9e13].map(formatTime), [
-    '0 ns',
-    '1 ns',
-    '999 ns',
-    '1.5 µs',
-    '1 ms',
-    '12.3 ms',
-    '5 s',
-    '1.04 d'
-  ]);
-  assert.deepEqual([0, 999, 1536, 3_145_728, 4e15].map(formatBytes), ['0 B', '999 B', '1.54 KB', '3.15 MB', '4000 TB']);
+interface IGolden {
+  readonly bytes: ReadonlyArray<readonly [count: number, text: string]>;
+  readonly times: ReadonlyArray<readonly [nanoseconds: number, text: string]>;
+  readonly counts: ReadonlyArray<readonly [count: number, ...words: string[]]>;
+  readonly ops: ReadonlyArray<readonly [name: string, short: string]>;
+}
+
+const golden = JSON.parse(readFileSync('tests/golden/numbers.json', 'utf8')) as IGolden;
+
+test('bytes are worded as by Python', () => {
+  assert.deepEqual(
+    golden.bytes.map(([bytes]) => [bytes, formatBytes(bytes)]),
+    golden.bytes
+  );
 });
 
-test('one thing is told in the singular', () => {
+test('times are worded as by Python', () => {
   assert.deepEqual(
-    [counted(1, 'op'), counted(1234, 'op'), counted(2, 'copy', 'copies')],
-    ['1 op', '1,234 ops', '2 copies']
+    golden.times.map(([nanoseconds]) => [nanoseconds, formatTime(nanoseconds)]),
+    golden.times
+  );
+});
+
+test('things are counted as by Python, one of them in the singular', () => {
+  for (const [count, ...words] of golden.counts) {
+    const [one, many] = words.length === 3 ? words : [words[0]];
+    assert.equal(pluralize(count, one, many), words.at(-1));
+  }
+});
+
+test('an op has the short name that it has in Python', () => {
+  assert.deepEqual(
+    golden.ops.map(([name]) => [name, shortOpName(name)]),
+    golden.ops
   );
 });
 

@@ -162,6 +162,32 @@ def test_every_cell_is_traced_while_the_switch_is_on(lab: Lab) -> None:
     sidebar.expect_traces("In[4]", "In[2]")
 
 
+@pytest.mark.parametrize("by", ["mouse", "keyboard"])
+def test_a_press_counts_though_the_panel_changes_before_the_release(lab: Lab, by: str) -> None:
+    page = lab.page
+    notebook = lab.open(f"press-{by}.ipynb", LOAD)
+    notebook.run(0)
+    sidebar = Sidebar.open(notebook)
+    expect(sidebar.simulated(2)).to_be_enabled()
+    if by == "mouse":
+        sidebar.simulated(2).hover()
+        page.mouse.down()
+    else:
+        sidebar.simulated(2).focus()
+        page.keyboard.down(" ")
+    page.evaluate(
+        "() => { void jupyterapp.shell.currentWidget.sessionContext.session.kernel"
+        ".requestExecute({ code: '%devtrace on' }); }"
+    )
+    page.wait_for_function("jupyterapp.commands.isToggled('devtrace:trace-every-cell')")
+    if by == "mouse":
+        page.mouse.up()
+    else:
+        page.keyboard.up(" ")
+    expect(sidebar.simulated(2)).to_be_checked()
+    expect(sidebar.tracing).to_be_checked()
+
+
 def test_one_cell_is_traced_from_its_toolbar_and_stays_as_it_is(lab: Lab) -> None:
     notebook = lab.open("toolbar.ipynb", "import torch", "torch.ones(3) + 1")
     notebook.run(0)

@@ -72,12 +72,12 @@ async function openBeside(
     }
   };
   const options = { channel: 'shell', session: kernel.clientId, username: kernel.username } as const;
-  const say = (message: KernelMessage.IMessage<KernelMessage.ShellMessageType>): void => {
+  const post = (message: KernelMessage.IMessage<KernelMessage.ShellMessageType>): void => {
     kernel.sendShellMessage(message as KernelMessage.IShellMessage, false, true);
   };
   await kernel.info;
   kernel.iopubMessage.connect(listen);
-  say(
+  post(
     KernelMessage.createMessage<KernelMessage.ICommOpenMsg<'shell'>>({
       ...options,
       msgType: 'comm_open',
@@ -87,7 +87,7 @@ async function openBeside(
   return {
     send: data => {
       const content = { comm_id: id, data };
-      say(
+      post(
         KernelMessage.createMessage<KernelMessage.ICommMsgMsg<'shell'>>({ ...options, msgType: 'comm_msg', content })
       );
     },
@@ -95,7 +95,7 @@ async function openBeside(
       kernel.iopubMessage.disconnect(listen);
       if (!kernel.isDisposed) {
         const content = { comm_id: id, data: {} };
-        say(
+        post(
           KernelMessage.createMessage<KernelMessage.ICommCloseMsg<'shell'>>({
             ...options,
             msgType: 'comm_close',

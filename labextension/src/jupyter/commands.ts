@@ -6,9 +6,10 @@ import { InputDialog, type ICommandPalette } from '@jupyterlab/apputils';
 import { NotebookPanel } from '@jupyterlab/notebook';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
-import type { Driver } from './driver';
-import { viewIn } from './guide';
+import { shownState } from '../model/sidebar';
+import type { SidebarActions } from './actions';
 import { traceIcon } from './icon';
+import { viewIn } from './navigator';
 import type { Sessions } from './sessions';
 import { SIDEBAR_ID } from './sidebar';
 import { toggleLedger } from './stripes';
@@ -18,7 +19,7 @@ const CHOICES = [0, 1, 2, 4];
 
 export interface ICommandParts {
   readonly app: JupyterFrontEnd;
-  readonly driver: Driver;
+  readonly actions: SidebarActions;
   readonly sessions: Sessions;
   readonly clearStripes: () => void;
   readonly palette: ICommandPalette | null;
@@ -33,10 +34,10 @@ export function addCommands(parts: ICommandParts): void {
     palette?.addItem({ command: id, category: 'Devtrace' });
   }
   app.commands.addCommand(RESTORE, {
-    describedBy: { args: { type: 'object', properties: {} } },
+    describedBy: NO_ARGUMENTS,
     execute: ({ trace, label, name }) => {
       if (typeof trace === 'string' && typeof label === 'string' && typeof name === 'string') {
-        parts.driver.restore({ trace, label, name });
+        parts.actions.restore({ trace, label, name });
       }
     }
   });
@@ -47,35 +48,68 @@ export function addCommands(parts: ICommandParts): void {
   });
 }
 
-function commandsOf(parts: ICommandParts): Record<string, CommandRegistry.ICommandOptions> {
-  const { app, driver, sessions, clearStripes, trans } = parts;
-  const hasSession = (): boolean => sessions.current !== null;
-  const hasNotebook = (): boolean => sessions.current?.widget instanceof NotebookPanel;
-  const describedBy = { args: { type: 'object', properties: {} } };
+type Commands = Record<string, CommandRegistry.ICommandOptions>;
+
+const NO_ARGUMENTS = { args: { type: 'object', properties: {} } };
+
+function commandsOf(parts: ICommandParts): Commands {
+  const commands = { ...tracing(parts), ...showing(parts), ...exporting(parts) };
+  return Object.fromEntries(
+    Object.entries(commands).map(([id, options]) => [id, { describedBy: NO_ARGUMENTS, ...options }])
+  );
+}
+
+function hasSession({ sessions }: ICommandParts): () => boolean {
+  return () => sessions.current !== null;
+}
+
+function hasNotebook({ sessions }: ICommandParts): () => boolean {
+  return () => sessions.current?.widget instanceof NotebookPanel;
+}
+
+/** What is traced, and on which devices. */
+function tracing(parts: ICommandParts): Commands {
+  const { actions, sessions, trans } = parts;
+  const isTracing = (): boolean => sessions.current !== null && shownState(sessions.current.connection.state).tracing;
   return {
     'devtrace:trace-cell': {
       label: trans.__('Trace This Cell'),
       caption: trans.__('Run this cell and show where its devices meet'),
       icon: traceIcon,
-      describedBy,
-      isEnabled: hasNotebook,
-      execute: () => driver.traceCell()
+      isEnabled: hasNotebook(parts),
+      execute: () => actions.traceCell()
     },
     'devtrace:trace-every-cell': {
       label: trans.__('Trace Every Cell'),
       caption: trans.__('Trace each cell of this notebook when it runs'),
-      describedBy,
-      isEnabled: hasSession,
-      isToggled: () => sessions.current?.connection.state?.tracing ?? false,
+      isEnabled: hasSession(parts),
+      isToggled: isTracing,
       execute: () => {
-        driver.traceCells(!(sessions.current?.connection.state?.tracing ?? false));
+        actions.traceCells(!isTracing());
       }
     },
+    'devtrace:simulate-devices': {
+      label: trans.__('Simulate Devices…'),
+      caption: trans.__('Give this notebook pretended CUDA devices'),
+      describedBy: { args: { type: 'object', properties: { devices: { type: 'number' } } } },
+      isEnabled: hasSession(parts),
+      execute: async args => {
+        const devices = typeof args['devices'] === 'number' ? args['devices'] : await askDevices(trans);
+        if (devices !== null) {
+          actions.simulate(devices);
+        }
+      }
+    }
+  };
+}
+
+function showing(parts: ICommandParts): Commands {
+  const { app, actions, sessions, clearStripes, trans } = parts;
+  return {
     'devtrace:show-panel': {
       label: trans.__('Show Panel'),
       caption: trans.__('Show what runs and lives on which device'),
       icon: traceIcon,
-      describedBy,
       execute: () => {
         app.shell.activateById(SIDEBAR_ID);
       }
@@ -83,58 +117,47 @@ function commandsOf(parts: ICommandParts): Record<string, CommandRegistry.IComma
     'devtrace:open-last-trace': {
       label: trans.__('Open Last Trace'),
       caption: trans.__('Show the newest trace of this notebook in a tab'),
-      describedBy,
       isEnabled: () => (sessions.current?.entries.length ?? 0) > 0,
       execute: async () => {
         const session = sessions.current;
         const entry = session?.entries.at(-1);
         if (session && entry) {
-          await driver.openIn(session, entry);
-        }
-      }
-    },
-    'devtrace:simulate-devices': {
-      label: trans.__('Simulate Devices…'),
-      caption: trans.__('Give this notebook pretended CUDA devices'),
-      describedBy: { args: { type: 'object', properties: { devices: { type: 'number' } } } },
-      isEnabled: hasSession,
-      execute: async args => {
-        const devices = typeof args['devices'] === 'number' ? args['devices'] : await askDevices(trans);
-        if (devices !== null) {
-          driver.simulate(devices);
+          await actions.openIn(session, entry);
         }
       }
     },
     'devtrace:clear-stripes': {
       label: trans.__('Clear Stripes'),
       caption: trans.__('Take the device stripes out of this notebook until the next trace'),
-      describedBy,
-      isEnabled: hasSession,
+      isEnabled: hasSession(parts),
       execute: clearStripes
     },
     'devtrace:show-ledger': {
       label: trans.__('Show Ledger of This Line'),
       caption: trans.__('Say what the line with the cursor did on which device'),
-      describedBy,
-      isEnabled: hasNotebook,
+      isEnabled: hasNotebook(parts),
       execute: () => {
         const widget = sessions.current?.widget;
-        const view =
-          widget instanceof NotebookPanel && widget.content.activeCell ? viewIn(widget.content.activeCell) : null;
+        const cell = widget instanceof NotebookPanel ? widget.content.activeCell : null;
+        const view = cell && viewIn(cell);
         return view !== null && toggleLedger(view);
       }
-    },
+    }
+  };
+}
+
+function exporting(parts: ICommandParts): Commands {
+  const { actions, trans } = parts;
+  return {
     'devtrace:export-html': {
       label: trans.__('Export Last Trace as HTML'),
-      describedBy,
-      isEnabled: hasSession,
-      execute: () => driver.exportAs('html')
+      isEnabled: hasSession(parts),
+      execute: () => actions.exportAs('html')
     },
     'devtrace:export-perfetto': {
       label: trans.__('Export Last Trace for Perfetto'),
-      describedBy,
-      isEnabled: hasSession,
-      execute: () => driver.exportAs('perfetto')
+      isEnabled: hasSession(parts),
+      execute: () => actions.exportAs('perfetto')
     }
   };
 }

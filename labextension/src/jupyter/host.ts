@@ -1,18 +1,28 @@
 /**
- * What a report in a cell's output can do for its user. The renderer and the panel are two plugins; this is where they meet, and where
- * the panel is switched off a report stands alone.
+ * What a report in a cell's output can do for its user. Renderer and panel are two plugins, of which JupyterLab lets the renderer require
+ * nothing: it asks the page, and where the panel is switched off nobody answers.
  */
 import type { ITrace } from '../model/trace';
 import type { IHost } from '../view/selection';
 
-type HostOf = (trace: ITrace, element: Element) => IHost;
+const ASK = 'devtrace:ask-for-host';
 
-let current: HostOf | null = null;
-
-export function setHost(hostOf: HostOf): void {
-  current = hostOf;
+interface IQuestion {
+  readonly trace: ITrace;
+  readonly element: Element;
+  host: IHost;
 }
 
-export function hostFor(trace: ITrace, element: Element): IHost {
-  return current?.(trace, element) ?? {};
+/** Answers every report of this page from here on. */
+export function offerHosts(hostOf: (trace: ITrace, element: Element) => IHost): void {
+  document.addEventListener(ASK, event => {
+    const question = (event as CustomEvent<IQuestion>).detail;
+    question.host = hostOf(question.trace, question.element);
+  });
+}
+
+export function askForHost(trace: ITrace, element: Element): IHost {
+  const question: IQuestion = { trace, element, host: {} };
+  document.dispatchEvent(new CustomEvent(ASK, { detail: question }));
+  return question.host;
 }

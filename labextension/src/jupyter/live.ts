@@ -1,12 +1,14 @@
 /**
- * `devtrace.LiveView()`: the ipywidget's model and view. What the kernel says, and in which bytes, is told in live_view.py; a message that is
- * not that is refused with one line.
+ * `devtrace.LiveView()`: the ipywidget's model and view. Its messages are in messages.json, their bytes in live_view.py; a message that does
+ * not fit is refused with one line.
  */
 import { DOMWidgetModel, DOMWidgetView, type ISerializers } from '@jupyter-widgets/base';
 import { LiveOps } from '../model/live';
 import { mountLive, type ILive } from '../view/live';
 
 export class DevtraceLiveModel extends DOMWidgetModel {
+  readonly ops = new LiveOps();
+
   static override serializers: ISerializers = { ...DOMWidgetModel.serializers };
 
   override defaults() {
@@ -29,7 +31,7 @@ export class DevtraceLiveModel extends DOMWidgetModel {
       }
     });
     if (this.comm_live) {
-      this.send({ type: 'ready' });
+      this.send({ kind: 'ready' });
     }
   }
 
@@ -39,14 +41,14 @@ export class DevtraceLiveModel extends DOMWidgetModel {
     if (kernel) {
       void kernel.interrupt();
     } else {
-      this.send({ type: 'stop' });
+      this.send({ kind: 'stop' });
     }
   }
-
-  readonly ops = new LiveOps();
 }
 
 export class DevtraceLiveView extends DOMWidgetView {
+  private _shown?: ILive;
+
   override render(): void {
     const { model } = this;
     if (!(model instanceof DevtraceLiveModel)) {
@@ -63,6 +65,4 @@ export class DevtraceLiveView extends DOMWidgetView {
     super.remove();
     return this;
   }
-
-  private _shown?: ILive;
 }

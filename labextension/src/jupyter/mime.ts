@@ -5,9 +5,12 @@ import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
 import { Widget } from '@lumino/widgets';
 import { MIME_TYPE } from '../model/trace';
 import { showTrace } from '../view/page';
-import { hostFor } from './host';
+import { askForHost } from './host';
 
 class TraceOutput extends Widget implements IRenderMime.IRenderer {
+  private _data: unknown;
+  private _dispose?: () => void;
+
   constructor() {
     super();
     this.addClass('dt-output');
@@ -21,7 +24,7 @@ class TraceOutput extends Widget implements IRenderMime.IRenderer {
     }
     this._data = data;
     this._dispose?.();
-    const shown = showTrace(this.node, data, trace => hostFor(trace, this.node));
+    const shown = showTrace(this.node, data, trace => askForHost(trace, this.node));
     this._dispose = shown.dispose;
     return shown.done;
   }
@@ -30,9 +33,6 @@ class TraceOutput extends Widget implements IRenderMime.IRenderer {
     this._dispose?.();
     super.dispose();
   }
-
-  private _data: unknown;
-  private _dispose?: () => void;
 }
 
 const extension: IRenderMime.IExtension = {

@@ -9,11 +9,13 @@ import { readOutline, type IOutline } from '../model/outline';
 import type { IEntry } from '../model/sidebar';
 import { MIME_TYPE, type ITrace } from '../model/trace';
 
+export type CodeWidget = NotebookPanel | ConsolePanel;
+
 /** Outputs change with every line that is printed; this many ms later we look. */
 const SETTLE = 60;
 
 /** The code cells of either. */
-export function codeCells(widget: NotebookPanel | ConsolePanel): ICodeCellModel[] {
+export function codeCells(widget: CodeWidget): ICodeCellModel[] {
   const models: ICellModel[] =
     widget instanceof NotebookPanel
       ? [...(widget.content.model?.cells ?? [])]
@@ -21,13 +23,21 @@ export function codeCells(widget: NotebookPanel | ConsolePanel): ICodeCellModel[
   return models.filter((model): model is ICodeCellModel => model.type === 'code');
 }
 
-export function codeCellWidgets(widget: NotebookPanel | ConsolePanel): CodeCell[] {
+export function codeCellWidgets(widget: CodeWidget): CodeCell[] {
   const cells = widget instanceof NotebookPanel ? widget.content.widgets : [...widget.console.cells];
   return cells.filter((cell): cell is CodeCell => cell.model.type === 'code');
 }
 
 export class Outputs {
-  constructor(private readonly _widget: NotebookPanel | ConsolePanel) {
+  private _entries: readonly IEntry[] = [];
+  private _data = new Map<string, unknown>();
+  private _turn = 0;
+  private _timer = 0;
+  private readonly _followed = new WeakSet<ICodeCellModel>();
+  private readonly _outlines = new WeakMap<object, Promise<IOutline | null>>();
+  private readonly _changed = new Signal<this, void>(this);
+
+  constructor(private readonly _widget: CodeWidget) {
     if (_widget instanceof NotebookPanel) {
       _widget.content.modelChanged.connect(this._listen);
     }
@@ -72,8 +82,8 @@ export class Outputs {
     const turn = ++this._turn;
     const found: Array<Promise<[IEntry, unknown] | null>> = [];
     for (const cell of codeCells(this._widget)) {
-      if (!this._heard.has(cell)) {
-        this._heard.add(cell);
+      if (!this._followed.has(cell)) {
+        this._followed.add(cell);
         cell.outputs.changed.connect(this._soon);
       }
       found.push(...tracesIn(cell).map(data => this._entry(cell, data)));
@@ -99,14 +109,6 @@ export class Outputs {
     }
     return [entryOf(outline, cell), data];
   }
-
-  private _entries: readonly IEntry[] = [];
-  private _data = new Map<string, unknown>();
-  private _turn = 0;
-  private _timer = 0;
-  private readonly _heard = new WeakSet<ICodeCellModel>();
-  private readonly _outlines = new WeakMap<object, Promise<IOutline | null>>();
-  private readonly _changed = new Signal<this, void>(this);
 }
 
 function entryOf({ outline, ops, seconds }: IOutline, cell: ICodeCellModel): IEntry {

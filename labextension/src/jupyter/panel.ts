@@ -11,17 +11,17 @@ import { IStateDB } from '@jupyterlab/statedb';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { NOWHERE } from '../model/sidebar';
 import { stripesOf } from '../model/stripes';
-import { choosePalette } from '../paint/palette';
+import { SidebarActions } from './actions';
 import { addCommands } from './commands';
-import { Driver } from './driver';
-import { Guide } from './guide';
-import { setHost } from './host';
+import { offerHosts } from './host';
+import { EditorNavigator } from './navigator';
 import { codeCells } from './outputs';
 import { PANEL_PLUGIN, Preferences } from './preferences';
 import type { Session } from './session';
 import { Sessions } from './sessions';
 import { SidebarWidget } from './sidebar';
-import { stripeStore } from './stripes-plugin';
+import type { StripeStore } from './stripes';
+import { IStripeStore } from './stripes-plugin';
 import { Tabs } from './tabs';
 
 const panel: JupyterFrontEndPlugin<void> = {
@@ -36,7 +36,8 @@ const panel: JupyterFrontEndPlugin<void> = {
     ISettingRegistry,
     IStateDB,
     IDocumentManager,
-    ITranslator
+    ITranslator,
+    IStripeStore
   ],
   activate
 };
@@ -52,85 +53,88 @@ function activate(
   registry: ISettingRegistry | null,
   states: IStateDB | null,
   documents: IDocumentManager | null,
-  translator: ITranslator | null
+  translator: ITranslator | null,
+  store: StripeStore | null
 ): void {
   const trans = (translator ?? nullTranslator).load('devtrace');
   const sessions = new Sessions(app.shell, notebooks, consoles);
   const preferences = new Preferences(registry, states);
-  const guide = new Guide(app.shell, sessions, documents);
+  const navigator = new EditorNavigator(app.shell, sessions, documents);
   const tabs = new Tabs();
-  const driver = new Driver(app, sessions, guide, preferences, tabs);
-  const stripes = new Stripes(sessions, preferences);
+  const actions = new SidebarActions({ app, sessions, navigator, preferences, tabs });
+  const stripes = new Stripes(sessions, preferences, store);
   preferences.changed.connect(() => {
-    choosePalette(preferences.settings.palette);
     document.body.dataset['dtPalette'] = preferences.settings.palette;
   });
-  setHost((trace, element) => guide.hostOf(trace, () => sessions.around(element)));
-
-  const sidebar = new SidebarWidget(driver, () => {
-    look();
-  });
-  const look = (): void => {
-    for (const session of sessions.all) {
-      session.connection.visible = sidebar.isVisible && session === sessions.current;
-    }
-    if (sidebar.isVisible) {
-      sessions.current?.connection.start();
-    }
-    sidebar.display(sessions.current?.sidebar ?? NOWHERE);
-  };
-  const welcome = (session: Session): void => {
-    session.changed.connect(() => {
-      if (session === sessions.current) {
-        sidebar.display(session.sidebar);
-        app.commands.notifyCommandChanged('devtrace:trace-every-cell');
-      }
-    });
-    session.connection.greeted.connect((_, fresh) => {
-      void greet(session, fresh, preferences);
-    });
-    if (codeCells(session.widget).some(({ sharedModel }) => sharedModel.getSource().includes('devtrace'))) {
-      session.connection.start();
-    }
-  };
-  sessions.all.forEach(welcome);
-  sessions.added.connect((_, session) => {
-    void session.context.ready.then(() => {
-      if (!session.isDisposed) {
-        welcome(session);
-        look();
-      }
-    });
-  });
-  sessions.currentChanged.connect(look);
+  offerHosts((trace, element) => navigator.hostOf(trace, () => sessions.around(element)));
+  const sidebar = showCurrent({ app, sessions, actions, preferences });
   app.shell.add(sidebar, 'right', { rank: 700 });
-  addCommands({ app, driver, sessions, clearStripes: stripes.clear, palette, trans });
+  addCommands({ app, actions, sessions, clearStripes: stripes.clear, palette, trans });
   if (restorer) {
     restorer.add(sidebar, sidebar.id);
     tabs.keepIn(restorer);
   }
 }
 
-/** In a kernel in which nobody has switched anything yet, what the user wants for this notebook. */
-async function greet(session: Session, fresh: boolean, preferences: Preferences): Promise<void> {
-  const { connection } = session;
-  const { tracing, simulated } = await preferences.wishes(session.path);
-  await session.wish(async () => {
-    await connection.ask({ kind: 'limit', max_ops: preferences.settings.maxOps });
-    if (fresh && tracing) {
-      await connection.ask({ kind: 'trace_cells', on: true });
-    }
-    if (fresh && simulated > 0) {
-      await connection.ask({ kind: 'simulate', devices: simulated });
-    }
+interface IShowing {
+  readonly app: JupyterFrontEnd;
+  readonly sessions: Sessions;
+  readonly actions: SidebarActions;
+  readonly preferences: Preferences;
+}
+
+/** The panel, which shows the current session from here on. */
+function showCurrent({ app, sessions, actions, preferences }: IShowing): SidebarWidget {
+  const sidebar = new SidebarWidget(actions, () => {
+    show();
   });
+  const show = (): void => {
+    for (const session of sessions.all) {
+      session.connection.show(sidebar.isVisible && session === sessions.current);
+    }
+    if (sidebar.isVisible) {
+      sessions.current?.connection.start();
+    }
+    sidebar.display(sessions.current?.sidebar ?? NOWHERE);
+  };
+  const follow = (session: Session): void => {
+    const { connection } = session;
+    session.changed.connect(() => {
+      if (session === sessions.current) {
+        sidebar.display(session.sidebar);
+        app.commands.notifyCommandChanged('devtrace:trace-every-cell');
+      }
+    });
+    connection.greeted.connect(() => {
+      void preferences.choices(session.path).then(choices => {
+        connection.choose(choices, preferences.settings.maxOps);
+      });
+    });
+    if (codeCells(session.widget).some(({ sharedModel }) => sharedModel.getSource().includes('devtrace'))) {
+      connection.start();
+    }
+  };
+  sessions.all.forEach(follow);
+  sessions.added.connect((_, session) => {
+    void session.context.ready.then(() => {
+      if (!session.isDisposed) {
+        follow(session);
+        show();
+      }
+    });
+  });
+  sessions.currentChanged.connect(show);
+  return sidebar;
 }
 
 /** Keeps the stripes in the cells in step with the traces and the settings. */
 class Stripes {
+  private readonly _cleared = new Set<string>();
+
   constructor(
     private readonly _sessions: Sessions,
-    private readonly _preferences: Preferences
+    private readonly _preferences: Preferences,
+    private readonly _store: StripeStore | null
   ) {
     _sessions.all.forEach(session => {
       this._follow(session);
@@ -163,8 +167,6 @@ class Stripes {
     const cells = [...stripesOf(entries)].map(
       ([id, cell]) => [id, { stripes: stripes ? cell.stripes : [], marks: underlines ? cell.marks : [] }] as const
     );
-    stripeStore.set(session, new Map(cells));
+    this._store?.set(session, new Map(cells));
   };
-
-  private readonly _cleared = new Set<string>();
 }

@@ -4,12 +4,8 @@
 import type { ISettingRegistry } from '@jupyterlab/settingregistry';
 import type { IStateDB } from '@jupyterlab/statedb';
 import { Signal, type ISignal } from '@lumino/signaling';
+import type { IChoices } from '../model/connection';
 import type { Palette } from '../paint/palette';
-
-export interface IWishes {
-  readonly tracing: boolean;
-  readonly simulated: number;
-}
 
 export const PANEL_PLUGIN = 'devtrace:panel';
 
@@ -26,6 +22,10 @@ const DEFAULTS = {
 type Settings = typeof DEFAULTS;
 
 export class Preferences {
+  private _settings: Settings = DEFAULTS;
+  private _keeping = Promise.resolve();
+  private readonly _changed = new Signal<this, void>(this);
+
   constructor(
     registry: ISettingRegistry | null,
     private readonly _states: IStateDB | null
@@ -54,28 +54,24 @@ export class Preferences {
   }
 
   /** What the user wants in a fresh kernel of the notebook at this path. */
-  async wishes(path: string): Promise<IWishes> {
+  async choices(path: string): Promise<IChoices> {
     const { traceEveryCell: tracing, simulatedDevices: simulated } = this._settings;
     const kept = await this._states?.fetch(key(path)).catch(() => undefined);
-    return { tracing, simulated, ...(kept as Partial<IWishes> | undefined) };
+    return { tracing, simulated, ...(kept as Partial<IChoices> | undefined) };
   }
 
   /** One after the other: each adds to what the one before it has kept. */
-  keep(path: string, wishes: Partial<IWishes>): Promise<void> {
-    this._keeping = this._keeping.then(() => this._keep(path, wishes));
+  keep(path: string, choices: Partial<IChoices>): Promise<void> {
+    this._keeping = this._keeping.then(() => this._keep(path, choices));
     return this._keeping;
   }
 
-  private async _keep(path: string, wishes: Partial<IWishes>): Promise<void> {
+  private async _keep(path: string, choices: Partial<IChoices>): Promise<void> {
     const before = await this._states?.fetch(key(path)).catch(() => undefined);
     await this._states
-      ?.save(key(path), { ...(before as Partial<IWishes> | undefined), ...wishes })
+      ?.save(key(path), { ...(before as Partial<IChoices> | undefined), ...choices })
       .catch(() => undefined);
   }
-
-  private _settings: Settings = DEFAULTS;
-  private _keeping = Promise.resolve();
-  private readonly _changed = new Signal<this, void>(this);
 }
 
 function key(path: string): string {

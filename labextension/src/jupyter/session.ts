@@ -2,20 +2,27 @@
  * One notebook or console: what its outputs and its kernel know, as the one value that the sidebar shows.
  */
 import type { ISessionContext } from '@jupyterlab/apputils';
-import type { ConsolePanel } from '@jupyterlab/console';
 import { NotebookPanel } from '@jupyterlab/notebook';
 import { Signal, type ISignal } from '@lumino/signaling';
 import type { JsonObject } from '../model/findings';
 import type { ITraced } from '../model/messages';
-import { readTrace } from '../model/read';
-import type { IEntry, ISidebar, IWanted } from '../model/sidebar';
+import { readOutline } from '../model/outline';
+import type { IEntry, ISidebar } from '../model/sidebar';
 import { Connection } from './connection';
-import { codeCells, keyOf, Outputs } from './outputs';
-
-export type Place = NotebookPanel | ConsolePanel;
+import { codeCells, keyOf, Outputs, type CodeWidget } from './outputs';
 
 export class Session {
-  constructor(readonly widget: Place) {
+  readonly context: ISessionContext;
+  readonly connection: Connection;
+  readonly outputs: Outputs;
+  private _entries: readonly IEntry[] = [];
+  private _fromKernel: readonly ITraced[] = [];
+  private _turn = 0;
+  private readonly _read = new WeakMap<ITraced, Promise<IEntry | null>>();
+  private readonly _changed = new Signal<this, void>(this);
+  private readonly _tracesChanged = new Signal<this, void>(this);
+
+  constructor(readonly widget: CodeWidget) {
     this.context = widget instanceof NotebookPanel ? widget.sessionContext : widget.console.sessionContext;
     this.connection = new Connection(this.context);
     this.outputs = new Outputs(widget);
@@ -24,10 +31,6 @@ export class Session {
     this.context.propertyChanged.connect(this._emit);
     widget.disposed.connect(this.dispose);
   }
-
-  readonly context: ISessionContext;
-  readonly connection: Connection;
-  readonly outputs: Outputs;
 
   get changed(): ISignal<this, void> {
     return this._changed;
@@ -52,44 +55,11 @@ export class Session {
   }
 
   get sidebar(): ISidebar {
-    const { link, version, state, live, inventory } = this.connection;
-    return {
-      name: this.widget instanceof NotebookPanel ? this.widget.title.label : `${this.widget.title.label} (console)`,
-      link,
-      version,
-      state,
-      live,
-      entries: this._entries,
-      inventory,
-      wanted: this._wanted,
-      waiting: this._waiting > 0,
-      refused: this._refused
-    };
-  }
-
-  /** Asks the kernel for something and lets the panel say how that goes; `wanted` is shown as if it were done. */
-  async wish(act: () => Promise<unknown>, wanted: IWanted = {}): Promise<boolean> {
-    this._refused = '';
-    this._wanted = { ...this._wanted, ...wanted };
-    this._emit();
-    const timer = window.setTimeout(() => {
-      this._waiting++;
-      this._emit();
-    }, 400);
-    const before = this._waiting;
-    try {
-      await act();
-      this.connection.assume(wanted);
-      return true;
-    } catch (error) {
-      this._refused = error instanceof Error ? error.message : String(error);
-      return false;
-    } finally {
-      window.clearTimeout(timer);
-      this._waiting = Math.min(this._waiting, before);
-      this._wanted = without(this._wanted, wanted);
-      this._emit();
-    }
+    const { version, state, live, inventory, pending, isSlow, refused } = this.connection.state;
+    const { label } = this.widget.title;
+    const name = this.widget instanceof NotebookPanel ? label : `${label} (console)`;
+    const { link } = this.connection;
+    return { name, link, version, state, live, entries: this._entries, inventory, pending, isSlow, refused };
   }
 
   /** The whole trace: what the output holds, or what the kernel still has. */
@@ -112,8 +82,8 @@ export class Session {
   };
 
   private readonly _onConnection = (): void => {
-    if (this.connection.traced !== this._fromKernel) {
-      this._fromKernel = this.connection.traced;
+    if (this.connection.state.traces !== this._fromKernel) {
+      this._fromKernel = this.connection.state.traces;
       this._onTraces();
     }
     this._emit();
@@ -152,8 +122,8 @@ export class Session {
     const { trace: number, label, cell, seconds, ops, outline: data } = traced;
     let read = this._read.get(traced);
     if (!read) {
-      read = readTrace(data).then(
-        outline => ({ key: keyOf(outline.recorded, cell, ops), label, cell, seconds, ops, outline, number }),
+      read = readOutline(data).then(
+        ({ outline }) => ({ key: keyOf(outline.recorded, cell, ops), label, cell, seconds, ops, outline, number }),
         (error: unknown) => {
           console.error(`devtrace: refused from the kernel: ${error instanceof Error ? error.message : String(error)}`);
           return null;
@@ -169,20 +139,4 @@ export class Session {
       this._changed.emit();
     }
   };
-
-  private _entries: readonly IEntry[] = [];
-  private _fromKernel: readonly ITraced[] = [];
-  private _wanted: IWanted = {};
-  private _waiting = 0;
-  private _refused = '';
-  private _turn = 0;
-  private readonly _read = new WeakMap<ITraced, Promise<IEntry | null>>();
-  private readonly _changed = new Signal<this, void>(this);
-  private readonly _tracesChanged = new Signal<this, void>(this);
-}
-
-/** What is wanted still when these wishes have been answered; a newer wish for the same stays. */
-function without(wanted: IWanted, answered: IWanted): IWanted {
-  const left = Object.entries(wanted).filter(([key, value]) => answered[key as keyof IWanted] !== value);
-  return Object.fromEntries(left);
 }

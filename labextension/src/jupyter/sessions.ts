@@ -6,15 +6,22 @@ import type { IConsoleTracker } from '@jupyterlab/console';
 import type { INotebookTracker } from '@jupyterlab/notebook';
 import { Signal, type ISignal } from '@lumino/signaling';
 import type { Widget } from '@lumino/widgets';
-import { Session, type Place } from './session';
+import type { CodeWidget } from './outputs';
+import { Session } from './session';
 
 export class Sessions {
+  private _current: Session | null = null;
+  private readonly _sessions = new Map<Widget, Session>();
+  private readonly _currentChanged = new Signal<this, Session | null>(this);
+  private readonly _traced = new Signal<this, Session>(this);
+  private readonly _added = new Signal<this, Session>(this);
+
   constructor(shell: JupyterFrontEnd.IShell, notebooks: INotebookTracker | null, consoles: IConsoleTracker | null) {
     for (const tracker of [notebooks, consoles]) {
-      tracker?.forEach((widget: Place) => {
+      tracker?.forEach((widget: CodeWidget) => {
         this._add(widget, shell);
       });
-      tracker?.widgetAdded.connect((_: unknown, widget: Place) => {
+      tracker?.widgetAdded.connect((_: unknown, widget: CodeWidget) => {
         this._add(widget, shell);
       });
     }
@@ -47,12 +54,12 @@ export class Sessions {
     return [...this._sessions.values()];
   }
 
-  /** The session in whose page an element stands. */
+  /** The session whose page has this element. */
   around(element: Element | null): Session | null {
     return this.all.find(({ widget }) => element !== null && widget.node.contains(element)) ?? null;
   }
 
-  private _add(widget: Place, shell: JupyterFrontEnd.IShell): void {
+  private _add(widget: CodeWidget, shell: JupyterFrontEnd.IShell): void {
     if (this._sessions.has(widget)) {
       return;
     }
@@ -82,10 +89,4 @@ export class Sessions {
       this._currentChanged.emit(next);
     }
   }
-
-  private _current: Session | null = null;
-  private readonly _sessions = new Map<Widget, Session>();
-  private readonly _currentChanged = new Signal<this, Session | null>(this);
-  private readonly _traced = new Signal<this, Session>(this);
-  private readonly _added = new Signal<this, Session>(this);
 }

@@ -3,15 +3,19 @@
  */
 import { Widget } from '@lumino/widgets';
 import { NOWHERE, type ISidebar } from '../model/sidebar';
-import { mountSidebar, type IActions, type IMounted } from '../view/sidebar/sidebar';
+import type { IActions } from '../view/sidebar/drawing';
+import { mountSidebar, type IMounted } from '../view/sidebar/sidebar';
 import { traceIcon } from './icon';
 
 export const SIDEBAR_ID = 'devtrace-sidebar';
 
 export class SidebarWidget extends Widget {
+  private _shown = NOWHERE;
+  private _mounted: IMounted | null = null;
+
   constructor(
     private readonly _actions: IActions,
-    private readonly _onVisible: (visible: boolean) => void
+    private readonly _onVisible: () => void
   ) {
     super();
     this.id = SIDEBAR_ID;
@@ -28,7 +32,7 @@ export class SidebarWidget extends Widget {
   protected override onAfterShow(): void {
     this._mounted ??= mountSidebar(this.node, this._actions);
     this._mounted.update(this._shown);
-    this._onVisible(true);
+    this._onVisible();
   }
 
   protected override onAfterAttach(): void {
@@ -54,10 +58,7 @@ export class SidebarWidget extends Widget {
     if (this._mounted) {
       this._mounted.dispose();
       this._mounted = null;
-      this._onVisible(false);
+      this._onVisible();
     }
   }
-
-  private _shown = NOWHERE;
-  private _mounted: IMounted | null = null;
 }

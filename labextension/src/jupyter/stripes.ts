@@ -22,12 +22,16 @@ import {
   ViewPlugin,
   type Tooltip
 } from '@codemirror/view';
-import { locate } from '../model/place';
+import { locate } from '../model/source-span';
 import type { ICellStripes, IMark, IStripe } from '../model/stripes';
 import { markCard, stripeCard, stripeElement } from '../view/stripe';
 
 /** Who knows what stands beside the lines of which cell. */
 export class StripeStore {
+  private readonly _cells = new Map<string, ICellStripes>();
+  private readonly _owned = new WeakMap<object, Set<string>>();
+  private readonly _listeners = new Map<string, Set<() => void>>();
+
   get(cell: string): ICellStripes | null {
     return this._cells.get(cell) ?? null;
   }
@@ -39,12 +43,12 @@ export class StripeStore {
     for (const cell of before) {
       if (!cells.has(cell)) {
         this._cells.delete(cell);
-        this._tell(cell);
+        this._notify(cell);
       }
     }
     for (const [cell, stripes] of cells) {
       this._cells.set(cell, stripes);
-      this._tell(cell);
+      this._notify(cell);
     }
   }
 
@@ -56,25 +60,21 @@ export class StripeStore {
     };
   }
 
-  private _tell(cell: string): void {
+  private _notify(cell: string): void {
     for (const listener of [...(this._listeners.get(cell) ?? [])]) {
       listener();
     }
   }
-
-  private readonly _cells = new Map<string, ICellStripes>();
-  private readonly _owned = new WeakMap<object, Set<string>>();
-  private readonly _listeners = new Map<string, Set<() => void>>();
 }
 
-interface IPlaced {
+interface IShownStripe {
   readonly pos: number;
   readonly stripe: IStripe;
   /** The line as it was traced. */
   readonly text: string;
 }
 
-interface IMarked {
+interface IShownMark {
   readonly from: number;
   readonly to: number;
   readonly mark: IMark;
@@ -82,8 +82,8 @@ interface IMarked {
 }
 
 interface IShown {
-  readonly stripes: readonly IPlaced[];
-  readonly marks: readonly IMarked[];
+  readonly stripes: readonly IShownStripe[];
+  readonly marks: readonly IShownMark[];
 }
 
 const NOTHING: IShown = { stripes: [], marks: [] };
@@ -96,7 +96,7 @@ const shown = StateField.define<IShown>({
     let next = transaction.docChanged ? mapped(value, transaction.changes, transaction.newDoc) : value;
     for (const effect of transaction.effects) {
       if (effect.is(show)) {
-        next = placed(effect.value, transaction.newDoc);
+        next = shownIn(effect.value, transaction.newDoc);
       }
     }
     return next;
@@ -104,13 +104,13 @@ const shown = StateField.define<IShown>({
 });
 
 /** Where the traced lines are in the text as it is now. */
-function placed(cell: ICellStripes | null, doc: Text): IShown {
+function shownIn(cell: ICellStripes | null, doc: Text): IShown {
   if (cell === null) {
     return NOTHING;
   }
   const lines = doc.toString().split('\n');
   const taken = new Set<number>();
-  const stripes: IPlaced[] = [];
+  const stripes: IShownStripe[] = [];
   for (const stripe of cell.stripes) {
     const at = locate(lines, stripe.line, stripe.text) || (stripe.line <= lines.length ? stripe.line : 0);
     if (at > 0 && !taken.has(at)) {
@@ -122,8 +122,8 @@ function placed(cell: ICellStripes | null, doc: Text): IShown {
   return { stripes: sorted(stripes), marks: marks.sort((a, b) => a.from - b.from || a.to - b.to) };
 }
 
-function markedIn(mark: IMark, lines: readonly string[], doc: Text): IMarked | null {
-  const { line, column, endLine, endColumn, text } = mark.place;
+function markedIn(mark: IMark, lines: readonly string[], doc: Text): IShownMark | null {
+  const { line, column, endLine, endColumn, text } = mark.span;
   const at = locate(lines, line, text);
   if (at === 0) {
     return null;
@@ -150,19 +150,19 @@ function mapped({ stripes, marks }: IShown, changes: ChangeDesc, doc: Text): ISh
 }
 
 /** A line whose beginning was deleted: it is gone, unless the whole text was replaced and it stands there again. */
-function found(each: IPlaced, changes: ChangeDesc, doc: Text): IPlaced | null {
+function found(each: IShownStripe, changes: ChangeDesc, doc: Text): IShownStripe | null {
   const near = doc.lineAt(Math.min(changes.mapPos(each.pos, 1), doc.length)).number;
   const at = locate(doc.toString().split('\n'), near, each.text);
   return at === 0 ? null : { ...each, pos: doc.line(at).from };
 }
 
 /** One stripe a line; of two lines that were joined the first keeps its own. */
-function sorted(stripes: readonly IPlaced[]): IPlaced[] {
+function sorted(stripes: readonly IShownStripe[]): IShownStripe[] {
   const byPos = [...stripes].sort((a, b) => a.pos - b.pos);
   return byPos.filter((each, i) => i === 0 || byPos[i - 1].pos !== each.pos);
 }
 
-function isStale({ pos, text }: IPlaced, doc: Text): boolean {
+function isStale({ pos, text }: IShownStripe, doc: Text): boolean {
   return doc.lineAt(pos).text.trimEnd() !== text.trimEnd();
 }
 

@@ -17,6 +17,8 @@ export interface ITabArgs {
 }
 
 class TraceTab extends Widget {
+  private _dispose: () => void;
+
   constructor({ label, name }: ITabArgs, data: Promise<unknown>, hostOf: (trace: ITrace) => IHost) {
     super();
     this.addClass('dt-tab-page');
@@ -46,8 +48,6 @@ class TraceTab extends Widget {
     this._dispose();
     super.dispose();
   }
-
-  private _dispose: () => void;
 }
 
 export function traceTab(args: ITabArgs, data: Promise<unknown>, hostOf: (trace: ITrace) => IHost): MainAreaWidget {

@@ -9,6 +9,9 @@ import type { ITabArgs } from './tab';
 export const RESTORE = 'devtrace:restore-trace';
 
 export class Tabs {
+  private readonly _args = new WeakMap<MainAreaWidget, ITabArgs>();
+  private readonly _tracker = new WidgetTracker<MainAreaWidget>({ namespace: 'devtrace-traces' });
+
   add(tab: MainAreaWidget, args: ITabArgs): void {
     this._args.set(tab, args);
     void this._tracker.add(tab);
@@ -26,7 +29,4 @@ export class Tabs {
       name: tab => tab.id
     });
   }
-
-  private readonly _args = new WeakMap<MainAreaWidget, ITabArgs>();
-  private readonly _tracker = new WidgetTracker<MainAreaWidget>({ namespace: 'devtrace-traces' });
 }

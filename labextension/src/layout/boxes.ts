@@ -8,7 +8,7 @@ import type { IModuleNode } from './modules';
 export interface IBox {
   /** The modules it stands for: one, or all that are folded into it. */
   readonly nodes: readonly IModuleNode[];
-  /** How many neighbours are folded into it, 1 for none. */
+  /** The number of neighbours in one fold, 1 without a fold. */
   readonly repeats: number;
   readonly depth: number;
   readonly children: readonly IBox[];
@@ -55,8 +55,8 @@ function signaturesOf(trace: ITrace, roots: readonly IModuleNode[]): Map<number,
   const signatures = new Map<number, number>();
   const visit = (node: IModuleNode): number => {
     const below = node.children.map(visit).join();
-    const places = [node.held, node.worked].map(devices => [...devices].sort().join()).join('/');
-    const own = node.alarm > 0 ? `!${node.id}` : `${trace.modules.type[node.id]} ${places} ${node.ran}`;
+    const devices = [node.parameterDevices, node.opDevices].map(ids => [...ids].sort().join()).join('/');
+    const own = node.alarm > 0 ? `!${node.id}` : `${trace.modules.type[node.id]} ${devices} ${node.ran}`;
     const key = `${own} (${below})`;
     const signature = known.get(key) ?? known.size;
     known.set(key, signature);
@@ -95,7 +95,7 @@ function stem(name: string): string {
   return name.replace(/\d+/g, '#');
 }
 
-/** How many levels can be open before there are too many boxes. */
+/** Count the levels that can be open before there are too many boxes. */
 function openDepth(roots: readonly IModuleNode[], signatures: ReadonlyMap<number, number>, opening: IOpening): number {
   let level: IModuleNode[] = runs(roots, signatures, opening).map(([from]) => roots[from]);
   let boxes = level.length;

@@ -15,7 +15,7 @@ export interface ICallRows {
   readonly tracks: ITracks;
 }
 
-/** Deeper calls are left to the module view: a row that says nothing but a name costs height. */
+/** Deeper calls are left to the module view: a row costs height and says no more than a name. */
 const MOST_DEPTH = 6;
 
 export function buildCalls(trace: ITrace, start: Float64Array, end: Float64Array): ICallRows {
@@ -34,9 +34,9 @@ export function buildCalls(trace: ITrace, start: Float64Array, end: Float64Array
     }
   }
   const order = rows.map((_, id) => id).sort((a, b) => byThread(rows[a], rows[b]));
-  const place = new Int32Array(rows.length);
-  order.forEach((id, i) => (place[id] = i));
-  const rowOf = drafted.map(id => (id < 0 ? -1 : place[id]));
+  const rank = new Int32Array(rows.length);
+  order.forEach((id, i) => (rank[id] = i));
+  const rowOf = drafted.map(id => (id < 0 ? -1 : rank[id]));
   return { rows: order.map(id => rows[id]), rowOf, tracks: buildTracks(rowOf, rows.length, begins, ends) };
 }
 

@@ -1,5 +1,5 @@
 /**
- * Where data crosses devices between modules: from the module that made it to the first that uses it on the other side.
+ * Data that crosses devices between modules: from the module that made it to the first that uses it on the other side.
  */
 import { listed, moduleOf, type ITrace } from '../model/trace';
 
@@ -22,9 +22,9 @@ export function crossings(trace: ITrace): ICrossing[] {
     return [];
   }
   const flow = new Flow(trace);
-  const isHeld = new Set(['parameter', 'buffer'].map(role => trace.strings.indexOf(role)));
+  const stateRoles = new Set(['parameter', 'buffer'].map(role => trace.strings.indexOf(role)));
   const crossing = Array.from({ length: copies.length }, (_, copy) => copy).filter(
-    copy => !isMove(trace, copies.op[copy], isHeld)
+    copy => !isMove(trace, copies.op[copy], stateRoles)
   );
   return crossing.map(copy => {
     const op = copies.op[copy];
@@ -39,12 +39,15 @@ export function crossings(trace: ITrace): ICrossing[] {
 }
 
 /** `model.to(device)` takes a module elsewhere: no data that crosses between modules. A weight that a call copies is. */
-function isMove(trace: ITrace, op: number, isHeld: ReadonlySet<number>): boolean {
+function isMove(trace: ITrace, op: number, stateRoles: ReadonlySet<number>): boolean {
   const [input = -1] = op < 0 ? [] : listed(trace.ops.inputs, op);
-  return input >= 0 && moduleOf(trace, op) < 0 && isHeld.has(trace.tensors.role[input]);
+  return input >= 0 && moduleOf(trace, op) < 0 && stateRoles.has(trace.tensors.role[input]);
 }
 
 class Flow {
+  private readonly _user: Int32Array;
+  private readonly _isContainer: Uint8Array;
+
   constructor(private readonly _trace: ITrace) {
     const { offsets, flat } = _trace.ops.inputs;
     this._user = new Int32Array(_trace.tensors.length).fill(-1);
@@ -92,7 +95,4 @@ class Flow {
     }
     return -1;
   }
-
-  private readonly _user: Int32Array;
-  private readonly _isContainer: Uint8Array;
 }

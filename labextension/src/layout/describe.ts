@@ -11,7 +11,7 @@ export interface IFact {
   readonly device: number;
 }
 
-/** A few tensors are told; an optimizer's op has thousands. */
+/** A few tensors are listed; an optimizer's op has thousands. */
 const MOST_TENSORS = 4;
 
 export function opFacts(trace: ITrace, op: number): IFact[] {
@@ -51,14 +51,14 @@ function failureOf(trace: ITrace, op: number): string {
 }
 
 function tensorFacts(trace: ITrace, label: string, tensors: ArrayLike<number>): IFact[] {
-  const told = Array.from({ length: Math.min(tensors.length, MOST_TENSORS) }, (_, i) => tensors[i]);
-  const facts = told.map(tensor => {
+  const shown = Array.from({ length: Math.min(tensors.length, MOST_TENSORS) }, (_, i) => tensors[i]);
+  const facts = shown.map(tensor => {
     const name = trace.strings[trace.tensors.name[tensor]];
     const device = trace.tensors.device[tensor];
     const text = `${name && `${name} `}${tensorLabel(trace, tensor)} on ${deviceName(trace, device) || 'no device'}`;
     return fact(label, text, device);
   });
-  const more = tensors.length - told.length;
+  const more = tensors.length - shown.length;
   return more > 0 ? [...facts, fact(label, `and ${more} more`)] : facts;
 }
 
@@ -73,11 +73,7 @@ function copyFacts(trace: ITrace, op: number): IFact[] {
   return facts;
 }
 
-/** From the start of the first op to the end of the last, of ops `begin` up to `end`. */
-export function opTime(trace: ITrace, begin: number, end: number): string {
-  if (end <= begin) {
-    return '–';
-  }
-  const { start, duration } = trace.ops;
-  return formatTime(start[end - 1] + Math.max(duration[end - 1], 0) - start[begin]);
+/** Nanoseconds from the start of op `begin` to the end of the op before `end`; 0 for no ops. */
+export function timeOfOps({ ops }: ITrace, begin: number, end: number): number {
+  return end <= begin ? 0 : ops.start[end - 1] + Math.max(ops.duration[end - 1], 0) - ops.start[begin];
 }

@@ -7,11 +7,11 @@ const KINDS = ['cpu', 'cuda', 'mps', 'xpu', 'meta'];
 
 /** The ids of a trace's devices in their order. */
 export function devicesInOrder(trace: ITrace): number[] {
-  const places = Array.from({ length: trace.devices.length }, (_, device) => placeOf(deviceName(trace, device)));
-  return [...places.keys()].sort((a, b) => places[a][0] - places[b][0] || places[a][1] - places[b][1] || a - b);
+  const keys = Array.from({ length: trace.devices.length }, (_, device) => sortKey(deviceName(trace, device)));
+  return [...keys.keys()].sort((a, b) => keys[a][0] - keys[b][0] || keys[a][1] - keys[b][1] || a - b);
 }
 
-function placeOf(name: string): readonly [kind: number, index: number] {
+function sortKey(name: string): readonly [kind: number, index: number] {
   const [kind, index = ''] = name.split(':');
   const at = KINDS.indexOf(kind);
   return [at < 0 ? KINDS.length : at, /^\d{1,6}$/.test(index) ? Number(index) : 0];

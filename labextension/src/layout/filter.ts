@@ -1,5 +1,5 @@
 /**
- * Which ops a reader asks for. Each distinct string is looked at once, so that a million ops cost integer look-ups only.
+ * Filters of ops. Each distinct string is looked at once, so that a million ops cost integer look-ups only.
  */
 import { deviceName, type ITrace } from '../model/trace';
 

@@ -1,6 +1,6 @@
 /**
- * Which ops a timeline flags: the one of each error and warning, and all that are known of the finding that is picked. Notes ask for nothing,
- * and are flagged only when they are picked.
+ * The ops that a timeline flags: one of each error and warning, and all ops of the picked finding. Notes ask for nothing and are flagged
+ * only when they are picked.
  */
 import type { Severity } from '../model/findings';
 import type { ITrace } from '../model/trace';
@@ -16,7 +16,7 @@ export interface IFlag {
 const MOST = 1000;
 /** Flags closer than this (px) would cover each other's signs. */
 const APART = 6;
-/** How far (px) out of view a flag may stand and still be seen. */
+/** A flag this far (px) out of view can still be seen. */
 const EDGE = 8;
 
 /** The picked finding's first, then in the order of findings, which is worst first. */

@@ -1,9 +1,9 @@
 /**
- * Where boxes lie: in rows, left to right in the order of execution, wrapped at the width, a container as wide as what is in it. O(n).
+ * The bounds of boxes: in rows, left to right in the order of execution, wrapped at the width, a container as wide as what is in it. O(n).
  */
 import type { IBox } from './boxes';
 
-export interface IPlaced {
+export interface IBoxBounds {
   readonly box: IBox;
   /** Index of the box that it lies in, -1 at the top. */
   readonly parent: number;
@@ -14,7 +14,7 @@ export interface IPlaced {
 }
 
 export interface IFlow {
-  readonly placed: readonly IPlaced[];
+  readonly bounds: readonly IBoxBounds[];
   readonly width: number;
   readonly height: number;
 }
@@ -29,7 +29,7 @@ const GAP = 8;
 const NARROWEST = 84;
 const WIDEST = 230;
 
-/** What a box says on its second line, in letters. */
+/** The two lines of text of a box, which make it as wide as they are. */
 export type Measure = (box: IBox) => { readonly title: string; readonly detail: string };
 
 /** Room for the arrow that leads to a box: none, from its neighbour (before it or, on a new row, above it), or from outside. */
@@ -45,11 +45,11 @@ interface ISized {
   readonly lead: Lead;
   readonly width: number;
   readonly height: number;
-  /** Children with their places within the box. */
+  /** Children with their positions within the box. */
   readonly inside: ReadonlyArray<readonly [ISized, x: number, y: number]>;
 }
 
-export function placeBoxes(
+export function layOutBoxes(
   boxes: readonly IBox[],
   width: number,
   measure: Measure,
@@ -57,9 +57,9 @@ export function placeBoxes(
 ): IFlow {
   const sized = boxes.map(box => size(box, width, measure, leadTo));
   const [inside, used, height] = wrap(sized, width);
-  const placed: IPlaced[] = [];
+  const bounds: IBoxBounds[] = [];
   const put = (item: ISized, parent: number, x: number, y: number): void => {
-    const id = placed.push({ box: item.box, parent, x, y, width: item.width, height: item.height }) - 1;
+    const id = bounds.push({ box: item.box, parent, x, y, width: item.width, height: item.height }) - 1;
     item.inside.forEach(([child, dx, dy]) => {
       put(child, id, x + dx, y + dy);
     });
@@ -67,7 +67,7 @@ export function placeBoxes(
   inside.forEach(([item, x, y]) => {
     put(item, -1, x, y);
   });
-  return { placed, width: used, height };
+  return { bounds, width: used, height };
 }
 
 function size(box: IBox, room: number, measure: Measure, leadTo: (box: IBox) => Lead): ISized {
@@ -92,7 +92,7 @@ function size(box: IBox, room: number, measure: Measure, leadTo: (box: IBox) => 
   };
 }
 
-/** Rows of items: their places, how wide the widest row is and how high all are. */
+/** Put items into rows: their positions, the width of the widest row and the height of all. */
 function wrap(
   items: readonly ISized[],
   room: number

@@ -24,7 +24,7 @@ export interface ILanes {
 
 const MOST_SPILLS = 3;
 /** Findings whose culprit gets a lane, though nothing may have run there. */
-export const MOST_INTRUDERS = 50;
+export const MOST_CULPRITS = 50;
 
 interface IDraft extends ILane {
   free: number;
@@ -44,28 +44,32 @@ export function buildLanes(trace: ITrace, start: Float64Array, end: Float64Array
   for (let copy = 0; copy < trace.copies.length; copy++) {
     drafts.at(thread[trace.copies.op[copy]] ?? -1, trace.copies.from[copy]);
   }
-  for (const { op, culprit } of (trace.findings ?? []).slice(0, MOST_INTRUDERS)) {
+  for (const { op, culprit } of (trace.findings ?? []).slice(0, MOST_CULPRITS)) {
     if (op >= 0 && culprit) {
       drafts.at(thread[op], deviceByName(trace, culprit.device));
     }
   }
   const lanes = drafts.sorted(devicesInOrder(trace));
-  const place = new Int32Array(lanes.length);
-  lanes.forEach((lane, i) => (place[lane.id] = i));
-  const laneOf = drafted.map(id => place[id]);
+  const rank = new Int32Array(lanes.length);
+  lanes.forEach((lane, i) => (rank[lane.id] = i));
+  const laneOf = drafted.map(id => rank[id]);
   return {
     lanes,
     laneOf,
     tracks: buildTracks(laneOf, lanes.length, start, end),
     find: (thread, device) => {
       const draft = drafts.known(thread, device);
-      return draft ? place[draft.id] : -1;
+      return draft ? rank[draft.id] : -1;
     }
   };
 }
 
 /** Lanes in the order they are first needed; ops mostly need the one before them again. */
 class Drafts {
+  private _last: IDraft | null = null;
+  private readonly _all: IDraft[] = [];
+  private readonly _byKey = new Map<number, Map<number, IDraft>>();
+
   take(thread: number, device: number, start: number): IDraft {
     let lane = this.at(thread, device);
     while (lane.free > start && lane.spill < MOST_SPILLS) {
@@ -86,11 +90,11 @@ class Drafts {
     return this._byKey.get(thread)?.get(device);
   }
 
-  /** By thread, then by the place of their device among `devices`. */
+  /** By thread, then by the order of `devices`. */
   sorted(devices: readonly number[]): IDraft[] {
-    const place = new Map(devices.map((device, i) => [device, i]));
-    const placeOf = ({ device }: IDraft): number => place.get(device) ?? -1;
-    return [...this._all].sort((a, b) => a.thread - b.thread || placeOf(a) - placeOf(b) || a.spill - b.spill);
+    const ranks = new Map(devices.map((device, i) => [device, i]));
+    const rankOf = ({ device }: IDraft): number => ranks.get(device) ?? -1;
+    return [...this._all].sort((a, b) => a.thread - b.thread || rankOf(a) - rankOf(b) || a.spill - b.spill);
   }
 
   private _first(thread: number, device: number): IDraft {
@@ -105,8 +109,4 @@ class Drafts {
     this._all.push(lane);
     return lane;
   }
-
-  private _last: IDraft | null = null;
-  private readonly _all: IDraft[] = [];
-  private readonly _byKey = new Map<number, Map<number, IDraft>>();
 }

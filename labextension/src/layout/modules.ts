@@ -1,5 +1,5 @@
 /**
- * The tree of modules in the order in which they ran, and what each did where: ops, time, devices of its parameters and of its work.
+ * The tree of modules in the order in which they ran, each with its ops, its time, and the devices of its parameters and of its ops.
  */
 import type { ILists } from '../model/columns';
 import { moduleOf, type ITrace } from '../model/trace';
@@ -10,9 +10,9 @@ export interface IModuleNode {
   readonly name: string;
   readonly children: IModuleNode[];
   /** Ids, of its own parameters and buffers and of those below it. */
-  readonly held: ReadonlySet<number>;
+  readonly parameterDevices: ReadonlySet<number>;
   /** Ids, of the ops of its calls and of those below it. */
-  readonly worked: ReadonlySet<number>;
+  readonly opDevices: ReadonlySet<number>;
   readonly calls: number;
   readonly ops: number;
   /** Summed time of its ops, ns. */
@@ -26,8 +26,8 @@ export interface IModuleNode {
 }
 
 type Draft = { -readonly [K in keyof IModuleNode]: IModuleNode[K] } & {
-  held: Set<number>;
-  worked: Set<number>;
+  parameterDevices: Set<number>;
+  opDevices: Set<number>;
   first: number;
 };
 
@@ -36,7 +36,7 @@ export function moduleTree(trace: ITrace): IModuleNode[] {
   const drafts = Array.from({ length: trace.modules.length }, (_, id) => newDraft(trace, id));
   countCalls(trace, drafts);
   countOps(trace, drafts);
-  addHeld(trace, drafts);
+  addParameterDevices(trace, drafts);
   addAlarms(trace, drafts);
   return gather(trace, drafts);
 }
@@ -47,8 +47,8 @@ function newDraft(trace: ITrace, id: number): Draft {
     id,
     name: path.slice(path.lastIndexOf('.') + 1),
     children: [],
-    held: new Set(),
-    worked: new Set(),
+    parameterDevices: new Set(),
+    opDevices: new Set(),
     calls: 0,
     ops: 0,
     time: 0,
@@ -79,31 +79,36 @@ function countOps(trace: ITrace, drafts: readonly Draft[]): void {
       draft.ops++;
       draft.time += Math.max(duration[op], 0);
       if (device[op] >= 0) {
-        draft.worked.add(device[op]);
+        draft.opDevices.add(device[op]);
       }
     }
   }
 }
 
 /**
- * Where each parameter and buffer lay when its module last ran, or without a call when it was last seen: what was moved lies where it was
- * moved to.
+ * Each parameter and buffer counts for its device when its module last ran, or without a call when it was last seen. So a module that was
+ * moved counts for the device that it was moved to.
  */
-function addHeld(trace: ITrace, drafts: readonly Draft[]): void {
-  const held = new Held(trace, drafts);
+function addParameterDevices(trace: ITrace, drafts: readonly Draft[]): void {
+  const devices = new ParameterDevices(trace, drafts);
   for (const isCalled of [true, false]) {
     for (let op = trace.ops.length - 1; op >= 0; op--) {
       const user = moduleOf(trace, op);
       if (user >= 0 === isCalled) {
-        held.addAll(trace.ops.outputs, op, user);
-        held.addAll(trace.ops.inputs, op, user);
+        devices.addAll(trace.ops.outputs, op, user);
+        devices.addAll(trace.ops.inputs, op, user);
       }
     }
   }
 }
 
 /** A parameter or buffer belongs to the module whose path its name continues by one name, first sought below the module that used it. */
-class Held {
+class ParameterDevices {
+  private readonly _roles: ReadonlySet<number>;
+  private readonly _isSeen: Uint8Array;
+  private readonly _paths: Paths;
+  private readonly _known = new Set<number>();
+
   constructor(
     private readonly _trace: ITrace,
     private readonly _drafts: readonly Draft[]
@@ -123,7 +128,7 @@ class Held {
     }
   }
 
-  /** Of the tensors that bore a name one after the other, the first to come here counts. */
+  /** Several tensors may have had one name, one after the other: the first to come here counts. */
   private _add(tensor: number, user: number): void {
     const { strings, tensors } = this._trace;
     const name = tensors.name[tensor];
@@ -131,18 +136,17 @@ class Held {
     const key = (owner ?? 0) * strings.length + name;
     if (owner !== undefined && !this._known.has(key)) {
       this._known.add(key);
-      this._drafts[owner].held.add(tensors.device[tensor]);
+      this._drafts[owner].parameterDevices.add(tensors.device[tensor]);
     }
   }
-
-  private readonly _roles: ReadonlySet<number>;
-  private readonly _isSeen: Uint8Array;
-  private readonly _paths: Paths;
-  private readonly _known = new Set<number>();
 }
 
-/** Modules by their paths; strings are compared by id, as a path may be long and stand in many rows. */
+/** Modules by their paths; strings are compared by id, as a path may be long and be that of many rows. */
 class Paths {
+  private readonly _ids = new Map<string, number>();
+  private readonly _byPath = new Map<number, number>();
+  private readonly _below = new Map<string, number>();
+
   constructor(private readonly _trace: ITrace) {
     const { path, parent, length } = _trace.modules;
     for (let id = 0; id < length; id++) {
@@ -168,10 +172,6 @@ class Paths {
     }
     return here === path ? at : undefined;
   }
-
-  private readonly _ids = new Map<string, number>();
-  private readonly _byPath = new Map<number, number>();
-  private readonly _below = new Map<string, number>();
 }
 
 function addAlarms(trace: ITrace, drafts: readonly Draft[]): void {
@@ -201,7 +201,7 @@ function gather(trace: ITrace, drafts: readonly Draft[]): IModuleNode[] {
   for (const id of order) {
     const draft = drafts[id];
     draft.children.sort((a, b) => byFirst(a as Draft, b as Draft));
-    draft.ran ||= draft.held.size > 0;
+    draft.ran ||= draft.parameterDevices.size > 0;
     draft.alarm = Math.max(draft.alarm, draft.ownAlarm);
     if (above[id] >= 0) {
       addTo(drafts[above[id]], draft);
@@ -215,8 +215,8 @@ function byFirst(a: Draft, b: Draft): number {
 }
 
 function addTo(parent: Draft, draft: Draft): void {
-  draft.held.forEach(device => parent.held.add(device));
-  draft.worked.forEach(device => parent.worked.add(device));
+  draft.parameterDevices.forEach(device => parent.parameterDevices.add(device));
+  draft.opDevices.forEach(device => parent.opDevices.add(device));
   parent.ops += draft.ops;
   parent.time += draft.time;
   parent.first = Math.min(parent.first, draft.first);

@@ -1,5 +1,5 @@
 /**
- * What lies under a point of the timeline: the painters' geometry, read backwards.
+ * Finds the item under a point of the timeline: the painters' geometry, read backwards.
  */
 import { arrowsIn } from './copies';
 import { timeOf, xOf, type IRange } from './scale';
@@ -17,7 +17,7 @@ export interface IView {
   readonly width: number;
 }
 
-/** How far (px) a pointer may miss what it means. */
+/** A pointer may miss an item by this much (px). */
 const REACH = 4;
 
 /** `y` counts from the top of the first row, scrolled or not. */

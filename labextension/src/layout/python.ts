@@ -59,7 +59,7 @@ function kindOf([, comment, , quote, number, word]: RegExpExecArray): TokenKind 
   return number ? 'digits' : KEYWORDS.has(word) ? 'keyword' : 'plain';
 }
 
-/** Where a text that began with `quote` ends, and the quote that is still open then. */
+/** Find the end of a text that began with `quote`, and the quote that is still open then. */
 function endOfText(line: string, from: number, quote: string): [end: number, open: string] {
   for (let at = from; at < line.length; at++) {
     if (line[at] === '\\') {

@@ -1,5 +1,5 @@
 /**
- * Which lines of a long source to show: what was touched, with its neighbours; the rest is a gap that opens on demand.
+ * The lines of a long source that are shown: touched ones with their neighbours; the rest are gaps that open on demand.
  */
 
 export interface IRegion {

@@ -1,5 +1,5 @@
 /**
- * Which stretch of time to show so that what is picked can be seen.
+ * Finds the stretch of time in which a picked op or module can be seen.
  */
 import { around, type IRange } from './scale';
 import type { ITimeline } from './timeline';
@@ -23,8 +23,8 @@ export function closeTo(timeline: ITimeline, op: number, module: number): IRange
 }
 
 /**
- * Where to go to bring an op into view: nearby when that is enough, closer (where wanted) when it would be a speck, with its neighbours if
- * they leave room for it; null to stay.
+ * Find a range that has an op in view; null to stay. It is the same zoom nearby where that is enough. Where the op would be a speck and
+ * `close` is asked for, it is closer: with the op's neighbours if they leave room for it.
  */
 export function revealing(
   timeline: ITimeline,

@@ -1,14 +1,10 @@
 /**
- * The way of an arrow between two boxes: across when they stand side by side, down when one stands below the other.
+ * The path of an arrow between two boxes: across when they are side by side, down or up when one is below the other.
  */
 import type { IBox } from './boxes';
-import { HEAD_HEIGHT, LEAD, type IFlow, type IPlaced } from './flow';
+import { HEAD_HEIGHT, LEAD, type IFlow, type IBoxBounds } from './flow';
 import type { ILink } from './links';
-
-export interface IPoint {
-  readonly x: number;
-  readonly y: number;
-}
+import type { IPoint } from './point';
 
 export interface IRoute {
   readonly link: ILink;
@@ -16,7 +12,7 @@ export interface IRoute {
   readonly path: string;
   readonly tip: IPoint;
   readonly heading: 'right' | 'down' | 'up';
-  /** Where the label begins ('down', 'up') or has its middle ('right'). */
+  /** The label begins here ('down', 'up') or has its middle here ('right'). */
   readonly label: IPoint;
 }
 
@@ -25,12 +21,12 @@ const APART = 18;
 const MOST_INTO_ONE = 4;
 
 export function routesOf(flow: IFlow, links: readonly ILink[]): IRoute[] {
-  const places = new Map<IBox, IPlaced>(flow.placed.map(place => [place.box, place]));
-  const taken = new Map<IPlaced, number>();
+  const byBox = new Map<IBox, IBoxBounds>(flow.bounds.map(each => [each.box, each]));
+  const taken = new Map<IBoxBounds, number>();
   const routes: IRoute[] = [];
   for (const link of links) {
-    const target = places.get(link.target);
-    const source = link.source ? places.get(link.source) : undefined;
+    const target = byBox.get(link.target);
+    const source = link.source ? byBox.get(link.source) : undefined;
     const rank = target ? (taken.get(target) ?? 0) : MOST_INTO_ONE;
     if (target && rank < MOST_INTO_ONE && (source ?? link.source === null)) {
       taken.set(target, rank + 1);
@@ -40,16 +36,16 @@ export function routesOf(flow: IFlow, links: readonly ILink[]): IRoute[] {
   return routes;
 }
 
-function fromOutside(link: ILink, target: IPlaced, rank: number): IRoute {
+function fromOutside(link: ILink, target: IBoxBounds, rank: number): IRoute {
   return across(link, target.x - LEAD + 8, target, target.y + HEAD_HEIGHT / 2 + rank * APART);
 }
 
-function across(link: ILink, from: number, target: IPlaced, y: number): IRoute {
+function across(link: ILink, from: number, target: IBoxBounds, y: number): IRoute {
   const label = { x: (Math.max(from, target.x - LEAD) + target.x) / 2 - 4, y: y - 5 };
   return { link, path: `M${from},${y}L${target.x},${y}`, tip: { x: target.x, y }, heading: 'right', label };
 }
 
-function between(link: ILink, source: IPlaced, target: IPlaced, rank: number): IRoute {
+function between(link: ILink, source: IBoxBounds, target: IBoxBounds, rank: number): IRoute {
   const y = target.y + HEAD_HEIGHT / 2 + rank * APART;
   const right = source.x + source.width;
   if (right <= target.x && y >= source.y && y <= source.y + source.height) {
@@ -69,8 +65,8 @@ function between(link: ILink, source: IPlaced, target: IPlaced, rank: number): I
   return { link, path, tip: { x, y: end }, heading: isBelow ? 'down' : 'up', label };
 }
 
-/** A place over the target and, where there is one, below the source too. */
-function downAt(source: IPlaced, target: IPlaced): number {
+/** An x over the target and, where there is one, below the source too. */
+function downAt(source: IBoxBounds, target: IBoxBounds): number {
   const left = Math.max(source.x, target.x);
   const right = Math.min(source.x + source.width, target.x + target.width);
   return right - left > 24 ? left + Math.min((right - left) / 2, 48) : target.x + Math.min(target.width / 2, 48);

@@ -7,7 +7,7 @@ export interface IRange {
   readonly end: number;
 }
 
-/** Closest zoom: this many units (ns, or ops) across the whole view. Below, neighbouring times are no longer told apart. */
+/** Closest zoom: this many units (ns, or ops) across the whole view. Closer, neighbouring times could not be told apart. */
 const CLOSEST = 8;
 
 export function xOf(range: IRange, width: number, time: number): number {

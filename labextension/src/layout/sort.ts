@@ -38,7 +38,7 @@ function orderedBits(keys: Float64Array): Uint32Array {
 
 const LITTLE_ENDIAN = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1;
 
-/** Where each digit's first key goes; null when all keys have the same digit. */
+/** Find the index of each digit's first key; null when all keys have the same digit. */
 function countDigits(bits: Uint32Array, half: number, shift: number): Uint32Array | null {
   const counts = new Uint32Array(0x10000);
   for (let i = half; i < bits.length; i += 2) {

@@ -1,22 +1,13 @@
 /**
  * The source that a trace carries, line by line, with what each line caused and what was found there.
  */
-import type { ITrace } from '../model/trace';
 import type { Severity } from '../model/findings';
-import { listed } from '../model/trace';
-
-/** What the ops of a line did: the ledger's rows of its sites, added. */
-export interface ILineCost {
-  readonly ops: Float64Array;
-  h2d: number;
-  d2h: number;
-  d2d: number;
-  syncs: number;
-  bytes: number;
-}
+import { addCounts, countOps, countsBySite, type ILedgerCounts } from '../model/ledger';
+import { utf16Column } from '../model/source-span';
+import type { ITrace } from '../model/trace';
 
 export interface IMark {
-  /** Places in the line's text (UTF-16), the end exclusive. */
+  /** Columns of the line's text (UTF-16), the end exclusive. */
   readonly begin: number;
   readonly end: number;
   readonly kind: Severity | 'born' | 'moved';
@@ -26,7 +17,8 @@ export interface IMark {
 export interface ILine {
   readonly number: number;
   readonly text: string;
-  readonly cost: ILineCost | null;
+  /** Null where no op ran. */
+  readonly cost: ILedgerCounts | null;
   readonly marks: readonly IMark[];
   /** Sites on the line, the costliest first. */
   readonly sites: readonly number[];
@@ -49,12 +41,12 @@ const MOST_MARKS = 20;
 
 /** Blocks with errors first, then those whose lines did the most. */
 export function sourceBlocks(trace: ITrace): ISourceBlock[] {
-  const costs = costsBySite(trace);
+  const costs = countsBySite(trace);
   const bySource = sitesBySource(trace);
   const marks = marksBySite(trace);
   const blocks = Array.from({ length: Math.min(trace.sources.length, MOST_BLOCKS) }, (_, source) => {
     const key = sourceKey(trace.sources.file[source], trace.sources.cell[source]);
-    return block(trace, source, bySource.get(key) ?? new Map<number, number[]>(), costs, marks);
+    return block(trace, source, { sites: bySource.get(key) ?? new Map<number, number[]>(), costs, marks });
   });
   return blocks.sort((a, b) => b.alarm - a.alarm || b.ops - a.ops);
 }
@@ -81,44 +73,6 @@ function sitesBySource(trace: ITrace): Map<string, Map<number, number[]>> {
   return sources;
 }
 
-function costsBySite(trace: ITrace): Map<number, ILineCost> {
-  const { ledger, devices } = trace;
-  const costs = new Map<number, ILineCost>();
-  for (let row = 0; row < ledger.length; row++) {
-    const cost = costs.get(ledger.site[row]) ?? noCost(devices.length);
-    costs.set(ledger.site[row], cost);
-    listed(ledger.ops, row)
-      .subarray(0, devices.length)
-      .forEach((count, device) => (cost.ops[device] += count));
-    for (const key of ['h2d', 'd2h', 'd2d', 'syncs', 'bytes'] as const) {
-      cost[key] += ledger[key][row];
-    }
-  }
-  return costs;
-}
-
-function noCost(devices: number): ILineCost {
-  return { ops: new Float64Array(devices), h2d: 0, d2h: 0, d2d: 0, syncs: 0, bytes: 0 };
-}
-
-function added(costs: readonly ILineCost[], devices: number): ILineCost | null {
-  if (costs.length === 0) {
-    return null;
-  }
-  const sum = noCost(devices);
-  for (const cost of costs) {
-    cost.ops.forEach((count, device) => (sum.ops[device] += count));
-    for (const key of ['h2d', 'd2h', 'd2d', 'syncs', 'bytes'] as const) {
-      sum[key] += cost[key];
-    }
-  }
-  return sum;
-}
-
-export function opsOf(cost: ILineCost | null): number {
-  return cost?.ops.reduce((sum, count) => sum + count, 0) ?? 0;
-}
-
 type SiteMark = Pick<IMark, 'kind' | 'finding'>;
 
 function marksBySite(trace: ITrace): Map<number, SiteMark[]> {
@@ -138,28 +92,30 @@ function marksBySite(trace: ITrace): Map<number, SiteMark[]> {
   return marks;
 }
 
-function block(
-  trace: ITrace,
-  source: number,
-  byLine: ReadonlyMap<number, readonly number[]>,
-  costs: ReadonlyMap<number, ILineCost>,
-  marks: ReadonlyMap<number, readonly SiteMark[]>
-): ISourceBlock {
-  const { sources, devices } = trace;
+interface ISourceFacts {
+  /** By line. */
+  readonly sites: ReadonlyMap<number, readonly number[]>;
+  /** By site. */
+  readonly costs: ReadonlyMap<number, ILedgerCounts>;
+  readonly marks: ReadonlyMap<number, readonly SiteMark[]>;
+}
+
+function block(trace: ITrace, source: number, { sites: byLine, costs, marks }: ISourceFacts): ISourceBlock {
+  const { sources } = trace;
   const lines = linesOf(trace, source).map((text, i): ILine => {
     const number = sources.line[source] + i;
     const sites = [...(byLine.get(number) ?? [])];
     const known = sites.map(site => costs.get(site)).filter(cost => cost !== undefined);
-    sites.sort((a, b) => opsOf(costs.get(b) ?? null) - opsOf(costs.get(a) ?? null));
+    sites.sort((a, b) => countOps(costs.get(b) ?? null) - countOps(costs.get(a) ?? null));
     const onLine = sites.flatMap(site => (marks.get(site) ?? []).map(mark => spanned(trace, site, number, text, mark)));
-    return { number, text, cost: added(known, devices.length), marks: onLine, sites };
+    return { number, text, cost: addCounts(known), marks: onLine, sites };
   });
   const isAlarm = ({ kind }: IMark): boolean => kind === 'error';
   return {
     file: trace.strings[sources.file[source]],
     cell: sources.cell[source],
     lines,
-    ops: lines.reduce((sum, line) => sum + opsOf(line.cost), 0),
+    ops: lines.reduce((sum, line) => sum + countOps(line.cost), 0),
     alarm: lines.some(line => line.marks.some(isAlarm)) ? 2 : lines.some(line => line.marks.length > 0) ? 1 : 0
   };
 }
@@ -174,22 +130,12 @@ function linesOf({ sources, strings }: ITrace, source: number): string[] {
 /** A mark on the part of its site that lies on the line; columns count bytes of UTF-8, and -1 is unknown. */
 function spanned(trace: ITrace, site: number, line: number, text: string, mark: SiteMark): IMark {
   const { column, end_column: endColumn, end_line: endLine } = trace.sites;
-  const begin = column[site] < 0 ? firstLetter(text) : fromBytes(text, column[site]);
+  const begin = column[site] < 0 ? firstLetter(text) : utf16Column(text, column[site]);
   const isOneLine = endLine[site] <= line && endColumn[site] > 0;
-  const end = isOneLine ? fromBytes(text, endColumn[site]) : text.trimEnd().length;
+  const end = isOneLine ? utf16Column(text, endColumn[site]) : text.trimEnd().length;
   return { ...mark, begin, end: Math.max(end, begin) };
 }
 
 function firstLetter(text: string): number {
   return text.length - text.trimStart().length;
-}
-
-function fromBytes(text: string, bytes: number): number {
-  let at = 0;
-  for (let left = bytes; left > 0 && at < text.length;) {
-    const code = text.codePointAt(at) ?? 0;
-    left -= code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
-    at += code > 0xffff ? 2 : 1;
-  }
-  return at;
 }

@@ -1,5 +1,5 @@
 /**
- * Where the rows of a timeline lie, top to bottom: for each thread its name (when there are several), its calls, its lanes.
+ * The rows of a timeline, top to bottom: for each thread its name (when there are several), its calls, its lanes.
  */
 import type { ITimeline } from './timeline';
 
@@ -66,12 +66,12 @@ export function rowsIn(stack: IStack, top: number, bottom: number): readonly ISt
   return stack.rows.slice(from, to);
 }
 
-function lowerBound(rows: readonly IStackRow[], holds: (row: IStackRow) => boolean): number {
+function lowerBound(rows: readonly IStackRow[], isReached: (row: IStackRow) => boolean): number {
   let low = 0;
   let high = rows.length;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (holds(rows[middle])) {
+    if (isReached(rows[middle])) {
       high = middle;
     } else {
       low = middle + 1;

@@ -33,11 +33,11 @@ function keysOf(trace: ITrace, ops: Uint32Array, key: SortKey): Float64Array {
   return Float64Array.from(ops, keys[key]);
 }
 
-/** By string its place among all strings in the order of their letters. */
+/** The rank of each string among all strings in the order of their letters. */
 function ranks(strings: readonly string[]): number[] {
   const order = strings.map((_, i) => i).sort((a, b) => (strings[a] < strings[b] ? -1 : 1));
   const rank = new Array<number>(strings.length);
-  order.forEach((string, place) => (rank[string] = place));
+  order.forEach((string, i) => (rank[string] = i));
   return rank;
 }
 
@@ -46,6 +46,8 @@ const HIGHEST = 12_000_000;
 
 /** A window on rows of equal height, however many there are. */
 export class Scroll {
+  readonly height: number;
+
   constructor(
     readonly count: number,
     readonly rowHeight: number,
@@ -62,8 +64,6 @@ export class Scroll {
   scrollTopOf(row: number): number {
     return this._lastTop <= 0 ? 0 : (Math.min(row, this._lastTop) / this._lastTop) * this._room;
   }
-
-  readonly height: number;
 
   private get _room(): number {
     return this.height - this.viewHeight;

@@ -1,16 +1,17 @@
 /**
  * All of a timeline that does not depend on the view: made once for a trace and a clock, read for every frame.
  */
-import { deviceByName, type ITrace } from '../model/trace';
+import { waitingOps } from '../model/syncs';
+import type { ITrace } from '../model/trace';
 import { buildCalls, type ICallRows } from './calls';
 import { buildCopies, type ICopies } from './copies';
 import { makeHeader, type IHeader } from './header';
-import { intruders, type IIntruder } from './intruders';
+import { culpritLanes, type ICulpritLanes } from './culprit-lanes';
 import { buildLanes, type ILanes } from './lanes';
 import type { IRange } from './scale';
 import { buildTracks, type ITracks } from './tracks';
 
-/** What the horizontal axis counts: nanoseconds, or ops (each as wide as the next). */
+/** The unit of the horizontal axis: nanoseconds, or ops (each as wide as the next). */
 export type Clock = 'time' | 'order';
 
 /** Beside the first op: an instant has room to be seen in, a few ops fill the width. */
@@ -28,9 +29,9 @@ export interface ITimeline {
   readonly lanes: ILanes;
   readonly calls: ICallRows;
   readonly copies: ICopies;
-  readonly intruders: readonly IIntruder[];
+  readonly culprits: readonly ICulpritLanes[];
   readonly header: IHeader;
-  /** Where the host waits, a row for each lane; without length. */
+  /** The ops that wait for a device, a row for each lane; without length. */
   readonly syncs: ITracks;
   /** A row for each of PHASES; a span is a run of ops of that phase. */
   readonly phases: ITracks;
@@ -51,7 +52,7 @@ export function buildTimeline(trace: ITrace, clock: Clock): ITimeline {
     copies: buildCopies(trace, lanes, start),
     syncs: buildSyncs(trace, lanes, start),
     phases,
-    intruders: intruders(trace, lanes),
+    culprits: culpritLanes(trace, lanes),
     header: makeHeader(
       (trace.findings ?? []).some(({ op }) => op >= 0),
       phases.order.length > 0
@@ -84,16 +85,12 @@ function wholeOf(start: Float64Array, end: Float64Array, clock: Clock): IRange {
   return { begin: first - air, end: last + 2 * air };
 }
 
-/** Reading a value that is the CPU's own waits for nothing. */
-function buildSyncs(trace: ITrace, lanes: ILanes, start: Float64Array): ITracks {
-  const sync = trace.strings.indexOf('sync');
-  const cpu = deviceByName(trace, 'cpu');
-  const { kind, device } = trace.ops;
+function buildSyncs(trace: ITrace, { lanes, laneOf }: ILanes, start: Float64Array): ITracks {
   const row = new Int32Array(start.length).fill(-1);
-  for (let op = kind.indexOf(sync); op >= 0; op = kind.indexOf(sync, op + 1)) {
-    row[op] = device[op] < 0 || device[op] === cpu ? -1 : lanes.laneOf[op];
+  for (const op of waitingOps(trace)) {
+    row[op] = laneOf[op];
   }
-  return buildTracks(row, lanes.lanes.length, start, start);
+  return buildTracks(row, lanes.length, start, start);
 }
 
 function buildPhases(trace: ITrace, start: Float64Array, end: Float64Array): ITracks {

@@ -1,55 +1,90 @@
 /**
- * Numbers as people read them: times, bytes, counts.
+ * Numbers and op names as people read them, in the same words as Python's words/text_format.py: tests/golden/numbers.json holds both to it.
  */
 
-const TIMES: ReadonlyArray<readonly [number, string]> = [
-  [86_400e9, 'd'],
-  [3_600e9, 'h'],
-  [60e9, 'min'],
-  [1e9, 's'],
-  [1e6, 'ms'],
+const TIMES: ReadonlyArray<readonly [size: number, name: string]> = [
+  [1, 'ns'],
   [1e3, 'µs'],
-  [1, 'ns']
+  [1e6, 'ms'],
+  [1e9, 's']
 ];
-
-const BYTES: ReadonlyArray<readonly [number, string]> = [
-  [1e12, 'TB'],
-  [1e9, 'GB'],
-  [1e6, 'MB'],
-  [1e3, 'KB'],
-  [1, 'B']
+const LONGER_TIMES: typeof TIMES = [
+  [60e9, 'min'],
+  [3_600e9, 'h'],
+  [86_400e9, 'd']
 ];
+const BYTES = ['B', 'KB', 'MB', 'GB', 'TB'] as const;
 
-/** 999.6 KB is 1 MB: three digits hold no more. */
-const ROUNDS_UP = 0.9995;
+/** Above this three digits round up to 1000, and the next unit says it in fewer. */
+const MOST_OF_A_UNIT = 999.5;
 
-function scaled(value: number, units: ReadonlyArray<readonly [number, string]>): string {
-  const [unit, name] = units.find(([size]) => Math.abs(value) >= size * ROUNDS_UP) ?? units[units.length - 1];
-  return `${significant(value / unit)} ${name}`;
+/** `850 ns`, `12.4 ms`, `3 s`, `2 min 05 s`, `3 h 20 min` */
+export function formatTime(nanoseconds: number): string {
+  const [size, name] = TIMES.find(([each]) => nanoseconds < MOST_OF_A_UNIT * each) ?? [1e9, 's'];
+  const seconds = nanoseconds / 1e9;
+  if (seconds < 119.5) {
+    return `${threeDigits(nanoseconds / size)} ${name}`;
+  }
+  const minutes = Math.floor(seconds / 60);
+  return minutes < 120
+    ? `${minutes} min ${twoDigits(Math.floor(seconds % 60))} s`
+    : `${Math.floor(minutes / 60)} h ${twoDigits(minutes % 60)} min`;
 }
 
-/** Three digits that count, no trailing zeros. */
-function significant(value: number): string {
-  const digits = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2;
-  return value.toFixed(digits).replace(/\.0+$|(\.\d*?)0+$/, '$1');
+function twoDigits(count: number): string {
+  return String(count).padStart(2, '0');
 }
 
-/** `1.25 ms` of a number of ns. */
-export function formatTime(ns: number): string {
-  return scaled(ns, TIMES);
-}
-
+/** `512 B`, `1.5 KB`, `38.6 MB`, `768 KB` */
 export function formatBytes(bytes: number): string {
-  return scaled(bytes, BYTES);
+  let [value, unit] = [bytes, 0];
+  while (value >= MOST_OF_A_UNIT && unit < BYTES.length - 1) {
+    value /= 1000;
+    unit++;
+  }
+  return `${toFixedEven(value, unit === 0 || value >= 99.95 ? 0 : 1)} ${BYTES[unit]}`;
 }
 
+/** Three significant digits without trailing zeros, as Python's `.3g` of numbers from 0.0001 to 999.5. */
+function threeDigits(value: number): string {
+  const before = value === 0 ? 0 : Math.floor(Math.log10(Math.abs(value)));
+  const text = toFixedEven(value, Math.max(2 - before, 0));
+  return text.includes('.') ? text.replace(/\.?0+$/, '') : text;
+}
+
+/** `toFixed`, but a tie goes to the even digit as in Python: 12.25 is 12.2. */
+function toFixedEven(value: number, digits: number): string {
+  // A tie is half a unit of the last digit, which a double holds exactly only with at most `digits + 1` binary places.
+  const steps = value * 2 ** (digits + 1);
+  const halves = steps * 5 ** digits;
+  if (!Number.isInteger(steps) || Math.abs(halves % 2) !== 1) {
+    return value.toFixed(digits);
+  }
+  const below = (halves - 1) / 2;
+  return ((below % 2 === 0 ? below : below + 1) / 10 ** digits).toFixed(digits);
+}
+
+/** `1,234` */
 export function formatCount(count: number): string {
   return count.toLocaleString('en-US');
 }
 
-/** `1 op`, `2 ops` */
-export function counted(count: number, noun: string, nouns = `${noun}s`): string {
-  return `${formatCount(count)} ${count === 1 ? noun : nouns}`;
+/** `1 op`, `2 ops`, `3 copies` */
+export function pluralize(count: number, one: string, many = `${one}s`): string {
+  return `${formatCount(count)} ${count === 1 ? one : many}`;
+}
+
+/** `addmm` of `aten.addmm.default`: without namespace and overload. */
+export function shortOpName(name: string): string {
+  return name.split('.')[1] || name;
+}
+
+/** The most characters of one text that a view shows; a name of 1 MB is cut, not laid out. */
+const LONGEST = 2000;
+
+/** The text, cut where it is too long. */
+export function clipped(text: string, most = LONGEST): string {
+  return text.length <= most ? text : `${text.slice(0, most)}… (${formatCount(text.length)} characters)`;
 }
 
 export interface ITick {
@@ -60,7 +95,8 @@ export interface ITick {
 /** Round times in [begin, end], at most `most` of them, labelled in one unit. */
 export function timeTicks(begin: number, end: number, most: number): ITick[] {
   const step = roundStep((end - begin) / Math.max(most, 1));
-  const [unit, name] = TIMES.find(([size]) => Math.abs(end) >= size && step >= size / 1000) ?? [1, 'ns'];
+  const fits = ([size]: readonly [number, string]): boolean => Math.abs(end) >= size && step >= size / 1000;
+  const [unit, name] = [...TIMES, ...LONGER_TIMES].findLast(fits) ?? [1, 'ns'];
   const digits = Math.max(0, Math.ceil(-Math.log10(step / unit) - 1e-9));
   return ticks(begin, end, step, time => `${(time / unit).toFixed(digits)} ${name}`);
 }

@@ -1,5 +1,5 @@
 /**
- * What a trace is made of: the mirror of `columns.py`, which says what each column means. A test compares the two.
+ * The tables and columns of a trace: the mirror of trace/columns.py, which explains each column. A test compares the two.
  */
 
 export interface IColumn {

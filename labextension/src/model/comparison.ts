@@ -1,5 +1,5 @@
 /**
- * What changed since another trace, as `devtrace.diff` tells it beside a trace: made and worded in Python, here only given types.
+ * The changes since another trace, which `devtrace.diff` puts beside a trace: made and worded in Python, here only given types.
  */
 import { isObject } from './findings';
 
@@ -11,7 +11,7 @@ export interface IChange {
   readonly before: string;
   readonly after: string;
   readonly worse: boolean;
-  /** Rows of the trace that it speaks of, -1 for none. */
+  /** The rows of the trace that it is about, -1 for none. */
   readonly site: number;
   readonly module: number;
   readonly finding: number;
@@ -22,11 +22,11 @@ export interface IComparison {
   readonly totals: readonly string[];
   readonly worse: boolean;
   readonly changes: readonly IChange[];
-  /** How many more there were. */
+  /** The number of changes that were left out. */
   readonly more: number;
 }
 
-/** How many rows there are to speak of. */
+/** The numbers of rows that a change may name. */
 export interface ILengths {
   readonly sites: number;
   readonly modules: number;

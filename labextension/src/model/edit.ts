@@ -1,8 +1,8 @@
 /**
- * An edit made ready for the text as it is now: which characters go, which come, and whether it still fits.
+ * An edit as a change of the text as it is now: which characters go, which come, and whether it still fits.
  */
 import type { IEdit } from './findings';
-import { locate } from './place';
+import { locate } from './source-span';
 
 /** Replace the characters [from, to) by `insert`; the new lines are [selectFrom, selectTo) afterwards. */
 export interface IChange {
@@ -16,8 +16,8 @@ export interface IChange {
 export type Misfit = 'changed' | 'done';
 
 /**
- * The change that `edit` means in `text`; `anchor` is the traced text of the edit's line. 'changed' where the lines that it is about are
- * no longer there, 'done' where the edit has been made already.
+ * Turn `edit` into a change of `text`; `anchor` is the traced text of the edit's line. 'changed': the lines that it replaces are no longer
+ * there. 'done': the edit has been made already.
  */
 export function planEdit(text: string, edit: IEdit, anchor: string | null): IChange | Misfit {
   const lines = text.split('\n');
@@ -53,11 +53,11 @@ function planReplacement(lines: readonly string[], edit: IEdit): IChange | Misfi
   return { from, to, insert: edit.after, selectFrom: from, selectTo: from + edit.after.length };
 }
 
-/** Where several lines stand one after the other, nearest to `line`; 0 for nowhere. */
+/** Find several lines one after the other, nearest to `line`; 0 for nowhere. */
 function locateAll(lines: readonly string[], line: number, wanted: readonly string[]): number {
   const fits = (at: number): boolean => wanted.every((each, i) => lines.at(at - 1 + i)?.trimEnd() === each.trimEnd());
-  const places = lines.map((_, i) => i + 1).filter(fits);
-  const nearest = places.sort((a, b) => Math.abs(a - line) - Math.abs(b - line) || a - b);
+  const fitting = lines.map((_, i) => i + 1).filter(fits);
+  const nearest = fitting.sort((a, b) => Math.abs(a - line) - Math.abs(b - line) || a - b);
   return nearest.at(0) ?? 0;
 }
 

@@ -1,9 +1,9 @@
 /**
- * The ops of a recording that still runs, as they arrive piece by piece (the messages are described in live_view.py), and the trace that
- * they make so far. What arrives is checked: a message that is not what was promised is refused whole.
+ * The ops of a recording that still runs, as they arrive piece by piece (their columns are described in live_view.py), and the trace that
+ * they make so far. A message that does not fit is refused whole.
  */
 import { columnsOf, TABLE_NAMES } from './columns';
-import { isObject, type JsonObject } from './findings';
+import { refusal, type ToView } from './messages';
 import type { ITrace } from './trace';
 
 export interface IProgress {
@@ -27,8 +27,18 @@ const READERS = {
 const NAMES = ['start', 'duration', 'name', 'device', 'thread', 'phase'] as const;
 type Name = (typeof NAMES)[number];
 type Columns = Record<Name, Float64Array>;
+type Append = Extract<ToView, { kind: 'append' }>;
 
 export class LiveOps {
+  private _title = '';
+  private _parts: Columns[] = [];
+  private _names: string[] = [];
+  private _devices: string[] = [];
+  private _simulated = new Set<string>();
+  private _threads: string[] = [];
+  private _progress = NO_PROGRESS;
+  private _running = false;
+
   get title(): string {
     return this._title;
   }
@@ -43,24 +53,23 @@ export class LiveOps {
 
   /** Takes in a message; false when it is none of ours or not what it says. */
   take(content: unknown, buffers: readonly DataView[]): boolean {
-    if (!isObject(content)) {
+    if (refusal('to_view', content) !== null) {
       return false;
     }
-    switch (content['type']) {
+    const message = content as ToView;
+    switch (message.kind) {
       case 'begin':
-        this._begin(content);
+        this._begin(message.title);
         return true;
       case 'append':
-        return this._append(content, buffers);
+        return this._append(message, buffers);
       case 'end':
         this._running = false;
-        this._progress = { ...this._progress, ...readNumbers(content) };
+        this._progress = { ...this._progress, ops: message.ops, seconds: message.seconds };
         return true;
       case 'idle':
         this._running = false;
         return true;
-      default:
-        return false;
     }
   }
 
@@ -76,7 +85,7 @@ export class LiveOps {
     return {
       ...emptyTables(),
       ...{ title: this._title, recorded: '', producer: '', truncated: 0, notes: [], strings },
-      ...{ findings: [], rawFindings: [], comparison: null },
+      ...{ findings: [], comparison: null },
       devices: {
         name: Int32Array.from(this._devices, (_, i) => devices + i),
         simulated: Int32Array.from(this._devices, name => Number(this._simulated.has(name))),
@@ -100,8 +109,8 @@ export class LiveOps {
     };
   }
 
-  private _begin(content: JsonObject): void {
-    this._title = typeof content['title'] === 'string' ? content['title'] : '';
+  private _begin(title: string): void {
+    this._title = title;
     this._parts = [];
     this._names = [];
     this._devices = [];
@@ -111,11 +120,11 @@ export class LiveOps {
     this._running = true;
   }
 
-  private _append(content: JsonObject, buffers: readonly DataView[]): boolean {
-    const names = [...this._names, ...texts(content['names'])];
-    const devices = [...this._devices, ...texts(content['devices'])];
-    const threads = [...this._threads, ...texts(content['threads'])];
-    const part = readColumns(content, buffers);
+  private _append(message: Append, buffers: readonly DataView[]): boolean {
+    const names = [...this._names, ...message.names];
+    const devices = [...this._devices, ...message.devices];
+    const threads = [...this._threads, ...message.threads];
+    const part = readColumns(message, buffers);
     const isKnown =
       part &&
       isBelow(part.name, 0, names.length) &&
@@ -128,10 +137,12 @@ export class LiveOps {
       return false;
     }
     [this._names, this._devices, this._threads] = [names, devices, threads];
-    texts(content['simulated']).forEach(name => this._simulated.add(name));
+    message.simulated.forEach(name => this._simulated.add(name));
     this._parts.push(part);
     this._running = true;
-    this._progress = { ...this._progress, ...readNumbers(content), counts: readCounts(content['counts']) };
+    const { ops, seconds, copied } = message;
+    const counts = Object.entries(message.counts).map(([device, [made, bytes]]) => [device, made, bytes] as const);
+    this._progress = { ops, seconds, copied, counts };
     return true;
   }
 
@@ -140,34 +151,20 @@ export class LiveOps {
     this._parts = [joined];
     return joined;
   }
-
-  private _title = '';
-  private _parts: Columns[] = [];
-  private _names: string[] = [];
-  private _devices: string[] = [];
-  private _simulated = new Set<string>();
-  private _threads: string[] = [];
-  private _progress = NO_PROGRESS;
-  private _running = false;
 }
 
 /** The columns of a message by name; null when they are not what it says. */
-function readColumns(content: JsonObject, buffers: readonly DataView[]): Columns | null {
-  const { length, columns } = content;
-  if (!Number.isSafeInteger(length) || !Array.isArray(columns)) {
-    return null;
-  }
-  const found = new Map<unknown, Float64Array>();
-  for (const [i, column] of columns.entries()) {
-    const [name, type] = Array.isArray(column) ? (column as unknown[]) : [];
+function readColumns({ length, columns }: Append, buffers: readonly DataView[]): Columns | null {
+  const found = new Map<string, Float64Array>();
+  for (const [i, [name, type]] of columns.entries()) {
     const reader = READERS[type as keyof typeof READERS] as (typeof READERS)[keyof typeof READERS] | undefined;
     const buffer = buffers.at(i);
-    if (reader === undefined || buffer?.byteLength !== (length as number) * reader.size) {
+    if (reader === undefined || buffer?.byteLength !== length * reader.size) {
       return null;
     }
     found.set(
       name,
-      Float64Array.from({ length: length as number }, (_, row) => reader.read(buffer, row * reader.size))
+      Float64Array.from({ length }, (_, row) => reader.read(buffer, row * reader.size))
     );
   }
   return NAMES.every(name => found.has(name)) ? (Object.fromEntries(found) as Columns) : null;
@@ -187,26 +184,6 @@ function join(parts: readonly Float64Array[]): Float64Array {
   return joined;
 }
 
-function texts(value: unknown): string[] {
-  return Array.isArray(value) ? value.filter(item => typeof item === 'string') : [];
-}
-
-function number(value: unknown): number | undefined {
-  return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : undefined;
-}
-
-function readNumbers(content: JsonObject): Partial<IProgress> {
-  const pairs = (['ops', 'seconds', 'copied'] as const).map(name => [name, number(content[name])] as const);
-  return Object.fromEntries(pairs.filter(([, value]) => value !== undefined));
-}
-
-function readCounts(value: unknown): IProgress['counts'] {
-  return Object.entries(isObject(value) ? value : {}).map(([device, counts]) => {
-    const [ops, bytes] = Array.isArray(counts) ? (counts as unknown[]) : [];
-    return [device, number(ops) ?? 0, number(bytes) ?? 0] as const;
-  });
-}
-
 function emptyTables(): ITrace {
   const tables = TABLE_NAMES.map(table => {
     const columns = columnsOf(table).map(([name, { kind, wide }]) => {
@@ -219,7 +196,7 @@ function emptyTables(): ITrace {
   return Object.fromEntries(tables) as unknown as ITrace;
 }
 
-/** The columns of ops that a running recording does not tell. */
+/** The columns of ops that a running recording does not send. */
 function emptyRows(length: number) {
   const none = new Int32Array(length).fill(-1);
   const lists = { offsets: new Float64Array(length + 1), flat: new Int32Array() };

@@ -20,16 +20,19 @@ interface IPacked {
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
 
-/** What is asked of a column again and again, found once while it is read. */
+/** Facts of a column that the checks need again and again, found once while it is read. */
 export interface IExtent {
   readonly low: number;
   readonly high: number;
-  /** Whether a value is below the one before it. */
+  /** True if a value is below the one before it. */
   readonly falls: boolean;
 }
 
 /** Reads columns, keeps their extents, and counts the integers that it takes memory for. */
 export class ColumnReader {
+  readonly extents = new Map<Ints, IExtent>();
+  private _left = MOST_VALUES;
+
   async read(where: string, data: unknown, wide: boolean): Promise<Ints> {
     const read = Array.isArray(data) ? this._plain(where, data) : await this._packed(where, data);
     const extent = extentOf(read);
@@ -41,8 +44,6 @@ export class ColumnReader {
     this.extents.set(values, extent);
     return values;
   }
-
-  readonly extents = new Map<Ints, IExtent>();
 
   private _plain(where: string, data: readonly unknown[]): Float64Array {
     this._take(where, data.length);
@@ -64,8 +65,6 @@ export class ColumnReader {
       throw damaged(`${where} brings the file over ${MOST_VALUES} values`);
     }
   }
-
-  private _left = MOST_VALUES;
 }
 
 function extentOf(values: Float64Array): IExtent {

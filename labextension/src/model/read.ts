@@ -4,7 +4,7 @@
 import { columnsOf, isLists, TABLE_NAMES, type Table, type TableName, type Values } from './columns';
 import { readComparison } from './comparison';
 import { damaged, FormatError, short } from './errors';
-import { isObject, readFinding, type JsonObject } from './findings';
+import { isObject, readFinding, type IFinding, type JsonObject } from './findings';
 import { ColumnReader } from './packed';
 import { check } from './rules';
 import type { ITrace } from './trace';
@@ -16,7 +16,6 @@ export async function readTrace(data: unknown): Promise<ITrace> {
   const object = upgrade(typeof data === 'string' ? parse(data) : data);
   const reader = new ColumnReader();
   const tables = await Promise.all(TABLE_NAMES.map(name => readTable(reader, name, object[name])));
-  const raw = readFindings(object['findings']);
   const trace: ITrace = {
     ...(Object.fromEntries(TABLE_NAMES.map((name, i) => [name, tables[i]])) as unknown as ITrace),
     title: readText(object, 'title'),
@@ -25,8 +24,7 @@ export async function readTrace(data: unknown): Promise<ITrace> {
     truncated: readCount(object, 'truncated'),
     notes: readTexts(object, 'notes'),
     strings: readTexts(object, 'strings'),
-    findings: raw?.map(readFinding) ?? null,
-    rawFindings: raw,
+    findings: readFindings(object['findings']),
     comparison: null
   };
   check(trace, reader.extents);
@@ -101,14 +99,14 @@ async function readValues(reader: ColumnReader, table: TableName, name: string, 
   return { offsets, flat: await reader.read(`${where}.flat`, data['flat'], column.wide) };
 }
 
-function readFindings(value: unknown): readonly JsonObject[] | null {
+function readFindings(value: unknown): readonly IFinding[] | null {
   if (value === undefined || value === null) {
     return null;
   }
   if (!Array.isArray(value) || !value.every(isObject)) {
     throw damaged('findings is not a list of objects');
   }
-  return value;
+  return value.map(readFinding);
 }
 
 function readText(object: JsonObject, key: string): string {

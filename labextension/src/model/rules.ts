@@ -1,5 +1,5 @@
 /**
- * What every trace keeps, so that the views follow ids without looking: the mirror of `rules.py`, in the same words.
+ * The rules that every trace keeps, so that the views can follow ids unchecked: the mirror of trace/checks.py, in the same words.
  */
 import { columnsOf, isLists, TABLE_NAMES, type IColumn, type Ints, type TableName, type Values } from './columns';
 import { damaged } from './errors';

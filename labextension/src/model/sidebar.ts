@@ -1,24 +1,8 @@
 /**
  * What the sidebar shows, as one value that is never changed, and the sentence for each state that it can be in.
  */
-import type { IInventory, ILive, IState } from './messages';
+import type { IConnection, IPending, Link } from './connection';
 import type { ITrace } from './trace';
-
-/** How the panel and a kernel stand to each other. */
-export type Link =
-  | 'nowhere'
-  | 'no-kernel'
-  | 'starting'
-  | 'restarting'
-  | 'disconnected'
-  | 'dead'
-  | 'foreign'
-  | 'connecting'
-  | 'busy'
-  | 'absent'
-  | 'older'
-  | 'newer'
-  | 'connected';
 
 /** A trace of this notebook, from a cell's output or out of the kernel's memory. */
 export interface IEntry {
@@ -34,27 +18,21 @@ export interface IEntry {
   readonly number: number;
 }
 
-export interface IWanted {
-  readonly tracing?: boolean;
-  readonly simulated?: number;
-}
+type FromConnection = 'version' | 'state' | 'live' | 'inventory' | 'pending' | 'isSlow' | 'refused';
 
-export interface ISidebar {
+export interface ISidebar extends Pick<IConnection, FromConnection> {
   /** The notebook or console that is shown. */
   readonly name: string;
   readonly link: Link;
-  /** Of the devtrace in the kernel. */
-  readonly version: string;
-  readonly state: IState | null;
-  readonly live: ILive | null;
   readonly entries: readonly IEntry[];
-  readonly inventory: IInventory | null;
-  /** What the user wants and the kernel has not answered yet. */
-  readonly wanted: IWanted;
-  /** The answer takes long: it comes when the cell that runs has ended. */
-  readonly waiting: boolean;
-  /** Why the last wish was refused, "" when it was not. */
-  readonly refused: string;
+}
+
+/** The kernel's settings, as they are when all that was asked for is done. */
+export function shownState({ state, pending }: Pick<ISidebar, 'state' | 'pending'>): Required<IPending> {
+  return {
+    tracing: pending.tracing ?? state?.tracing ?? false,
+    simulated: pending.simulated ?? state?.simulated ?? 0
+  };
 }
 
 /** The traces that the last run of their cell left; of what came before them the user has moved on. */
@@ -71,8 +49,8 @@ export const NOWHERE: ISidebar = {
   live: null,
   entries: [],
   inventory: null,
-  wanted: {},
-  waiting: false,
+  pending: {},
+  isSlow: false,
   refused: ''
 };
 

@@ -1,16 +1,17 @@
 /**
- * What stands beside the lines of each cell: the ledger of the newest trace that ran them, by line, and the spans of its findings.
+ * Stripes beside the lines of each cell: the ledger of the newest trace that ran them, by line, and the spans of its findings.
  */
 import type { Severity } from './findings';
-import { placeOf, type IPlace } from './place';
+import { addCounts, countsBySite, type ILedgerCounts } from './ledger';
+import { spanOfSite, type ISourceSpan } from './source-span';
 import type { IEntry } from './sidebar';
-import { deviceName, listed, type ITrace } from './trace';
+import { deviceName, type ITrace } from './trace';
 
 export interface IStripe {
   readonly line: number;
   /** The traced text of the line, null when the trace does not hold it. */
   readonly text: string | null;
-  /** Which trace this is from: `In[7]`. */
+  /** The name of the trace that it is from: `In[7]`. */
   readonly label: string;
   /** Ops by device, most first. */
   readonly devices: ReadonlyArray<{ readonly device: string; readonly ops: number; readonly simulated: boolean }>;
@@ -23,7 +24,7 @@ export interface IStripe {
 }
 
 export interface IMark {
-  readonly place: IPlace;
+  readonly span: ISourceSpan;
   readonly severity: Severity;
   readonly message: string;
   readonly label: string;
@@ -34,13 +35,13 @@ export interface ICellStripes {
   readonly marks: readonly IMark[];
 }
 
-/** What is known of one cell so far, while the traces are gone through from the newest to the oldest. */
+/** One cell as known so far, while the traces are gone through from the newest to the oldest. */
 interface IKnown {
   /** The cell's text in the newest trace that touched it; traces of another text say nothing of this one. */
   readonly text: string | null;
   readonly lines: Map<number, IStripe>;
   readonly marks: IMark[];
-  /** The newest trace of a run of the cell itself has been met: what its earlier runs did is over. */
+  /** True once the newest run of the cell itself is among them: its earlier runs no longer count. */
   over: boolean;
 }
 
@@ -63,15 +64,15 @@ function add(cells: Map<string, IKnown>, { outline, label, cell: run }: IEntry):
   const marks = marksOf(outline, label);
   for (const cell of new Set([
     ...lines.keys(),
-    ...marks.map(({ place }) => place.cellId),
+    ...marks.map(({ span }) => span.cellId),
     ...(run === '' ? [] : [run])
   ])) {
     const text = textOf(outline, cell);
     const known = cells.get(cell) ?? { text, lines: new Map<number, IStripe>(), marks: [], over: false };
     cells.set(cell, known);
     if (!known.over && (text === null || known.text === null || text === known.text)) {
-      // What was found in a line that has run since is history.
-      known.marks.push(...marks.filter(({ place }) => place.cellId === cell && !known.lines.has(place.line)));
+      // A finding in a line that has run since no longer counts.
+      known.marks.push(...marks.filter(({ span }) => span.cellId === cell && !known.lines.has(span.line)));
       for (const [line, stripe] of lines.get(cell) ?? []) {
         if (!known.lines.has(line)) {
           known.lines.set(line, stripe);
@@ -94,66 +95,44 @@ function textOf({ sources, strings }: ITrace, cell: string): string | null {
 function marksOf(trace: ITrace, label: string): IMark[] {
   return (trace.findings ?? [])
     .filter(({ site }) => site >= 0)
-    .map(({ site, severity, message }) => ({ place: placeOf(trace, site), severity, message, label }))
-    .filter(({ place }) => place.cellId !== '');
+    .map(({ site, severity, message }) => ({ span: spanOfSite(trace, site), severity, message, label }))
+    .filter(({ span }) => span.cellId !== '');
 }
 
 function linesOf(trace: ITrace, label: string): Map<string, Map<number, IStripe>> {
   const cells = new Map<string, Map<number, IStripe>>();
-  for (let row = 0; row < trace.ledger.length; row++) {
-    const site = trace.ledger.site[row];
-    const cell = site < 0 ? '' : trace.strings[trace.sites.cell_id[site]];
-    if (cell === '') {
-      continue;
-    }
-    const lines = cells.get(cell) ?? new Map<number, IStripe>();
-    cells.set(cell, lines);
-    const line = trace.sites.line[site];
-    lines.set(line, added(lines.get(line), stripeOf(trace, row, label)));
+  const counts = countsBySite(trace);
+  for (const [cell, lines] of sitesByLine(trace, [...counts.keys()])) {
+    const stripes = [...lines].map(([line, sites]) => {
+      const sum = addCounts(sites.map(site => counts.get(site)).filter(known => known !== undefined));
+      return sum ? ([[line, stripeOf(trace, label, sites[0], sum)]] as const) : [];
+    });
+    cells.set(cell, new Map(stripes.flat()));
   }
   return cells;
 }
 
-function stripeOf(trace: ITrace, row: number, label: string): IStripe {
-  const { ledger } = trace;
-  const place = placeOf(trace, ledger.site[row]);
-  const ops = [...listed(ledger.ops, row)];
-  const devices = ops.map((count, device) => ({
+/** By cell and line those of some sites that lie there. */
+function sitesByLine(trace: ITrace, sites: readonly number[]): Map<string, Map<number, number[]>> {
+  const cells = new Map<string, Map<number, number[]>>();
+  for (const site of sites) {
+    const cell = site < 0 ? '' : trace.strings[trace.sites.cell_id[site]];
+    if (cell !== '') {
+      const lines = cells.get(cell) ?? new Map<number, number[]>();
+      const line = trace.sites.line[site];
+      cells.set(cell, lines.set(line, [...(lines.get(line) ?? []), site]));
+    }
+  }
+  return cells;
+}
+
+function stripeOf(trace: ITrace, label: string, site: number, counts: ILedgerCounts): IStripe {
+  const { ops, ...others } = counts;
+  const { line, text } = spanOfSite(trace, site);
+  const devices = [...ops].map((count, device) => ({
     device: deviceName(trace, device),
     ops: count,
     simulated: trace.devices.simulated[device] === 1
   }));
-  return {
-    line: place.line,
-    text: place.text,
-    label,
-    devices: devices.filter(({ ops: count }) => count > 0).sort((a, b) => b.ops - a.ops),
-    h2d: ledger.h2d[row],
-    d2h: ledger.d2h[row],
-    d2d: ledger.d2d[row],
-    syncs: ledger.syncs[row],
-    cpuCompute: ledger.cpu_compute[row],
-    bytes: ledger.bytes[row]
-  };
-}
-
-/** Two sites on one line. */
-function added(a: IStripe | undefined, b: IStripe): IStripe {
-  if (a === undefined) {
-    return b;
-  }
-  const ops = new Map(a.devices.map(each => [each.device, each]));
-  for (const each of b.devices) {
-    ops.set(each.device, { ...each, ops: each.ops + (ops.get(each.device)?.ops ?? 0) });
-  }
-  return {
-    ...a,
-    devices: [...ops.values()].sort((one, other) => other.ops - one.ops),
-    h2d: a.h2d + b.h2d,
-    d2h: a.d2h + b.d2h,
-    d2d: a.d2d + b.d2d,
-    syncs: a.syncs + b.syncs,
-    cpuCompute: a.cpuCompute + b.cpuCompute,
-    bytes: a.bytes + b.bytes
-  };
+  return { ...others, line, text, label, devices: devices.filter(each => each.ops > 0).sort((a, b) => b.ops - a.ops) };
 }

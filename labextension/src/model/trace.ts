@@ -3,7 +3,7 @@
  */
 import type { IComparison } from './comparison';
 import type { Tables } from './columns';
-import type { IFinding, JsonObject } from './findings';
+import type { IFinding } from './findings';
 
 export const MIME_TYPE = 'application/vnd.devtrace.v1+json';
 
@@ -17,8 +17,7 @@ export interface ITrace extends Tables {
   readonly strings: readonly string[];
   /** null: no diagnosis was made. */
   readonly findings: readonly IFinding[] | null;
-  readonly rawFindings: readonly JsonObject[] | null;
-  /** What changed since another trace, where this one was compared. */
+  /** The changes since another trace, where this one was compared. */
   readonly comparison: IComparison | null;
 }
 

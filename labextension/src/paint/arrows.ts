@@ -4,6 +4,7 @@
 import { arrowsIn, type IArrow } from '../layout/copies';
 import { xOf } from '../layout/scale';
 import { hasRoomForLabels } from '../layout/stack';
+import type { IPoint } from '../layout/point';
 import { formatBytes } from '../layout/units';
 import { snap, type Context, type IFrame } from './context';
 import { severityLook } from './palette';
@@ -19,17 +20,24 @@ export function paintArrows(ctx: Context, frame: IFrame): void {
     const begin = down ? from.y + from.height - 5 : from.y + 5;
     const end = down ? to.y : to.y + to.height;
     const x = snap(frame, arrow.x);
-    paintArrow(ctx, frame, x, begin - frame.scrolled, end - frame.scrolled);
+    paintArrow(ctx, frame, { x, begin: begin - frame.scrolled, end: end - frame.scrolled });
     if (hasRoomForLabels(frame.stack)) {
       const gapY = down ? from.y + from.height + 8 : from.y - 8;
       const next = arrows.at(i + 1);
       const room = next?.from === arrow.from && next.to === arrow.to ? next.x - arrow.x : Infinity;
-      paintLabel(ctx, frame, arrow, x, gapY - frame.scrolled, room, free);
+      paintLabel(ctx, frame, arrow, { x, y: gapY - frame.scrolled, room }, free);
     }
   }
 }
 
-function paintArrow(ctx: Context, frame: IFrame, x: number, begin: number, end: number, ink = frame.theme.text): void {
+/** An arrow straight up or down. */
+interface ILine {
+  readonly x: number;
+  readonly begin: number;
+  readonly end: number;
+}
+
+function paintArrow(ctx: Context, frame: IFrame, { x, begin, end }: ILine, ink = frame.theme.text): void {
   const head = end > begin ? -6 : 6;
   for (const [colour, width] of [
     [frame.theme.ground, 4],
@@ -59,9 +67,7 @@ function paintLabel(
   ctx: Context,
   frame: IFrame,
   arrow: IArrow,
-  x: number,
-  y: number,
-  room: number,
+  { x, y, room }: { readonly x: number; readonly y: number; readonly room: number },
   free: Map<string, number>
 ): void {
   const label = `${arrow.count > 1 ? `×${arrow.count} ` : ''}${formatBytes(arrow.bytes)}`;
@@ -79,9 +85,9 @@ function paintLabel(
 }
 
 /** A finding's tensor on its way from its own lane into an op of another: what errors, and the finding that is picked, are about. */
-export function paintIntruders(ctx: Context, frame: IFrame): void {
+export function paintCulprits(ctx: Context, frame: IFrame): void {
   const { timeline, stack, marks } = frame;
-  for (const { finding, op, from, to, name } of timeline.intruders) {
+  for (const { finding, op, from, to, name } of timeline.culprits) {
     const pin = marks.pins.find(found => found.op === op);
     const x = snap(frame, xOf(frame.range, frame.width, timeline.start[op])) + 4;
     if (!pin || (pin.severity !== 'error' && marks.finding !== finding)) {
@@ -91,13 +97,14 @@ export function paintIntruders(ctx: Context, frame: IFrame): void {
     const [own, other] = [stack.lanes[from], stack.lanes[to]];
     const down = other.y > own.y;
     const begin = (down ? own.y + own.height - 5 : own.y + 5) - frame.scrolled;
-    paintArrow(ctx, frame, x, begin, (down ? other.y : other.y + other.height) - frame.scrolled, colour);
-    paintName(ctx, frame, name, x, own.y + own.height / 2 - frame.scrolled, colour);
+    const end = (down ? other.y : other.y + other.height) - frame.scrolled;
+    paintArrow(ctx, frame, { x, begin, end }, colour);
+    paintName(ctx, frame, name, { x, y: own.y + own.height / 2 - frame.scrolled }, colour);
   }
 }
 
-/** The tensor's name in its own lane, on the side of the arrow that has room. */
-function paintName(ctx: Context, frame: IFrame, name: string, x: number, y: number, colour: string): void {
+/** Paint the tensor's name in its own lane, on the side of the arrow that has room. */
+function paintName(ctx: Context, frame: IFrame, name: string, { x, y }: IPoint, colour: string): void {
   const label = fitted(ctx, name, 240);
   const width = textWidth(ctx, label) + 12;
   const left = x + 8 + width < frame.width ? x + 8 : x - 8 - width;

@@ -4,9 +4,9 @@
 import type { IStackRow } from '../layout/stack';
 import { visible } from '../layout/tracks';
 import { modulePath } from '../model/trace';
+import { busyColumns } from './busy-columns';
 import type { Context, IFrame } from './context';
 import { edges } from './lanes';
-import { busyColumns } from './scratch';
 import { drawFitted } from './text';
 
 export function paintCalls(ctx: Context, frame: IFrame, row: IStackRow, y: number): void {

@@ -1,11 +1,12 @@
 /**
- * What painting needs from the world: a 2D context (a recording one in the tests), colours, and fills for devices. No DOM.
+ * Everything that painting needs: a 2D context (a recording one in the tests), colours, and fills for devices. No DOM.
  */
 import type { IPin } from '../layout/flags';
 import type { ITimeline } from '../layout/timeline';
 import type { IRange } from '../layout/scale';
 import type { IStack } from '../layout/stack';
 import type { ITracks } from '../layout/tracks';
+import type { PixelBuffers } from './pixel-buffers';
 
 export type Context = Pick<
   CanvasRenderingContext2D,
@@ -59,7 +60,7 @@ export interface IDevicePaint {
   readonly ink: string;
 }
 
-/** What stands out in a frame. */
+/** The ops, module and findings that stand out in a frame. */
 export interface IMarks {
   readonly selected: number;
   readonly finding: number;
@@ -85,6 +86,7 @@ export interface IFrame {
   /** By device id. */
   readonly devices: readonly IDevicePaint[];
   readonly marks: IMarks;
+  readonly buffers: PixelBuffers;
 }
 
 /** On the grid of device pixels, so that edges are crisp at any ratio. */

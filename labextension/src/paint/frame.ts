@@ -5,7 +5,7 @@ import { xOf } from '../layout/scale';
 import { rowsIn, type IStackRow } from '../layout/stack';
 import { search } from '../layout/tracks';
 import { deviceName } from '../model/trace';
-import { paintArrows, paintIntruders } from './arrows';
+import { paintArrows, paintCulprits } from './arrows';
 import { paintCalls } from './calls';
 import { paintOf, snap, type Context, type IFrame } from './context';
 import { paintAxis, paintPins, paintPhases, paintWindow } from './header';
@@ -32,7 +32,7 @@ export function paintFrame(ctx: Context, frame: IFrame, drawMinimap: () => void)
     paintArrows(ctx, frame);
     paintSyncs(ctx, frame);
     paintOutlines(ctx, frame);
-    paintIntruders(ctx, frame);
+    paintCulprits(ctx, frame);
   });
   inPlot(ctx, frame, 0, () => {
     paintPins(ctx, frame);

@@ -5,10 +5,10 @@ import { xOf } from '../layout/scale';
 import { PHASES } from '../layout/timeline';
 import { visible } from '../layout/tracks';
 import { countTicks, timeTicks } from '../layout/units';
+import { busyColumns } from './busy-columns';
 import { paintOf, snap, type Context, type IFrame } from './context';
 import { edges } from './lanes';
 import { severityLook } from './palette';
-import { busyColumns } from './scratch';
 import { drawFitted, textWidth } from './text';
 
 /** The lanes of the whole trace, a few pixels each; drawn once into a picture of its own. */
@@ -30,7 +30,7 @@ export function paintMinimap(ctx: Context, frame: IFrame): void {
   ctx.globalAlpha = 1;
 }
 
-/** What of the minimap is in view. */
+/** Outline the part of the minimap that is in view. */
 export function paintWindow(ctx: Context, frame: IFrame): void {
   const { width, theme, range, timeline } = frame;
   const { y, height } = timeline.header.minimap;

@@ -4,9 +4,11 @@
 import { xOf } from '../layout/scale';
 import type { IStackRow } from '../layout/stack';
 import { visible, type ITracks } from '../layout/tracks';
+import { shortOpName } from '../layout/units';
 import { opName } from '../model/trace';
+import { busyColumns } from './busy-columns';
 import { paintOf, snap, type Context, type IDevicePaint, type IFrame } from './context';
-import { busyColumns, emptyColumns, type IColumns } from './scratch';
+import type { IColumns } from './pixel-buffers';
 import { drawFitted } from './text';
 
 /** With more spans in view than this many to a pixel, none is wide enough for a box of its own. */
@@ -22,38 +24,45 @@ export function paintLane(ctx: Context, frame: IFrame, row: IStackRow, y: number
   const paint = paintOf(frame, device);
   const { found } = frame.marks;
   ctx.globalAlpha = found ? 0.18 : 1;
-  paintSpans(ctx, frame, frame.timeline.lanes.tracks, row, y, paint);
+  const band = { lane: row.index, y, height: row.height, paint };
+  paintSpans(ctx, frame, frame.timeline.lanes.tracks, band);
   if (found) {
     ctx.globalAlpha = 1;
-    paintSpans(ctx, frame, found, row, y, paint);
+    paintSpans(ctx, frame, found, band);
   }
 }
 
-function paintSpans(
-  ctx: Context,
-  frame: IFrame,
-  tracks: ITracks,
-  row: IStackRow,
-  y: number,
-  paint: IDevicePaint
-): void {
+/** A lane's strip of the canvas. */
+interface IBand {
+  readonly lane: number;
+  readonly y: number;
+  readonly height: number;
+  readonly paint: IDevicePaint;
+}
+
+function paintSpans(ctx: Context, frame: IFrame, tracks: ITracks, band: IBand): void {
   const { range, width, ratio } = frame;
-  const [from, to] = visible(tracks, row.index, range.begin, range.end);
-  ctx.fillStyle = paint.fill;
+  const [from, to] = visible(tracks, band.lane, range.begin, range.end);
+  ctx.fillStyle = band.paint.fill;
   if (to - from > DENSE * width * ratio) {
-    paintShares(ctx, frame, busyColumns(frame, tracks, row.index), y, row.height);
+    paintShares(ctx, frame, busyColumns(frame, tracks, band.lane), band);
     return;
   }
-  const columns = emptyColumns(Math.ceil(width * ratio));
-  const wide = gatherNarrow(frame, tracks, from, to, columns);
-  paintShares(ctx, frame, columns, y, row.height);
+  const columns = frame.buffers.empty(Math.ceil(width * ratio));
+  const wide = gatherNarrow(frame, tracks, [from, to], columns);
+  paintShares(ctx, frame, columns, band);
   for (const at of wide) {
-    paintBox(ctx, frame, tracks, at, y, row.height, paint);
+    paintBox(ctx, frame, tracks, at, band);
   }
 }
 
 /** Adds spans too narrow for a box to the pixel where they start; the result is the positions of the others. */
-function gatherNarrow(frame: IFrame, tracks: ITracks, from: number, to: number, { share, count }: IColumns): number[] {
+function gatherNarrow(
+  frame: IFrame,
+  tracks: ITracks,
+  [from, to]: readonly [number, number],
+  { share, count }: IColumns
+): number[] {
   const { range } = frame;
   const wide: number[] = [];
   const scale = (frame.width * frame.ratio) / (range.end - range.begin);
@@ -71,7 +80,7 @@ function gatherNarrow(frame: IFrame, tracks: ITracks, from: number, to: number, 
 }
 
 /** Neighbouring pixels of one shade become one rectangle. */
-function paintShares(ctx: Context, frame: IFrame, { share, count }: IColumns, y: number, height: number): void {
+function paintShares(ctx: Context, frame: IFrame, { share, count }: IColumns, { y, height }: IBand): void {
   const base = ctx.globalAlpha;
   let from = 0;
   let shade = shadeOf(share[0], count[0]);
@@ -94,15 +103,7 @@ function shadeOf(share: number, count: number): number {
   return share > 0 || count > 0 ? Math.max(1, Math.ceil(Math.min(share, 1) * SHADES)) : 0;
 }
 
-function paintBox(
-  ctx: Context,
-  frame: IFrame,
-  tracks: ITracks,
-  at: number,
-  y: number,
-  height: number,
-  paint: IDevicePaint
-): void {
+function paintBox(ctx: Context, frame: IFrame, tracks: ITracks, at: number, { y, height, paint }: IBand): void {
   const { trace } = frame.timeline;
   const op = tracks.order[at];
   const [left, right] = edges(frame, tracks.start[at], tracks.end[at]);
@@ -114,7 +115,7 @@ function paintBox(
   ctx.globalAlpha = base;
   if (right - left > 24) {
     ctx.fillStyle = isView ? frame.theme.text : paint.ink;
-    drawFitted(ctx, shortName(opName(trace, op)), left + 5, y + height / 2 + 0.5, right - left - 9);
+    drawFitted(ctx, shortOpName(opName(trace, op)), left + 5, y + height / 2 + 0.5, right - left - 9);
   }
 }
 
@@ -125,9 +126,4 @@ export function edges(frame: IFrame, start: number, end: number): [left: number,
   const right = snap(frame, Math.min(xOf(range, width, end), width + 2));
   const gap = right - left > 4 ? 1 / ratio : 0;
   return [left, Math.max(right - gap, left + 1 / ratio)];
-}
-
-/** `addmm` of `aten.addmm`: the lane has no room for where almost all ops come from. */
-export function shortName(name: string): string {
-  return name.startsWith('aten.') ? name.slice(5) : name;
 }

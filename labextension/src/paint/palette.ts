@@ -1,7 +1,7 @@
 /**
  * The colour, hatch and letter of a device, from the one table that Python reads too.
  */
-import palette from '../../../src/devtrace/drawing/palette.json';
+import table from '../../../src/devtrace/drawing/palette.json';
 
 export type Hatch = 'none' | 'diagonal' | 'horizontal' | 'dots' | 'back' | 'vertical' | 'cross' | 'grid';
 
@@ -13,11 +13,17 @@ export interface IDeviceLook {
   readonly letter: string;
 }
 
-type Kind = keyof typeof palette.kinds;
+type Kind = keyof typeof table.kinds;
 
 export type Palette = 'colour' | 'grey';
 
-/** Lightness by kind, for who wants no colour: hatch and letter tell the rest. */
+/** A device's look depends on these beside its name. */
+export interface IAppearance {
+  readonly dark: boolean;
+  readonly palette: Palette;
+}
+
+/** Lightness by kind, for users who want no colour: hatch and letter tell the devices apart. */
 const GREYS: Readonly<Record<Kind, readonly [fill: string, ink: string]>> = {
   cpu: ['#d4d4d4', '#111111'],
   cuda: ['#5e5e5e', '#ffffff'],
@@ -27,34 +33,33 @@ const GREYS: Readonly<Record<Kind, readonly [fill: string, ink: string]>> = {
   other: ['#767676', '#ffffff']
 };
 
-let chosen: Palette = 'colour';
-
-/** From here on devices look like this; what is drawn already has to be drawn again. */
-export function choosePalette(name: Palette): void {
-  chosen = name;
-}
-
-export function deviceLook(name: string, dark: boolean): IDeviceLook {
-  const [kind, index = ''] = name.split(':');
-  const known = isKind(kind) ? kind : 'other';
-  const { letter, steps } = palette.kinds[known];
-  const at = /^\d{1,6}$/.test(index) ? Number(index) : 0;
+export function deviceLook(name: string, { dark, palette }: IAppearance): IDeviceLook {
+  const { kind, at, letter } = parse(name);
+  const { steps } = table.kinds[kind];
   const step = steps[at % steps.length];
   const colour = dark ? [step.dark, step.dark_ink] : [step.light, step.light_ink];
-  const [fill, ink] = chosen === 'grey' ? GREYS[known] : colour;
-  return {
-    fill,
-    ink,
-    hatch: step.hatch as Hatch,
-    letter: kind === 'cpu' || index === '' ? letter : `${letter}${at}`
-  };
+  const [fill, ink] = palette === 'grey' ? GREYS[kind] : colour;
+  return { fill, ink, hatch: step.hatch as Hatch, letter };
+}
+
+/** `G1` of `cuda:1`, `C` of `cpu` */
+export function deviceLetter(name: string): string {
+  return parse(name).letter;
+}
+
+function parse(name: string): { kind: Kind; at: number; letter: string } {
+  const [written, index = ''] = name.split(':');
+  const kind = isKind(written) ? written : 'other';
+  const at = /^\d{1,6}$/.test(index) ? Number(index) : 0;
+  const { letter } = table.kinds[kind];
+  return { kind, at, letter: kind === 'cpu' || index === '' ? letter : `${letter}${at}` };
 }
 
 function isKind(name: string): name is Kind {
-  return Object.hasOwn(palette.kinds, name);
+  return Object.hasOwn(table.kinds, name);
 }
 
 export function severityLook(severity: 'error' | 'warning' | 'note', dark: boolean): { fill: string; sign: string } {
-  const look = palette.severity[severity];
+  const look = table.severity[severity];
   return { fill: dark ? look.dark : look.light, sign: look.sign };
 }

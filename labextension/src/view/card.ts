@@ -1,14 +1,19 @@
 /**
  * The card that follows the pointer over the timeline.
  */
-import { opFacts, opTime, type IFact } from '../layout/describe';
+import { opFacts, timeOfOps, type IFact } from '../layout/describe';
+import type { IPoint } from '../layout/point';
+import { formatTime } from '../layout/units';
 import { modulePath, opName, type ITrace } from '../model/trace';
 import { h } from './dom';
 
-/** How far (px) the card keeps from the pointer. */
+/** The card keeps this far (px) from the pointer. */
 const AWAY = 14;
 
 export class Card {
+  readonly node: HTMLElement;
+  private _shown = '';
+
   constructor(
     private _trace: ITrace,
     private readonly _within: HTMLElement
@@ -17,22 +22,22 @@ export class Card {
     this.node.hidden = true;
   }
 
-  showOp(op: number, x: number, y: number): void {
-    this._show(`op ${op}`, opName(this._trace, op), () => opFacts(this._trace, op), x, y);
+  showOp(op: number, point: IPoint): void {
+    this._show(point, `op ${op}`, opName(this._trace, op), () => opFacts(this._trace, op));
   }
 
-  showCall(call: number, x: number, y: number): void {
+  showCall(call: number, point: IPoint): void {
     const { module, begin, end } = this._trace.calls;
     const type = this._trace.strings[this._trace.modules.type[module[call]]] ?? '';
     const facts = (): IFact[] => [
       { label: 'type', text: type, device: -1 },
       { label: 'ops', text: String(end[call] - begin[call]), device: -1 },
-      { label: 'took', text: opTime(this._trace, begin[call], end[call]), device: -1 }
+      { label: 'took', text: this._timeOf(begin[call], end[call]), device: -1 }
     ];
-    this._show(`call ${call}`, modulePath(this._trace, module[call]), facts, x, y);
+    this._show(point, `call ${call}`, modulePath(this._trace, module[call]), facts);
   }
 
-  /** Goes on with a longer trace of the same ops. */
+  /** Go on with a longer trace of the same ops. */
   grow(trace: ITrace): void {
     this._trace = trace;
   }
@@ -42,9 +47,11 @@ export class Card {
     this._shown = '';
   }
 
-  readonly node: HTMLElement;
+  private _timeOf(begin: number, end: number): string {
+    return end > begin ? formatTime(timeOfOps(this._trace, begin, end)) : '–';
+  }
 
-  private _show(key: string, title: string, facts: () => IFact[], x: number, y: number): void {
+  private _show(point: IPoint, key: string, title: string, facts: () => IFact[]): void {
     if (key !== this._shown) {
       this._shown = key;
       this.node.replaceChildren(
@@ -53,19 +60,17 @@ export class Card {
       );
     }
     this.node.hidden = false;
-    this._place(x, y);
+    this._moveTo(point);
   }
 
   /** Beside the pointer, on the side that has room. */
-  private _place(x: number, y: number): void {
+  private _moveTo({ x, y }: IPoint): void {
     const { clientWidth, clientHeight } = this._within;
     const { offsetWidth, offsetHeight } = this.node;
     const left = x + AWAY + offsetWidth > clientWidth ? x - AWAY - offsetWidth : x + AWAY;
     const top = y + AWAY + offsetHeight > clientHeight ? y - AWAY - offsetHeight : y + AWAY;
     this.node.style.transform = `translate(${Math.max(left, 0)}px, ${Math.max(top, -y)}px)`;
   }
-
-  private _shown = '';
 }
 
 function factRow(owner: Node, { label, text, device }: IFact): HTMLElement {

@@ -1,37 +1,37 @@
 /**
- * What changed since another trace, above the report of the later one: a row a change, and a click on it selects what it speaks of.
+ * The changes since another trace, above the report of the later one. Each is a row; a click picks what it is about.
  */
 import { formatCount } from '../layout/units';
 import type { IChange, IComparison } from '../model/comparison';
+import type { IPicked } from '../model/picks';
 import type { ITrace } from '../model/trace';
 import { h } from './dom';
-import { namedChip } from './parts';
+import { namedChip, type IViewContext } from './chips';
 import { listenToRows } from './rows';
-import { Scope } from './scope';
-import type { IPicked, Selection } from './selection';
+import { Disposables } from './disposables';
+import type { Selection } from './selection';
 
 const COLUMNS = ['How', 'What', 'Where', 'Before', 'After'] as const;
-/** What the signs say, for who hears them. */
+/** The signs in words, for a screen reader. */
 const SIGNS: Readonly<Record<string, string>> = { '+': 'new', '-': 'gone', '~': 'changed' };
 
 export function mountComparison(el: HTMLElement, trace: ITrace, selection: Selection): () => void {
-  const scope = new Scope();
+  const disposables = new Disposables();
   const { comparison } = trace;
   if (comparison) {
-    const rows = comparison.changes.map(change => changeRow(el, trace, change));
     const root = h(
       el,
       'section',
       { class: 'dt-diff', aria: { label: 'Comparison' }, data: { devtrace: 'diff', ready: 'true' } },
       head(el, comparison),
-      ...(rows.length > 0 ? [table(el, comparison, rows, selection, scope)] : [])
+      ...(comparison.changes.length > 0 ? [table({ owner: el, trace, selection, disposables }, comparison)] : [])
     );
     el.append(root);
-    scope.add(() => {
+    disposables.add(() => {
       root.remove();
     });
   }
-  return scope.dispose;
+  return disposables.dispose;
 }
 
 /** `In[3] → In[4]: 5 changes   ops 120 → 124` */
@@ -47,13 +47,9 @@ function head(owner: Node, { headline, totals, worse }: IComparison): HTMLElemen
   );
 }
 
-function table(
-  owner: Node,
-  { changes, more }: IComparison,
-  rows: readonly HTMLElement[],
-  selection: Selection,
-  scope: Scope
-): HTMLElement {
+function table(context: IViewContext, { changes, more }: IComparison): HTMLElement {
+  const { owner, trace, selection, disposables } = context;
+  const rows = changes.map(change => changeRow(owner, trace, change));
   const names = COLUMNS.map((text, i) =>
     h(owner, 'span', { role: 'columnheader' }, h(owner, 'span', { class: i === 0 ? 'dt-hidden' : '', text }))
   );
@@ -62,8 +58,8 @@ function table(
   const choose = (at: number): void => {
     pick(selection, changes[at]);
   };
-  rows.forEach((row, at) => scope.listen(row, 'click', () => choose(at)));
-  listenToRows(grid, rows, choose, scope);
+  rows.forEach((row, at) => disposables.listen(row, 'click', () => choose(at)));
+  listenToRows(grid, rows, choose, disposables);
   const mark = (picked: IPicked): void => {
     const found = changes.findIndex(change => isPicked(change, picked));
     rows.forEach((row, at) => {
@@ -71,7 +67,7 @@ function table(
       row.tabIndex = at === Math.max(found, 0) ? 0 : -1;
     });
   };
-  scope.add(selection.subscribe(mark));
+  disposables.add(selection.subscribe(mark));
   mark(selection.picked);
   if (more > 0) {
     grid.append(h(owner, 'p', { class: 'dt-none', text: `and ${formatCount(more)} more` }));
@@ -83,7 +79,7 @@ function changeRow(owner: Node, trace: ITrace, change: IChange): HTMLElement {
   const { sign, what, where, before, after, worse } = change;
   const cell = (name: string, ...children: Array<Node | string>): HTMLElement =>
     h(owner, 'span', { class: `dt-change-${name}`, role: 'gridcell' }, ...children);
-  const said = h(owner, 'span', { class: 'dt-hidden', text: SIGNS[sign] ?? '' });
+  const signWord = h(owner, 'span', { class: 'dt-hidden', text: SIGNS[sign] ?? '' });
   return h(
     owner,
     'div',
@@ -92,7 +88,7 @@ function changeRow(owner: Node, trace: ITrace, change: IChange): HTMLElement {
       role: 'row',
       data: { what: what.slice(0, 40) }
     },
-    cell('sign', h(owner, 'span', { class: 'dt-sign', text: sign.slice(0, 1), aria: { hidden: 'true' } }), said),
+    cell('sign', h(owner, 'span', { class: 'dt-sign', text: sign.slice(0, 1), aria: { hidden: 'true' } }), signWord),
     cell('what', h(owner, 'span', { text: what })),
     cell('where', h(owner, 'code', { text: where })),
     cell('before', ...values(owner, trace, what, before)),
@@ -111,7 +107,7 @@ function values(owner: Node, trace: ITrace, what: string, text: string): Node[] 
     : [h(owner, 'span', { class: 'dt-value', text })];
 }
 
-/** Whether the later trace has what a change speaks of. */
+/** True if the later trace has a row that the change is about. */
 function isHere({ finding, site, module }: IChange): boolean {
   return finding >= 0 || site >= 0 || module >= 0;
 }

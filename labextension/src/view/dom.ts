@@ -1,6 +1,8 @@
 /**
  * Elements made from data that nobody vouches for: text only ever becomes text.
  */
+import { clipped } from '../layout/units';
+
 export interface IProperties {
   readonly class?: string;
   readonly text?: string;
@@ -11,13 +13,6 @@ export interface IProperties {
   readonly attributes?: Readonly<Record<string, string>>;
   /** CSS custom properties and the like, by `setProperty`. */
   readonly style?: Readonly<Record<string, string>>;
-}
-
-/** The most characters of one text that a view shows; a name of 1 MB is cut, not laid out. */
-const LONGEST = 2000;
-
-export function clipped(text: string, most = LONGEST): string {
-  return text.length <= most ? text : `${text.slice(0, most)}… (${text.length.toLocaleString('en-US')} characters)`;
 }
 
 export function h<K extends keyof HTMLElementTagNameMap>(
@@ -63,4 +58,10 @@ export function button(owner: Node, label: string, properties: IProperties = {})
     class: `dt-button ${properties.class ?? ''}`.trim(),
     attributes: { type: 'button', ...properties.attributes }
   });
+}
+
+/** A prefix for the ids of a view's elements that no other view of the page has; without it labels of one report would name another's. */
+export function newId(): string {
+  const [random] = crypto.getRandomValues(new Uint32Array(1));
+  return `dt-${random.toString(36)}`;
 }

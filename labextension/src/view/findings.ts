@@ -1,29 +1,31 @@
 /**
- * The findings, worst first as Python ordered them: what happened, where it was born, the move that missed it, and the fix.
+ * The findings, worst first as Python ordered them, each with its message, its story and its fix.
  */
+import { commonIndent, firstLine, moreLabel, MOST_EDIT_LINES, plainText } from '../layout/finding-text';
 import type { IEdit, IFinding } from '../model/findings';
-import { opName, siteLabel, sourceLabel, type ITrace } from '../model/trace';
+import { opName, sourceLabel, type ITrace } from '../model/trace';
 import { severityLook } from '../paint/palette';
-import { button, clipped, h } from './dom';
-import { namedChip, siteLink, withCode } from './parts';
+import { button, h } from './dom';
+import { namedChip, siteLink, withCode, type IViewContext } from './chips';
 import { listenToRows } from './rows';
-import { Scope } from './scope';
+import { Disposables } from './disposables';
 import type { Selection } from './selection';
 
 /** More errors and warnings are shown when asked for; notes, which ask for nothing, only then. */
 const FIRST = 30;
-/** Steps of one story, edits of one fix, devices of one finding, lines of one edit. */
+/** Steps of one story, edits of one fix, devices of one finding. */
 const MOST_STEPS = 24;
 
 export function mountFindings(el: HTMLElement, trace: ITrace, selection: Selection): () => void {
-  const scope = new Scope();
+  const disposables = new Disposables();
   const findings = trace.findings ?? [];
   const root = h(el, 'div', { class: 'dt-findings', data: { devtrace: 'findings' } });
   const grid = h(el, 'div', { role: 'grid', aria: { label: 'Findings' } });
+  const context = { owner: grid, trace, selection, disposables };
   const rows: HTMLElement[] = [];
   const add = (end: number): void => {
     for (let i = rows.length; i < Math.min(end, findings.length); i++) {
-      rows.push(findingRow(grid, trace, selection, findings[i], i, scope));
+      rows.push(findingRow(context, findings[i], i));
       grid.append(rows[i]);
     }
     grid.hidden = rows.length === 0;
@@ -35,22 +37,22 @@ export function mountFindings(el: HTMLElement, trace: ITrace, selection: Selecti
     root.append(nothing(root, trace));
   }
   if (findings.length > first) {
-    root.append(showMore(root, moreLabel(findings.slice(first)), scope, () => add(Infinity)));
+    root.append(showMore(root, moreLabel(findings.slice(first)), disposables, () => add(Infinity)));
   }
-  listenToRows(grid, rows, at => selection.pickFinding(at), scope);
+  listenToRows(grid, rows, at => selection.pickFinding(at), disposables);
   const select = (): void => {
     const { finding } = selection.picked;
     add(finding + 1);
     rows.forEach((row, i) => mark(row, i === finding, i === Math.max(finding, 0)));
   };
-  scope.add(selection.subscribe(select));
+  disposables.add(selection.subscribe(select));
   select();
   el.append(root);
   root.dataset['ready'] = 'true';
-  scope.add(() => {
+  disposables.add(() => {
     root.remove();
   });
-  return scope.dispose;
+  return disposables.dispose;
 }
 
 function nothing(owner: Node, trace: ITrace): HTMLElement {
@@ -58,14 +60,9 @@ function nothing(owner: Node, trace: ITrace): HTMLElement {
   return h(owner, 'p', { class: 'dt-none', text });
 }
 
-function moreLabel(left: readonly IFinding[]): string {
-  const notes = left.every(finding => finding.severity === 'note');
-  return `Show ${left.length} ${notes ? (left.length === 1 ? 'note' : 'notes') : 'more'}`;
-}
-
-function showMore(owner: Node, label: string, scope: Scope, act: () => void): HTMLElement {
+function showMore(owner: Node, label: string, disposables: Disposables, act: () => void): HTMLElement {
   const result = button(owner, label, { class: 'dt-more' });
-  scope.listen(result, 'click', () => {
+  disposables.listen(result, 'click', () => {
     act();
     result.remove();
   });
@@ -78,21 +75,15 @@ function mark(row: HTMLElement, selected: boolean, open: boolean): void {
   row.tabIndex = open ? 0 : -1;
 }
 
-function findingRow(
-  owner: Node,
-  trace: ITrace,
-  selection: Selection,
-  finding: IFinding,
-  index: number,
-  scope: Scope
-): HTMLElement {
+function findingRow(context: IViewContext, finding: IFinding, index: number): HTMLElement {
+  const { owner, selection, disposables } = context;
   const cell = h(
     owner,
     'div',
     { role: 'gridcell' },
-    head(owner, trace, finding, selection, scope),
+    head(context, finding),
     h(owner, 'p', { class: 'dt-message' }, ...withCode(owner, finding.message)),
-    details(owner, trace, finding, selection, scope)
+    details(context, finding)
   );
   const row = h(
     owner,
@@ -105,7 +96,7 @@ function findingRow(
     },
     cell
   );
-  scope.listen(row, 'click', event => {
+  disposables.listen(row, 'click', event => {
     if (!(event.target as HTMLElement).closest('button')) {
       selection.pickFinding(index);
     }
@@ -114,7 +105,8 @@ function findingRow(
 }
 
 /** `✗ In[7] line 6  self.out_head(x)   aten.addmm   cuda:0 + cpu` */
-function head(owner: Node, trace: ITrace, finding: IFinding, selection: Selection, scope: Scope): HTMLElement {
+function head(context: IViewContext, finding: IFinding): HTMLElement {
+  const { owner, trace } = context;
   const { site, op, devices, severity, count } = finding;
   const text = site < 0 ? '' : trace.strings[trace.sites.text[site]];
   const parts: Array<Node | string> = [
@@ -122,7 +114,7 @@ function head(owner: Node, trace: ITrace, finding: IFinding, selection: Selectio
     h(owner, 'span', { class: 'dt-hidden', text: severity })
   ];
   if (site >= 0) {
-    parts.push(siteLink(owner, trace, selection, site, scope));
+    parts.push(siteLink(context, site));
   }
   parts.push(h(owner, 'code', { class: 'dt-code', text: firstLine(text) }), h(owner, 'span', { class: 'dt-grow' }));
   if (count > 1) {
@@ -140,57 +132,47 @@ function head(owner: Node, trace: ITrace, finding: IFinding, selection: Selectio
   return h(owner, 'div', { class: 'dt-head' }, ...parts);
 }
 
-function firstLine(text: string): string {
-  const end = text.indexOf('\n');
-  return clipped(end < 0 ? text : `${text.slice(0, end)} …`, 160);
-}
-
-function details(owner: Node, trace: ITrace, finding: IFinding, selection: Selection, scope: Scope): HTMLElement {
+/** The story of a finding: where its tensor was born, which move missed it, and the fix. */
+function details(context: IViewContext, finding: IFinding): HTMLElement {
+  const { owner, trace } = context;
   const list = h(owner, 'dl', { class: 'dt-story' });
-  const tell = (term: string, ...parts: Array<Node | string>): void => {
+  const add = (term: string, ...parts: Array<Node | string>): void => {
     list.append(h(owner, 'dt', { text: term }), h(owner, 'dd', {}, ...parts));
   };
-  const place = (term: string, site: number): void => {
+  const addSite = (term: string, site: number): void => {
     if (site >= 0) {
       const code = h(owner, 'code', { text: firstLine(trace.strings[trace.sites.text[site]]) });
-      tell(term, siteLink(owner, trace, selection, site, scope), ' ', code);
+      add(term, siteLink(context, site), ' ', code);
     }
   };
-  place('Born', finding.culprit?.born ?? -1);
-  place('Moved', finding.culprit?.moved ?? -1);
+  addSite('Born', finding.culprit?.born ?? -1);
+  addSite('Moved', finding.culprit?.moved ?? -1);
   for (const site of (finding.culprit?.chain ?? []).slice(1, -1).slice(0, MOST_STEPS)) {
-    place('Then', site);
+    addSite('Then', site);
   }
   if (finding.help !== '') {
-    tell('Fix', ...withCode(owner, finding.help), ...fixButtons(owner, trace, finding, selection, scope));
+    add('Fix', ...withCode(owner, finding.help), ...fixButtons(context, finding));
   }
   for (const edit of finding.edits.slice(0, MOST_STEPS)) {
-    tell('Edit', editPreview(owner, edit));
+    add('Edit', editPreview(owner, edit));
   }
   return list;
 }
 
-function fixButtons(owner: Node, trace: ITrace, finding: IFinding, selection: Selection, scope: Scope): HTMLElement[] {
+function fixButtons({ owner, trace, selection, disposables }: IViewContext, finding: IFinding): HTMLElement[] {
   const { insert } = selection.host;
   const copy = button(owner, 'Copy', { class: 'dt-small', title: 'Copy this finding as text' });
-  scope.listen(copy, 'click', () => {
+  disposables.listen(copy, 'click', () => {
     void copyText(copy, plainText(trace, finding));
   });
   if (!insert || finding.edits.length === 0) {
     return [copy];
   }
   const put = button(owner, 'Insert', { class: 'dt-small dt-primary', title: 'Put this edit into its cell' });
-  scope.listen(put, 'click', () => {
+  disposables.listen(put, 'click', () => {
     insert(finding.edits[0]);
   });
   return [put, copy];
-}
-
-/** The finding in the words of its text form. */
-function plainText(trace: ITrace, finding: IFinding): string {
-  const { site, op, devices, message, help } = finding;
-  const where = [siteLabel(trace, site), op < 0 ? '' : opName(trace, op), devices.join(' + ')];
-  return [where.filter(part => part !== '').join('  '), message, help].filter(line => line !== '').join('\n');
 }
 
 async function copyText(copy: HTMLButtonElement, text: string): Promise<void> {
@@ -204,12 +186,12 @@ async function copyText(copy: HTMLButtonElement, text: string): Promise<void> {
 
 function editPreview(owner: Node, edit: IEdit): HTMLElement {
   const where = `${sourceLabel(edit.cell, edit.file)} ${edit.before === '' ? 'below line' : 'line'} ${edit.line}`;
-  const indent = indentOf([edit.before, edit.after]);
+  const indent = commonIndent([edit.before, edit.after]);
   const lines = (sign: string, text: string, kind: string): HTMLElement[] =>
     text === ''
       ? []
       : text
-          .split('\n', MOST_STEPS)
+          .split('\n', MOST_EDIT_LINES)
           .map(line => h(owner, 'span', { class: `dt-edit-line ${kind}`, text: `${sign} ${line.slice(indent)}` }));
   return h(
     owner,
@@ -218,10 +200,4 @@ function editPreview(owner: Node, edit: IEdit): HTMLElement {
     h(owner, 'span', { class: 'dt-faint', text: where }),
     h(owner, 'code', {}, ...lines('−', edit.before, 'dt-removed'), ...lines('+', edit.after, 'dt-added'))
   );
-}
-
-/** How far all lines of some texts are indented. */
-function indentOf(texts: readonly string[]): number {
-  const lines = texts.flatMap(text => text.split('\n', MOST_STEPS)).filter(line => line.trim() !== '');
-  return lines.reduce((least, line) => Math.min(least, line.length - line.trimStart().length), Infinity);
 }

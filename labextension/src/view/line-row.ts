@@ -2,8 +2,10 @@
  * One line of source with its ledger.
  */
 import type { IToken } from '../layout/python';
-import { opsOf, type ILine, type ILineCost, type IMark } from '../layout/source';
+import { segmentsOf } from '../layout/segments';
+import type { ILine, IMark } from '../layout/source';
 import { formatBytes, formatCount } from '../layout/units';
+import { countOps, type ILedgerCounts } from '../model/ledger';
 import { deviceName, type ITrace } from '../model/trace';
 import { severityLook } from '../paint/palette';
 import { h } from './dom';
@@ -22,7 +24,16 @@ const LONGEST = 500;
 /** A line that is indented further has no room left for what does not fit. */
 const DEEPEST = 24;
 
-export function lineRow(owner: Node, trace: ITrace, line: ILine, tokens: readonly IToken[], most: number): HTMLElement {
+/** The rows of all lines have these in common. */
+export interface ILinesContext {
+  readonly owner: Node;
+  readonly trace: ITrace;
+  /** The ops of the busiest line. */
+  readonly most: number;
+}
+
+export function lineRow(context: ILinesContext, line: ILine, tokens: readonly IToken[]): HTMLElement {
+  const { owner } = context;
   const { cost } = line;
   const cell = (name: string, text: string): HTMLElement =>
     h(owner, 'span', { class: `dt-${name}`, role: 'gridcell', text });
@@ -38,7 +49,7 @@ export function lineRow(owner: Node, trace: ITrace, line: ILine, tokens: readonl
       attributes: { tabindex: '-1' }
     },
     cell('number', String(line.number)),
-    heat(owner, trace, cost, most),
+    heat(context, cost),
     cell('copies', cost ? copiesText(cost) : ''),
     cell('waits', cost && cost.syncs > 0 ? formatCount(cost.syncs) : ''),
     cell('bytes', cost && cost.bytes > 0 ? formatBytes(cost.bytes) : ''),
@@ -52,25 +63,25 @@ export function lineRow(owner: Node, trace: ITrace, line: ILine, tokens: readonl
   );
 }
 
-/** How far what does not fit goes on below, in letters: as far as the line is indented. */
+/** A line that does not fit goes on below, indented by so many letters as its beginning. */
 function indentOf(text: string): number {
   const [blank] = /^[ \t]*/.exec(text) ?? [''];
   return Math.min(blank.replace(/\t/g, '    ').length, DEEPEST);
 }
 
 /** The number of ops beside a bar as long as their share of the busiest line's, in the devices' colours. */
-function heat(owner: Node, trace: ITrace, cost: ILineCost | null, most: number): HTMLElement {
+function heat({ owner, trace, most }: ILinesContext, cost: ILedgerCounts | null): HTMLElement {
   const result = h(owner, 'span', { class: 'dt-heat', role: 'gridcell' });
-  const total = opsOf(cost);
+  const total = countOps(cost);
   if (cost && total > 0) {
     const bar = h(owner, 'span', {
       class: 'dt-bar',
       style: { width: `${Math.max(4, Math.sqrt(total / most) * 52)}px` }
     });
-    const told: string[] = [];
+    const counts: string[] = [];
     cost.ops.forEach((count, device) => {
       if (count > 0) {
-        told.push(`${formatCount(count)} on ${deviceName(trace, device)}`);
+        counts.push(`${formatCount(count)} on ${deviceName(trace, device)}`);
         bar.append(
           h(owner, 'i', {
             style: {
@@ -82,13 +93,13 @@ function heat(owner: Node, trace: ITrace, cost: ILineCost | null, most: number):
       }
     });
     result.append(h(owner, 'span', { class: 'dt-ops-count', text: formatCount(total) }), bar);
-    result.title = [...told.slice(0, 20), ...otherCosts(cost)].join(', ');
+    result.title = [...counts.slice(0, 20), ...otherCosts(cost)].join(', ');
   }
   return result;
 }
 
-/** What a narrow page has no columns for. */
-function otherCosts(cost: ILineCost): string[] {
+/** The counts that a narrow page has no columns for. */
+function otherCosts(cost: ILedgerCounts): string[] {
   return [
     copiesText(cost) && `copies ${copiesText(cost)}`,
     cost.syncs > 0 ? `waited ${formatCount(cost.syncs)} times` : '',
@@ -97,7 +108,7 @@ function otherCosts(cost: ILineCost): string[] {
 }
 
 /** `→2 ←1 ⇄3`: to a device, from one, between two. */
-function copiesText({ h2d, d2h, d2d }: ILineCost): string {
+function copiesText({ h2d, d2h, d2d }: ILedgerCounts): string {
   const parts = [
     ['→', h2d],
     ['←', d2h],
@@ -109,29 +120,20 @@ function copiesText({ h2d, d2h, d2d }: ILineCost): string {
     .join(' ');
 }
 
-/** The text in pieces: each has a token's colour, and what a finding means is underlined. */
+/** The text in pieces: each has a token's colour, and a finding's span is underlined. */
 function pieces(owner: Node, line: ILine, tokens: readonly IToken[]): Array<HTMLElement | string> {
-  const text = line.text.slice(0, LONGEST);
-  const cuts = new Set([0, text.length]);
-  [...tokens, ...line.marks].forEach(({ begin, end }) => {
-    cuts.add(Math.min(begin, text.length)).add(Math.min(end, text.length));
-  });
-  const places = [...cuts].sort((a, b) => a - b);
-  const result = places.slice(0, -1).map((from, i) => {
-    const token = tokens.find(({ begin, end }) => begin <= from && from < end);
-    const mark = line.marks.find(({ begin, end }) => begin <= from && from < end);
-    const names = [token ? `dt-${token.kind}` : '', mark ? `dt-mark dt-mark-${mark.kind}` : ''];
-    const piece = text.slice(from, places[i + 1]);
-    return token || mark ? h(owner, 'span', { class: names.join(' ').trim(), text: piece }) : piece;
+  const result = segmentsOf(line.text.slice(0, LONGEST), tokens, line.marks).map(({ text, token, mark }) => {
+    const names = [token ? `dt-${token}` : '', mark ? `dt-mark dt-mark-${mark}` : ''];
+    return token || mark ? h(owner, 'span', { class: names.join(' ').trim(), text }) : text;
   });
   return line.text.length > LONGEST ? [...result, `… (${formatCount(line.text.length)} characters)`] : result;
 }
 
-/** What was found, born or moved here, said at the end of the line. */
+/** Tags at the end of the line: a finding's sign, `born`, `moved`. */
 function tags(owner: Node, line: ILine): HTMLElement[] {
-  const told = new Map<IMark['kind'], number>();
-  line.marks.forEach(({ kind }) => told.set(kind, (told.get(kind) ?? 0) + 1));
-  return [...told].map(([kind, count]) => {
+  const counts = new Map<IMark['kind'], number>();
+  line.marks.forEach(({ kind }) => counts.set(kind, (counts.get(kind) ?? 0) + 1));
+  return [...counts].map(([kind, count]) => {
     const sign = kind === 'born' || kind === 'moved' ? kind : severityLook(kind, false).sign;
     const text = count > 1 ? `${sign} ×${count}` : sign;
     return h(owner, 'span', { class: `dt-tag dt-tag-${kind}`, text });

@@ -3,12 +3,14 @@
  */
 import { regionsOf, type IRegion } from '../layout/regions';
 import { tokenize, type IToken } from '../layout/python';
-import { opsOf, sourceBlocks, type ILine, type ISourceBlock } from '../layout/source';
-import { counted } from '../layout/units';
+import { sourceBlocks, type ILine, type ISourceBlock } from '../layout/source';
+import { pluralize } from '../layout/units';
+import { countOps } from '../model/ledger';
 import { sourceLabel, type ITrace } from '../model/trace';
 import { button, h } from './dom';
 import { COLUMNS, lineRow } from './line-row';
-import { Scope } from './scope';
+import { steppedTo } from './rows';
+import { Disposables } from './disposables';
 import type { Selection } from './selection';
 
 /** Opening a gap shows this many lines more. */
@@ -19,6 +21,12 @@ export function mountLines(el: HTMLElement, trace: ITrace, selection: Selection)
 }
 
 class LinesView {
+  private readonly _most: number;
+  private readonly _rows = new Map<HTMLElement, ILine>();
+  private readonly _disposables = new Disposables();
+  private readonly _root: HTMLElement;
+  private readonly _frame: HTMLElement;
+
   constructor(
     el: HTMLElement,
     private readonly _trace: ITrace,
@@ -34,10 +42,10 @@ class LinesView {
       this._frame.append(h(el, 'p', { class: 'dt-none', text: 'This trace carries no source.' }));
     }
     el.append(this._root);
-    this._scope.add(() => {
+    this._disposables.add(() => {
       this._root.remove();
     });
-    this._scope.add(
+    this._disposables.add(
       _selection.subscribe(() => {
         this._mark(true);
       })
@@ -50,7 +58,7 @@ class LinesView {
   }
 
   get dispose(): () => void {
-    return this._scope.dispose;
+    return this._disposables.dispose;
   }
 
   private _block(block: ISourceBlock): HTMLElement {
@@ -67,7 +75,7 @@ class LinesView {
     for (const region of regionsOf(block.lines.length, touched)) {
       grid.append(...this._region(block, region, tokens));
     }
-    this._scope.listen(grid, 'keydown', event => {
+    this._disposables.listen(grid, 'keydown', event => {
       this._key(event);
     });
     const head = h(
@@ -75,7 +83,7 @@ class LinesView {
       'div',
       { class: 'dt-source-name', title: block.file },
       h(grid, 'span', { text: label.slice(0, 200) }),
-      h(grid, 'span', { class: 'dt-faint', text: block.ops > 0 ? counted(block.ops, 'op') : '' })
+      h(grid, 'span', { class: 'dt-faint', text: block.ops > 0 ? pluralize(block.ops, 'op') : '' })
     );
     return h(this._root, 'section', {}, head, grid);
   }
@@ -85,14 +93,14 @@ class LinesView {
       return block.lines.slice(region.from, region.to).map((line, i) => this._line(line, tokens[region.from + i]));
     }
     const count = region.to - region.from;
-    const more = button(this._root, `⋯ ${counted(count, 'line')}`, { class: 'dt-gap' });
+    const more = button(this._root, `⋯ ${pluralize(count, 'line')}`, { class: 'dt-gap' });
     const row = h(
       this._root,
       'div',
       { class: 'dt-gap-row', role: 'row' },
       h(this._root, 'span', { role: 'gridcell' }, more)
     );
-    this._scope.listen(more, 'click', () => {
+    this._disposables.listen(more, 'click', () => {
       const to = Math.min(region.from + MORE, region.to);
       const rest = { from: to, to: region.to, shown: false };
       row.replaceWith(
@@ -105,9 +113,9 @@ class LinesView {
   }
 
   private _line(line: ILine, tokens: readonly IToken[]): HTMLElement {
-    const row = lineRow(this._root, this._trace, line, tokens, this._most);
+    const row = lineRow({ owner: this._root, trace: this._trace, most: this._most }, line, tokens);
     this._rows.set(row, line);
-    this._scope.listen(row, 'click', () => {
+    this._disposables.listen(row, 'click', () => {
       this._pick(line);
     });
     return row;
@@ -153,9 +161,9 @@ class LinesView {
   private _key(event: KeyboardEvent): void {
     const rows = [...this._rows.keys()].filter(row => row.isConnected).sort(inPage);
     const at = rows.indexOf(event.target as HTMLElement);
-    const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: rows.length - 1 }[event.key];
+    const to = steppedTo(event.key, at, rows.length);
     const line = at < 0 ? undefined : this._rows.get(rows[at]);
-    if (at >= 0 && to !== undefined) {
+    if (at >= 0 && to !== null) {
       rows[Math.min(Math.max(to, 0), rows.length - 1)].focus();
     } else if (line && (event.key === 'Enter' || event.key === ' ')) {
       this._pick(line);
@@ -165,16 +173,10 @@ class LinesView {
     event.preventDefault();
     event.stopPropagation();
   }
-
-  private readonly _most: number;
-  private readonly _rows = new Map<HTMLElement, ILine>();
-  private readonly _scope = new Scope();
-  private readonly _root: HTMLElement;
-  private readonly _frame: HTMLElement;
 }
 
 function mostOps(block: ISourceBlock): number {
-  return block.lines.reduce((most, line) => Math.max(most, opsOf(line.cost)), 0);
+  return block.lines.reduce((most, line) => Math.max(most, countOps(line.cost)), 0);
 }
 
 function inPage(a: Node, b: Node): number {

@@ -1,20 +1,20 @@
 /**
  * A recording while it runs: how far it is, on which devices, a timeline that grows, and a button that stops it.
  */
-import { formatBytes, counted, formatTime } from '../layout/units';
+import { formatBytes, pluralize, formatTime } from '../layout/units';
 import type { LiveOps } from '../model/live';
 import { deviceName } from '../model/trace';
 import { button, h } from './dom';
-import { Scope } from './scope';
+import { Disposables } from './disposables';
 import { Selection } from './selection';
-import { followTheme } from './theme';
+import { Theme } from './theme';
 import { mountGrowing, type IGrowing } from './timeline';
 
 /** Building a timeline may take this share of the time: a long one is built less often. */
 const SHARE = 0.2;
 
 export interface ILive {
-  /** Shows what arrived. */
+  /** Show what arrived. */
   readonly update: () => void;
   readonly dispose: () => void;
 }
@@ -25,6 +25,17 @@ export function mountLive(el: HTMLElement, ops: LiveOps, stop: () => void): ILiv
 }
 
 class LiveTimeline {
+  private _timeline: IGrowing | null = null;
+  private _devices = '';
+  private _timer = 0;
+  private _wait = 0;
+  private _inner = new Disposables();
+  private readonly _disposables = new Disposables();
+  private readonly _root: HTMLElement;
+  private readonly _summary: HTMLElement;
+  private readonly _stop: HTMLButtonElement;
+  private readonly _slot: HTMLElement;
+
   constructor(
     el: HTMLElement,
     private readonly _ops: LiveOps,
@@ -35,14 +46,14 @@ class LiveTimeline {
       aria: { label: 'devtrace live timeline' },
       data: { devtrace: 'live' }
     });
-    this._told = h(el, 'span', { class: 'dt-fact', role: 'status' });
+    this._summary = h(el, 'span', { class: 'dt-fact', role: 'status' });
     this._stop = button(el, 'Stop', { class: 'dt-stop', title: 'Interrupt the cell' });
     this._slot = h(el, 'div');
     const grow = h(el, 'span', { class: 'dt-grow' });
-    this._root.append(h(el, 'header', { class: 'dt-summary' }, this._told, grow, this._stop), this._slot);
+    this._root.append(h(el, 'header', { class: 'dt-summary' }, this._summary, grow, this._stop), this._slot);
     el.append(this._root);
-    this._scope.listen(this._stop, 'click', stop);
-    this._scope.add(() => {
+    this._disposables.listen(this._stop, 'click', stop);
+    this._disposables.add(() => {
       clearTimeout(this._timer);
       this._end();
       this._root.remove();
@@ -56,11 +67,11 @@ class LiveTimeline {
     const facts = [
       title.slice(0, 80),
       isRunning ? 'running' : progress.ops > 0 ? 'done' : 'waiting for a traced cell',
-      ...(progress.ops > 0 ? [counted(progress.ops, 'op'), formatTime(progress.seconds * 1e9)] : []),
-      ...progress.counts.slice(0, 8).map(([device, ops]) => `${device.slice(0, 40)} ${counted(ops, 'op')}`),
+      ...(progress.ops > 0 ? [pluralize(progress.ops, 'op'), formatTime(progress.seconds * 1e9)] : []),
+      ...progress.counts.slice(0, 8).map(([device, ops]) => `${device.slice(0, 40)} ${pluralize(ops, 'op')}`),
       progress.copied > 0 ? `${formatBytes(progress.copied)} copied` : ''
     ];
-    this._told.textContent = facts.filter(fact => fact !== '').join('  ·  ');
+    this._summary.textContent = facts.filter(fact => fact !== '').join('  ·  ');
     this._stop.disabled = !isRunning;
     this._root.dataset['opCount'] = String(progress.ops);
     if (this._timer === 0 && progress.ops > 0) {
@@ -69,7 +80,7 @@ class LiveTimeline {
   };
 
   get dispose(): () => void {
-    return this._scope.dispose;
+    return this._disposables.dispose;
   }
 
   private readonly _build = (): void => {
@@ -77,15 +88,13 @@ class LiveTimeline {
     this._timer = 0;
     const trace = this._ops.trace();
     const devices = Array.from({ length: trace.devices.length }, (_, id) => deviceName(trace, id)).join();
-    // Colours belong to devices by id: a timeline that meets others, as the next recording may have, is made anew.
+    // Colours belong to devices by id: for other devices, as the next recording may have, the timeline is made anew.
     if (this._timeline === null || devices !== this._devices) {
       this._end();
       this._devices = devices;
-      this._inner = new Scope();
-      followTheme(this._root, trace, this._inner, () => {
-        this._slot.firstElementChild?.dispatchEvent(new Event('dt-theme'));
-      });
-      this._timeline = mountGrowing(this._slot, trace, new Selection(trace));
+      this._inner = new Disposables();
+      const theme = new Theme(this._root, trace, this._inner);
+      this._timeline = mountGrowing(this._slot, trace, new Selection(trace), theme);
     } else {
       this._timeline.update(trace);
     }
@@ -97,15 +106,4 @@ class LiveTimeline {
     this._inner.dispose();
     this._timeline = null;
   }
-
-  private _timeline: IGrowing | null = null;
-  private _devices = '';
-  private _timer = 0;
-  private _wait = 0;
-  private _inner = new Scope();
-  private readonly _scope = new Scope();
-  private readonly _root: HTMLElement;
-  private readonly _told: HTMLElement;
-  private readonly _stop: HTMLButtonElement;
-  private readonly _slot: HTMLElement;
 }

@@ -1,5 +1,5 @@
 /**
- * The arrows of the module view: drawn over the boxes, told by the boxes' labels.
+ * The arrows of the module view: drawn over the boxes; the boxes' labels say the same in words.
  */
 import type { IFlow } from '../layout/flow';
 import type { IRoute } from '../layout/routes';

@@ -2,17 +2,17 @@
  * One box of the module view.
  */
 import type { IBox } from '../layout/boxes';
-import type { IPlaced } from '../layout/flow';
+import type { IBoxBounds } from '../layout/flow';
 import type { ILink } from '../layout/links';
-import { counted, formatBytes, formatTime } from '../layout/units';
+import { pluralize, formatBytes, formatTime } from '../layout/units';
 import { deviceName, modulePath, type ITrace } from '../model/trace';
 import { h } from './dom';
-import { deviceSwatch } from './parts';
+import { deviceSwatch } from './chips';
 
 /** A box is filled by at most this many devices. */
 const MOST_FILLS = 4;
 
-/** What a box says: its name, and its type with what it did. */
+/** The two lines of a box: its name; its type, ops and time. */
 export function boxText(trace: ITrace, box: IBox): { title: string; detail: string } {
   const [{ id, name }] = box.nodes;
   const last = box.nodes[box.repeats - 1].name;
@@ -29,18 +29,19 @@ function workOf(box: IBox): string[] {
   if (!box.nodes.some(node => node.ran)) {
     return ['never ran'];
   }
-  return sum('ops') === 0 ? [] : [counted(sum('ops'), 'op'), formatTime(sum('time'))];
+  return sum('ops') === 0 ? [] : [pluralize(sum('ops'), 'op'), formatTime(sum('time'))];
 }
 
-/** Where its parameters live, else where it worked. */
+/** The devices of its parameters, else those of its ops. */
 function devicesOf(box: IBox): number[] {
-  const all = (of: 'held' | 'worked'): number[] => [...new Set(box.nodes.flatMap(node => [...node[of]]))].sort();
-  const held = all('held');
-  return held.length > 0 ? held : all('worked');
+  const all = (of: 'parameterDevices' | 'opDevices'): number[] =>
+    [...new Set(box.nodes.flatMap(node => [...node[of]]))].sort();
+  const devices = all('parameterDevices');
+  return devices.length > 0 ? devices : all('opDevices');
 }
 
-export function boxElement(owner: Node, trace: ITrace, place: IPlaced, links: readonly ILink[]): HTMLElement {
-  const { box } = place;
+export function boxElement(owner: Node, trace: ITrace, bounds: IBoxBounds, links: readonly ILink[]): HTMLElement {
+  const { box } = bounds;
   const [{ id, children, ownAlarm }] = box.nodes;
   const devices = devicesOf(box);
   const { detail } = boxText(trace, box);
@@ -60,16 +61,16 @@ export function boxElement(owner: Node, trace: ITrace, place: IPlaced, links: re
         ...(children.length > 0 ? { expanded: String(box.open) } : {})
       },
       style: {
-        left: `${place.x}px`,
-        top: `${place.y}px`,
-        width: `${place.width}px`,
-        height: `${place.height}px`,
+        left: `${bounds.x}px`,
+        top: `${bounds.y}px`,
+        width: `${bounds.width}px`,
+        height: `${bounds.height}px`,
         '--dt-fills': fills(devices)
       }
     },
     head(owner, trace, box, devices),
     h(owner, 'span', { class: 'dt-box-detail', text: detail }),
-    h(owner, 'span', { class: 'dt-hidden', text: spoken(trace, box, names, links) })
+    h(owner, 'span', { class: 'dt-hidden', text: screenReaderText(trace, box, names, links) })
   );
 }
 
@@ -99,8 +100,8 @@ function head(owner: Node, trace: ITrace, box: IBox, devices: readonly number[])
   return result;
 }
 
-/** What a box shows by colour, outline and arrows, in words. */
-function spoken(trace: ITrace, box: IBox, devices: readonly string[], links: readonly ILink[]): string {
+/** Says in words what a box shows by colour, outline and arrows. */
+function screenReaderText(trace: ITrace, box: IBox, devices: readonly string[], links: readonly ILink[]): string {
   const state = ['', ', has a finding', ', failed'][box.nodes[0].alarm];
   const received = links.map(({ from, to, bytes }) => {
     return `, receives ${formatBytes(bytes)} from ${deviceName(trace, from)} to ${deviceName(trace, to)}`;

@@ -1,21 +1,22 @@
 /**
- * The modules as nested boxes: where parameters live and work is done, what repeats, where data crosses, what failed, what never ran.
+ * The modules as nested boxes: devices of their parameters and ops, repeats, data that crosses devices, failures, and what never ran.
  */
 import { boxesByModule, linksOf, type ILink } from '../layout/links';
 import { buildBoxes, type IBox } from '../layout/boxes';
 import { crossings, type ICrossing } from '../layout/crossings';
-import { placeBoxes, type IFlow, type Lead } from '../layout/flow';
+import { layOutBoxes, type IFlow, type Lead } from '../layout/flow';
 import { moduleTree, type IModuleNode } from '../layout/modules';
 import { routesOf } from '../layout/routes';
-import { counted } from '../layout/units';
+import { pluralize } from '../layout/units';
 import type { ITrace } from '../model/trace';
 import { button, h } from './dom';
 import { boxElement, boxText } from './module-box';
 import { arrowsElement } from './module-arrows';
-import { Scope } from './scope';
+import { Disposables } from './disposables';
+import { steppedTo } from './rows';
 import type { Selection } from './selection';
 
-/** More boxes than this are not drawn: they are told. */
+/** More boxes than this are not drawn, only counted. */
 const MOST_BOXES = 1500;
 
 export function mountModules(el: HTMLElement, trace: ITrace, selection: Selection): () => void {
@@ -23,6 +24,19 @@ export function mountModules(el: HTMLElement, trace: ITrace, selection: Selectio
 }
 
 class ModulesView {
+  private readonly _roots: readonly IModuleNode[];
+  private readonly _crossings: readonly ICrossing[];
+  private readonly _opened = new Map<number, boolean>();
+  private readonly _unfolded = new Set<number>();
+  private readonly _disposables = new Disposables();
+  private readonly _root: HTMLElement;
+  private readonly _tree: HTMLElement;
+  private readonly _scroller: HTMLElement;
+  private _elements: HTMLElement[] = [];
+  private _flow: IFlow = { bounds: [], width: 0, height: 0 };
+  private _byModule = new Map<number, IBox>();
+  private _width = 0;
+
   constructor(
     el: HTMLElement,
     private readonly _trace: ITrace,
@@ -39,13 +53,13 @@ class ModulesView {
   }
 
   get dispose(): () => void {
-    return this._scope.dispose;
+    return this._disposables.dispose;
   }
 
   private _tools(): HTMLElement {
     const act = (label: string, title: string, run: () => void): HTMLElement => {
       const result = button(this._root, label, { title });
-      this._scope.listen(result, 'click', run);
+      this._disposables.listen(result, 'click', run);
       return result;
     };
     return h(
@@ -71,7 +85,7 @@ class ModulesView {
   private _caption(): string {
     const { length, ran } = this._trace.modules;
     const idle = ran.reduce((sum, value) => sum + (value === 1 ? 0 : 1), 0);
-    return `${counted(length, 'module')}${idle > 0 ? `, ${idle} not called` : ''}`;
+    return `${pluralize(length, 'module')}${idle > 0 ? `, ${idle} not called` : ''}`;
   }
 
   private _openAll(open: boolean): void {
@@ -94,17 +108,17 @@ class ModulesView {
       }
     });
     resized.observe(this._scroller);
-    this._scope.add(() => {
+    this._disposables.add(() => {
       resized.disconnect();
       this._root.remove();
     });
-    this._scope.listen(this._tree, 'click', event => {
+    this._disposables.listen(this._tree, 'click', event => {
       this._click(event);
     });
-    this._scope.listen(this._tree, 'keydown', event => {
+    this._disposables.listen(this._tree, 'keydown', event => {
       this._key(event);
     });
-    this._scope.add(
+    this._disposables.add(
       this._selection.subscribe(() => {
         this._mark();
       })
@@ -119,7 +133,7 @@ class ModulesView {
     for (const { source, target } of links) {
       leads.set(target, source === null || leads.get(target) === 'outside' ? 'outside' : 'neighbour');
     }
-    this._flow = placeBoxes(
+    this._flow = layOutBoxes(
       boxes,
       this._width,
       box => boxText(this._trace, box),
@@ -129,14 +143,14 @@ class ModulesView {
   }
 
   private _show(flow: IFlow, links: readonly ILink[]): void {
-    const placed = flow.placed.slice(0, MOST_BOXES);
-    this._elements = placed.map(place => boxElement(this._tree, this._trace, place, intoBox(links, place.box)));
+    const shown = flow.bounds.slice(0, MOST_BOXES);
+    this._elements = shown.map(bounds => boxElement(this._tree, this._trace, bounds, intoBox(links, bounds.box)));
     this._tree.style.height = `${flow.height}px`;
     this._tree.style.width = `${flow.width}px`;
     this._tree.replaceChildren(...this._elements);
     this._scroller.replaceChildren(this._tree, arrowsElement(this._tree, flow, routesOf(flow, links)));
-    if (flow.placed.length > MOST_BOXES) {
-      const more = flow.placed.length - MOST_BOXES;
+    if (flow.bounds.length > MOST_BOXES) {
+      const more = flow.bounds.length - MOST_BOXES;
       this._scroller.append(
         h(this._root, 'p', { class: 'dt-none', text: `${more} more boxes: close some to see them.` })
       );
@@ -145,19 +159,19 @@ class ModulesView {
     this._root.dataset['ready'] = 'true';
   }
 
-  /** Shows what is picked, and keeps one box in the tab order. */
+  /** Mark the picked box, and keep one box in the tab order. */
   private _mark(): void {
     const { module } = this._selection.picked;
     const picked = module < 0 ? undefined : this._byModule.get(module);
-    const at = this._flow.placed.findIndex(({ box }) => box === picked);
+    const at = this._flow.bounds.findIndex(({ box }) => box === picked);
     this._elements.forEach((element, i) => {
       element.setAttribute('aria-selected', String(i === at));
       element.tabIndex = i === Math.max(at, 0) ? 0 : -1;
     });
-    const place = this._flow.placed[at];
+    const bounds = this._flow.bounds[at];
     const { scrollTop, clientHeight } = this._scroller;
-    if (at >= 0 && (place.y < scrollTop || place.y + 40 > scrollTop + clientHeight)) {
-      this._scroller.scrollTop = place.y - 40;
+    if (at >= 0 && (bounds.y < scrollTop || bounds.y + 40 > scrollTop + clientHeight)) {
+      this._scroller.scrollTop = bounds.y - 40;
     }
   }
 
@@ -167,7 +181,7 @@ class ModulesView {
     if (at < 0) {
       return;
     }
-    const { box } = this._flow.placed[at];
+    const { box } = this._flow.bounds[at];
     const { id } = box.nodes[0];
     if (target.closest('.dt-repeats')) {
       this._unfold(box);
@@ -197,12 +211,12 @@ class ModulesView {
 
   private _focus(module: number): void {
     const box = this._byModule.get(module);
-    this._elements[this._flow.placed.findIndex(place => place.box === box)]?.focus();
+    this._elements[this._flow.bounds.findIndex(each => each.box === box)]?.focus();
   }
 
   private _key(event: KeyboardEvent): void {
     const at = this._elements.indexOf(event.target as HTMLElement);
-    const act = at < 0 ? undefined : this._actions(at)[event.key];
+    const act = at < 0 ? undefined : this._actionOf(at, event.key);
     if (act) {
       event.preventDefault();
       event.stopPropagation();
@@ -210,53 +224,30 @@ class ModulesView {
     }
   }
 
-  private _actions(at: number): Record<string, (() => void) | undefined> {
-    const { box, parent } = this._flow.placed[at];
-    const go = (to: number) => () => {
-      this._elements[Math.min(Math.max(to, 0), this._elements.length - 1)].focus();
-    };
-    const pick = (): void => {
-      this._selection.pickModule(box.nodes[0].id);
-    };
-    return {
-      ArrowDown: go(at + 1),
-      ArrowUp: go(at - 1),
-      ArrowRight: () => {
-        if (box.open) {
-          go(at + 1)();
-        } else {
-          this._toggle(box, true);
-        }
-      },
-      ArrowLeft: () => {
-        if (box.open) {
-          this._toggle(box, false);
-        } else {
-          go(parent)();
-        }
-      },
-      Home: go(0),
-      End: go(this._elements.length - 1),
-      Enter: pick,
-      ' ': pick,
-      '*': () => {
-        this._unfold(box);
-      }
-    };
+  private _actionOf(at: number, key: string): (() => void) | undefined {
+    const { box, parent } = this._flow.bounds[at];
+    const to = steppedTo(key, at, this._elements.length);
+    if (to !== null) {
+      return () => this._go(to);
+    }
+    switch (key) {
+      case 'ArrowRight':
+        return () => (box.open ? this._go(at + 1) : this._toggle(box, true));
+      case 'ArrowLeft':
+        return () => (box.open ? this._toggle(box, false) : this._go(parent));
+      case 'Enter':
+      case ' ':
+        return () => this._selection.pickModule(box.nodes[0].id);
+      case '*':
+        return () => this._unfold(box);
+      default:
+        return undefined;
+    }
   }
 
-  private readonly _roots: readonly IModuleNode[];
-  private readonly _crossings: readonly ICrossing[];
-  private readonly _opened = new Map<number, boolean>();
-  private readonly _unfolded = new Set<number>();
-  private readonly _scope = new Scope();
-  private readonly _root: HTMLElement;
-  private readonly _tree: HTMLElement;
-  private readonly _scroller: HTMLElement;
-  private _elements: HTMLElement[] = [];
-  private _flow: IFlow = { placed: [], width: 0, height: 0 };
-  private _byModule = new Map<number, IBox>();
-  private _width = 0;
+  private _go(to: number): void {
+    this._elements[Math.min(Math.max(to, 0), this._elements.length - 1)].focus();
+  }
 }
 
 function intoBox(links: readonly ILink[], box: IBox): readonly ILink[] {

@@ -1,10 +1,10 @@
 /**
- * What the ops table may be narrowed to: words, a device, a module, a line.
+ * The filters of the ops table: words, a device, a module, a line.
  */
 import { EVERYTHING, type IFilter } from '../layout/filter';
 import { deviceName, modulePath, siteLabel, type ITrace } from '../model/trace';
 import { h } from './dom';
-import type { Scope } from './scope';
+import type { Disposables } from './disposables';
 
 /** Lists longer than this are no help; words find the rest. */
 const MOST_CHOICES = 400;
@@ -14,7 +14,12 @@ interface IChoice {
   readonly value: Partial<IFilter>;
 }
 
-export function opFilters(owner: Node, trace: ITrace, scope: Scope, changed: (filter: IFilter) => void): HTMLElement[] {
+export function opFilters(
+  owner: Node,
+  trace: ITrace,
+  disposables: Disposables,
+  changed: (filter: IFilter) => void
+): HTMLElement[] {
   let filter = EVERYTHING;
   const apply = (part: Partial<IFilter>): void => {
     filter = { ...filter, ...part };
@@ -25,26 +30,31 @@ export function opFilters(owner: Node, trace: ITrace, scope: Scope, changed: (fi
     aria: { label: 'Filter ops by words' },
     attributes: { type: 'search', placeholder: 'Filter', spellcheck: 'false' }
   });
-  scope.listen(words, 'input', () => {
+  disposables.listen(words, 'input', () => {
     apply({ text: words.value });
   });
-  scope.listen(words, 'keydown', event => {
+  disposables.listen(words, 'keydown', event => {
     event.stopPropagation();
   });
   return [
     words,
-    choice(owner, 'Any device', devices(trace), { device: null }, scope, apply),
-    choice(owner, 'Any module', modules(trace), { module: null }, scope, apply),
-    choice(owner, 'Any line', lines(trace), { source: null }, scope, apply)
+    choice(owner, { any: 'Any device', none: { device: null }, choices: devices(trace) }, disposables, apply),
+    choice(owner, { any: 'Any module', none: { module: null }, choices: modules(trace) }, disposables, apply),
+    choice(owner, { any: 'Any line', none: { source: null }, choices: lines(trace) }, disposables, apply)
   ];
+}
+
+/** A list to choose one value of a filter from; `any` is its first entry. */
+interface IList {
+  readonly any: string;
+  readonly none: Partial<IFilter>;
+  readonly choices: readonly IChoice[];
 }
 
 function choice(
   owner: Node,
-  any: string,
-  choices: readonly IChoice[],
-  none: Partial<IFilter>,
-  scope: Scope,
+  { any, none, choices }: IList,
+  disposables: Disposables,
   apply: (part: Partial<IFilter>) => void
 ): HTMLElement {
   const select = h(owner, 'select', {
@@ -54,7 +64,7 @@ function choice(
   [any, ...choices.map(({ label }) => label)].forEach((label, i) => {
     select.append(h(owner, 'option', { text: label.slice(0, 80), attributes: { value: String(i) } }));
   });
-  scope.listen(select, 'change', () => {
+  disposables.listen(select, 'change', () => {
     apply(select.selectedIndex > 0 ? choices[select.selectedIndex - 1].value : none);
   });
   return select;

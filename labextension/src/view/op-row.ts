@@ -5,7 +5,7 @@ import { opDuration } from '../layout/describe';
 import type { SortKey } from '../layout/table';
 import { formatCount } from '../layout/units';
 import { deviceName, listed, modulePath, moduleOf, opName, siteLabel, tensorLabel, type ITrace } from '../model/trace';
-import { deviceLook } from '../paint/palette';
+import { deviceLetter } from '../paint/palette';
 import { h } from './dom';
 
 export const OP_COLUMNS: ReadonlyArray<{ readonly key: SortKey; readonly name: string }> = [
@@ -33,12 +33,12 @@ const LONGEST = 160;
 export function newRow(owner: Node, id: string): IOpRow {
   const swatch = h(owner, 'i', { class: 'dt-swatch', aria: { hidden: 'true' } });
   const cells = OP_COLUMNS.map(() => h(owner, 'span'));
-  const places = OP_COLUMNS.map(({ key }, i) => {
-    const place = h(owner, 'span', { class: `dt-op-${key}`, role: 'gridcell' });
-    place.append(...(key === 'device' ? [swatch, cells[i]] : [cells[i]]));
-    return place;
+  const slots = OP_COLUMNS.map(({ key }, i) => {
+    const slot = h(owner, 'span', { class: `dt-op-${key}`, role: 'gridcell' });
+    slot.append(...(key === 'device' ? [swatch, cells[i]] : [cells[i]]));
+    return slot;
   });
-  const node = h(owner, 'div', { class: 'dt-op-row', role: 'row', attributes: { id } }, ...places);
+  const node = h(owner, 'div', { class: 'dt-op-row', role: 'row', attributes: { id } }, ...slots);
   return { node, cells, swatch, op: -1 };
 }
 
@@ -75,7 +75,7 @@ export function fillRow(row: IOpRow, trace: ITrace, op: number, index: number): 
 function dress({ node, swatch }: IOpRow, name: string, device: number): void {
   node.dataset['device'] = name;
   swatch.hidden = device < 0;
-  swatch.textContent = deviceLook(name, false).letter;
+  swatch.textContent = deviceLetter(name);
   swatch.style.setProperty('--dt-fill', `var(--dt-device-${device})`);
   swatch.style.setProperty('--dt-ink', `var(--dt-ink-${device})`);
   swatch.style.setProperty('--dt-hatch', `var(--dt-hatch-${device})`);

@@ -8,7 +8,8 @@ import type { ITrace } from '../model/trace';
 import { h } from './dom';
 import { opFilters } from './op-filters';
 import { fillRow, newRow, OP_COLUMNS, type IOpRow } from './op-row';
-import { Scope } from './scope';
+import { steppedTo } from './rows';
+import { Disposables } from './disposables';
 import type { Selection } from './selection';
 
 const ROW = 24;
@@ -18,17 +19,30 @@ const HEAD = 30;
 /** Rows kept ready above and below the view. */
 const SPARE = 4;
 
-export function mountOps(el: HTMLElement, trace: ITrace, selection: Selection): () => void {
-  return new OpsView(el, trace, selection).dispose;
+/** `id` is a prefix for the ids of the rows. */
+export function mountOps(el: HTMLElement, trace: ITrace, selection: Selection, id: string): () => void {
+  return new OpsView(el, trace, selection, id).dispose;
 }
 
-let made = 0;
-
 class OpsView {
+  private _filter: IFilter = EVERYTHING;
+  private _sorting: ISorting = { key: 'id', falling: false };
+  private _rows: Uint32Array = new Uint32Array();
+  private _scroll = new Scroll(0, ROW, 0);
+  private readonly _pool: IOpRow[] = [];
+  private readonly _heads = new Map<SortKey, HTMLElement>();
+  private readonly _disposables = new Disposables();
+  private readonly _root: HTMLElement;
+  private readonly _grid: HTMLElement;
+  private readonly _spacer: HTMLElement;
+  private readonly _layer: HTMLElement;
+  private readonly _count: HTMLElement;
+
   constructor(
     el: HTMLElement,
     private readonly _trace: ITrace,
-    private readonly _selection: Selection
+    private readonly _selection: Selection,
+    private readonly _id: string
   ) {
     this._root = h(el, 'div', { class: 'dt-ops', data: { devtrace: 'ops' } });
     this._layer = h(el, 'div', { class: 'dt-op-layer', role: 'rowgroup' });
@@ -47,7 +61,7 @@ class OpsView {
       this._spacer
     );
     this._count = h(el, 'span', { class: 'dt-found', role: 'status' });
-    const filters = opFilters(this._root, _trace, this._scope, filter => {
+    const filters = opFilters(this._root, _trace, this._disposables, filter => {
       this._filter = filter;
       this._update();
     });
@@ -60,7 +74,7 @@ class OpsView {
   }
 
   get dispose(): () => void {
-    return this._scope.dispose;
+    return this._disposables.dispose;
   }
 
   private _head(): HTMLElement {
@@ -71,7 +85,7 @@ class OpsView {
         attributes: { type: 'button', tabindex: '-1' }
       });
       const head = h(this._root, 'span', { role: 'columnheader', aria: { sort: 'none' } }, sort);
-      this._scope.listen(sort, 'click', () => {
+      this._disposables.listen(sort, 'click', () => {
         this._sort(key);
       });
       this._heads.set(key, head);
@@ -81,22 +95,22 @@ class OpsView {
   }
 
   private _listen(): void {
-    this._scope.listen(this._grid, 'scroll', this._render, { passive: true });
-    this._scope.listen(this._layer, 'click', event => {
+    this._disposables.listen(this._grid, 'scroll', this._render, { passive: true });
+    this._disposables.listen(this._layer, 'click', event => {
       const row = this._pool.findIndex(({ node }) => node.contains(event.target as Node));
       if (row >= 0) {
         this._selection.pickOp(this._pool[row].op);
       }
     });
-    this._scope.listen(this._grid, 'keydown', event => {
+    this._disposables.listen(this._grid, 'keydown', event => {
       this._key(event);
     });
-    this._scope.add(
+    this._disposables.add(
       this._selection.subscribe(() => {
         this._showPicked();
       })
     );
-    this._scope.add(() => {
+    this._disposables.add(() => {
       this._root.remove();
     });
   }
@@ -128,7 +142,7 @@ class OpsView {
     const first = Math.max(0, Math.floor(top) - SPARE);
     const count = Math.min(this._rows.length - first, Math.ceil(HEIGHT / ROW) + 2 * SPARE);
     while (this._pool.length < count) {
-      const row = newRow(this._layer, `${this._id}-${this._pool.length}`);
+      const row = newRow(this._layer, `${this._id}-op-${this._pool.length}`);
       this._pool.push(row);
       this._layer.append(row.node);
     }
@@ -159,32 +173,12 @@ class OpsView {
   private _key(event: KeyboardEvent): void {
     const at = this._rows.indexOf(this._selection.picked.op);
     const page = Math.floor(HEIGHT / ROW) - 1;
-    const to = {
-      ArrowDown: at + 1,
-      ArrowUp: at - 1,
-      PageDown: at + page,
-      PageUp: at - page,
-      Home: 0,
-      End: this._rows.length - 1
-    }[event.key];
-    if (to !== undefined && this._rows.length > 0) {
+    const keys = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page };
+    const to = steppedTo(event.key, at, this._rows.length, keys);
+    if (to !== null && this._rows.length > 0) {
       event.preventDefault();
       event.stopPropagation();
       this._selection.pickOp(this._rows[Math.min(Math.max(to, 0), this._rows.length - 1)]);
     }
   }
-
-  private _filter: IFilter = EVERYTHING;
-  private _sorting: ISorting = { key: 'id', falling: false };
-  private _rows: Uint32Array = new Uint32Array();
-  private _scroll = new Scroll(0, ROW, 0);
-  private readonly _id = `dt-op-${made++}`;
-  private readonly _pool: IOpRow[] = [];
-  private readonly _heads = new Map<SortKey, HTMLElement>();
-  private readonly _scope = new Scope();
-  private readonly _root: HTMLElement;
-  private readonly _grid: HTMLElement;
-  private readonly _spacer: HTMLElement;
-  private readonly _layer: HTMLElement;
-  private readonly _count: HTMLElement;
 }

@@ -5,33 +5,33 @@ import { readTrace } from '../model/read';
 import type { ITrace } from '../model/trace';
 import { h } from './dom';
 import { mountReport } from './report';
-import { Scope } from './scope';
+import { Disposables } from './disposables';
 import { Selection, type IHost } from './selection';
 
 export interface IShown {
-  /** Settles once the report, or the sentence, stands in the page. */
+  /** Settles once the report, or the sentence, is in the page. */
   readonly done: Promise<void>;
   readonly dispose: () => void;
 }
 
 export function showTrace(el: HTMLElement, data: unknown, hostOf: (trace: ITrace) => IHost = () => ({})): IShown {
-  const scope = new Scope();
+  const disposables = new Disposables();
   const show = async (): Promise<void> => {
     try {
       const trace = await readTrace(data);
-      if (!scope.isDisposed) {
-        scope.add(mountReport(el, trace, new Selection(trace, hostOf(trace))));
+      if (!disposables.isDisposed) {
+        disposables.add(mountReport(el, trace, new Selection(trace, hostOf(trace))));
       }
     } catch (error) {
-      if (!scope.isDisposed) {
-        scope.add(showSentence(el, error instanceof Error ? error.message : String(error)));
+      if (!disposables.isDisposed) {
+        disposables.add(showSentence(el, error instanceof Error ? error.message : String(error)));
       }
     }
   };
-  return { done: show(), dispose: scope.dispose };
+  return { done: show(), dispose: disposables.dispose };
 }
 
-/** One sentence in the place of a report. */
+/** Show one sentence instead of a report. */
 export function showSentence(el: HTMLElement, sentence: string): () => void {
   const root = h(el, 'div', {
     class: 'dt-root dt-refused',

@@ -1,68 +1,66 @@
 /**
  * The whole report: what was traced, the findings, and the views as tabs, with one selection through all.
  */
+import { timeOfOps } from '../layout/describe';
 import { devicesInOrder } from '../layout/devices';
-import { counted, formatTime } from '../layout/units';
+import { pluralize, formatTime } from '../layout/units';
 import type { ITrace } from '../model/trace';
 import { mountComparison } from './comparison';
-import { h } from './dom';
+import { h, newId } from './dom';
 import { mountFindings } from './findings';
 import { mountLines } from './lines';
 import { mountModules } from './modules';
 import { mountOps } from './ops';
-import { deviceChip } from './parts';
-import { Scope } from './scope';
+import { deviceChip } from './chips';
+import { Disposables } from './disposables';
 import type { Selection } from './selection';
 import { mountTabs } from './tabs';
-import { followTheme } from './theme';
+import { Theme } from './theme';
 import { mountTimeline } from './timeline';
 
 /** Beyond this many devices the legend says how many more there are. */
 const MOST_CHIPS = 12;
 
 export function mountReport(el: HTMLElement, trace: ITrace, selection: Selection): () => void {
-  const scope = new Scope();
+  const disposables = new Disposables();
   const root = h(el, 'section', {
     class: 'dt-root dt-report',
     aria: { label: `devtrace report ${trace.title}`.slice(0, 200) },
     data: { devtrace: 'report', opCount: String(trace.ops.length) }
   });
   el.append(root);
-  followTheme(root, trace, scope, () => {
-    root.querySelectorAll('[data-devtrace]').forEach(view => view.dispatchEvent(new Event('dt-theme')));
-  });
+  const theme = new Theme(root, trace, disposables);
+  const id = newId();
   root.append(summary(root, trace));
-  scope.add(mountComparison(root, trace, selection));
-  scope.add(mountFindings(root, trace, selection));
-  scope.add(
-    mountTabs(root, [
-      { name: 'Timeline', mount: panel => mountTimeline(panel, trace, selection) },
+  disposables.add(mountComparison(root, trace, selection));
+  disposables.add(mountFindings(root, trace, selection));
+  disposables.add(
+    mountTabs(root, id, [
+      { name: 'Timeline', mount: panel => mountTimeline(panel, trace, selection, theme) },
       { name: 'Modules', mount: panel => mountModules(panel, trace, selection) },
       { name: 'Lines', mount: panel => mountLines(panel, trace, selection) },
-      { name: 'Ops', mount: panel => mountOps(panel, trace, selection) }
+      { name: 'Ops', mount: panel => mountOps(panel, trace, selection, id) }
     ])
   );
   root.dataset['ready'] = 'true';
-  scope.add(() => {
+  disposables.add(() => {
     root.remove();
   });
-  return scope.dispose;
+  return disposables.dispose;
 }
 
 /** `In[7]  102 ops  1.2 ms   cpu  cuda:0 simulated` */
 function summary(owner: Node, trace: ITrace): HTMLElement {
   const { ops, devices } = trace;
-  const last = ops.length - 1;
-  const span = last < 0 ? 0 : ops.start[last] + Math.max(ops.duration[last], 0) - ops.start[0];
   const chips = devicesInOrder(trace)
     .slice(0, MOST_CHIPS)
     .map(id => deviceChip(owner, trace, id));
   if (devices.length > MOST_CHIPS) {
     chips.push(h(owner, 'span', { class: 'dt-faint', text: `and ${devices.length - MOST_CHIPS} more` }));
   }
-  const facts = [counted(ops.length, 'op'), formatTime(span)];
+  const facts = [pluralize(ops.length, 'op'), formatTime(timeOfOps(trace, 0, ops.length))];
   if (trace.truncated > 0) {
-    facts.push(`${counted(trace.truncated, 'more op')} folded away`);
+    facts.push(`${pluralize(trace.truncated, 'more op')} folded away`);
   }
   return h(
     owner,

@@ -1,18 +1,11 @@
 /**
- * What is picked, once for all views of a trace: picking a finding, an op, a module or a line anywhere lights up the rest everywhere.
+ * One selection for all views of a trace: picking a finding, an op, a module or a line anywhere lights up the rest everywhere.
  */
 import type { IEdit } from '../model/findings';
-import { moduleOf, type ITrace } from '../model/trace';
+import { NOTHING_PICKED, pickFinding, pickModule, pickOp, pickSite, type IPicked } from '../model/picks';
+import type { ITrace } from '../model/trace';
 
-/** Ids, -1 for none. */
-export interface IPicked {
-  readonly finding: number;
-  readonly op: number;
-  readonly module: number;
-  readonly site: number;
-}
-
-/** What the surroundings of a report can do for it; absent in a saved page. */
+/** The abilities that the surroundings of a report lend it; a saved page has none. */
 export interface IHost {
   /** Take the user to a site. */
   readonly reveal?: (site: number) => void;
@@ -20,15 +13,17 @@ export interface IHost {
   readonly insert?: (edit: IEdit) => void;
 }
 
-const NOTHING: IPicked = { finding: -1, op: -1, module: -1, site: -1 };
-
 export class Selection {
+  private _picked = NOTHING_PICKED;
+
+  private readonly _listeners = new Set<(picked: IPicked) => void>();
+
   constructor(
     private _trace: ITrace,
     readonly host: IHost = {}
   ) {}
 
-  /** Goes on with a longer trace of the same ops. */
+  /** Go on with a longer trace of the same ops. */
   grow(trace: ITrace): void {
     this._trace = trace;
   }
@@ -37,40 +32,27 @@ export class Selection {
     return this._picked;
   }
 
-  pickFinding(index: number): void {
-    const finding = this._trace.findings?.[index];
-    if (finding) {
-      const { op, site } = finding;
-      this._set({ finding: index, op, module: op < 0 ? -1 : moduleOf(this._trace, op), site });
-    }
+  pickFinding(finding: number): void {
+    this._set(pickFinding(this._trace, finding));
   }
 
   pickOp(op: number): void {
-    if (op < 0 || op >= this._trace.ops.length) {
-      return;
-    }
-    const finding = (this._trace.findings ?? []).findIndex(({ ops }) => ops.includes(op));
-    this._set({ finding, op, module: moduleOf(this._trace, op), site: this._trace.ops.site[op] });
+    this._set(pickOp(this._trace, op));
   }
 
   pickModule(module: number): void {
-    this._set({ ...NOTHING, module });
+    this._set(pickModule(module));
   }
 
   pickSite(site: number): void {
-    const finding = (this._trace.findings ?? []).findIndex(found => found.site === site);
-    if (finding >= 0) {
-      this.pickFinding(finding);
-    } else {
-      this._set({ ...NOTHING, site });
-    }
+    this._set(pickSite(this._trace, site));
   }
 
   clear(): void {
-    this._set(NOTHING);
+    this._set(NOTHING_PICKED);
   }
 
-  /** Calls the listener on each change; the result ends that. */
+  /** Call the listener on each change; the result ends that. */
   subscribe(listener: (picked: IPicked) => void): () => void {
     this._listeners.add(listener);
     return () => {
@@ -78,13 +60,13 @@ export class Selection {
     };
   }
 
-  private _set(picked: IPicked): void {
+  private _set(picked: IPicked | null): void {
+    if (picked === null) {
+      return;
+    }
     this._picked = picked;
     for (const listener of [...this._listeners]) {
       listener(picked);
     }
   }
-
-  private _picked = NOTHING;
-  private readonly _listeners = new Set<(picked: IPicked) => void>();
 }

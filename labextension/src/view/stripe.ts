@@ -1,14 +1,14 @@
 /**
- * The stripe beside a traced line and the card with what the line did: plain DOM, which the editor puts where it belongs.
+ * The stripe beside a traced line and the card with the line's counts: plain DOM, which the editor puts where it belongs.
  */
-import { counted, formatBytes, formatCount } from '../layout/units';
+import { pluralize, formatBytes, formatCount } from '../layout/units';
 import type { IMark, IStripe } from '../model/stripes';
 import { hatchCss } from '../paint/hatch';
 import { deviceLook, severityLook } from '../paint/palette';
 import { h } from './dom';
-import { withCode } from './parts';
+import { withCode } from './chips';
 import { chipOf } from './sidebar/device';
-import { isDark } from './theme';
+import { isDark, paletteOf } from './theme';
 
 /** Devices of one line that are shown side by side. */
 const MOST = 4;
@@ -16,8 +16,9 @@ const MOST = 4;
 /** `first`: no line above has the same devices, so the letters are shown. The theme chooses between the two colours by CSS. */
 export function stripeElement(owner: Node, stripe: IStripe, first: boolean, stale: boolean): HTMLElement {
   const devices = stripe.devices.slice(0, MOST);
+  const palette = paletteOf(owner);
   const bands = devices.map(({ device }) => {
-    const [light, dark] = [deviceLook(device, false), deviceLook(device, true)];
+    const [light, dark] = [deviceLook(device, { dark: false, palette }), deviceLook(device, { dark: true, palette })];
     return h(
       owner,
       'i',
@@ -60,7 +61,7 @@ export function stripeCard(owner: HTMLElement, stripe: IStripe, stale: boolean):
   ];
   const list = h(owner, 'ul', { class: 'dt-tip-list' });
   for (const { device, ops, simulated } of stripe.devices) {
-    list.append(h(owner, 'li', {}, chipOf(owner, device, simulated), ` ${counted(ops, 'op')}`));
+    list.append(h(owner, 'li', {}, chipOf(owner, device, simulated), ` ${pluralize(ops, 'op')}`));
   }
   for (const [what, count] of facts.filter(([, each]) => each > 0)) {
     list.append(h(owner, 'li', { text: countedWords(count, what) }));

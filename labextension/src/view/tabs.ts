@@ -2,18 +2,19 @@
  * Tabs: a view is mounted when its tab is first chosen, and stays.
  */
 import { h } from './dom';
-import { Scope } from './scope';
+import { Disposables } from './disposables';
+import { steppedTo } from './rows';
+
+const TAB_KEYS = { ArrowRight: 1, ArrowLeft: -1 };
 
 export interface ITab {
   readonly name: string;
   readonly mount: (panel: HTMLElement) => () => void;
 }
 
-let made = 0;
-
-export function mountTabs(el: HTMLElement, tabs: readonly ITab[]): () => void {
-  const scope = new Scope();
-  const id = `dt-tabs-${made++}`;
+/** `id` is a prefix for the ids of the elements. */
+export function mountTabs(el: HTMLElement, id: string, tabs: readonly ITab[]): () => void {
+  const disposables = new Disposables();
   const bar = h(el, 'div', { class: 'dt-tabs', role: 'tablist', aria: { label: 'Views' } });
   const heads = tabs.map(({ name }, i) => tabHead(el, id, name, i));
   const panels = tabs.map((_, i) => tabPanel(el, id, i));
@@ -26,34 +27,34 @@ export function mountTabs(el: HTMLElement, tabs: readonly ITab[]): () => void {
     });
     if (!mounted.has(at)) {
       mounted.add(at);
-      scope.add(tabs[at].mount(panels[at]));
+      disposables.add(tabs[at].mount(panels[at]));
     }
   };
   heads.forEach((head, i) => {
-    scope.listen(head, 'click', () => {
+    disposables.listen(head, 'click', () => {
       choose(i);
     });
   });
-  scope.listen(bar, 'keydown', event => {
+  disposables.listen(bar, 'keydown', event => {
     const at = heads.indexOf(event.target as HTMLButtonElement);
-    const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: heads.length - 1 }[event.key];
-    if (at >= 0 && to !== undefined) {
+    const next = at < 0 ? null : steppedTo(event.key, at, heads.length, TAB_KEYS);
+    if (next !== null) {
       event.preventDefault();
       event.stopPropagation();
-      const next = (to + heads.length) % heads.length;
-      choose(next);
-      heads[next].focus();
+      const round = (next + heads.length) % heads.length;
+      choose(round);
+      heads[round].focus();
     }
   });
   bar.append(...heads);
   el.append(bar, ...panels);
   choose(0);
-  scope.add(() => {
+  disposables.add(() => {
     [bar, ...panels].forEach(part => {
       part.remove();
     });
   });
-  return scope.dispose;
+  return disposables.dispose;
 }
 
 function tabHead(owner: Node, id: string, name: string, at: number): HTMLButtonElement {
@@ -61,7 +62,7 @@ function tabHead(owner: Node, id: string, name: string, at: number): HTMLButtonE
     class: 'dt-tab',
     role: 'tab',
     text: name,
-    attributes: { type: 'button', id: `${id}-${at}` },
+    attributes: { type: 'button', id: `${id}-tab-${at}` },
     aria: { controls: `${id}-panel-${at}` }
   });
 }
@@ -71,6 +72,6 @@ function tabPanel(owner: Node, id: string, at: number): HTMLElement {
     class: 'dt-panel',
     role: 'tabpanel',
     attributes: { id: `${id}-panel-${at}` },
-    aria: { labelledby: `${id}-${at}` }
+    aria: { labelledby: `${id}-tab-${at}` }
   });
 }

@@ -1,14 +1,25 @@
 /**
- * Light or dark, and the colours of both the page and the canvases, from whatever surrounds the report.
+ * Light or dark, and the colours of both the boxes and the canvases, taken from the page round the report.
  */
-import type { ITrace } from '../model/trace';
-import { deviceName } from '../model/trace';
+import { deviceName, type ITrace } from '../model/trace';
 import type { Fill, IDevicePaint, ITheme } from '../paint/context';
 import { hatchCss, paintHatch, TILE } from '../paint/hatch';
-import { deviceLook, severityLook, type IDeviceLook } from '../paint/palette';
-import type { Scope } from './scope';
+import { deviceLook, severityLook, type IAppearance, type IDeviceLook, type Palette } from '../paint/palette';
+import type { Disposables } from './disposables';
 
-/** JupyterLab and Notebook say so on the body, VS Code by a class, a page of ours by an attribute; else the system's wish counts. */
+/** The appearance of the page round an element; the settings of the extension put the palette on the body. */
+export function appearanceOf(el: HTMLElement): IAppearance {
+  return { dark: isDark(el), palette: paletteOf(el) };
+}
+
+export function paletteOf(node: Node): Palette {
+  return (node.ownerDocument ?? document).body.dataset['dtPalette'] === 'grey' ? 'grey' : 'colour';
+}
+
+/**
+ * True if the page round an element is dark. JupyterLab and Notebook mark the body, VS Code gives it a class, a page of ours has an
+ * attribute; elsewhere the system decides.
+ */
 export function isDark(el: HTMLElement): boolean {
   const asked = el.closest<HTMLElement>('[data-dt-theme]')?.dataset['dtTheme'];
   const { body } = el.ownerDocument;
@@ -28,39 +39,60 @@ function systemDark(el: HTMLElement): MediaQueryList | undefined {
   return el.ownerDocument.defaultView?.matchMedia('(prefers-color-scheme: dark)');
 }
 
-/** Gives `root` its colours now and whenever the surroundings change theirs. */
-export function followTheme(root: HTMLElement, trace: ITrace, scope: Scope, changed: () => void): void {
-  onThemeChange(root, scope, () => {
+/** Keeps the colours of a report those of the page: its custom properties are set here, what paints by itself subscribes. */
+export class Theme {
+  private _appearance: IAppearance;
+
+  private readonly _listeners = new Set<() => void>();
+
+  constructor(root: HTMLElement, trace: ITrace, disposables: Disposables) {
+    this._appearance = appearanceOf(root);
     dress(root, trace);
-    changed();
-  });
-  dress(root, trace);
+    onThemeChange(root, disposables, () => {
+      this._appearance = appearanceOf(root);
+      dress(root, trace);
+      this._listeners.forEach(listener => listener());
+    });
+  }
+
+  get appearance(): IAppearance {
+    return this._appearance;
+  }
+
+  /** Call the listener after each change; the result ends that. */
+  subscribe(listener: () => void): () => void {
+    this._listeners.add(listener);
+    return () => {
+      this._listeners.delete(listener);
+    };
+  }
 }
 
-/** Calls `changed` whenever the surroundings may have gone from light to dark or back. */
-export function onThemeChange(root: HTMLElement, scope: Scope, changed: () => void): void {
+/** Call `changed` whenever the page may have gone from light to dark or back, or to another palette. */
+export function onThemeChange(root: HTMLElement, disposables: Disposables, changed: () => void): void {
   const observer = new MutationObserver(changed);
   observer.observe(root.ownerDocument.body, {
     attributeFilter: ['data-jp-theme-light', 'data-jp-theme-name', 'class', 'data-dt-theme', 'data-dt-palette']
   });
-  scope.add(() => {
+  disposables.add(() => {
     observer.disconnect();
   });
   const system = systemDark(root);
   if (system) {
-    scope.listen(system, 'change', changed);
+    disposables.listen(system, 'change', changed);
   }
 }
 
 /** Devices beyond this many go without a colour of their own in the page. */
 const MOST_COLOURS = 512;
 
-/** The colours of a trace's devices and of severities, as custom properties of `root`. */
+/** Set the colours of a trace's devices and of severities as custom properties of `root`. */
 export function dress(root: HTMLElement, trace: ITrace): void {
-  const dark = isDark(root);
+  const appearance = appearanceOf(root);
+  const { dark } = appearance;
   root.classList.toggle('dt-dark', dark);
   for (let device = 0; device < Math.min(trace.devices.length, MOST_COLOURS); device++) {
-    const look = deviceLook(deviceName(trace, device), dark);
+    const look = deviceLook(deviceName(trace, device), appearance);
     root.style.setProperty(`--dt-device-${device}`, look.fill);
     root.style.setProperty(`--dt-ink-${device}`, look.ink);
     root.style.setProperty(`--dt-hatch-${device}`, hatchCss(look.hatch, look.ink));
@@ -70,7 +102,7 @@ export function dress(root: HTMLElement, trace: ITrace): void {
   }
 }
 
-/** What the canvas paints with: the computed values of the page's own colours. */
+/** Read the colours that the canvas paints with: the computed values of the page's own. */
 export function readTheme(el: HTMLElement): ITheme {
   const style = getComputedStyle(el);
   const value = (name: string): string => style.getPropertyValue(name).trim();
@@ -87,11 +119,11 @@ export function readTheme(el: HTMLElement): ITheme {
   };
 }
 
-/** A fill for each device: its colour, with its hatch as a pattern of device pixels. */
-export function devicePaints(el: HTMLElement, trace: ITrace, dark: boolean, ratio: number): IDevicePaint[] {
+/** Make a fill for each device: its colour, with its hatch as a pattern of device pixels. */
+export function devicePaints(el: HTMLElement, trace: ITrace, appearance: IAppearance, ratio: number): IDevicePaint[] {
   return Array.from({ length: trace.devices.length }, (_, device) => {
     const name = deviceName(trace, device);
-    const look = deviceLook(name, dark);
+    const look = deviceLook(name, appearance);
     return {
       name,
       simulated: trace.devices.simulated[device] === 1,

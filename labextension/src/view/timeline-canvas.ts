@@ -4,14 +4,15 @@
 import type { IRange } from '../layout/scale';
 import type { IStack } from '../layout/stack';
 import type { ITimeline } from '../layout/timeline';
-import type { IDevicePaint, IFrame, IMarks, ITheme } from '../paint/context';
+import type { IFrame, IMarks } from '../paint/context';
 import { paintFrame } from '../paint/frame';
 import { paintMinimap } from '../paint/header';
+import { PixelBuffers } from '../paint/pixel-buffers';
 import { h } from './dom';
-import { devicePaints, readTheme } from './theme';
+import { devicePaints, readTheme, type Theme } from './theme';
 
-/** What a frame shows. */
-export interface IScene {
+/** The part of a frame that the timeline decides; size and colours are the canvas's. */
+export interface IFrameContent {
   readonly timeline: ITimeline;
   readonly stack: IStack;
   readonly range: IRange;
@@ -20,11 +21,31 @@ export interface IScene {
   readonly marks: IMarks;
 }
 
+type IColours = Pick<IFrame, 'theme' | 'devices'>;
+
+/** The small picture of the whole trace, and the timeline that it is of. */
+interface IMinimap {
+  readonly picture: HTMLCanvasElement;
+  readonly timeline: ITimeline;
+}
+
 export class TimelineCanvas {
-  /** `scene` is asked at each frame; `root` is marked as ready once something is painted. */
+  readonly node: HTMLCanvasElement;
+  private _frame = 0;
+  private _isDisposed = false;
+  private _width = 0;
+  private _height = 0;
+  private _ratio = 0;
+  /** The colours, null when they have to be read again. */
+  private _colours: IColours | null = null;
+  private _minimap: IMinimap | null = null;
+  private readonly _buffers = new PixelBuffers();
+
+  /** `_content` is called for each frame; `_root` is marked as ready once something is painted. */
   constructor(
     private readonly _root: HTMLElement,
-    private readonly _scene: (now: number) => IScene
+    private readonly _theme: Theme,
+    private readonly _content: (now: number) => IFrameContent
   ) {
     this.node = h(_root, 'canvas', { class: 'dt-canvas', aria: { hidden: 'true' } });
   }
@@ -39,18 +60,13 @@ export class TimelineCanvas {
     if (width > 0 && (width !== this._width || height !== this._height)) {
       this._width = width;
       this._height = height;
-      this.forgetMinimap();
+      this._minimap = null;
     }
     this.redraw();
   }
 
-  /** The ops are no longer those of the small picture of the whole. */
-  forgetMinimap(): void {
-    this._minimap = null;
-  }
-
   readonly forgetColours = (): void => {
-    this._theme = null;
+    this._colours = null;
     this.redraw();
   };
 
@@ -63,8 +79,6 @@ export class TimelineCanvas {
     return this._width;
   }
 
-  readonly node: HTMLCanvasElement;
-
   private readonly _paint = (now: number): void => {
     this._frame = 0;
     const ctx = this._width === 0 ? null : this.node.getContext('2d', { alpha: false });
@@ -73,9 +87,8 @@ export class TimelineCanvas {
     }
     const ratio = this.node.ownerDocument.defaultView?.devicePixelRatio ?? 1;
     this._fit(ratio);
-    const frame = this._makeFrame(this._scene(now), ratio);
-    this._minimap ??= this._drawMinimap(frame);
-    const minimap = this._minimap;
+    const frame = this._makeFrame(this._content(now), ratio);
+    const minimap = this._minimapOf(frame);
     ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
     paintFrame(ctx, frame, () => {
       ctx.drawImage(minimap, 0, 0, frame.width, frame.timeline.header.minimap.height);
@@ -92,18 +105,25 @@ export class TimelineCanvas {
       this.node.style.width = `${this._width}px`;
       this.node.style.height = `${this._height}px`;
       this._ratio = ratio;
-      this._theme = null;
+      this._colours = null;
     }
   }
 
-  private _makeFrame(scene: IScene, ratio: number): IFrame {
-    if (this._theme === null) {
-      this._theme = readTheme(this._root);
-      this._devices = devicePaints(this._root, scene.timeline.trace, this._theme.dark, ratio);
-      this.forgetMinimap();
+  private _makeFrame(content: IFrameContent, ratio: number): IFrame {
+    if (this._colours === null) {
+      const devices = devicePaints(this._root, content.timeline.trace, this._theme.appearance, ratio);
+      this._colours = { theme: readTheme(this._root), devices };
+      this._minimap = null;
     }
-    const size = { width: Math.max(this._width - scene.gutter, 1), height: this._height, ratio };
-    return { ...scene, ...size, theme: this._theme, devices: this._devices };
+    const size = { width: Math.max(this._width - content.gutter, 1), height: this._height, ratio };
+    return { ...content, ...size, ...this._colours, buffers: this._buffers };
+  }
+
+  private _minimapOf(frame: IFrame): HTMLCanvasElement {
+    if (this._minimap?.timeline !== frame.timeline) {
+      this._minimap = { picture: this._drawMinimap(frame), timeline: frame.timeline };
+    }
+    return this._minimap.picture;
   }
 
   private _drawMinimap(frame: IFrame): HTMLCanvasElement {
@@ -120,13 +140,4 @@ export class TimelineCanvas {
     }
     return picture;
   }
-
-  private _frame = 0;
-  private _isDisposed = false;
-  private _width = 0;
-  private _height = 0;
-  private _ratio = 0;
-  private _theme: ITheme | null = null;
-  private _devices: IDevicePaint[] = [];
-  private _minimap: HTMLCanvasElement | null = null;
 }

@@ -68,12 +68,19 @@ class History:
 
     def __init__(self, most: int = MOST_TRACES, most_bytes: int = MOST_BYTES) -> None:
         self.most, self.most_bytes = most, most_bytes
-        self._kept: list[tuple[Traced, int]] = []
+        self._kept: dict[int, tuple[Traced, int]] = {}
+        self._last = 0
 
     def add(self, traced: Traced) -> None:
-        self._kept.append((traced, _bytes(traced.trace)))
+        self._last += 1
+        self._kept[self._last] = (traced, _bytes(traced.trace))
         while len(self._kept) > 1 and (len(self._kept) > self.most or self.bytes > self.most_bytes):
-            del self._kept[0]
+            del self._kept[min(self._kept)]
+
+    @property
+    def numbered(self) -> dict[int, Traced]:
+        """Return the traces by number; the first trace of a session was 1, and no number is used again."""
+        return {number: traced for number, (traced, _) in list(self._kept.items())}
 
     def find(self, key: str = "") -> Traced | None:
         """Return the newest trace of this name or execution count; without a key the newest of all."""
@@ -84,13 +91,13 @@ class History:
 
     @property
     def bytes(self) -> int:
-        return sum(size for _, size in self._kept)
+        return sum(size for _, size in self._kept.values())
 
     def __len__(self) -> int:
         return len(self._kept)
 
     def __iter__(self) -> Iterator[Traced]:
-        return (traced for traced, _ in self._kept)
+        return iter(self.numbered.values())
 
 
 def _bytes(trace: Trace) -> int:

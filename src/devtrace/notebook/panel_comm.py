@@ -1,4 +1,4 @@
-"""The sidebar's comm: the only module that may import comm. What is said over it is `devtrace.panel`'s business."""
+"""The sidebar's comm: the only module that may import comm. Its messages are `panel`'s business."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TARGET: Final = "devtrace"
 
 
 def open_panel(shell: Any, tracing: Tracing) -> Callable[[], None]:
-    """Let sidebars connect to this shell's kernel; what is returned ends that. A shell without a kernel has none."""
+    """Let sidebars connect to this shell's kernel, where it has one; return the function that ends that."""
     if getattr(shell, "kernel", None) is None:
         return lambda: None
     from comm import get_comm_manager

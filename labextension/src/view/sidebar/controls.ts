@@ -1,21 +1,15 @@
 /**
  * The top of the sidebar: which notebook this is, how it stands with the kernel, and the two switches.
  */
-import { sentence, type ISidebar } from '../../model/sidebar';
+import { sentence, shownState, type ISidebar } from '../../model/sidebar';
 import { button, h } from '../dom';
-import type { Scope } from '../scope';
-
-export interface IControls {
-  /** Run `%load_ext devtrace` in the kernel. */
-  load(): void;
-  traceCells(on: boolean): void;
-  simulate(devices: number): void;
-}
+import type { IDrawing } from './drawing';
 
 const CHOICES = [0, 1, 2, 4];
 
-export function drawControls(shown: ISidebar, body: HTMLElement, scope: Scope, actions: IControls): void {
-  const { name, state, link, wanted } = shown;
+export function drawControls(shown: ISidebar, drawing: IDrawing): void {
+  const { body } = drawing;
+  const { name, link } = shown;
   body.append(
     h(
       body,
@@ -24,27 +18,25 @@ export function drawControls(shown: ISidebar, body: HTMLElement, scope: Scope, a
       h(body, 'h2', { text: 'Devtrace' }),
       h(body, 'span', { class: 'dt-side-name', text: name, title: name })
     ),
-    status(shown, body, scope, actions)
-  );
-  const usable = link === 'connected' && state !== null;
-  const controls = h(
-    body,
-    'div',
-    { class: 'dt-side-switches' },
-    tracingSwitch(body, wanted.tracing ?? state?.tracing ?? false, usable, scope, actions),
-    simulation(body, wanted.simulated ?? state?.simulated ?? 0, usable, scope, actions)
+    status(shown, drawing)
   );
   if (link !== 'nowhere') {
-    body.append(controls);
+    body.append(
+      h(body, 'div', { class: 'dt-side-switches' }, tracingSwitch(shown, drawing), simulation(shown, drawing))
+    );
   }
 }
 
-function status(shown: ISidebar, body: HTMLElement, scope: Scope, actions: IControls): HTMLElement {
-  const { link, waiting, refused } = shown;
+function isUsable({ link, state }: ISidebar): boolean {
+  return link === 'connected' && state !== null;
+}
+
+function status(shown: ISidebar, { body, scope, actions }: IDrawing): HTMLElement {
+  const { link, isSlow, refused } = shown;
   const node = h(body, 'div', { class: 'dt-side-status', role: 'status', data: { link } });
-  const said = sentence(shown);
-  if (said !== '') {
-    node.append(h(body, 'p', { text: said }));
+  const text = sentence(shown);
+  if (text !== '') {
+    node.append(h(body, 'p', { text }));
   }
   if (link === 'absent') {
     const load = button(body, 'Run %load_ext devtrace', { class: 'dt-primary', data: { key: 'load' } });
@@ -53,7 +45,7 @@ function status(shown: ISidebar, body: HTMLElement, scope: Scope, actions: ICont
     });
     node.append(load);
   }
-  if (waiting) {
+  if (isSlow) {
     node.append(h(body, 'p', { text: 'Waiting for the kernel: it follows when the running cell has ended.' }));
   }
   if (refused !== '') {
@@ -62,7 +54,9 @@ function status(shown: ISidebar, body: HTMLElement, scope: Scope, actions: ICont
   return node;
 }
 
-function tracingSwitch(body: HTMLElement, on: boolean, usable: boolean, scope: Scope, actions: IControls): HTMLElement {
+function tracingSwitch(shown: ISidebar, { body, scope, actions }: IDrawing): HTMLElement {
+  const on = shownState(shown).tracing;
+  const usable = isUsable(shown);
   const toggle = h(
     body,
     'button',
@@ -84,7 +78,8 @@ function tracingSwitch(body: HTMLElement, on: boolean, usable: boolean, scope: S
   return toggle;
 }
 
-function simulation(body: HTMLElement, now: number, usable: boolean, scope: Scope, actions: IControls): HTMLElement {
+function simulation(shown: ISidebar, { body, scope, actions }: IDrawing): HTMLElement {
+  const now = shownState(shown).simulated;
   const choices = CHOICES.includes(now) ? CHOICES : [...CHOICES, now];
   const group = h(
     body,
@@ -98,7 +93,7 @@ function simulation(body: HTMLElement, now: number, usable: boolean, scope: Scop
       attributes: { type: 'radio', name: 'dt-simulate', value: String(devices) }
     });
     input.checked = devices === now;
-    input.disabled = !usable;
+    input.disabled = !isUsable(shown);
     scope.listen(input, 'change', () => {
       actions.simulate(devices);
     });

@@ -2,20 +2,20 @@
  * A device by its name: swatch and chip as in the report, where there is no trace to take them from.
  */
 import { hatchCss } from '../../paint/hatch';
-import { deviceLook } from '../../paint/palette';
+import { deviceLetter, deviceLook } from '../../paint/palette';
 import { h } from '../dom';
-import { isDark } from '../theme';
+import { appearanceOf } from '../theme';
 
 /** Custom properties for whatever is filled in a device's colour. */
 export function lookOf(owner: HTMLElement, device: string): Record<string, string> {
-  const look = deviceLook(device, isDark(owner));
+  const look = deviceLook(device, appearanceOf(owner));
   return { '--dt-fill': look.fill, '--dt-ink': look.ink, '--dt-hatch': hatchCss(look.hatch, look.ink) };
 }
 
 export function swatchOf(owner: HTMLElement, device: string): HTMLElement {
   return h(owner, 'i', {
     class: 'dt-swatch',
-    text: device === '?' ? '?' : deviceLook(device, false).letter,
+    text: device === '?' ? '?' : deviceLetter(device),
     style: lookOf(owner, device),
     aria: { hidden: 'true' }
   });

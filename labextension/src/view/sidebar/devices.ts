@@ -2,11 +2,12 @@
  * What the notebook's names hold, by device: how much of it is where, then every model, optimizer and tensor. A model on several devices
  * comes first, with the parts that lie elsewhere.
  */
-import { counted, formatBytes, formatCount } from '../../layout/units';
-import type { IHolding, IHolds, IInventory, IPart } from '../../model/messages';
+import { pluralize, formatBytes, formatCount } from '../../layout/units';
+import type { IDeviceShare, IDeviceTotal, IHolding, IInventory, IPart } from '../../model/messages';
+import type { ISidebar } from '../../model/sidebar';
 import { button, h } from '../dom';
-import type { Scope } from '../scope';
 import { barOf, chipOf, swatchOf } from './device';
+import type { IDrawing } from './drawing';
 import { folding } from './section';
 
 /** Rows of one device that are shown at once; more when asked for. */
@@ -25,12 +26,8 @@ const PART_KINDS: Readonly<Record<IPart['kind'], string>> = {
   unregistered: 'not registered, not moved by .to()'
 };
 
-export function drawDevices(
-  inventory: IInventory | null,
-  body: HTMLElement,
-  scope: Scope,
-  open: Map<string, boolean>
-): void {
+export function drawDevices({ inventory }: ISidebar, drawing: IDrawing): void {
+  const { body } = drawing;
   if (inventory === null || inventory.holdings.length === 0) {
     const text = inventory === null ? 'Listed when the kernel is idle.' : 'No name of this notebook holds a tensor.';
     body.append(h(body, 'p', { class: 'dt-none', text }));
@@ -39,58 +36,50 @@ export function drawDevices(
   const mixed = inventory.holdings.filter(({ devices }) => devices.length > 1);
   if (mixed.length > 0) {
     const list = h(body, 'ul', { class: 'dt-side-list', aria: { label: 'On several devices' } });
-    list.append(...mixed.map(holding => h(body, 'li', {}, mixedRow(body, holding, open, scope))));
+    list.append(...mixed.map(holding => h(body, 'li', {}, mixedRow(holding, drawing))));
     body.append(h(body, 'h4', { text: 'On several devices' }), list);
   }
-  const most = Math.max(1, ...inventory.devices.map(({ bytes }) => bytes));
-  for (const device of inventory.devices) {
-    const held = inventory.holdings.filter(
-      ({ devices }) => devices.length === 1 && devices[0].device === device.device
-    );
-    body.append(deviceFold(body, device, held, most, open, scope));
-  }
+  body.append(...inventory.devices.map(device => deviceFold(device, inventory, drawing)));
   const left = [
-    ...(inventory.left_out > 0 ? [`${counted(inventory.left_out, 'smaller one')} not listed.`] : []),
+    ...(inventory.left_out > 0 ? [`${pluralize(inventory.left_out, 'smaller one')} not listed.`] : []),
     ...(inventory.cut ? ['Very long containers were not searched to their end.'] : [])
   ];
   body.append(...left.map(text => h(body, 'p', { class: 'dt-none', text })));
 }
 
-function deviceFold(
-  body: HTMLElement,
-  device: IInventory['devices'][number],
-  held: readonly IHolding[],
-  most: number,
-  open: Map<string, boolean>,
-  scope: Scope
-): HTMLElement {
+/** One device of those in the inventory, with all that is on this device alone. */
+function deviceFold(total: IDeviceTotal, { devices: all, holdings }: IInventory, drawing: IDrawing): HTMLElement {
+  const { body } = drawing;
+  const { device: name, simulated, tensors, bytes: size } = total;
+  const most = Math.max(1, ...all.map(({ bytes }) => bytes));
+  const only = holdings.filter(({ devices }) => devices.length === 1 && devices[0].device === name);
   const summary = [
-    chipOf(body, device.device, device.simulated),
-    barOf(body, device.device, device.bytes / most),
-    h(body, 'span', { class: 'dt-number', text: formatBytes(device.bytes) }),
-    h(body, 'span', { class: 'dt-faint dt-number', text: counted(device.tensors, 'tensor') })
+    chipOf(body, name, simulated),
+    barOf(body, name, size / most),
+    h(body, 'span', { class: 'dt-number', text: formatBytes(size) }),
+    h(body, 'span', { class: 'dt-faint dt-number', text: pluralize(tensors, 'tensor') })
   ];
   const fill = (into: HTMLElement): void => {
     for (const kind of ['model', 'optimizer', 'tensor'] as const) {
-      const rows = held.filter(holding => holding.kind === kind);
+      const rows = only.filter(holding => holding.kind === kind);
       if (rows.length > 0) {
-        into.append(h(into, 'h4', { text: KINDS[kind] }), listOf(into, rows, scope));
+        into.append(h(into, 'h4', { text: KINDS[kind] }), listOf(rows, drawing));
       }
     }
-    if (held.length === 0) {
+    if (only.length === 0) {
       into.append(h(into, 'p', { class: 'dt-none', text: 'Parts of what is listed above.' }));
     }
   };
-  const fold = folding(body, open, `device-${device.device}`, true, summary, fill, scope);
+  const fold = folding(drawing, { key: `device-${name}`, isOpen: true, summary, fill });
   fold.classList.add('dt-side-device');
-  fold.dataset['device'] = device.device;
+  fold.dataset['device'] = name;
   return fold;
 }
 
-function listOf(body: HTMLElement, rows: readonly IHolding[], scope: Scope): HTMLElement {
+function listOf(rows: readonly IHolding[], { body, scope }: IDrawing): HTMLElement {
   const list = h(body, 'ul', { class: 'dt-side-list' });
   const add = (from: number, to: number): void => {
-    list.append(...rows.slice(from, to).map(row => h(body, 'li', { class: 'dt-side-held' }, ...heldRow(body, row))));
+    list.append(...rows.slice(from, to).map(row => h(body, 'li', { class: 'dt-side-held' }, ...holdingRow(body, row))));
   };
   add(0, FIRST);
   if (rows.length > FIRST) {
@@ -106,7 +95,7 @@ function listOf(body: HTMLElement, rows: readonly IHolding[], scope: Scope): HTM
 }
 
 /** `x   [128, 768] float32   384 KB` */
-function heldRow(body: HTMLElement, holding: IHolding): Node[] {
+function holdingRow(body: HTMLElement, holding: IHolding): Node[] {
   const { bytes } = holding.devices[0];
   return [
     nameOf(body, holding),
@@ -138,7 +127,8 @@ function compact(count: number): string {
   return new Intl.NumberFormat('en-US', { notation: 'compact', maximumSignificantDigits: 3 }).format(count);
 }
 
-function mixedRow(body: HTMLElement, holding: IHolding, open: Map<string, boolean>, scope: Scope): HTMLElement {
+function mixedRow(holding: IHolding, drawing: IDrawing): HTMLElement {
+  const { body } = drawing;
   const head = [
     h(body, 'span', { class: 'dt-side-mixed', text: '!', aria: { hidden: 'true' } }),
     nameOf(body, holding),
@@ -155,18 +145,18 @@ function mixedRow(body: HTMLElement, holding: IHolding, open: Map<string, boolea
     );
     into.append(h(into, 'ul', { class: 'dt-side-list' }, ...rows));
     if (holding.parts_left_out) {
-      into.append(h(into, 'p', { class: 'dt-none', text: `and ${counted(holding.parts_left_out, 'more part')}` }));
+      into.append(h(into, 'p', { class: 'dt-none', text: `and ${pluralize(holding.parts_left_out, 'more part')}` }));
     }
   };
-  const fold = folding(body, open, `mixed-${holding.name}`, true, head, fill, scope);
+  const fold = folding(drawing, { key: `mixed-${holding.name}`, isOpen: true, summary: head, fill });
   fold.classList.add('dt-side-mixed-model');
   fold.dataset['name'] = holding.name;
   return fold;
 }
 
 /** `G0 19 tensors` */
-function share(body: HTMLElement, { device, tensors }: IHolds): HTMLElement {
-  const title = `${counted(tensors, 'tensor')} on ${device}`;
+function share(body: HTMLElement, { device, tensors }: IDeviceShare): HTMLElement {
+  const title = `${pluralize(tensors, 'tensor')} on ${device}`;
   return h(
     body,
     'span',

@@ -1,12 +1,13 @@
 /**
  * The cell that is being traced, while it runs: ops and bytes by device, and what crossed.
  */
-import { counted, formatBytes, formatCount, formatTime } from '../../layout/units';
-import type { ILive } from '../../model/messages';
+import { pluralize, formatBytes, formatCount, formatTime } from '../../layout/units';
+import type { ISidebar } from '../../model/sidebar';
 import { h } from '../dom';
 import { barOf, chipOf } from './device';
+import type { IDrawing } from './drawing';
 
-export function drawLive(live: ILive | null, body: HTMLElement): void {
+export function drawLive({ live }: ISidebar, { body }: IDrawing): void {
   if (live === null) {
     return;
   }
@@ -21,13 +22,13 @@ export function drawLive(live: ILive | null, body: HTMLElement): void {
         { data: { device } },
         h(body, 'th', { attributes: { scope: 'row' } }, chipOf(body, device, simulated)),
         h(body, 'td', {}, barOf(body, device, ops / most)),
-        h(body, 'td', { class: 'dt-number', text: counted(ops, 'op') }),
+        h(body, 'td', { class: 'dt-number', text: pluralize(ops, 'op') }),
         h(body, 'td', { class: 'dt-number', text: formatBytes(bytes) })
       )
     );
   }
   const crossed =
-    live.copies === 0 ? 'nothing crossed' : `${counted(live.copies, 'copy', 'copies')}, ${formatBytes(live.copied)}`;
+    live.copies === 0 ? 'nothing crossed' : `${pluralize(live.copies, 'copy', 'copies')}, ${formatBytes(live.copied)}`;
   body.append(
     h(
       body,

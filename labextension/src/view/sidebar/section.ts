@@ -1,82 +1,128 @@
 /**
- * A part of the sidebar that is drawn again when what it shows has changed, and only then. What is focused and what is open stays so.
+ * A part of the sidebar that is drawn again when a field that it reads has changed, and only then. Focus and folds stay as they are, and
+ * nothing is replaced under a press: a button that is gone before its release gets no click.
  */
+import type { ISidebar } from '../../model/sidebar';
 import { h } from '../dom';
-import { Scope } from '../scope';
+import { Disposables } from '../disposables';
+import type { IActions, IDrawing } from './drawing';
 
-export type Draw<T> = (shown: T, body: HTMLElement, scope: Scope) => void;
+/** A finger's click may come this many ms after its release. */
+const CLICK_DELAY = 100;
 
-export interface ISection<T> {
+export interface IPart {
+  readonly name: string;
+  readonly reads: ReadonlyArray<keyof ISidebar>;
+  readonly draw: (shown: ISidebar, drawing: IDrawing) => void;
+  /** A part with a title folds under it, with a count beside it. */
+  readonly title?: string;
+  readonly count?: (shown: ISidebar) => string;
+}
+
+export class Part {
   readonly node: HTMLElement;
-  update(shown: T): void;
-  /** Draw again although nothing changed: the theme did. */
-  redraw(): void;
-  dispose(): void;
-}
+  private readonly _body: HTMLElement;
+  private readonly _count: HTMLElement;
+  private readonly _listeners = new Disposables();
+  private readonly _open = new Map<string, boolean>();
+  private _shown: ISidebar | null = null;
+  private _drawn = new Disposables();
+  private _isPressed = false;
+  private _isStale = false;
+  private _timer = 0;
 
-/** A part without a heading. */
-export function part<T>(owner: Node, name: string, draw: Draw<T>, same: (a: T, b: T) => boolean): ISection<T> {
-  const node = h(owner, 'div', { class: `dt-side-part dt-side-${name}`, data: { part: name } });
-  return drawn(node, node, draw, same);
-}
+  constructor(
+    owner: Node,
+    private readonly _part: IPart,
+    private readonly _actions: IActions
+  ) {
+    this._count = h(owner, 'span', { class: 'dt-side-count' });
+    this._body = _part.title === undefined ? this._plain(owner) : h(owner, 'div', { class: 'dt-side-body' });
+    this.node = _part.title === undefined ? this._body : this._folding(owner, _part.title);
+    this._listenToPresses();
+  }
 
-/** A part that folds under its heading; `count` stands beside it. */
-export function section<T>(
-  owner: Node,
-  title: string,
-  draw: Draw<T>,
-  same: (a: T, b: T) => boolean,
-  count: (shown: T) => string
-): ISection<T> {
-  const badge = h(owner, 'span', { class: 'dt-side-count' });
-  const name = title.toLowerCase();
-  const body = h(owner, 'div', { class: 'dt-side-body' });
-  const node = h(
-    owner,
-    'details',
-    { class: `dt-side-section dt-side-${name}`, data: { part: name } },
-    h(owner, 'summary', { class: 'dt-side-title' }, h(owner, 'h3', { text: title }), badge),
-    body
-  );
-  node.open = true;
-  const inner = drawn(node, body, draw, same);
-  return {
-    ...inner,
-    update: shown => {
-      badge.textContent = count(shown);
-      inner.update(shown);
+  update(shown: ISidebar): void {
+    const before = this._shown;
+    this._shown = shown;
+    this._count.textContent = this._part.count?.(shown) ?? '';
+    if (before === null || this._part.reads.some(key => before[key] !== shown[key])) {
+      this.redraw();
     }
-  };
-}
+  }
 
-function drawn<T>(node: HTMLElement, body: HTMLElement, draw: Draw<T>, same: (a: T, b: T) => boolean): ISection<T> {
-  let shown: { readonly value: T } | null = null;
-  let scope = new Scope();
-  const redraw = (): void => {
-    if (shown === null) {
+  /** Draws again although nothing changed: the theme did. */
+  readonly redraw = (): void => {
+    this._isStale = this._isPressed;
+    if (this._shown === null || this._isStale) {
       return;
     }
-    const focused = focusedKey(body);
-    scope.dispose();
-    scope = new Scope();
-    body.replaceChildren();
-    draw(shown.value, body, scope);
-    restoreFocus(body, focused);
+    const focused = focusedKey(this._body);
+    this._drawn.dispose();
+    this._drawn = new Disposables();
+    this._body.replaceChildren();
+    this._part.draw(this._shown, { body: this._body, scope: this._drawn, actions: this._actions, open: this._open });
+    restoreFocus(this._body, focused);
   };
-  return {
-    node,
-    redraw,
-    update: value => {
-      if (shown === null || !same(shown.value, value)) {
-        shown = { value };
-        redraw();
+
+  dispose(): void {
+    window.clearTimeout(this._timer);
+    this._listeners.dispose();
+    this._drawn.dispose();
+    this.node.remove();
+  }
+
+  private _plain(owner: Node): HTMLElement {
+    const { name } = this._part;
+    return h(owner, 'div', { class: `dt-side-part dt-side-${name}`, data: { part: name } });
+  }
+
+  private _folding(owner: Node, title: string): HTMLElement {
+    const { name } = this._part;
+    const summary = h(owner, 'summary', { class: 'dt-side-title' }, h(owner, 'h3', { text: title }), this._count);
+    const look = { class: `dt-side-section dt-side-${name}`, data: { part: name } };
+    const node = h(owner, 'details', look, summary, this._body);
+    node.open = true;
+    return node;
+  }
+
+  private _listenToPresses(): void {
+    const page = this._body.ownerDocument;
+    this._listeners.listen(this._body, 'pointerdown', this._press);
+    this._listeners.listen(this._body, 'keydown', event => {
+      if (event.key === ' ') {
+        this._press();
       }
-    },
-    dispose: () => {
-      scope.dispose();
-      node.remove();
+    });
+    this._listeners.listen(this._body, 'click', () => {
+      this._releaseIn(0); // A radio button's change follows its click.
+    });
+    for (const end of ['pointerup', 'pointercancel', 'keyup'] as const) {
+      this._listeners.listen(page, end, () => {
+        this._releaseIn(CLICK_DELAY);
+      });
     }
+    this._listeners.listen(window, 'blur', () => {
+      this._releaseIn(CLICK_DELAY);
+    });
+  }
+
+  private readonly _press = (): void => {
+    window.clearTimeout(this._timer);
+    this._isPressed = true;
   };
+
+  private _releaseIn(ms: number): void {
+    if (this._isPressed) {
+      window.clearTimeout(this._timer);
+      this._timer = window.setTimeout(() => {
+        this._isPressed = false;
+        if (this._isStale) {
+          this.redraw();
+        }
+      }, ms);
+    }
+  }
 }
 
 /** The `data-key` of what has the focus in here. */
@@ -94,29 +140,29 @@ function restoreFocus(body: HTMLElement, key: string | null): void {
   (next ?? body.closest<HTMLElement>('.dt-sidebar'))?.focus({ preventScroll: true });
 }
 
-/** A <details> that stays open or closed when its part is drawn again. */
-export function folding(
-  owner: Node,
-  open: Map<string, boolean>,
-  key: string,
-  otherwise: boolean,
-  summary: Array<Node | string>,
-  fill: (body: HTMLElement) => void,
-  scope: Scope
-): HTMLDetailsElement {
+export interface IFold {
+  readonly key: string;
+  /** Until the user opens or closes it. */
+  readonly isOpen: boolean;
+  readonly summary: ReadonlyArray<Node | string>;
+  readonly fill: (body: HTMLElement) => void;
+}
+
+/** A <details> that stays open or closed when its part is drawn again, and is filled when it is opened first. */
+export function folding({ body: owner, open, scope }: IDrawing, fold: IFold): HTMLDetailsElement {
   const body = h(owner, 'div', { class: 'dt-side-fold' });
-  const node = h(owner, 'details', {}, h(owner, 'summary', { data: { key } }, ...summary), body);
+  const node = h(owner, 'details', {}, h(owner, 'summary', { data: { key: fold.key } }, ...fold.summary), body);
   let filled = false;
   const show = (): void => {
     if (node.open && !filled) {
       filled = true;
-      fill(body);
+      fold.fill(body);
     }
   };
-  node.open = open.get(key) ?? otherwise;
+  node.open = open.get(fold.key) ?? fold.isOpen;
   show();
   scope.listen(node, 'toggle', () => {
-    open.set(key, node.open);
+    open.set(fold.key, node.open);
     show();
   });
   return node;

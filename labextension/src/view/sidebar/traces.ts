@@ -1,27 +1,21 @@
 /**
  * All traces of the notebook, the newest first, and the findings of all of them.
  */
-import { counted, formatTime } from '../../layout/units';
+import { pluralize, formatTime } from '../../layout/units';
 import type { IEdit, Severity } from '../../model/findings';
-import { latest, type IEntry } from '../../model/sidebar';
+import { latest, type IEntry, type ISidebar } from '../../model/sidebar';
 import { severityLook } from '../../paint/palette';
 import { h } from '../dom';
 import { mountFindings } from '../findings';
-import type { Scope } from '../scope';
 import { Selection } from '../selection';
 import { dress, isDark } from '../theme';
+import type { IDrawing } from './drawing';
 import { folding } from './section';
-
-export interface IOpenings {
-  /** Show the trace in a tab of its own. */
-  open(entry: IEntry): void;
-  reveal(entry: IEntry, site: number): void;
-  insert(entry: IEntry, edit: IEdit): void;
-}
 
 const SEVERITIES: readonly Severity[] = ['error', 'warning', 'note'];
 
-export function drawTraces(entries: readonly IEntry[], body: HTMLElement, scope: Scope, actions: IOpenings): void {
+export function drawTraces({ entries }: ISidebar, drawing: IDrawing): void {
+  const { body } = drawing;
   if (entries.length === 0) {
     body.append(
       h(
@@ -39,13 +33,13 @@ export function drawTraces(entries: readonly IEntry[], body: HTMLElement, scope:
   const current = latest(entries);
   for (const entry of [...entries].reverse()) {
     const past = current.includes(entry) ? '' : 'dt-side-past';
-    list.append(h(body, 'li', { class: past }, traceButton(body, entry, scope, actions)));
+    list.append(h(body, 'li', { class: past }, traceButton(entry, drawing)));
   }
   body.append(list);
 }
 
 /** `In[7] train   ✗1 !2   3,012 ops   1.2 s   12:03` */
-function traceButton(body: HTMLElement, entry: IEntry, scope: Scope, actions: IOpenings): HTMLElement {
+function traceButton(entry: IEntry, { body, scope, actions }: IDrawing): HTMLElement {
   const { label, ops, seconds, outline, key } = entry;
   const node = h(
     body,
@@ -58,7 +52,7 @@ function traceButton(body: HTMLElement, entry: IEntry, scope: Scope, actions: IO
     },
     h(body, 'strong', { class: 'dt-side-label', text: label }),
     h(body, 'span', { class: 'dt-side-signs' }, ...signs(body, entry)),
-    h(body, 'span', { class: 'dt-faint dt-number', text: counted(ops, 'op') }),
+    h(body, 'span', { class: 'dt-faint dt-number', text: pluralize(ops, 'op') }),
     h(body, 'span', { class: 'dt-faint dt-number', text: formatTime(seconds * 1e9) }),
     h(body, 'span', { class: 'dt-faint dt-number', text: clock(outline.recorded) })
   );
@@ -85,9 +79,9 @@ function signs(body: HTMLElement, { outline }: IEntry): HTMLElement[] {
     return h(
       body,
       'span',
-      { class: 'dt-side-sign', style: { color: look.fill }, title: counted(count, severity) },
+      { class: 'dt-side-sign', style: { color: look.fill }, title: pluralize(count, severity) },
       h(body, 'span', { text: `${look.sign}${count}`, aria: { hidden: 'true' } }),
-      h(body, 'span', { class: 'dt-hidden', text: counted(count, severity) })
+      h(body, 'span', { class: 'dt-hidden', text: pluralize(count, severity) })
     );
   });
 }
@@ -100,31 +94,26 @@ function clock(recorded: string): string {
 }
 
 /** The findings of each cell's last trace, the newest first; below them, folded, those of earlier runs. */
-export function drawFindings(
-  entries: readonly IEntry[],
-  body: HTMLElement,
-  scope: Scope,
-  open: Map<string, boolean>,
-  actions: IOpenings
-): void {
+export function drawFindings({ entries }: ISidebar, drawing: IDrawing): void {
+  const { body } = drawing;
   const current = latest(entries);
   const found = current.filter(hasFindings);
   if (found.length === 0) {
     const text = entries.length === 0 ? 'Nothing has been traced yet.' : 'No findings.';
     body.append(h(body, 'p', { class: 'dt-none', text }));
   }
-  drawGroups(found, body, scope, actions);
+  drawGroups(found, drawing);
   const past = entries.filter(entry => hasFindings(entry) && !current.includes(entry));
   if (past.length > 0) {
     const fill = (into: HTMLElement): void => {
-      drawGroups(past, into, scope, actions);
+      drawGroups(past, { ...drawing, body: into });
     };
-    const title = h(body, 'span', { class: 'dt-faint', text: `Earlier runs: ${counted(countOf(past), 'finding')}` });
-    body.append(folding(body, open, 'past-findings', false, [title], fill, scope));
+    const title = h(body, 'span', { class: 'dt-faint', text: `Earlier runs: ${pluralize(countOf(past), 'finding')}` });
+    body.append(folding(drawing, { key: 'past-findings', isOpen: false, summary: [title], fill }));
   }
 }
 
-function drawGroups(entries: readonly IEntry[], body: HTMLElement, scope: Scope, actions: IOpenings): void {
+function drawGroups(entries: readonly IEntry[], { body, scope, actions }: IDrawing): void {
   for (const entry of [...entries].reverse()) {
     const group = h(body, 'div', { class: 'dt-side-group', data: { trace: entry.key } });
     group.append(h(body, 'h4', { text: entry.label }));

@@ -1,6 +1,6 @@
-"""The thread that tells the panels what changed: many changes become one message, and at most eight a second leave.
+"""The thread that sends changes to the panels: many changes become one message, and at most eight a second leave.
 
-It sleeps until something changed; while a cell is traced and somebody looks, it looks at the recording's counters from
+It sleeps until something changed. While a cell is traced and a panel is visible, it reads the recording's counters from
 time to time. It touches nothing in the thread that runs the cell.
 """
 
@@ -18,8 +18,9 @@ PERIOD: Final = 0.125
 """Seconds between two rounds of messages, for each panel that listens: together they send at most eight a second."""
 
 REST: Final = 100
-"""So many times as long as a look took nobody looks again: a look keeps the interpreter from the cell that runs, and a
-hundredth of its time is what a view may cost. Looks take 1 to 5 ms, so that this rules on a slow machine only."""
+"""After reading the counters the feed waits this many times as long as the reading took: reading keeps the interpreter
+from the cell that runs, and a view may cost a hundredth of the cell's time. It takes 1 to 5 ms, so that this matters on
+a slow machine only."""
 
 
 class Feed:
@@ -38,7 +39,7 @@ class Feed:
         self._thread: threading.Thread | None = None
 
     def wake(self) -> None:
-        """Something changed."""
+        """Send soon: something changed."""
         with self._changed:
             self._pending = True
             if self._thread is None and not self._ended:

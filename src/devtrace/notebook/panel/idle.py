@@ -17,7 +17,7 @@ PAUSE: Final = 0.001
 
 
 class Lister:
-    """One listing at a time, in the thread of the kernel's loop. `wanted` says whether anybody would see it."""
+    """Makes one listing at a time, in the thread of the kernel's loop, while `wanted()` is true."""
 
     def __init__(
         self,
@@ -36,14 +36,14 @@ class Lister:
 
     def cell_begins(self) -> None:
         self._in_cell = True
-        self._let_go()
+        self._give_up()
 
     def cell_ended(self) -> None:
         self._in_cell = False
         self.later()
 
     def close(self) -> None:
-        self._let_go()
+        self._give_up()
         self._loop = None
 
     def soon(self) -> None:
@@ -52,7 +52,7 @@ class Lister:
 
     def later(self) -> None:
         """List again, from the loop's own thread."""
-        self._let_go()
+        self._give_up()
         if self._loop is not None and not self._in_cell and self._wanted():
             self._timer = self._loop.call_later(SETTLE, self._step)
 
@@ -67,7 +67,7 @@ class Lister:
         """Go on for a moment, and leave the rest for after the kernel's next message."""
         self._timer = None
         if self._loop is None or not self._wanted():
-            self._let_go()
+            self._give_up()
             return
         if self._steps is None:
             self._steps = self._start()
@@ -81,8 +81,8 @@ class Lister:
         else:
             self._timer = self._loop.call_later(PAUSE, self._step)
 
-    def _let_go(self) -> None:
-        """A listing holds the objects that it has found."""
+    def _give_up(self) -> None:
+        """End the listing, which keeps alive the objects that it has found."""
         if self._timer is not None:
             self._timer.cancel()
         if self._steps is not None:

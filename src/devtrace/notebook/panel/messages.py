@@ -1,24 +1,26 @@
-"""What the sidebar and the kernel may say to each other: every kind of message and every field of it, in messages.json.
+"""The check of messages between a page and the kernel: messages.json lists every kind of message with its fields.
 
-Both sides read the one list, check what they receive against it, and refuse the rest with one log line. A field is
+Python and TypeScript read the one list, check each message that they receive, and refuse the rest with one log line.
+The sidebar's messages go `to_kernel` and `to_panel`, those of LiveView `to_view` and `from_view`. A field is
 
     flag     true or false                        count    a whole number from 0 to 2**53
     number   finite                               text     at most 100,000 characters
     long     text of any length                   trace    an object, which the trace format checks
     a|b      one of these texts                   Name     an object of this shape
-    [x]      a list of x                          name?    may be missing
+    [x]      a list of x                          {x}      an object whose values are x
+    name?    may be missing
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import resources
 from typing import Any, Final, Literal
 
-Direction = Literal["to_kernel", "to_panel"]
+Direction = Literal["to_kernel", "to_panel", "to_view", "from_view"]
 
 LONGEST_TEXT: Final = 100_000
 LARGEST: Final = 2**53
@@ -26,13 +28,13 @@ LARGEST: Final = 2**53
 
 @cache
 def spec() -> dict[str, Any]:
-    """messages.json."""
+    """Read messages.json."""
     read: dict[str, Any] = json.loads(resources.files(__package__).joinpath("messages.json").read_text("utf-8"))
     return read
 
 
 def refusal(direction: Direction, data: object) -> str | None:
-    """Why a message is refused, in one line; None for one that is as it should be."""
+    """Return in one line why a message is refused, None for one that fits."""
     kinds: dict[str, Any] = spec()[direction]
     kind = data.get("kind") if isinstance(data, dict) else None
     if not isinstance(data, dict) or not isinstance(kind, str) or kind not in kinds:
@@ -40,9 +42,8 @@ def refusal(direction: Direction, data: object) -> str | None:
     return _wrong_fields(kind, {key: value for key, value in data.items() if key != "kind"}, kinds[kind])
 
 
-def speaks_otherwise(data: object) -> bool:
-    """Whether this is the greeting of another protocol, of which only its kind and its number are sure. It is answered
-    with our number, so that each side can say which of the two is older."""
+def is_foreign_hello(data: object) -> bool:
+    """Return whether this greets in another protocol, of which only the kind and the protocol's number are sure."""
     if not isinstance(data, dict) or data.get("kind") != "hello":
         return False
     protocol = data.get("protocol")
@@ -67,12 +68,18 @@ def _wrong(where: str, value: object, type: str) -> str | None:
     if type.startswith("["):
         if not isinstance(value, list):
             return f"{where} is {_short(value)}, expected a list"
-        return next((wrong for item in value if (wrong := _wrong(f"{where}[]", item, type[1:-1]))), None)
-    if type[:1].isupper():
-        if not isinstance(value, dict):
-            return f"{where} is {_short(value)}, expected an object"
+        return _first_wrong(f"{where}[]", value, type[1:-1])
+    if (type.startswith("{") or type[0].isupper()) and not isinstance(value, dict):
+        return f"{where} is {_short(value)}, expected an object"
+    if isinstance(value, dict) and type.startswith("{"):
+        return _first_wrong(f"{where}{{}}", value.values(), type[1:-1])
+    if isinstance(value, dict) and type[0].isupper():
         return _wrong_fields(where, value, spec()["shapes"][type])
     return None if _fits(value, type) else f"{where} is {_short(value)}, expected {type}"
+
+
+def _first_wrong(where: str, values: Iterable[object], type: str) -> str | None:
+    return next((wrong for value in values if (wrong := _wrong(where, value, type))), None)
 
 
 def _fits(value: object, type: str) -> bool:

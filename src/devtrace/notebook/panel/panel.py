@@ -1,13 +1,13 @@
-"""The kernel's side of the sidebar: what is traced, counted, kept and held, told to every front end that listens.
+"""The kernel's side of the sidebar: each front end that listens is sent what is traced, counted, kept and listed.
 
     panel = Panel(tracing, namespace, loop)
     receive = panel.connect(send)            # a front end; both ways go the messages of messages.json
     panel.cell_begins(), panel.cell_ended()  # from IPython's events
 
-Messages come between two cells or, from a front end that uses subshells, in a thread of their own while one runs. What
-changes torch itself waits until the kernel's own thread is idle, and the namespace is listed there (`idle`), while a
-panel is visible only. A panel that is hidden is told once a second how far a long cell is, so that it has something to
-show when it is opened in the middle: the kernel hears of that only after the cell.
+Messages come between two cells or, from a front end that uses subshells, in a thread of their own while one runs.
+Changes to torch itself wait until the kernel's own thread is idle. The namespace is listed there too (`idle`), but only
+while a panel is visible. A hidden panel is sent the counts of a long cell once a second: when it is opened in the
+middle, it has something to show at once, and the kernel hears of that only after the cell.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any, Final
 from devtrace.notebook.inventory.inventory import Steps, listing
 from devtrace.notebook.panel.feed import PERIOD, Feed
 from devtrace.notebook.panel.idle import Lister
-from devtrace.notebook.panel.messages import refusal, speaks_otherwise, spec
+from devtrace.notebook.panel.messages import is_foreign_hello, refusal, spec
 from devtrace.notebook.panel.running import Running
-from devtrace.notebook.panel.trace_numbers import Kept, exported
+from devtrace.notebook.panel.trace_summaries import TraceSummaries, exported, find
 from devtrace.words.errors import DevtraceError
 
 if TYPE_CHECKING:
@@ -47,24 +47,23 @@ _IPYTHONS: Final = frozenset({"In", "get_ipython", "exit", "quit", "open"})
 
 @dataclass(eq=False)
 class _Connection:
-    """One front end that listens: what it sees, and what it is still to be told."""
+    """A front end that listens, and the parts of an update that it has not been sent."""
 
     send: Send
     visible: bool = False
     due: set[str] = field(default_factory=set)
-    told: int = 0  # the traces up to this number
-    counted: float = 0.0  # when it was last told how far the running cell is
+    last_trace: int = 0  # it has been sent the traces up to this number
+    counted: float = 0.0  # when it was last sent the running cell's counts
 
 
 class Panel:
-    """What all connected panels see."""
-
     def __init__(self, tracing: Tracing, namespace: Mapping[str, Any], loop: asyncio.AbstractEventLoop | None) -> None:
         self.tracing = tracing
         self._namespace = namespace
         self._connections: list[_Connection] = []
         self._lock = threading.Lock()
-        self._kept = Kept(tracing)
+        self._sending = threading.Lock()
+        self._summaries = TraceSummaries(tracing.history)
         self._running = Running(tracing)
         self._inventory: Message | None = None
         self._lister = Lister(loop, self._listing, self._is_seen, self._listed)
@@ -83,7 +82,7 @@ class Panel:
     # Front ends come, talk and go.
 
     def connect(self, send: Send) -> Callable[[object], None]:
-        """A front end: what it says is to be handed to the function that is returned."""
+        """Return the function that takes the messages of a front end."""
         connection = _Connection(send)
         return lambda data: self._receive(connection, data)
 
@@ -92,7 +91,7 @@ class Panel:
             self._connections = [known for known in self._connections if known.send != send]
 
     def _receive(self, connection: _Connection, data: Any) -> None:
-        if speaks_otherwise(data):
+        if is_foreign_hello(data):
             connection.send({"request": 0, **self._welcome()})
             return
         if reason := refusal("to_kernel", data):
@@ -100,17 +99,17 @@ class Panel:
             return
         try:
             reply = self._answers[data["kind"]](self, connection, data)
-        except Exception as error:  # noqa: BLE001 (whatever fails is told, and the kernel goes on)
+        except Exception as error:  # noqa: BLE001 (the panel shows what failed, and the kernel goes on)
             reply = _refused(error)
         if reply is not None:
             connection.send({"request": data["request"], **reply})
 
     def _hello(self, connection: _Connection, data: Message) -> Message:
-        connection.visible, connection.told = data["visible"], 0
+        connection.visible, connection.last_trace = data["visible"], 0
         with self._lock:
             if connection not in self._connections:
                 self._connections.append(connection)
-        self._tell(_EVERYTHING, connection)
+        self._mark_due(_EVERYTHING, connection)
         self._lister.soon()
         return self._welcome()
 
@@ -125,13 +124,14 @@ class Panel:
 
     def _show(self, connection: _Connection, data: Message) -> Message:
         connection.visible = data["visible"]
-        self._tell({"inventory"}, connection)
+        self._mark_due({"inventory"}, connection)
         self._lister.soon()
         return _DONE
 
     def _trace_cells(self, connection: _Connection, data: Message) -> Message:
         self._touched = True
         (self.tracing.turn_on if data["on"] else self.tracing.turn_off)()
+        self._send_state(connection)
         return _DONE
 
     def _trace_next(self, connection: _Connection, data: Message) -> Message:
@@ -140,11 +140,12 @@ class Panel:
 
     def _limit(self, connection: _Connection, data: Message) -> Message:
         self.tracing.max_ops = max(1, data["max_ops"])
-        self._tell({"state"})
+        self._mark_due({"state"})
+        self._send_state(connection)
         return _DONE
 
     def _simulate(self, connection: _Connection, data: Message) -> None:
-        """Answered when it is done, which is not while a cell runs."""
+        """Answer when it is done, which is not while a cell runs."""
         self._touched = True
 
         def switch() -> None:
@@ -156,6 +157,7 @@ class Panel:
                     self.tracing.stop_simulating()
             except Exception as error:  # noqa: BLE001
                 reply = _refused(error)
+            self._send_state(connection)
             connection.send({"request": data["request"], **reply})
             self._lister.later()
 
@@ -164,10 +166,10 @@ class Panel:
     def _fetch(self, connection: _Connection, data: Message) -> Message:
         from devtrace.trace.format import encode
 
-        return {"kind": "trace", "data": encode(self._kept.find(data["trace"]).trace)}
+        return {"kind": "trace", "data": encode(find(self.tracing.history, data["trace"]).trace)}
 
     def _export(self, connection: _Connection, data: Message) -> Message:
-        name, text = exported(self._kept.find(data["trace"]), data["form"])
+        name, text = exported(find(self.tracing.history, data["trace"]), data["form"])
         return {"kind": "file", "name": name, "text": text}
 
     _answers: Final[dict[str, Callable[[Panel, _Connection, Message], Message | None]]] = {
@@ -188,10 +190,10 @@ class Panel:
         if what == "began":
             for connection in list(self._connections):
                 connection.counted = monotonic()
-        self._tell({"state", "traces"} if what == "finished" else {"state"})
+        self._mark_due({"state", "traces"} if what == "finished" else {"state"})
 
     def _listing(self) -> Steps:
-        """Of the user's own names, and of the results that the notebook keeps in Out."""
+        """List the user's own names, and the results that the notebook keeps in Out."""
         names = {name: value for name, value in list(self._namespace.items()) if not name.startswith("_")}
         for name in _IPYTHONS:
             names.pop(name, None)
@@ -200,51 +202,56 @@ class Panel:
     def _listed(self, inventory: Message) -> None:
         if inventory != self._inventory:
             self._inventory = inventory
-            self._tell({"inventory"})
+            self._mark_due({"inventory"})
 
     def _is_seen(self) -> bool:
         return any(connection.visible for connection in list(self._connections))
 
     def _pace(self) -> float | None:
-        """Seconds between two looks at the running cell."""
+        """Return the seconds between two looks at the running cell, None where none runs."""
         if not self._running.counting or not self._connections:
             return None
         return PERIOD if self._is_seen() else _HIDDEN_PERIOD
 
-    # What is told, by the feed's thread.
+    # What is sent, by the feed's thread.
 
-    def _tell(self, parts: set[str] | frozenset[str], only: _Connection | None = None) -> None:
+    def _mark_due(self, parts: set[str] | frozenset[str], only: _Connection | None = None) -> None:
         with self._lock:
-            told = [only] if only is not None else list(self._connections)
-            for connection in told:
+            connections = [only] if only is not None else list(self._connections)
+            for connection in connections:
                 connection.due |= parts
-        if told:
+        if connections:
             self._feed.wake()
 
     def _send_due(self) -> int:
-        """Tell each panel what it does not know yet, in one message; returns how many were sent."""
+        """Send each panel in one message what it has not been sent yet; return how many messages left."""
         live = self._running.look() if self._pace() is not None else None
-        updates = [(connection, self._update(connection, live)) for connection in list(self._connections)]
-        for connection, update in updates:
-            if update:
-                connection.send({"kind": "update", **update})
-        return sum(bool(update) for _, update in updates)
+        return sum(self._send_update(connection, live) for connection in list(self._connections))
 
-    def _update(self, connection: _Connection, live: Message | None) -> Message:
+    def _send_update(self, connection: _Connection, live: Message | None) -> bool:
         with self._lock:
             due, connection.due = connection.due, set()
         update: Message = {}
-        if "state" in due:
-            update["state"] = self._state()
         if "traces" in due:
-            update["traces"], update["kept"] = self._kept.since(connection.told), self._kept.numbers
-            connection.told = max([connection.told, *update["kept"]])
+            update["traces"], update["kept"] = self._summaries.since(connection.last_trace)
+            connection.last_trace = max([connection.last_trace, *update["kept"]])
         if connection.visible and "inventory" in due and self._inventory is not None:
             update["inventory"] = self._inventory
         if live is not None and (connection.visible or monotonic() > connection.counted + _HIDDEN_PERIOD):
             connection.counted = monotonic()
             update["live"] = live
-        return update
+        with self._sending:
+            if "state" in due:
+                update["state"] = self._state()
+            if update:
+                connection.send({"kind": "update", **update})
+        return bool(update)
+
+    def _send_state(self, connection: _Connection) -> None:
+        """Send the state ahead of the answer to who changed it: no older state comes after the answer."""
+        with self._sending:
+            connection.due.discard("state")
+            connection.send({"kind": "update", "state": self._state()})
 
     def _state(self) -> Message:
         return {

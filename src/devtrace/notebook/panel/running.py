@@ -1,4 +1,4 @@
-"""The cell that is being traced, as a panel is told of it while it runs."""
+"""The cell that is being traced, as a panel shows it while it runs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 class Running:
-    """Asks the recording's counters, from the feed's thread."""
+    """Reads the recording's counters, from the feed's thread."""
 
     def __init__(self, tracing: Tracing) -> None:
         self._tracing = tracing
         self._began = 0.0
-        self._of: object = None
+        self._counted: object = None
         self._counter: Counter | None = None
 
     @property
@@ -27,15 +27,15 @@ class Running:
         if what == "began":
             self._began = monotonic()
         elif what == "finished":
-            self._of = self._counter = None
+            self._counted = self._counter = None
 
     def look(self) -> dict[str, Any] | None:
-        """How far the cell is; None where it has just ended."""
+        """Return the counts of the cell so far, None where it has just ended."""
         cell, recording = self._tracing.cell, self._tracing.recording
         if cell is None:
             return None
-        if recording is not None and recording is not self._of:
-            self._of, self._counter = recording, recording.counter()
+        if recording is not None and recording is not self._counted:
+            self._counted, self._counter = recording, recording.counter()
         counter = self._counter
         counts = counter.look() if counter is not None else None
         simulated = bool(self._tracing.simulated_now)

@@ -5,44 +5,50 @@ import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Notification, type MainAreaWidget } from '@jupyterlab/apputils';
 import { NotebookPanel } from '@jupyterlab/notebook';
 import type { IEdit } from '../model/findings';
+import { spanOfSite } from '../model/source-span';
 import type { IEntry } from '../model/sidebar';
-import type { IActions } from '../view/sidebar/sidebar';
-import type { Guide } from './guide';
-import { saveText } from './save';
+import type { IActions } from '../view/sidebar/drawing';
+import type { EditorNavigator } from './navigator';
 import type { Preferences } from './preferences';
+import { saveText } from './save';
 import type { Session } from './session';
 import type { Sessions } from './sessions';
-import { placeOf } from '../model/place';
 import { tabId, traceTab, type ITabArgs } from './tab';
 import type { Tabs } from './tabs';
 
-/** How long a kernel may take to load devtrace and answer, in ms: the first import of torch is part of it. */
-const PATIENCE = 60_000;
+/** What the actions act on. */
+export interface IActionParts {
+  readonly app: JupyterFrontEnd;
+  readonly sessions: Sessions;
+  readonly navigator: EditorNavigator;
+  readonly preferences: Preferences;
+  readonly tabs: Tabs;
+}
 
-export class Driver implements IActions {
-  constructor(
-    private readonly _app: JupyterFrontEnd,
-    private readonly _sessions: Sessions,
-    private readonly _guide: Guide,
-    private readonly _preferences: Preferences,
-    private readonly _tabs: Tabs
-  ) {}
+export class SidebarActions implements IActions {
+  private readonly _app: JupyterFrontEnd;
+  private readonly _sessions: Sessions;
+  private readonly _navigator: EditorNavigator;
+  private readonly _preferences: Preferences;
+  private readonly _tabs: Tabs;
+
+  constructor({ app, sessions, navigator, preferences, tabs }: IActionParts) {
+    this._app = app;
+    this._sessions = sessions;
+    this._navigator = navigator;
+    this._preferences = preferences;
+    this._tabs = tabs;
+  }
 
   load = (): void => {
-    const session = this._sessions.current;
-    if (session) {
-      void this._load(session);
-    }
+    this._sessions.current?.connection.load();
   };
 
   traceCells = (on: boolean): void => {
     const session = this._sessions.current;
     if (session) {
       void this._preferences.keep(session.path, { tracing: on });
-      void this._connected(session).then(
-        connected =>
-          connected && session.wish(() => session.connection.ask({ kind: 'trace_cells', on }), { tracing: on })
-      );
+      session.connection.ask({ kind: 'trace_cells', on }).catch(() => undefined); // The panel shows why.
     }
   };
 
@@ -61,11 +67,11 @@ export class Driver implements IActions {
   };
 
   reveal = (entry: IEntry, site: number): void => {
-    void this._guide.reveal(placeOf(entry.outline, site), this._sessions.current);
+    void this._navigator.reveal(spanOfSite(entry.outline, site), this._sessions.current);
   };
 
   insert = (entry: IEntry, edit: IEdit): void => {
-    void this._guide.insert(entry.outline, edit, this._sessions.current);
+    void this._navigator.insert(entry.outline, edit, this._sessions.current);
   };
 
   /** Shows a trace in a tab of its own; once only. */
@@ -93,8 +99,8 @@ export class Driver implements IActions {
   }
 
   private _tab(args: ITabArgs, data: Promise<unknown>): MainAreaWidget {
-    const around = (): Session | null => this._sessions.all.find(holds(args.trace)) ?? null;
-    const tab = traceTab(args, data, trace => this._guide.hostOf(trace, around));
+    const around = (): Session | null => this._sessions.all.find(has(args.trace)) ?? null;
+    const tab = traceTab(args, data, trace => this._navigator.hostOf(trace, around));
     this._tabs.add(tab, args);
     return tab;
   }
@@ -103,7 +109,7 @@ export class Driver implements IActions {
   private _whole(trace: string): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const look = (): void => {
-        const session = this._sessions.all.find(holds(trace));
+        const session = this._sessions.all.find(has(trace));
         const entry = session?.entries.find(({ key }) => key === trace);
         if (session && entry) {
           this._sessions.traced.disconnect(look);
@@ -127,12 +133,17 @@ export class Driver implements IActions {
       Notification.info('Only a code cell can be traced.', { autoClose: 4000 });
       return;
     }
-    if (!(await this._connected(session))) {
-      Notification.warning('There is no Python kernel with devtrace that could trace this cell.', { autoClose: 6000 });
+    try {
+      await session.connection.ask({ kind: 'trace_next', cell: cell.model.id });
+    } catch {
+      if (session.connection.link !== 'connected') {
+        Notification.warning('There is no Python kernel with devtrace that could trace this cell.', {
+          autoClose: 6000
+        });
+      }
       return;
     }
-    const wished = await session.wish(() => session.connection.ask({ kind: 'trace_next', cell: cell.model.id }));
-    if (wished && !widget.isDisposed) {
+    if (!widget.isDisposed) {
       widget.content.activeCellIndex = widget.content.widgets.indexOf(cell);
       widget.content.deselectAll();
       await this._app.commands.execute('notebook:run-cell');
@@ -160,76 +171,20 @@ export class Driver implements IActions {
     }
   }
 
-  private async _simulate(session: Session, devices: number): Promise<void> {
-    if (!(await this._connected(session))) {
-      return;
+  /** Kept before the kernel has answered: a restart meanwhile does not make the choice undone, only a refusal does. */
+  private async _simulate({ connection, path }: Session, devices: number): Promise<void> {
+    const refused = connection.ask({ kind: 'simulate', devices }).then(
+      () => false,
+      () => connection.link === 'connected'
+    );
+    const { simulated } = await this._preferences.choices(path);
+    await this._preferences.keep(path, { simulated: devices });
+    if (await refused) {
+      await this._preferences.keep(path, { simulated });
     }
-    // Kept before the kernel has answered: a restart meanwhile does not make the choice undone, only a refusal does.
-    const before = await this._preferences.wishes(session.path);
-    await this._preferences.keep(session.path, { simulated: devices });
-    const done = await session.wish(() => session.connection.ask({ kind: 'simulate', devices }), {
-      simulated: devices
-    });
-    if (!done && session.connection.link === 'connected') {
-      await this._preferences.keep(session.path, { simulated: before.simulated });
-    }
-  }
-
-  private async _load(session: Session): Promise<boolean> {
-    const kernel = session.context.session?.kernel;
-    if (!kernel) {
-      return false;
-    }
-    const code = '%load_ext devtrace';
-    const reply = await kernel.requestExecute({ code, store_history: false, stop_on_error: false }).done;
-    if (reply.content.status === 'error') {
-      const { ename, evalue } = reply.content as { ename?: string; evalue?: string };
-      await session.wish(() => Promise.reject(new Error(whyNotLoaded(ename ?? 'Error', evalue ?? ''))));
-      return false;
-    }
-    session.connection.retry();
-    return true;
-  }
-
-  /** Waits for the kernel's answer, and loads devtrace where it is not loaded. */
-  private async _connected(session: Session): Promise<boolean> {
-    const { connection } = session;
-    connection.start();
-    const settled = await linkOf(session, ['connected', 'absent']);
-    if (settled === 'absent' && (await this._load(session))) {
-      return (await linkOf(session, ['connected'])) === 'connected';
-    }
-    return settled === 'connected';
   }
 }
 
-function whyNotLoaded(name: string, message: string): string {
-  return name === 'ModuleNotFoundError' && message.includes("'devtrace'")
-    ? 'devtrace is not installed where this kernel runs. Run %pip install devtrace in a cell, then load it.'
-    : `${name}: ${message}`;
-}
-
-function holds(trace: string): (session: Session) => boolean {
+function has(trace: string): (session: Session) => boolean {
   return ({ entries }) => entries.some(({ key }) => key === trace);
-}
-
-/** The link once it is one of these, or one that leads nowhere; whatever it is when the patience is over. */
-function linkOf(session: Session, wanted: readonly string[]): Promise<string> {
-  const ends = [...wanted, 'foreign', 'older', 'newer', 'no-kernel', 'dead', 'nowhere'];
-  return new Promise(resolve => {
-    const { connection } = session;
-    const settle = (): void => {
-      if (ends.includes(connection.link) || session.isDisposed) {
-        finish();
-      }
-    };
-    const finish = (): void => {
-      window.clearTimeout(timer);
-      connection.changed.disconnect(settle);
-      resolve(connection.link);
-    };
-    const timer = window.setTimeout(finish, PATIENCE);
-    connection.changed.connect(settle);
-    settle();
-  });
 }

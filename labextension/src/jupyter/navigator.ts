@@ -1,5 +1,5 @@
 /**
- * Takes the user to a place in a cell or a file, and puts an edit there: one change that one undo takes back, selected, never run.
+ * Takes the user to a site in a cell or a file, and puts an edit there: one change that one undo takes back, selected, never run.
  */
 import type { EditorView } from '@codemirror/view';
 import type { JupyterFrontEnd } from '@jupyterlab/application';
@@ -11,7 +11,7 @@ import type { IDocumentWidget } from '@jupyterlab/docregistry';
 import { NotebookPanel } from '@jupyterlab/notebook';
 import { planEdit, type Misfit } from '../model/edit';
 import type { IEdit } from '../model/findings';
-import { linePlace, locate, placeOf, type IPlace } from '../model/place';
+import { spanOfLine, locate, spanOfSite, type ISourceSpan } from '../model/source-span';
 import { sourceLabel, type ITrace } from '../model/trace';
 import type { IHost } from '../view/selection';
 import { codeCellWidgets } from './outputs';
@@ -30,18 +30,18 @@ interface ITarget {
   readonly undo?: { stopCapturing?: () => void } | null;
 }
 
-export class Guide {
+export class EditorNavigator {
   constructor(
     private readonly _shell: JupyterFrontEnd.IShell,
     private readonly _sessions: Sessions,
     private readonly _documents: IDocumentManager | null
   ) {}
 
-  /** What a report of `trace` can ask of its surroundings; `around` finds the notebook that it stands in. */
+  /** What a report of `trace` can ask of its surroundings; `around` finds the notebook that shows it. */
   hostOf(trace: ITrace, around: () => Session | null): IHost {
     return {
       reveal: site => {
-        void this.reveal(placeOf(trace, site), around());
+        void this.reveal(spanOfSite(trace, site), around());
       },
       insert: edit => {
         void this.insert(trace, edit, around());
@@ -49,25 +49,25 @@ export class Guide {
     };
   }
 
-  /** Selects the span of a place; the nearest line with its text where it has moved. */
-  async reveal(place: IPlace, near: Session | null): Promise<void> {
-    const target = await this._targetOf(place, near);
+  /** Selects the span of a site; the nearest line with its text where it has moved. */
+  async reveal(site: ISourceSpan, near: Session | null): Promise<void> {
+    const target = await this._targetOf(site, near);
     if (target) {
       const { view } = target;
       const lines = view.state.doc.toString().split('\n');
-      const line = locate(lines, place.line, place.text) || Math.min(Math.max(place.line, 1), lines.length);
-      const moved = line - place.line;
-      const last = Math.min(Math.max(place.endLine + moved, line), lines.length);
+      const line = locate(lines, site.line, site.text) || Math.min(Math.max(site.line, 1), lines.length);
+      const moved = line - site.line;
+      const last = Math.min(Math.max(site.endLine + moved, line), lines.length);
       select(
         view,
-        offset(view, line, place.column, false),
-        offset(view, last, place.column < 0 ? -1 : place.endColumn, true)
+        offset(view, line, site.column, false),
+        offset(view, last, site.column < 0 ? -1 : site.endColumn, true)
       );
     }
   }
 
   async insert(trace: ITrace, edit: IEdit, near: Session | null): Promise<void> {
-    const anchor = linePlace(trace, edit.file, edit.cell, edit.line);
+    const anchor = spanOfLine(trace, edit.file, edit.cell, edit.line);
     const target = await this._targetOf(anchor, near);
     if (!target) {
       return;
@@ -90,18 +90,18 @@ export class Guide {
     view.focus();
   }
 
-  private async _targetOf(place: IPlace, near: Session | null): Promise<ITarget | null> {
-    if (place.cell >= 0 || place.cellId !== '') {
-      const found = cellOf(place, near, this._sessions.all);
+  private async _targetOf(site: ISourceSpan, near: Session | null): Promise<ITarget | null> {
+    if (site.cell >= 0 || site.cellId !== '') {
+      const found = cellOf(site, near, this._sessions.all);
       if (found) {
         return this._showCell(...found);
       }
-      Notification.warning(`${sourceLabel(place.cell, place.file)} is no longer in a notebook that is open.`, {
+      Notification.warning(`${sourceLabel(site.cell, site.file)} is no longer in a notebook that is open.`, {
         autoClose: 5000
       });
       return null;
     }
-    return this._showFile(place, near);
+    return this._showFile(site, near);
   }
 
   private async _showCell(session: Session, cell: CodeCell): Promise<ITarget | null> {
@@ -122,13 +122,13 @@ export class Guide {
     return view && { view, undo: undoManager ?? null };
   }
 
-  private async _showFile(place: IPlace, near: Session | null): Promise<ITarget | null> {
-    const folder = near?.connection.folder ?? '';
-    const path = contentsPath(place.file, near?.path ?? '', folder, PageConfig.getOption('serverRoot'));
+  private async _showFile(site: ISourceSpan, near: Session | null): Promise<ITarget | null> {
+    const folder = near?.connection.state.folder ?? '';
+    const path = contentsPath(site.file, near?.path ?? '', folder, PageConfig.getOption('serverRoot'));
     const opened = path === null ? null : await this._open(path);
     if (!opened) {
-      const line = place.text === null ? '' : `: ${place.text.trim().slice(0, 200)}`;
-      Notification.info(`${place.file}, line ${place.line}${line}. The server does not show this file.`, {
+      const line = site.text === null ? '' : `: ${site.text.trim().slice(0, 200)}`;
+      Notification.info(`${site.file}, line ${site.line}${line}. The server does not show this file.`, {
         autoClose: 10000
       });
       return null;
@@ -151,14 +151,14 @@ export class Guide {
 }
 
 /** The cell of this id, else the one of this number in the notebook at hand. */
-function cellOf(place: IPlace, near: Session | null, all: readonly Session[]): [Session, CodeCell] | null {
+function cellOf(site: ISourceSpan, near: Session | null, all: readonly Session[]): [Session, CodeCell] | null {
   for (const session of near ? [near, ...all] : all) {
-    const cell = codeCellWidgets(session.widget).find(({ model }) => place.cellId !== '' && model.id === place.cellId);
+    const cell = codeCellWidgets(session.widget).find(({ model }) => site.cellId !== '' && model.id === site.cellId);
     if (cell) {
       return [session, cell];
     }
   }
-  const numbered = near && codeCellWidgets(near.widget).find(({ model }) => model.executionCount === place.cell);
+  const numbered = near && codeCellWidgets(near.widget).find(({ model }) => model.executionCount === site.cell);
   return near && numbered ? [near, numbered] : null;
 }
 

@@ -1,11 +1,13 @@
 /**
- * Everything that a view must let go of: one scope per mount, disposed as a whole.
+ * Listeners, observers and elements that end with a view: one collection per mount, disposed as a whole.
  */
-export class Scope {
-  /** Adds a listener that goes when the scope does. */
+export class Disposables {
+  private readonly _ending = new AbortController();
+
+  /** Add a listener that goes with all else. */
   listen<K extends keyof HTMLElementEventMap>(
     target: EventTarget,
-    type: K | `dt-${string}`,
+    type: K,
     listener: (event: HTMLElementEventMap[K]) => void,
     options: AddEventListenerOptions = {}
   ): void {
@@ -31,6 +33,5 @@ export class Scope {
     }
   };
 
-  private readonly _ending = new AbortController();
   private readonly _disposals: Array<() => void> = [];
 }

@@ -1,15 +1,16 @@
 /**
- * A trace as text, row by row, exactly as `devtrace.dump` writes it: both languages are tested against the same goldens.
+ * A trace as text, row by row, exactly as tools/trace_dump.py writes it: both languages are tested against the same goldens.
  */
-import { columnsOf, isLists, TABLE_NAMES, type IColumn, type TableName, type Values } from './columns';
-import { isObject } from './findings';
-import type { ITrace } from './trace';
+import { columnsOf, isLists, TABLE_NAMES, type IColumn, type TableName, type Values } from '../src/model/columns';
+import { isObject, type JsonObject } from '../src/model/findings';
+import type { ITrace } from '../src/model/trace';
 
-export function dump(trace: ITrace): string {
-  return `${[...lines(trace)].join('\n')}\n`;
+/** `findings` as the file has them. */
+export function dump(trace: ITrace, findings: readonly JsonObject[] | null): string {
+  return `${[...lines(trace, findings)].join('\n')}\n`;
 }
 
-function* lines(trace: ITrace): Generator<string> {
+function* lines(trace: ITrace, findings: readonly JsonObject[] | null): Generator<string> {
   const made = `by ${quoted(trace.producer)} at ${quoted(trace.recorded)}`;
   yield `trace ${quoted(trace.title)} ${made} truncated=${trace.truncated}`;
   yield* trace.notes.map(note => `note ${quoted(note)}`);
@@ -20,8 +21,8 @@ function* lines(trace: ITrace): Generator<string> {
       yield `  ${id} ${fields.join(' ')}`;
     }
   }
-  yield `findings ${trace.rawFindings?.length ?? 'none'}`;
-  yield* (trace.rawFindings ?? []).map((finding, at) => `  ${at} ${json(finding)}`);
+  yield `findings ${findings?.length ?? 'none'}`;
+  yield* (findings ?? []).map((finding, at) => `  ${at} ${json(finding)}`);
 }
 
 function field(trace: ITrace, table: TableName, name: string, column: IColumn, id: number): string {

@@ -1,10 +1,10 @@
 /**
- * Small pieces that several views share: a device's chip, a site's link, text with `code` in it.
+ * Small elements that several views share: a device's chip, a site's link, text with `code` in it.
  */
 import { deviceByName, deviceName, siteLabel, type ITrace } from '../model/trace';
-import { deviceLook } from '../paint/palette';
+import { deviceLetter } from '../paint/palette';
 import { button, h } from './dom';
-import type { Scope } from './scope';
+import type { Disposables } from './disposables';
 import type { Selection } from './selection';
 
 /** A device's colour, hatch and letter with its name: never colour alone. */
@@ -23,7 +23,7 @@ export function deviceChip(owner: Node, trace: ITrace, device: number): HTMLElem
   return chip;
 }
 
-/** The chip of a device that is told by its name, which the trace need not know. */
+/** The chip of a device by its name, which the trace need not know. */
 export function namedChip(owner: Node, trace: ITrace, name: string): HTMLElement {
   const device = deviceByName(trace, name);
   return device < 0
@@ -34,7 +34,7 @@ export function namedChip(owner: Node, trace: ITrace, name: string): HTMLElement
 export function deviceSwatch(owner: Node, trace: ITrace, device: number): HTMLElement {
   return h(owner, 'i', {
     class: 'dt-swatch',
-    text: deviceLook(deviceName(trace, device), false).letter,
+    text: deviceLetter(deviceName(trace, device)),
     style: deviceStyle(device),
     aria: { hidden: 'true' }
   });
@@ -48,15 +48,23 @@ export function deviceStyle(device: number): Record<string, string> {
   };
 }
 
+/** The parts of a view are made from these; listeners go into `disposables`. */
+export interface IViewContext {
+  readonly owner: Node;
+  readonly trace: ITrace;
+  readonly selection: Selection;
+  readonly disposables: Disposables;
+}
+
 /** `In[5] line 1`, which takes the user there where the surroundings can. */
-export function siteLink(owner: Node, trace: ITrace, selection: Selection, site: number, scope: Scope): HTMLElement {
+export function siteLink({ owner, trace, selection, disposables }: IViewContext, site: number): HTMLElement {
   const label = siteLabel(trace, site);
   const { reveal } = selection.host;
   if (!reveal) {
     return h(owner, 'span', { class: 'dt-site', text: label });
   }
   const link = button(owner, label, { class: 'dt-site dt-link', title: `Go to ${label}` });
-  scope.listen(link, 'click', event => {
+  disposables.listen(link, 'click', event => {
     event.stopPropagation();
     reveal(site);
   });

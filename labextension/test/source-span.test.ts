@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { planEdit, type IChange } from '../src/model/edit';
 import type { IEdit } from '../src/model/findings';
-import { fromBytes, locate } from '../src/model/place';
+import { utf16Column, locate } from '../src/model/source-span';
 
 const LINES = ['import torch', 'x = 1', '', 'y = 2', 'x = 1', ''];
 
@@ -25,12 +25,12 @@ test('a line that is gone is found nowhere, and space at its end does not count'
 });
 
 test('columns in bytes become columns in UTF-16', () => {
-  assert.equal(fromBytes('abc', 2), 2);
-  assert.equal(fromBytes('é = x', 3), 2);
-  assert.equal(fromBytes('𝄞 = x', 4), 2);
-  assert.equal(fromBytes('abc', 99), 3);
-  assert.equal(fromBytes(null, 3), -1);
-  assert.equal(fromBytes('abc', -1), -1);
+  assert.equal(utf16Column('abc', 2), 2);
+  assert.equal(utf16Column('é = x', 3), 2);
+  assert.equal(utf16Column('𝄞 = x', 4), 2);
+  assert.equal(utf16Column('abc', 99), 3);
+  assert.equal(utf16Column(null, 3), -1);
+  assert.equal(utf16Column('abc', -1), -1);
 });
 
 function edit(line: number, before: string, after: string): IEdit {

@@ -1,10 +1,10 @@
 /**
- * The moment that a report is about: a tensor of one device that enters an op on another, from lane to lane.
+ * The culprits of findings as arrows: each from the lane of its tensor's device into the lane of the op that it entered.
  */
 import { deviceByName, type ITrace } from '../model/trace';
-import { MOST_INTRUDERS, type ILanes } from './lanes';
+import { MOST_CULPRITS, type ILanes } from './lanes';
 
-export interface IIntruder {
+export interface ICulpritLanes {
   readonly finding: number;
   readonly op: number;
   readonly from: number;
@@ -13,9 +13,9 @@ export interface IIntruder {
   readonly name: string;
 }
 
-export function intruders(trace: ITrace, lanes: ILanes): IIntruder[] {
-  const found: IIntruder[] = [];
-  (trace.findings ?? []).slice(0, MOST_INTRUDERS).forEach(({ op, culprit }, finding) => {
+export function culpritLanes(trace: ITrace, lanes: ILanes): ICulpritLanes[] {
+  const found: ICulpritLanes[] = [];
+  (trace.findings ?? []).slice(0, MOST_CULPRITS).forEach(({ op, culprit }, finding) => {
     const to = op < 0 ? -1 : lanes.laneOf[op];
     const from = op < 0 || !culprit ? -1 : lanes.find(trace.ops.thread[op], deviceByName(trace, culprit.device));
     if (culprit && from >= 0 && to >= 0 && from !== to) {

@@ -1,0 +1,27 @@
+/**
+ * What each part of the sidebar is drawn with.
+ */
+import type { IEdit } from '../../model/findings';
+import type { IEntry } from '../../model/sidebar';
+import type { Disposables } from '../disposables';
+
+/** What the buttons of the sidebar do. */
+export interface IActions {
+  /** Run `%load_ext devtrace` in the kernel. */
+  load(): void;
+  traceCells(on: boolean): void;
+  simulate(devices: number): void;
+  /** Show the trace in a tab of its own. */
+  open(entry: IEntry): void;
+  reveal(entry: IEntry, site: number): void;
+  insert(entry: IEntry, edit: IEdit): void;
+}
+
+export interface IDrawing {
+  readonly body: HTMLElement;
+  /** Ends with the drawing. */
+  readonly scope: Disposables;
+  readonly actions: IActions;
+  /** Which folds the user opened or closed, by their key. */
+  readonly open: Map<string, boolean>;
+}

@@ -1,0 +1,80 @@
+"""The traces that a session keeps, as a panel shows, fetches and exports them."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from devtrace.words.errors import DevtraceError
+
+if TYPE_CHECKING:
+    from devtrace.api.results import Trace
+    from devtrace.notebook.cells import History, Traced
+
+Message = dict[str, Any]
+
+
+class TraceSummaries:
+    """Summarizes each trace of a history once."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._made: dict[int, Message] = {}
+
+    def since(self, number: int) -> tuple[list[Message], list[int]]:
+        """Return the summaries of the traces after this number, and the numbers of all."""
+        kept = self._history.numbered
+        self._made = {known: summary for known, summary in self._made.items() if known in kept}
+        for known in kept.keys() - self._made.keys():
+            self._made[known] = _summary(known, kept[known])
+        return [self._made[known] for known in kept if known > number], list(kept)
+
+
+def find(history: History, number: int) -> Traced:
+    if traced := history.numbered.get(number):
+        return traced
+    raise DevtraceError(
+        "trace-gone", f"trace {number}", "the kernel keeps the newest traces of its session", "run the cell again"
+    )
+
+
+def _summary(number: int, traced: Traced) -> Message:
+    return {
+        "trace": number,
+        "label": traced.label,
+        "cell": traced.cell.id,
+        "seconds": _seconds(traced.trace),
+        "ops": len(traced.trace.ops) + traced.trace.truncated,
+        "outline": _without_ops(traced.trace),
+    }
+
+
+def _without_ops(trace: Trace) -> Message:
+    """Encode the findings, ledger, sites and the cells' source: what `readOutline` keeps in the page."""
+    import numpy as np
+
+    from devtrace.trace.format import encode
+    from devtrace.trace.subset import cut
+
+    return encode(cut(trace, np.zeros(len(trace.ops), dtype=bool)))
+
+
+def exported(traced: Traced, form: str) -> tuple[str, str]:
+    """Return a file's name and text: "html" the report as a page, "perfetto" the trace for ui.perfetto.dev."""
+    name = re.sub(r"\W+", "-", traced.label).strip("-") or "trace"
+    with tempfile.TemporaryDirectory(prefix="devtrace-") as folder:
+        if form == "html":
+            path = Path(folder) / f"{name}.html"
+            traced.report.to_html(path)
+        else:
+            path = Path(folder) / f"{name}.perfetto.json"
+            traced.trace.to_perfetto(path)
+        return path.name, path.read_text(encoding="utf-8")
+
+
+def _seconds(trace: Trace) -> float:
+    """Return the time from the start of its first op to the end of its last one."""
+    start, duration = trace.ops.ints("start"), trace.ops.ints("duration")
+    return float((start + duration.clip(0)).max() - start[0]) / 1e9 if len(start) else 0.0
