@@ -6,7 +6,7 @@ from typing import Any
 
 from devtrace.api.results import Trace
 from devtrace.trace.builder import TraceBuilder
-from devtrace.trace.tables import Op, Tensor
+from devtrace.trace.rows import Op, Tensor
 
 FORWARD = ("aten.addmm.default", "aten.relu.default", "aten.addmm.default", "aten.mse_loss.default")
 BACKWARD = ("aten.mse_loss_backward.default", "aten.mm.default", "aten.threshold_backward.default", "aten.mm.default")

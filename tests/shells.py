@@ -12,7 +12,7 @@ from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 from IPython.utils.capture import capture_output
 from traitlets.config import Config
 
-from devtrace.notebook import cells
+from devtrace.notebook import magic
 from devtrace.notebook.cells import Traced, Tracing
 from devtrace.report.mime import MIME_TYPE
 
@@ -68,8 +68,7 @@ class Shell:
 
     @property
     def tracing(self) -> Tracing:
-        assert cells.current is not None
-        return cells.current
+        return magic.extensions[self.ip].tracing
 
     @property
     def traced(self) -> list[Traced]:

@@ -396,7 +396,7 @@ def test_a_closed_stderr_changes_nothing() -> None:
     assert (got.stdout, got.returncode) == ("out\n", 0)
 
 
-def test_on_a_terminal_a_line_at_its_foot_tells_how_far_it_is() -> None:
+def test_on_a_terminal_a_note_at_the_right_edge_shows_how_far_it_is() -> None:
     text = "import sys, torch\ntorch.ones(1)\nprint('ready', flush=True)\nsys.stdin.readline()\nprint('bye')"
     parent, child = pty.openpty()
     fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
@@ -409,7 +409,7 @@ def test_on_a_terminal_a_line_at_its_foot_tells_how_far_it_is() -> None:
     assert b"ready" in seen
     process.communicate(b"\n", timeout=TIMEOUT)
     rest = _read_until(parent, b"nothing to mend")
-    assert b"\x1b[r" in rest  # the whole terminal scrolls again
+    assert re.search(rb"\x1b7\x1b\[\d+G +\x1b8", rest)  # the note is cleared
     assert process.returncode == 0
 
 

@@ -16,6 +16,7 @@ from devtrace.api.results import Report
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding, from_json
 from devtrace.diagnosis.rules import device_mismatch
+from devtrace.diagnosis.rules.device_errors import device_errors
 from devtrace.recording.context import hooks
 
 
@@ -80,7 +81,7 @@ def test_a_diagnosis_that_fails_leaves_torchs_own_words(monkeypatch: pytest.Monk
     def broken(*_: object) -> None:
         raise KeyError("made to fail")
 
-    monkeypatch.setattr(device_mismatch, "device_mismatch", broken)
+    monkeypatch.setattr(device_mismatch, "find_mismatch", broken)
     report = failing().report
     assert isinstance(report, Report)
     finding = report.findings[0]
@@ -92,7 +93,7 @@ def test_a_diagnosis_that_fails_leaves_torchs_own_words(monkeypatch: pytest.Monk
 
 def test_without_live_objects_the_recorded_names_tell() -> None:
     trace = replace(failing().trace, findings=None)
-    found = list(device_mismatch.device_errors(TraceQueries(trace)))
+    found = list(device_errors(TraceQueries(trace)))
     assert found[0].culprit is not None
     assert found[0].culprit.device == "cpu"
     assert found[0].culprit.born is not None

@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
@@ -56,7 +57,8 @@ def jupyter(monkeypatch: pytest.MonkeyPatch) -> None:
 def hostile_report() -> Report:
     site = Site(HOSTILE, 1, 0, 1, 4, HOSTILE, HOSTILE, 7, HOSTILE)
     culprit = Culprit(HOSTILE, (HOSTILE,), HOSTILE, (2, 3), HOSTILE, born=site, moved=site, chain=(site,))
-    finding = Finding(HOSTILE, "error", HOSTILE, (HOSTILE, "cpu"), site, 0, culprit, 1, 0, HOSTILE, HOSTILE)
+    slug: Any = HOSTILE
+    finding = Finding(slug, "error", slug, (HOSTILE, "cpu"), site, 0, culprit, 1, 0, HOSTILE, HOSTILE)
     trace = odd_trace()
     return Report(trace, (finding,), notes=(HOSTILE,))
 

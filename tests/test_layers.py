@@ -46,11 +46,12 @@ ALLOWED |= {
 INSIDE = {
     "recording": ["columns", "folding", "hot", "context", "progress", "finish", "recording"],
     "diagnosis": [
+        "slugs",
         "findings",
         "edits",
         "evidence",
-        "causes",
         "fixes",
+        "causes",
         "messages",
         "ledger",
         "rules",

@@ -20,7 +20,8 @@ from IPython.core.completer import provisionalcompleter
 from torch._C import _len_torch_dispatch_stack
 
 import devtrace
-from devtrace.notebook import cells, commands, usage
+from devtrace.api import options
+from devtrace.notebook import cells, commands, magic, usage
 from devtrace.report.mime import MIME_TYPE
 from shells import Ran, Shell, new_shell
 
@@ -79,7 +80,7 @@ def left_in(shell: Shell) -> dict[str, Any]:
         ],
         "modes": _len_torch_dispatch_stack(),
         "cuda": (torch.cuda.is_available, torch.cuda.is_available()),
-        "current": cells.current,
+        "loaded": ip in magic.extensions,
     }
 
 
@@ -723,18 +724,18 @@ def test_question_marks_show_the_same_help(shell: Shell, monkeypatch: pytest.Mon
     for ask in ("%%devtrace?", "%devtrace?"):
         ran = shell.run(ask)
         shown = ran.stdout + "".join(data["text/plain"] for data in ran.displayed)
-        assert [row.name for row in (*usage.FLAGS, *usage.COMMANDS) if row.name not in shown] == []
+        assert [row.name for row in (*options.FLAGS, *usage.COMMANDS) if row.name not in shown] == []
 
 
 def test_the_readme_names_every_flag_and_subcommand() -> None:
     readme = README.read_text(encoding="utf-8")
-    written = [str(flag) for flag in usage.FLAGS] + [f"%devtrace {command}" for command in usage.COMMANDS]
+    written = [str(flag) for flag in options.FLAGS] + [f"%devtrace {command}" for command in usage.COMMANDS]
     assert [row for row in written if f"`{row}`".replace("|", "\\|") not in readme] == []
 
 
 def test_the_readme_has_every_message_of_the_magics() -> None:
     readme = README.read_text(encoding="utf-8")
-    sources = [Path(usage.__file__), Path(cells.__file__), Path(commands.__file__)]
+    sources = [Path(options.__file__), Path(usage.__file__), Path(cells.__file__), Path(commands.__file__)]
     slugs = {slug for path in sources for slug in re.findall(r'UsageError\(\s*"([a-z-]+)"', path.read_text())}
     assert len(slugs) >= 8
     assert [slug for slug in slugs if f"`{slug}`" not in readme] == []
@@ -810,7 +811,8 @@ def test_an_observer_that_fails_is_told_no_more_and_the_trace_goes_on(shell: She
 
 
 def test_the_recording_can_be_looked_at_while_the_cell_runs(shell: Shell) -> None:
-    shell.run("%%devtrace", "from devtrace.notebook import cells", "seen = cells.current.recording", "y = x + 1")
+    shell.ns["tracing"] = shell.tracing
+    shell.run("%%devtrace", "seen = tracing.recording", "y = x + 1")
     assert shell.ns["seen"] is not None
     assert shell.tracing.recording is None
 

@@ -19,6 +19,7 @@ from devtrace.report.mime import MIME_TYPE
 from kernels import LIMIT, Kernel, new_kernel
 
 OURS = str(Path(devtrace.__file__).parent)
+TRACING = "devtrace.notebook.magic.extensions[get_ipython()].tracing"
 
 
 @pytest.fixture(scope="module")
@@ -106,16 +107,16 @@ def test_a_bad_flag_fails_the_cell_in_one_sentence_and_does_not_run_it(kernel: K
 
 def test_sites_carry_the_front_ends_id_of_the_cell(kernel: Kernel) -> None:
     kernel.run("%%devtrace", "y = x + 1", cell_id="the-cell")
-    site = "devtrace.notebook.cells.current.history.find().trace.ops[0].site"
-    kernel.run("import devtrace.notebook.cells")
+    site = f"{TRACING}.history.find().trace.ops[0].site"
+    kernel.run("import devtrace.notebook.magic")
     assert kernel.run(f"{site}.cell_id, {site}.line").result == "('the-cell', 2)"
 
 
 def test_an_unchanged_cell_run_again_is_counted_anew(kernel: Kernel) -> None:
-    kernel.run("import devtrace.notebook.cells")
+    kernel.run("import devtrace.notebook.magic")
     for _ in range(2):
         count = kernel.run("%%devtrace", "y = x + 1").reply["execution_count"]
-        assert kernel.run("devtrace.notebook.cells.current.history.find().trace.ops[0].site.cell").result == str(count)
+        assert kernel.run(f"{TRACING}.history.find().trace.ops[0].site.cell").result == str(count)
 
 
 def test_time_and_capture_below_work(kernel: Kernel) -> None:

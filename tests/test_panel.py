@@ -14,12 +14,12 @@ import message_types
 import pytest
 import torch
 
+from devtrace.api.options import Options
 from devtrace.notebook.cells import Cell, Tracing
 from devtrace.notebook.inventory.inventory import drain, listing
 from devtrace.notebook.panel.feed import PERIOD
 from devtrace.notebook.panel.messages import refusal, spec
 from devtrace.notebook.panel.panel import Panel
-from devtrace.notebook.usage import Options
 from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.format import decode, encode
 from goldens import assert_golden
@@ -129,7 +129,7 @@ def test_the_new_state_comes_before_the_answer_and_no_older_one_after_it(panel: 
 def test_a_wish_to_trace_the_next_run_of_a_cell_is_granted_once(panel: Panel, tracing: Tracing) -> None:
     FrontEnd(panel).ask("trace_next", cell="a")
     other, wished = Cell("f", "", 1, "b"), Cell("f", "", 2, "a")
-    assert [tracing.grant(cell) for cell in (other, wished, wished)] == [False, True, False]
+    assert [tracing.take_request(cell) for cell in (other, wished, wished)] == [False, True, False]
 
 
 def test_what_another_one_switches_is_told_to_all(panel: Panel, tracing: Tracing) -> None:

@@ -11,7 +11,8 @@ from torch import nn
 
 import devtrace
 from devtrace.trace.checks import broken_rule
-from devtrace.trace.tables import Op, TraceData
+from devtrace.trace.rows import Op
+from devtrace.trace.tables import TraceData
 
 
 def named(trace: TraceData, name: str) -> list[Op]:

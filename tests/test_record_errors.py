@@ -15,7 +15,8 @@ from torch import nn
 from torch.nn.parallel.parallel_apply import parallel_apply
 
 import devtrace
-from devtrace.trace.tables import Op, TraceData
+from devtrace.trace.rows import Op
+from devtrace.trace.tables import TraceData
 
 
 def recorded(program: Callable[[], object], **options: object) -> tuple[TraceData, BaseException | None]:

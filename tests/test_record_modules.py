@@ -15,7 +15,8 @@ import devtrace
 from devtrace.api.recording import record
 from devtrace.recording.context import hooks
 from devtrace.trace.checks import broken_rule
-from devtrace.trace.tables import Module, TraceData
+from devtrace.trace.rows import Module
+from devtrace.trace.tables import TraceData
 
 
 @pytest.fixture

@@ -17,8 +17,7 @@ from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import devtrace
-from devtrace.simulation.patches import _MISSING as MISSING
-from devtrace.simulation.patches import Patches
+from devtrace.runtime.patches import MISSING, Patches
 from devtrace.words.errors import SimulateError
 
 OWNERS: tuple[Any, ...] = (
@@ -163,7 +162,7 @@ def test_whatever_a_program_does_and_however_it_ends_every_patched_name_is_as_be
     undo = Patches.undo
 
     def noted(self: Patches) -> None:
-        patched.extend(self._changed)
+        patched[:0] = ((owner, name, before) for owner, name, before, _ in self.replaced)  # undone last, patched first
         undo(self)
 
     with pytest.MonkeyPatch.context() as monkeypatch:

@@ -116,8 +116,8 @@ class Judge(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         found = rules.arguments(func, args, kwargs or {})
-        homes = {arg.home for arg in found}
-        if len(homes) > 1 and FLOATING not in homes:
+        devices = {arg.owner for arg in found}
+        if len(devices) > 1 and FLOATING not in devices:
             self.verdicts.append(verdict(func, found))
         return func(*args, **(kwargs or {}))
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from devtrace.api.options import FLAGS, Options
 from devtrace.notebook import usage
-from devtrace.notebook.usage import Options
 from devtrace.words.errors import UsageError
 
 
@@ -88,7 +88,7 @@ def test_a_flag_of_the_cell_magic_given_to_the_line_magic_is_told_apart() -> Non
 
 def test_help_names_every_flag_and_subcommand() -> None:
     text = usage.help_text()
-    assert [str(row) for row in (*usage.FLAGS, *usage.COMMANDS) if f"    {row} " not in text] == []
+    assert [str(row) for row in (*FLAGS, *usage.COMMANDS) if f"    {row} " not in text] == []
 
 
 @pytest.mark.parametrize(

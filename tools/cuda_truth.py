@@ -24,7 +24,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 DEVICE = "cuda:0"
-DEFAULT_OUT = Path("tests/data/cuda_truth.json")
+DEFAULT_OUT = Path(__file__).parents[1] / "tests/data/cuda_truth.json"
 _BATCH = 24
 _POISON = ("device-side assert", "illegal memory access", "misaligned address", "unspecified launch failure")
 
@@ -190,6 +190,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     answers = survey(options.ops, options.simulate)
     head = {"torch": torch.__version__, "device": "simulated" if options.simulate else torch.cuda.get_device_name(0)}
+    options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps({**head, "answers": answers}, indent=0, sort_keys=True) + "\n", "utf-8")
     return 0
 

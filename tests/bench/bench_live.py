@@ -23,12 +23,12 @@ from IPython.utils.capture import capture_output
 from torch import nn
 from traitlets.config import Config
 
-from devtrace.notebook import cells
+from devtrace.api.options import Options
+from devtrace.notebook import cells, magic
 from devtrace.notebook.inventory.inventory import Steps, listing
 from devtrace.notebook.panel.idle import SETTLE, Lister
 from devtrace.notebook.panel.messages import spec
 from devtrace.notebook.panel.panel import Panel
-from devtrace.notebook.usage import Options
 
 CELL_BUDGET, FEED_BUDGET, MESSAGES_BUDGET = 1.0, 0.02, 10.0  # ms, share, messages a second
 LISTING_BUDGET, WAIT_BUDGET = 100.0, 10.0  # ms
@@ -63,8 +63,7 @@ def cell_rows(shell: InteractiveShell) -> list[Row]:
 
 def with_panel(shell: InteractiveShell, act: Callable[[], list[float]]) -> list[float]:
     """Act while a panel is connected to the shell as `live` connects one."""
-    assert cells.current is not None
-    panel = Panel(cells.current, shell.user_ns, None)
+    panel = Panel(magic.extensions[shell].tracing, shell.user_ns, None)
     FrontEnd(panel)
     before, after = (lambda info: panel.cell_begins()), (lambda result: panel.cell_ended())
     shell.events.register("pre_run_cell", before)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def diagnose(trace: TraceData, live: Live | None = None) -> Report:
-    """The report of a trace; made once, then carried by the trace.
+    """Make the report of a trace; made once, the trace keeps it.
 
     `live` gives the frames and objects of a program that is still there: names are then the user's own.
     """

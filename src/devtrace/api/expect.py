@@ -1,4 +1,4 @@
-"""Say where tensors must be, and be told of every one that is not: in a program, around a block, around a function.
+"""`devtrace.expect`: raises for every tensor that is on another device than expected, now or in a block.
 
 devtrace.expect(model, optimizer, batch, device="cuda:0")        # now: DeviceError names all that is elsewhere
 
@@ -38,8 +38,10 @@ def expect(*objects: object, device: object) -> None: ...
 def expect(
     *objects: object, device: object = None, syncs: int | None = None, copies: int | None = None
 ) -> Expectation | None:
-    """Raise DeviceError unless all tensors of the objects are on `device`; without objects, a context manager and
-    decorator that asks it of what runs. `device` is "cuda:0", "cuda" (any of them), a torch.device.
+    """Raise DeviceError unless all tensors of the objects are on `device`.
+
+    Without objects, return a context manager and decorator that checks what runs. `device` is "cuda:0", "cuda" (any of
+    them), or a torch.device.
 
     `syncs` and `copies` are the most that a block may make.
     """
@@ -55,7 +57,7 @@ def expect(
             "expect(...) with objects, and syncs or copies",
             "count in a block: with devtrace.expect(...):",
         )
-    check(dict(zip(_written(sys._getframe(1), len(objects)), objects, strict=True)), _device(device))
+    check(dict(zip(_argument_texts(sys._getframe(1), len(objects)), objects, strict=True)), _device(device))
     return None
 
 
@@ -73,7 +75,7 @@ def check(objects: dict[str, object], device: str) -> None:
 
 
 class Expectation:
-    """What a block or function must keep to. The block's own exception passes through unchanged."""
+    """Checks a block or function. The block's own exception passes through unchanged."""
 
     def __init__(self, device: str | None, syncs: int | None, copies: int | None) -> None:
         self.device = device
@@ -100,12 +102,12 @@ class Expectation:
         recording, self._recording = self._recording, None
         recording.__exit__(kind, error, traceback)
         if error is None:
-            unmet = self.unmet(recording)
-            if unmet is not None:
-                raise unmet
+            failure = self.failure(recording)
+            if failure is not None:
+                raise failure
 
-    def unmet(self, recording: record) -> DeviceError | None:
-        """The error for what a recording did against it: the first, with the others as notes."""
+    def failure(self, recording: record) -> DeviceError | None:
+        """Make the error for what a recording did otherwise: the first, with the others as notes."""
         trace = recording.trace
         found = [device_error(trace, self.device)] if self.device else []
         limits = (("syncs", self.syncs), ("copies", self.copies))
@@ -127,8 +129,8 @@ def _refused(slug: str, got: str, do: str) -> UsageError:
     return UsageError(slug, got, "devtrace.expect takes objects and a device, or a device for a block", do)
 
 
-def _written(frame: FrameType, count: int) -> list[str]:
-    """The arguments as the caller wrote them."""
+def _argument_texts(frame: FrameType, count: int) -> list[str]:
+    """Return the arguments as the caller wrote them."""
     code = frame.f_code
     source = read(code.co_filename)
     node = source and source.node_at(span_at(code, frame.f_lasti))
@@ -140,7 +142,7 @@ def _written(frame: FrameType, count: int) -> list[str]:
 
 
 def _born(tensor: object) -> Site | None:
-    """Where a recording, or the light hooks of `%load_ext devtrace`, saw the tensor come to be."""
+    """Return where a recording, or the light hooks of `%load_ext devtrace`, saw the birth of a tensor."""
     birth = stamps.get(tensor)[2]
     return None if birth < 0 else _site(birth)
 

@@ -1,8 +1,8 @@
-"""What a trace did that was not expected of it: tensors computed with elsewhere, syncs and copies beyond their number.
+"""Checks a trace against what was expected: where it computes, and how many syncs and copies it makes.
 
-Making a tensor, filling it, copying it and looking at a view of it may happen anywhere; a number without dimensions may
-stay on the CPU, where CUDA takes it from. Of a whole cell or program, what it prepares elsewhere and then moves (first
-weights, a DataLoader's batches) is no fault either; of a block it is.
+Making a tensor, filling it, copying it and looking at a view of it may happen anywhere. A number without dimensions may
+stay on the CPU, where CUDA takes it from. A whole cell or program may also create tensors elsewhere and then move them:
+first weights, a DataLoader's batches. Inside a `with expect(...)` block it may not.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from devtrace.api.diagnose import diagnose
 from devtrace.api.results import Report, Trace
 from devtrace.diagnosis.evidence.elsewhere import Elsewhere, matches
 from devtrace.diagnosis.findings import Culprit, Finding, Site, worst_first
+from devtrace.trace.views import storage_owners
 from devtrace.words.errors import DeviceError
 from devtrace.words.text_format import pluralize
 
-RULE = "expectation"
+RULE: Final = "expectation"
 ONE: Final = {"syncs": "sync", "copies": "copy"}
 _FILLS: Final = {
     "bernoulli_", "cauchy_", "exponential_", "fill_", "geometric_", "log_normal_", "normal_", "random_", "uniform_",
@@ -30,7 +31,7 @@ _FILLS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """A tensor that an op computed with elsewhere, and where that was first."""
+    """A tensor that was computed with elsewhere, the first op that did, and how many did."""
 
     tensor: Elsewhere
     op: int
@@ -38,31 +39,33 @@ class Used:
 
 
 def computed_elsewhere(trace: Trace, expected: str, *, may_prepare: bool = False) -> list[Used]:
-    """Tensors that compute ops took or made on another device, in the order of their first use."""
+    """List tensors that compute ops took or made on another device, in the order of their first use."""
     off = {id for id, device in enumerate(trace.devices) if not matches(device.name, expected)}
     if not off:
         return []
     ops, tensors = trace.ops, trace.tensors
-    own = _owners(trace)
-    prepared = _prepared(trace, off, own) if may_prepare else set()
+    owners = storage_owners(trace).tolist()
+    prepared = _prepared(trace, off, owners) if may_prepare else set()
     first: dict[int, int] = {}
     uses: Counter[int] = Counter()
     for op in _computing(trace):
         if op in prepared:
             continue
         taken = ops.lists("inputs")[op].tolist() or ops.lists("outputs")[op].tolist()
-        for row in {own[row] for row in taken if tensors.number("device", row) in off}:
+        for row in {owners[row] for row in taken if tensors.number("device", row) in off}:
             if trace.tensors[row].shape:
                 first.setdefault(row, op)
                 uses[row] += 1
     return [
-        Used(_told(trace, row, op, expected), op, uses[row]) for row, op in first.items() if not _inner(trace, row, off)
+        Used(_elsewhere(trace, row, op, expected), op, uses[row])
+        for row, op in first.items()
+        if not _inner(trace, row, off)
     ]
 
 
 def _computing(trace: Trace) -> list[int]:
-    """The compute ops, without those that only fill a tensor."""
-    kind = trace.strings.index("compute") if "compute" in trace.strings else -1
+    """List the compute ops, without those that only fill a tensor."""
+    kind = trace.string_id("compute")
     names = trace.ops.ints("name")
     fills = [id for id in np.unique(names).tolist() if _fills(trace.strings[id])]
     chosen: list[int] = np.flatnonzero((trace.ops.ints("kind") == kind) & ~np.isin(names, fills)).tolist()
@@ -70,48 +73,32 @@ def _computing(trace: Trace) -> list[int]:
 
 
 def _fills(name: str) -> bool:
-    """aten.normal_, aten.fill_.Scalar"""
+    """Return whether an op is aten.normal_, aten.fill_.Scalar or the like."""
     return name.partition(".")[2].partition(".")[0] in _FILLS
 
 
-def _prepared(trace: Trace, off: set[int], own: list[int]) -> set[int]:
-    """Ops whose results, or what was computed from them, were moved to where they are expected."""
+def _prepared(trace: Trace, off: set[int], owners: list[int]) -> set[int]:
+    """Find the ops whose results, or what was computed from them, were moved to the expected device."""
     ops, device = trace.ops, trace.tensors.ints("device")
     copies = trace.copies.ints("op")[~np.isin(trace.copies.ints("to"), list(off))]
-    moved = {own[row] for op in copies.tolist() for row in ops.lists("inputs")[op].tolist() if device[row] in off}
+    moved = {owners[row] for op in copies.tolist() for row in ops.lists("inputs")[op].tolist() if device[row] in off}
     found = set()
     for op in range(len(ops) - 1, -1, -1):
-        if any(own[row] in moved for row in ops.lists("outputs")[op].tolist()):
+        if any(owners[row] in moved for row in ops.lists("outputs")[op].tolist()):
             found.add(op)
-            moved.update(own[row] for row in ops.lists("inputs")[op].tolist() if device[row] in off)
+            moved.update(owners[row] for row in ops.lists("inputs")[op].tolist() if device[row] in off)
     return found
 
 
-def _owners(trace: Trace) -> list[int]:
-    """Of each tensor the one whose memory it is: a view stands for what it is a view of."""
-    view = trace.strings.index("view") if "view" in trace.strings else -1
-    producer, source, device = (trace.tensors.ints(name) for name in ("producer", "source", "device"))
-    is_view = (source >= 0) & (device == device[source])
-    made = is_view & (producer >= 0)  # what an op changed in place (t_) is no op's product
-    is_view[made] = trace.ops.ints("kind")[producer[made]] == view
-    own = list(range(len(producer)))
-    for row in np.flatnonzero(is_view).tolist():
-        at = row
-        while is_view[at]:
-            at = int(source[at])
-        own[row] = at
-    return own
-
-
 def _inner(trace: Trace, row: int, off: set[int]) -> bool:
-    """Whether it was computed from others that are told of: only those that start a chain need moving."""
+    """Return whether a tensor was computed from others elsewhere: only the first of a chain needs moving."""
     op = trace.tensors[row].producer
     return op is not None and op.kind == "compute" and any(
         trace.tensors.number("device", taken) in off for taken in trace.ops.lists("inputs")[op.id].tolist()
     )  # fmt: skip
 
 
-def _told(trace: Trace, row: int, op: int, expected: str) -> Elsewhere:
+def _elsewhere(trace: Trace, row: int, op: int, expected: str) -> Elsewhere:
     tensor = trace.tensors[row]
     name = tensor.name or (
         tensor.site.text if tensor.site and tensor.site.text else f"an input of {trace.ops[op].name}"
@@ -122,14 +109,14 @@ def _told(trace: Trace, row: int, op: int, expected: str) -> Elsewhere:
 
 
 def _line(trace: Trace, op: int) -> str:
-    """Where an op was made, in the user's own code."""
+    """Name the line of the user's own code that ran an op."""
     site = trace.ops[op].site
     own = site and (site.caller or site)
     return f"{own}: {own.text}" if own else f"the {trace.ops[op].name} that takes it"
 
 
 def device_error(trace: Trace, expected: str) -> DeviceError | None:
-    """The error for tensors that were computed with elsewhere."""
+    """Make the error for tensors that were computed with elsewhere; None without any."""
     used = computed_elsewhere(trace, expected)
     if not used:
         return None
@@ -143,17 +130,17 @@ def device_error(trace: Trace, expected: str) -> DeviceError | None:
 
 
 def lines_that(trace: Trace, what: str) -> Counter[str]:
-    """The lines that made "syncs" or "copies", with their numbers."""
+    """Count "syncs" or "copies" by line."""
     by_line = Counter[str]()
     for row in diagnose(trace).ledger:
-        count = row.syncs if what == "syncs" else row.h2d + row.d2h + row.d2d
+        count = row.syncs if what == "syncs" else row.copies
         if count:
             by_line[f"{row.site}  {row.site.text}"] += count
     return by_line
 
 
 def count_error(trace: Trace, what: str, most: int) -> DeviceError | None:
-    """The error for more syncs or copies than expected, with the lines that made them."""
+    """Make the error for more syncs or copies than expected, with the lines that made them."""
     by_line = lines_that(trace, what)
     total = by_line.total()
     if total <= most:
@@ -168,7 +155,7 @@ def count_error(trace: Trace, what: str, most: int) -> DeviceError | None:
 
 
 def with_expectation(report: Report, expected: str) -> Report:
-    """The report, with a finding for each line at which a tensor was first computed with elsewhere."""
+    """Add to a report a finding for each line at which a tensor was first computed with elsewhere."""
     from devtrace.diagnosis.store import with_report
 
     used = computed_elsewhere(report.trace, expected, may_prepare=True)

@@ -26,7 +26,7 @@ _HELP: Final = (
 
 
 class Handle:
-    """What the fixture gives: devtrace's public functions, and of a marked test its recording."""
+    """Gives the fixture's user devtrace's public functions, and the recording of a marked test."""
 
     def __init__(self) -> None:
         self.recording: record | None = None
@@ -37,8 +37,8 @@ class Handle:
         return getattr(devtrace, name)
 
 
-class Asked:
-    """What a test's marker asks for."""
+class MarkerOptions:
+    """Arguments of a test's marker."""
 
     def __init__(self, marker: pytest.Mark) -> None:
         unknown = set(marker.kwargs) - {"simulate", "expect", *_LIMITS}
@@ -52,14 +52,13 @@ class Asked:
         }
 
     def exceeded(self, recording: record) -> list[str]:
-        """A sentence for each limit that the recorded test went beyond, with the lines that did."""
-        return [
-            told for name, most in self.limits.items() if most is not None and (told := _beyond(recording, name, most))
-        ]
+        """Make a sentence for each limit that the recorded test went beyond, with the lines that did."""
+        limits = [(name, most) for name, most in self.limits.items() if most is not None]
+        return [sentence for name, most in limits if (sentence := _beyond(recording, name, most))]
 
 
 def _beyond(recording: record, name: str, most: int) -> str:
-    """What there was too much of; "" where there was not."""
+    """Make the sentence for one limit; "" where the test kept it."""
     from devtrace.api.expectation_check import ONE, lines_that
     from devtrace.words.text_format import pluralize
 
@@ -69,11 +68,11 @@ def _beyond(recording: record, name: str, most: int) -> str:
     else:
         one, by_line = ONE[name], lines_that(recording.trace, name)
         count, lines = by_line.total(), [f"  {made:,}×  {line}" for line, made in by_line.most_common()]
-    said = f"devtrace: {pluralize(count, one, name)}, at most {most:,} allowed"
-    return "\n".join([said, *lines]) if count > most else ""
+    sentence = f"devtrace: {pluralize(count, one, name)}, at most {most:,} allowed"
+    return "\n".join([sentence, *lines]) if count > most else ""
 
 
-_ASKED: Final = pytest.StashKey[Asked]()
+_OPTIONS: Final = pytest.StashKey[MarkerOptions]()
 _SIMULATION: Final = pytest.StashKey[Any]()
 _HOOKS: Final = pytest.StashKey[Callable[[], None]]()
 _HANDLE: Final = pytest.StashKey[Handle]()
@@ -93,10 +92,10 @@ def devtrace(request: pytest.FixtureRequest) -> Handle:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
-    """Simulated devices are there before the fixtures that use them, and what those attach and move is known."""
+    """Simulate before the fixtures that use the devices, and watch what they attach and move."""
     marker = item.get_closest_marker("devices")
     if marker is not None:
-        asked = item.stash[_ASKED] = Asked(marker)
+        options = item.stash[_OPTIONS] = MarkerOptions(marker)
         from devtrace.runtime.requirements import need_torch
 
         need_torch()
@@ -104,10 +103,10 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
 
         hooks.install()
         item.stash[_HOOKS] = hooks.uninstall
-        if asked.simulate:
+        if options.simulate:
             from devtrace.simulation.simulation import simulate
 
-            item.stash[_SIMULATION] = simulate(asked.simulate).start()
+            item.stash[_SIMULATION] = simulate(options.simulate).start()
     return (yield)
 
 
@@ -125,12 +124,12 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
     """Record the test; its own failure is its own, with the report beside it."""
-    asked = item.stash.get(_ASKED, None)
-    if asked is None:
+    options = item.stash.get(_OPTIONS, None)
+    if options is None:
         return (yield)
     from devtrace.api.recording import record
 
-    recording = record(name=item.nodeid, expect=asked.expect, namespace=getattr(item, "module", item).__dict__)
+    recording = record(name=item.nodeid, expect=options.expect, namespace=getattr(item, "module", item).__dict__)
     if _HANDLE in item.stash:
         item.stash[_HANDLE].recording = recording
     try:
@@ -139,7 +138,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
     except BaseException:
         item.add_report_section("call", "devtrace", recording.report.text)
         raise
-    exceeded = asked.exceeded(recording)
+    exceeded = options.exceeded(recording)
     if exceeded:
         pytest.fail("\n".join([*exceeded, "", recording.report.text]), pytrace=False)
     return result

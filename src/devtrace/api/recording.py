@@ -1,6 +1,4 @@
-"""What a user's `with devtrace.record()`, a traced cell and the command line have in common: simulate, record,
-diagnose.
-"""
+"""`devtrace.record`, also of a traced cell and the command line: simulate, record, diagnose."""
 
 from __future__ import annotations
 
@@ -12,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from devtrace.api.diagnose import diagnose
+from devtrace.api.options import MAX_OPS
 from devtrace.api.results import Report, Trace
 from devtrace.runtime.tracebacks import hide_our_frames
 from devtrace.source.live_objects import Live, forget_locals
@@ -28,14 +27,15 @@ _watchers: list[Callable[[str, record], None]] = []
 
 
 def watch(watcher: Callable[[str, record], None]) -> Callable[[], None]:
-    """Call `watcher("began", recording)` and `("ended", recording)` for every recording of this process; what is
-    returned ends that. At its end a recording can still be asked how far it came.
+    """Call `watcher("began", recording)` and `("ended", recording)` for every recording of this process.
+
+    The returned function ends that. At "ended" a recording still answers `counter` and `growth`.
     """
     _watchers.append(watcher)
     return lambda: _watchers.remove(watcher) if watcher in _watchers else None
 
 
-def _tell(what: str, recording: record) -> None:
+def _notify(what: str, recording: record) -> None:
     for watcher in list(_watchers):
         try:
             watcher(what, recording)
@@ -54,13 +54,12 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         self,
         simulate: str | None = None,
         *,
-        max_ops: int = 100_000,
+        max_ops: int = MAX_OPS,
         name: str = "",
         expect: str | None = None,
         namespace: Mapping[str, Any] | None = None,
     ) -> None:
         self.name = name
-        self._trace: Trace | None = None
         self._report: Report | None = None
         self._simulate = simulate
         self._max_ops = max_ops
@@ -73,9 +72,9 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
 
     @property
     def trace(self) -> Trace:
-        if self._trace is None:
+        if self._report is None:
             raise _not_ended("trace")
-        return self._trace
+        return self._report.trace
 
     @property
     def report(self) -> Report:
@@ -84,7 +83,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         return self._report
 
     def counter(self) -> Counter | None:
-        """What another thread may ask how far this is; None before it began and after it ended."""
+        """Return a counter of ops for another thread; None before it began and after it ended."""
         from devtrace.recording.progress.counts import Counter
 
         recording = self._recording
@@ -92,18 +91,18 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
 
     @property
     def empty(self) -> bool:
-        """Whether no op has been recorded so far."""
+        """True if no op has been recorded so far."""
         return self._recording is None or self._recording.empty
 
     def growth(self) -> Growth | None:
-        """What another thread may ask for the ops as they come; None before it began and after it ended."""
+        """Return a reader of the ops as they come, for another thread; None before it began and after it ended."""
         from devtrace.recording.progress.growth import Growth
 
         recording = self._recording
         return Growth(recording.recorder) if recording is not None else None
 
     def is_simulated(self, device: str) -> bool:
-        """Whether a device of this recording is a pretended one."""
+        """Return whether a device of this recording is simulated."""
         return device.partition(":")[0] == "cuda" and (self._simulated or _simulating() or _without_cuda())
 
     def abandon(self) -> None:
@@ -114,7 +113,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
     def discard(self) -> None:
         """End without a trace."""
         self._recording = None
-        self.__exit__(None, None, None)
+        self.end()
 
     def __enter__(self) -> record:
         from devtrace.recording.recording import Recording
@@ -131,17 +130,21 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
             recording.start()
             self._recording = self._running = recording
             self._stack = stack.pop_all()
-        _tell("began", self)
+        _notify("began", self)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self.end(error)
+
+    def end(self, error: BaseException | None = None) -> None:
+        """Take the recording out and make its trace; `error` is what ended the program."""
         if self._running is None:
             return
         self._running.stop()
         self._running = None
-        _tell("ended", self)
+        _notify("ended", self)
         with self._stack:  # simulated tensors answer for their device as long as the simulation runs
             if self._recording is not None:
                 self.conclude(error)
@@ -149,36 +152,36 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
             hide_our_frames(error)
 
     def conclude(self, error: BaseException | None = None) -> None:
-        """Make the trace and report of what there is, from any thread: a process about to be ended leaves no block."""
+        """Make the trace and report of what there is, from any thread: a process that is ended leaves no block."""
         assert self._recording is not None
         recording, self._recording = self._recording, None
         self._simulated |= _simulating()
         try:
             recorded = recording.finish(self.name, error, self.is_simulated)
-        except Exception as fault:  # noqa: BLE001 (nor is a failing recorder)
-            self._trace = _empty(self.name, f"the recording was lost ({type(fault).__name__}: {fault})")
-            self._report = diagnose(self._trace)
-            return
-        try:
-            self._diagnose(Trace.of(recorded.trace), recorded)
-        finally:
-            for _, frame in recorded.frames:
-                forget_locals(frame)
+        except Exception as fault:  # noqa: BLE001 (a failing recorder is never the user's exception)
+            self._report = diagnose(_empty(self.name, f"the recording was lost ({type(fault).__name__}: {fault})"))
+        else:
+            self._report = _diagnosed(recorded, self._namespace, self._expect)
 
-    def _diagnose(self, trace: Trace, recorded: Recorded) -> None:
-        namespace, told = self._namespace, (recorded.around, recorded.cells, recorded.idle)
-        live = Live(recorded.frames, namespace, recorded.row_of, *told)
-        try:
-            self._report = diagnose(trace, live=live)
-            if self._expect:
-                from devtrace.api.expectation_check import with_expectation
 
-                self._report = with_expectation(self._report, self._expect)
-        except Exception as fault:  # noqa: BLE001 (a failing diagnosis is never the user's exception)
-            note = f"the diagnosis failed ({type(fault).__name__}: {fault}); the trace is complete"
-            noted = replace(trace, notes=(*trace.notes, note))
-            self._report = Report(noted, notes=noted.notes)
-        self._trace = self._report.trace
+def _diagnosed(recorded: Recorded, namespace: Mapping[str, Any] | None, expect: str | None) -> Report:
+    """Diagnose while the program's objects are there; afterwards forget its frames."""
+    trace = Trace.of(recorded.trace)
+    live = Live(recorded.frames, namespace, recorded.row_of, recorded.around, recorded.cells, recorded.idle)
+    try:
+        report = diagnose(trace, live=live)
+        if expect:
+            from devtrace.api.expectation_check import with_expectation
+
+            report = with_expectation(report, expect)
+    except Exception as fault:  # noqa: BLE001 (a failing diagnosis is never the user's exception)
+        note = f"the diagnosis failed ({type(fault).__name__}: {fault}); the trace is complete"
+        noted = replace(trace, notes=(*trace.notes, note))
+        report = Report(noted, notes=noted.notes)
+    finally:
+        for _, frame in recorded.frames:
+            forget_locals(frame)
+    return report
 
 
 def _empty(title: str, note: str) -> Trace:
@@ -197,11 +200,11 @@ def _not_ended(what: str) -> UsageError:
 
 
 def _simulating() -> bool:
-    """Whether devices are pretended now, for this recording or for the whole process."""
+    """Return whether devices are simulated now, for this recording or for the whole process."""
     simulate = sys.modules.get("devtrace.simulation.simulation")
     return simulate is not None and simulate.active() is not None
 
 
 def _without_cuda() -> bool:
-    """Whether this torch can have no real CUDA device, so that one in a trace was a pretended one."""
+    """Return whether this torch can have no real CUDA device, so that one in a trace was simulated."""
     return sys.modules["torch"].version.cuda is None

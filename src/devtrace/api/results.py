@@ -1,8 +1,8 @@
-"""What a recording gives: a trace and its report, with the methods that a user calls on them.
+"""Trace and Report: the results of a recording, with the methods that a user calls on them.
 
     trace.save("run.devtrace")          report.to_html("run.html")
 
-The data itself is `TraceData` and `ReportData`. The classes here stand above every format that they can be turned into.
+The data itself is `TraceData` and `ReportData`. The classes here are above every format that they can be turned into.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class Trace(TraceData):
 
     @classmethod
     def of(cls, data: TraceData) -> Trace:
-        """The same tables with the user's methods; a Trace stays itself."""
+        """Give tables the user's methods; a Trace stays itself."""
         return data if isinstance(data, cls) else cls(**_values(data))
 
     @property
     def kept_report(self) -> Report | None:
-        """The report that was made of this trace."""
+        """Return the report that was made of this trace, if any."""
         return self._report[0] if self._report else None
 
     def keep(self, report: Report) -> None:
@@ -63,14 +63,14 @@ class Trace(TraceData):
 
 @dataclass(frozen=True)
 class Report(ReportData):
-    """The findings and the ledger of one trace."""
+    """Findings and ledger of one trace."""
 
     trace: Trace
     _text: list[str] = field(default_factory=list, repr=False, compare=False, init=False)
 
     @classmethod
     def of(cls, data: ReportData) -> Report:
-        """The same findings with the user's methods; a Report stays itself."""
+        """Give findings the user's methods; a Report stays itself."""
         return data if isinstance(data, cls) else cls(**{**_values(data), "trace": Trace.of(data.trace)})
 
     @property
@@ -111,5 +111,5 @@ class Report(ReportData):
 
 
 def _values(data: TraceData | ReportData) -> dict[str, Any]:
-    """What a data object is made of, without what it keeps for itself."""
+    """Return the fields of a data object, without those that it keeps for itself."""
     return {each.name: getattr(data, each.name) for each in fields(data) if each.init}

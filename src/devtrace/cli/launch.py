@@ -1,7 +1,7 @@
-"""`devtrace run`: a program, the recording around it, and what is told and saved when it ends - however it ends.
+"""`devtrace run`: a program, the recording around it, and its report when it ends - however it ends.
 
-Recording begins when the program has imported torch (what it sets in the environment before that still counts) and
-ends with the last of what is registered at exit, so threads that outlive the script are in the trace. A process that is
+Recording begins when the program has imported torch: what it sets in the environment before that still counts. It ends
+with the last of what is registered at exit, so threads that outlive the script are in the trace. A process that is
 ended by SIGTERM or SIGHUP saves first and then dies of the signal. Whatever goes wrong here is a sentence on stderr;
 the exit code is the program's.
 """
@@ -18,12 +18,12 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
-from devtrace.cli.progress import Progress
+from devtrace.api.options import Options
+from devtrace.cli.progress import Progress, on_terminal
 from devtrace.cli.run_program import Program, print_as_its_own
 from devtrace.runtime.import_hook import Arrival
 from devtrace.runtime.job import rank_of_job, ranked_path
@@ -38,17 +38,6 @@ kills 30 s after its SIGTERM."""
 ENDING: Final = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
-@dataclass(frozen=True)
-class Options:
-    """What is asked of a run."""
-
-    simulate: str | None = None
-    max_ops: int = 100_000
-    save: str | None = None
-    html: str | None = None
-    expect: str | None = None
-
-
 class Launch:
     """One program under recording."""
 
@@ -60,8 +49,8 @@ class Launch:
         self.folder = Path.cwd()  # to which paths are relative, wherever the program goes
         self.recording: record | None = None
         self.error: BaseException | None = None
-        self.told = threading.Event()
-        self._telling = threading.Lock()
+        self.reported = threading.Event()
+        self._reporting = threading.Lock()
         self._namespace: dict[str, Any] = {}
         self._progress: Progress | None = None
 
@@ -93,53 +82,50 @@ class Launch:
         )
         recording.__enter__()
         self.recording = recording
-        self._progress = Progress.on_terminal(recording.counter())
+        if on_terminal():
+            self._progress = Progress(recording.counter())
 
     def _at_exit(self) -> None:
-        """End the recording and tell of it. Whatever happens, the interpreter goes on to exit as it would."""
+        """End the recording and report it. Whatever happens, the interpreter goes on to exit as it would."""
         if os.getpid() != self.process:
             return
-        self._tell(self._end)
+        self._report(self._end)
         if type(self.error) is KeyboardInterrupt:
             _still_die_of_the_interrupt()
 
     def _end(self) -> None:
         if self.recording is not None:
-            error = self.error if isinstance(self.error, Exception) else None
-            self.recording.__exit__(type(error) if error else None, error, error.__traceback__ if error else None)
+            self.recording.end(self.error if isinstance(self.error, Exception) else None)
 
     def _conclude(self) -> None:
         if self.recording is not None:
             self.recording.conclude()
 
-    def _tell(self, end: Callable[[], None]) -> None:
-        """Once: make the trace, save it, print the report."""
-        if not self._telling.acquire(blocking=False):
-            self.told.wait(PATIENCE)
+    def _report(self, end: Callable[[], None]) -> None:
+        """Make the trace, save it and print the report; once."""
+        if not self._reporting.acquire(blocking=False):
+            self.reported.wait(PATIENCE)
             return
         try:
-            self._stop_progress()
+            if self._progress is not None:
+                self._progress.stop()
             _flush(sys.stdout)
             end()
             self._save_and_print()
         except Exception as fault:  # noqa: BLE001 (never the program's exit code)
-            _say(f"devtrace: the report could not be made ({type(fault).__name__}: {fault})")
+            _print(f"devtrace: the report could not be made ({type(fault).__name__}: {fault})")
         except KeyboardInterrupt:
-            _say("devtrace: interrupted while it told of the program; what is not named above is not saved")
+            _print("devtrace: interrupted while it told of the program; what is not named above is not saved")
         finally:
-            self.told.set()
-
-    def _stop_progress(self) -> None:
-        if self._progress is not None:
-            self._progress.stop()
+            self.reported.set()
 
     def _save_and_print(self) -> None:
         if self.recording is None:
-            _say("devtrace: the program did not import torch, so there is nothing to report")
+            _print("devtrace: the program did not import torch, so there is nothing to report")
             return
         trace, report = self.recording.trace, self.recording.report
-        told = [f"rank {self.rank}:"] if self.rank is not None else []
-        _say("\n".join(["", *told, report.text]))
+        rank = [f"rank {self.rank}:"] if self.rank is not None else []
+        _print("\n".join(["", *rank, report.text]))
         if self._save_path:
             self._write(self._save_path, "trace", trace.save)
         if self._html_path:
@@ -149,7 +135,7 @@ class Launch:
 
     @property
     def _save_path(self) -> Path | None:
-        """Under torchrun every rank saves, asked or not: only together do they tell what happened."""
+        """Name the file of the trace. Under torchrun every rank saves: only together do they show what happened."""
         if self.options.save:
             return ranked_path(self.options.save, self.rank)
         return None if self.rank is None else ranked_path(f"{Path(self.program.name).stem}.devtrace", self.rank)
@@ -161,19 +147,19 @@ class Launch:
     def _write(self, path: Path, what: str, write: Callable[[Path], object]) -> None:
         reason = _written(self.folder / path, write)
         if reason is None:
-            _say(f"devtrace: the {what} is in {path}")
+            _print(f"devtrace: the {what} is in {path}")
             return
         spare = Path(tempfile.gettempdir()) / f"{path.stem}-{self.process}{path.suffix}"
         lost = _written(spare, write)
         where = "it is lost" if lost else f"it is in {spare} instead"
-        _say(f"devtrace: the {what} could not be written to {path} ({reason}); {where}")
+        _print(f"devtrace: the {what} could not be written to {path} ({reason}); {where}")
 
     def _warn_of_bad_paths(self) -> None:
-        """Say it before hours of training, not after."""
+        """Warn before hours of training, not after."""
         for path in filter(None, (self._save_path, self._html_path)):
             folder = path.parent
             if not folder.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
-                _say(f"devtrace: {path} cannot be written as things are; the program runs all the same")
+                _print(f"devtrace: {path} cannot be written as things are; the program runs all the same")
 
     def _watch_signals(self) -> None:
         """Save before dying of a signal that the program leaves to the system."""
@@ -190,15 +176,15 @@ class Launch:
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if os.getpid() == self.process:
-            self._tell(self._conclude)
+            self._report(self._conclude)
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
 
     def _wait_for_signal(self, receive: socket.socket) -> None:
-        """The main thread may hang in C, where no Python handler runs: save from here then."""
+        """Save from here where the main thread hangs in C and runs no Python handler."""
         while received := receive.recv(1):
-            if received[0] in ENDING and not self.told.wait(PATIENCE):
-                self._tell(self._conclude)
+            if received[0] in ENDING and not self.reported.wait(PATIENCE):
+                self._report(self._conclude)
 
     def _leave_child(self) -> None:
         """A forked child is not recorded, and dies of signals as it would."""
@@ -210,7 +196,7 @@ class Launch:
 
 
 def _written(path: Path, write: Callable[[Path], object]) -> str | None:
-    """Write a file whole or not at all; the reason if that failed."""
+    """Write a file whole or not at all; return the reason if that failed."""
     beside = path.with_name(f"{path.name}.part")
     target = beside if not path.exists() or path.is_file() else path
     try:
@@ -227,14 +213,15 @@ def _written(path: Path, write: Callable[[Path], object]) -> str | None:
 
 
 def _still_die_of_the_interrupt() -> None:
-    """The interpreter remembers in a flag that an interrupt ended the program, to end itself by SIGINT. Running any
-    text (a namedtuple does, when it is made) clears the flag, and running one that is interrupted sets it.
+    """Set the interpreter's flag that an interrupt ended the program, so that it ends itself by SIGINT.
+
+    Running any text clears the flag (making a namedtuple does); running one that is interrupted sets it.
     """
     with contextlib.suppress(KeyboardInterrupt):
         exec("raise KeyboardInterrupt")
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     """Print to stderr, which may be closed, or not take every character."""
     stream = sys.stderr
     try:
@@ -251,5 +238,5 @@ def _say(text: str) -> None:
 def _flush(stream: Any) -> None:
     try:
         stream.flush()
-    except (AttributeError, OSError, ValueError, RuntimeError):  # the last as in _say
+    except (AttributeError, OSError, ValueError, RuntimeError):  # the last as in _print
         return

@@ -11,9 +11,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from devtrace.cli.launch import Launch, Options
+from devtrace.api.options import FLAGS, Options
+from devtrace.cli.launch import Launch
 from devtrace.cli.run_program import Program
-from devtrace.runtime.device_spec import count_of
 from devtrace.words.errors import DevtraceError, FormatError, UsageError
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 USAGE = 2
 """The exit code for a command that cannot be followed, as Python's own."""
+_PROGRAM_FLAGS = [flag for flag in FLAGS if flag.program_help]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -64,17 +65,15 @@ def _add_run(commands: Any) -> None:
         help="run a script or module as Python would, and report at its end",
         usage="devtrace run [option ...] SCRIPT [ARG ...] | -m MODULE [ARG ...]",
     )
-    run.add_argument("--simulate", metavar="cuda:N", help="give the program N pretended CUDA devices")
-    run.add_argument("--save", metavar="F", help="save the trace to a file, which `devtrace view` and JupyterLab open")
-    run.add_argument("--html", metavar="F", help="write the report as one page that opens offline")
-    run.add_argument(
-        "--max-ops",
-        metavar="N",
-        type=_count,
-        default=Options.max_ops,
-        help="keep at most N ops (%(default)s); counts stay exact",
-    )
-    run.add_argument("--expect", metavar="DEVICE", help="report every tensor that it computes with elsewhere")
+    for flag in _PROGRAM_FLAGS:
+        run.add_argument(
+            flag.name,
+            metavar=flag.metavar,
+            dest=flag.field,
+            type=flag.read,
+            default=argparse.SUPPRESS,
+            help=flag.program_help,
+        )
     run.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a module")
     run.add_argument("script", metavar="SCRIPT", nargs=argparse.REMAINDER, help="the script and its arguments")
     run.set_defaults(command=_run)
@@ -85,19 +84,11 @@ def _help(parser: argparse.ArgumentParser) -> int:
     return USAGE
 
 
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a number of ops from 1, got {text!r}")
-    return int(text)
-
-
 def _run(options: argparse.Namespace) -> int:
     program = _program(options)
     program.check()
-    if options.simulate is not None:
-        count_of(options.simulate)
-    asked = Options(options.simulate, options.max_ops, options.save, options.html, options.expect)
-    Launch(program, asked).run()
+    given = vars(options)
+    Launch(program, Options(**{flag.field: given[flag.field] for flag in _PROGRAM_FLAGS if flag.field in given})).run()
     return 0
 
 
@@ -143,7 +134,7 @@ def _loaded(files: Sequence[str]) -> Trace:
 
 
 def _profile(file: str) -> Trace | None:
-    """The trace of an export of torch.profiler; None for any other file."""
+    """Read an export of torch.profiler; None for any other file."""
     from devtrace.api.files import from_profiler
 
     try:

@@ -1,7 +1,6 @@
-"""The line that says how far a program has come, on a terminal only: at its foot, out of the way of what is printed.
+"""Shows on a terminal how far a program has come: a note at the right edge of the row that the program writes to.
 
-The foot is taken out of the region that scrolls (as apt does), so that neither a print nor a progress bar of the
-program mixes with it.
+Nothing that the program prints moves; a longer line of the program covers the note.
 """
 
 from __future__ import annotations
@@ -15,62 +14,48 @@ from typing import Any, Final
 
 from devtrace.words.text_format import format_time, pluralize
 
-EVERY: Final = 0.5
-"""Seconds between two looks: what one can read, and nothing that one can measure."""
-MOST_DEVICES: Final = 4
+EVERY: Final = 1.0
+"""Seconds between two notes: long enough to read one."""
+
+
+def on_terminal() -> bool:
+    try:
+        return os.environ.get("TERM", "dumb") != "dumb" and sys.stderr.isatty()
+    except (AttributeError, ValueError):  # no stderr, a closed one, or the program's own
+        return False
 
 
 class Progress:
     """Shows what a counter counts, and the time, until it is stopped."""
 
-    def __init__(self, counter: Any, stream: Any, lines: int) -> None:
-        self.counter = counter
-        self.stream = stream
-        self.lines = lines
-        self.begun = monotonic()
-        self.ended = threading.Event()
-        self._writing = threading.Lock()
-
-    @classmethod
-    def on_terminal(cls, counter: Any) -> Progress | None:
-        """Start it where stderr is a terminal that can be written to at any place."""
-        stream = sys.stderr
-        try:
-            if os.environ.get("TERM", "dumb") == "dumb" or not stream.isatty():
-                return None
-            lines = os.get_terminal_size(stream.fileno()).lines
-        except (AttributeError, OSError, ValueError):
-            return None
-        if lines < 4:
-            return None
-        shown = cls(counter, stream, lines)
-        shown._write(f"\n\x1b7\x1b[1;{lines - 1}r\x1b8\x1b[1A")
-        _thread.start_new_thread(shown._run, ())
-        return shown
+    def __init__(self, counter: Any) -> None:
+        self.counter, self.stream, self.begun = counter, sys.stderr, monotonic()
+        self._ended, self._writing, self._note = threading.Event(), threading.Lock(), ""
+        _thread.start_new_thread(self._run, ())
 
     def stop(self) -> None:
-        """Give the foot of the terminal back."""
+        self._ended.set()
         with self._writing:
-            if not self.ended.is_set():
-                self.ended.set()
-                self._write(f"\x1b7\x1b[{self.lines};1H\x1b[2K\x1b[r\x1b8")
-
-    def line(self) -> str:
-        counts = self.counter.look()
-        most = sorted(counts.devices.items(), key=lambda item: -item[1][0])[:MOST_DEVICES]
-        devices = "".join(f", {device} {ops:,}" for device, (ops, _) in most)
-        passed = format_time(int(monotonic() - self.begun) * 1e9)
-        return f"devtrace: {pluralize(counts.ops, 'op')}{devices}, {passed}"
+            self._draw(" " * len(self._note))
 
     def _run(self) -> None:
-        while not self.ended.wait(EVERY):
+        while not self._ended.wait(EVERY):
             with self._writing:
-                if not self.ended.is_set():
-                    self._write(f"\x1b7\x1b[{self.lines};1H\x1b[2K{self.line()}\x1b8")
+                if not self._ended.is_set():
+                    self._draw(self._text().rjust(len(self._note)))
 
-    def _write(self, text: str) -> None:
+    def _text(self) -> str:
+        counts = self.counter.look()
+        devices = "".join(f", {device} {ops:,}" for device, (ops, _) in counts.devices.items())
+        return f"devtrace: {pluralize(counts.ops, 'op')}{devices}, {format_time(int(monotonic() - self.begun) * 1e9)}"
+
+    def _draw(self, note: str) -> None:
+        """Keep the cursor, move it, write, and put it back; nothing where the note does not fit."""
+        self._note = note
         try:
-            self.stream.write(text)
-            self.stream.flush()
-        except (OSError, ValueError):
-            self.ended.set()
+            column = os.get_terminal_size(self.stream.fileno()).columns - len(note)
+            if note and column > 0:
+                self.stream.write(f"\x1b7\x1b[{column}G{note}\x1b8")
+                self.stream.flush()
+        except (OSError, ValueError, RuntimeError):  # closed, or in the middle of the program's own write
+            return

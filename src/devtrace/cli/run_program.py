@@ -22,7 +22,7 @@ from devtrace.words.errors import UsageError
 
 @dataclass(frozen=True)
 class Program:
-    """What to run: a script (also a folder or zip with a `__main__.py`), or a module by name, and its arguments."""
+    """A script (also a folder or zip with a `__main__.py`), or a module by name, and its arguments."""
 
     target: str
     arguments: tuple[str, ...] = ()

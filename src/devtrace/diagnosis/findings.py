@@ -11,11 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from devtrace.trace.tables import Site as SiteRow
+from devtrace.diagnosis.slugs import CauseSlug, Certainty, RuleSlug, Severity
+from devtrace.trace.rows import Site as SiteRow
 from devtrace.trace.tables import TraceData
-
-Severity = Literal["error", "warning", "note"]
-Certainty = Literal["seen", "inferred"]
 
 SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "note")
 MOST_OPS: Final = 50
@@ -86,9 +84,9 @@ class Culprit:
 class Finding:
     """What one rule says of one site."""
 
-    rule: str
+    rule: RuleSlug
     severity: Severity
-    cause: str
+    cause: CauseSlug | Literal[""]
     devices: tuple[str, ...]
     site: Site | None
     op: int = -1
@@ -113,6 +111,10 @@ class LedgerRow:
     syncs: int = 0
     cpu_compute: int = 0
     bytes: int = 0
+
+    @property
+    def copies(self) -> int:
+        return self.h2d + self.d2h + self.d2d
 
 
 @dataclass(frozen=True)

@@ -3,48 +3,47 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import cast
 
 import numpy as np
 
 from devtrace.diagnosis.evidence.trace_queries import Mask, TraceQueries
 from devtrace.diagnosis.findings import LedgerRow, Site
 from devtrace.trace import ledger_counts as counting
+from devtrace.trace.columns import LEDGER_COUNTS
 from devtrace.trace.tables import Ints, TraceData
 
-COPIES: Final = counting.DIRECTIONS
 
-
-def directions(facts: TraceQueries) -> dict[str, Mask]:
+def directions(queries: TraceQueries) -> dict[str, Mask]:
     """Which rows of copies go to a device, to the host, between devices."""
-    return counting.directions(_copies(facts), facts.host)
+    return counting.directions(_copies(queries), queries.host)
 
 
-def waits(facts: TraceQueries) -> Mask:
+def waits(queries: TraceQueries) -> Mask:
     """Which ops make the host wait for a device."""
-    return counting.waits(_ops(facts), facts.host)
+    return counting.waits(queries.is_kind("sync"), queries.trace.ops.ints("device"), queries.host)
 
 
-def on_host(facts: TraceQueries) -> Mask:
+def on_host(queries: TraceQueries) -> Mask:
     """Which ops compute on the CPU while the program has a device."""
-    return counting.on_host(_ops(facts), facts.host, uses_device=facts.uses_device)
+    return counting.on_host(_ops(queries), queries.host, uses_device=queries.uses_device)
 
 
-def _ops(facts: TraceQueries) -> counting.Ops:
-    device = facts.trace.ops.ints("device")
+def _ops(queries: TraceQueries) -> counting.Ops:
+    device = queries.trace.ops.ints("device")
     return counting.Ops(
-        site=facts.op_users,
+        site=queries.op_users,
         device=device,
         times=np.ones(len(device), dtype=np.int64),
-        sync=facts.is_kind("sync"),
-        compute=facts.is_kind("compute"),
-        has_dimensions=_has_dimensions(facts),
-        paid_at=facts.cost_users,
+        sync=queries.is_kind("sync"),
+        compute=queries.is_kind("compute"),
+        has_dimensions=_has_dimensions(queries),
+        paid_at=queries.cost_users,
     )
 
 
-def _copies(facts: TraceQueries) -> counting.Copies:
-    copies = facts.trace.copies
+def _copies(queries: TraceQueries) -> counting.Copies:
+    copies = queries.trace.copies
     return counting.Copies(
         op=copies.ints("op"),
         source=copies.ints("from"),
@@ -54,12 +53,12 @@ def _copies(facts: TraceQueries) -> counting.Copies:
     )
 
 
-def _has_dimensions(facts: TraceQueries) -> Mask:
+def _has_dimensions(queries: TraceQueries) -> Mask:
     """Which ops have a tensor of one dimension or more."""
-    found = np.zeros(len(facts.trace.ops), dtype=bool)
+    found = np.zeros(len(queries.trace.ops), dtype=bool)
     for column in ("inputs", "outputs"):
-        lists = facts.trace.ops.lists(column)
-        large = np.concatenate([[0], np.cumsum(facts.dims[lists.flat] > 0)])
+        lists = queries.trace.ops.lists(column)
+        large = np.concatenate([[0], np.cumsum(queries.dims[lists.flat] > 0)])
         found |= large[lists.offsets[1:]] > large[lists.offsets[:-1]]
     return found
 
@@ -79,43 +78,42 @@ class Tally:
         return np.flatnonzero(self.counts[name]).tolist()
 
 
-def tally(facts: TraceQueries) -> Tally:
+def tally(queries: TraceQueries) -> Tally:
     """The trace's ops counted by site, on top of what the recorder counted of the ops that it folded away."""
     by_device, counts = counting.count(
-        _ops(facts),
-        _copies(facts),
-        sites=len(facts.trace.sites),
-        devices=len(facts.trace.devices),
-        host=facts.host,
-        uses_device=facts.uses_device,
+        _ops(queries),
+        _copies(queries),
+        sites=len(queries.trace.sites),
+        devices=len(queries.trace.devices),
+        host=queries.host,
+        uses_device=queries.uses_device,
     )
-    _add_folded(facts, by_device, counts)
+    _add_folded(queries, by_device, counts)
     return Tally(by_device, counts)
 
 
-def _add_folded(facts: TraceQueries, by_device: Ints, counts: dict[str, Ints]) -> None:
-    folded = facts.trace.ledger
+def _add_folded(queries: TraceQueries, by_device: Ints, counts: dict[str, Ints]) -> None:
+    folded = queries.trace.ledger
     if not len(folded):
         return
-    at = facts.users[folded.ints("site")]
+    at = queries.users[folded.ints("site")]
     for name, column in counts.items():
         np.add.at(column, at, folded.ints(name))
     lists = folded.lists("ops")
-    rows = np.repeat(at, np.diff(lists.offsets))
-    within = np.arange(len(lists.flat)) - np.repeat(lists.offsets[:-1], np.diff(lists.offsets))
-    np.add.at(by_device.reshape(-1), rows * by_device.shape[1] + within, lists.flat)
+    device = np.arange(len(lists.flat)) - lists.offsets[lists.rows]
+    np.add.at(by_device, (at[lists.rows], device), lists.flat)
 
 
-def rows(facts: TraceQueries, tally: Tally) -> tuple[LedgerRow, ...]:
+def rows(queries: TraceQueries, tally: Tally) -> tuple[LedgerRow, ...]:
     """A row for each line that did anything."""
     by_device, counts = tally.by_device, tally.counts
     busy = by_device.any(axis=1)
     for column in counts.values():
         busy |= column > 0
-    names = facts.device_names
+    names = queries.device_names
     return tuple(
         LedgerRow(
-            cast(Site, facts.site(site)),
+            cast(Site, queries.site(site)),
             {names[device]: int(number) for device, number in enumerate(by_device[site]) if number},
             **{name: int(column[site]) for name, column in counts.items()},
         )
@@ -129,12 +127,7 @@ def stored(trace: TraceData) -> tuple[LedgerRow, ...]:
         LedgerRow(
             Site.of(row.site),
             {str(trace.devices[device]): number for device, number in enumerate(row.ops) if number},
-            row.h2d,
-            row.d2h,
-            row.d2d,
-            row.syncs,
-            row.cpu_compute,
-            row.bytes,
+            **{name: getattr(row, name) for name in LEDGER_COUNTS},
         )
         for row in trace.ledger
     )

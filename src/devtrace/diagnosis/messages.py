@@ -1,84 +1,66 @@
-"""The sentences of a mismatch: what is where, and why it did not come along."""
+"""The sentences of a mismatch: which tensor is where, and why it did not come along."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from devtrace.diagnosis.causes.case import Case, Verdict
+from devtrace.diagnosis.causes.ordered import CAUSES
+from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.failure_snapshot import registered
-from devtrace.diagnosis.evidence.trace_queries import HOST
 from devtrace.diagnosis.findings import Site
 from devtrace.words.text_format import one_line
 
 
-def message(case: Case, verdict: Verdict, said: str, met: str, fellows: list[str]) -> str:
-    """A few sentences: the odd one and its device, the others and theirs, then the reason.
+def message(case: Case, verdict: Verdict, name: str, operand: str) -> str:
+    """Say where the odd tensor and the others are, then why.
 
-    `said` is what the cause is about, `met` the odd one where that was computed from it, else empty.
+    `name` is of the tensor that the cause is about. `operand` is of the odd one, if that was computed from it.
     """
-    expected = case.suspect.expected_device
-    if met:
-        first = f"{met} is on {case.suspect.device}, what it meets is on {expected}: it comes from {said}."
+    expected = case.expected_device
+    if operand:
+        first = f"{operand} is on {case.odd_device}, what it meets is on {expected}: it comes from {name}."
     else:
-        beside = _beside(said, fellows)
-        subject, verb = (f"{said} and .{beside[0]}", "are") if beside else (said or "a tensor", "is")
-        first = f"{subject} {verb} on {case.suspect.device}{_others(case, verdict, 1 + len(beside))}."
-    return " ".join(
-        part for part in (first, _reason(case, verdict), replica(case), _library(case), _phase(case)) if part
-    )
+        siblings = _siblings(case, name)
+        subject, verb = (f"{name} and .{siblings[0]}", "are") if siblings else (name or "a tensor", "is")
+        first = f"{subject} {verb} on {case.odd_device}{_others(case, verdict, 1 + len(siblings))}."
+    reason = CAUSES[verdict.cause].reason(case, verdict)
+    return " ".join(part for part in (first, reason, _replica(case), _package(case), _phase(case)) if part)
 
 
-def _beside(said: str, fellows: list[str]) -> list[str]:
-    """The last names of the fellows that one owner holds beside the odd one."""
-    owner = said.rpartition(".")[0]
-    beside = [name.rpartition(".")[2] for name in fellows if name.rpartition(".")[0] == owner and name != said]
-    return beside if owner else []
+def _siblings(case: Case, name: str) -> list[str]:
+    """Return the last names of other odd inputs that the same owner holds: `bias` beside `model.head.weight`."""
+    owner = name.rpartition(".")[0]
+    rows = case.mismatch.others_on_odd_device
+    texts = [names[0].text for row in rows if (names := case.snapshot.names(row))]
+    return [text.rpartition(".")[2] for text in texts if owner and text.rpartition(".")[0] == owner and text != name]
 
 
-def _others(case: Case, verdict: Verdict, told: int) -> str:
-    """Where the rest of the module is; "the others" only if no more than the tensors told of are anywhere else."""
-    if verdict.module is not None and verdict.others and verdict.cause != "not-registered":
-        whole, count = verdict.module.text, verdict.others
-        elsewhere = sum(1 for _ in registered(verdict.module.objects[-1])) - count
-        if elsewhere > told:
-            others = "1 other tensor" if count == 1 else f"{count} other tensors"
-        else:
-            others = "the other tensor" if count == 1 else f"the other {count} tensors"
-        return f"; {others} of {whole} {'is' if count == 1 else 'are'} on {case.suspect.expected_device}"
-    return f", what it meets is on {case.suspect.expected_device}"
+def _others(case: Case, verdict: Verdict, named: int) -> str:
+    """Say where the rest of the module is: "the others", if all but the named tensors are there."""
+    if verdict.module is None or not verdict.others or verdict.cause == "not-registered":
+        return f", what it meets is on {case.expected_device}"
+    count = verdict.others
+    elsewhere = sum(1 for _ in registered(verdict.module.objects[-1])) - count
+    if elsewhere > named:
+        others = "1 other tensor" if count == 1 else f"{count} other tensors"
+    else:
+        others = "the other tensor" if count == 1 else f"the other {count} tensors"
+    return f"; {others} of {verdict.module.text} {'is' if count == 1 else 'are'} on {case.expected_device}"
 
 
-def _reason(case: Case, verdict: Verdict) -> str:
-    module = verdict.module.text if verdict.module is not None else "the module"
-    whole = module if verdict.module is not None and not verdict.others else "It"
-    probably = "probably " if verdict.certainty == "inferred" else ""
-    if verdict.dropped >= 0:
-        return "`.to()` returns a moved copy and leaves the tensor itself; here nobody kept the copy."
-    sentences = {
-        "attached-after-move": f"It was {probably}attached to {module} after the move, which could not see it.",
-        "not-registered": f"{module}.to() moves only parameters and buffers of registered modules; it is none.",
-        "created-without-device": "It is created in the computation without a device=, so on the default device.",
-        "never-moved": f"{whole} was {probably}never moved.",
-        "stale-copy": "It was taken before the move and stayed where it was.",
-        "wrong-device": _wrong(case),
-        "default-device": "A default device is set, and this was created without a device.",
-    }
-    return sentences.get(verdict.cause, "")
-
-
-def replica(case: Case) -> str:
-    """A mismatch in a replica's thread: all replicas reach the same tensor."""
-    thread = case.facts.trace.ops[case.suspect.op].thread
+def _replica(case: Case) -> str:
+    """Say that all replicas of DataParallel share the tensor, if the op failed in one."""
     if not case.in_a_replica:
         return ""
+    thread = case.queries.trace.ops[case.op].thread
     return (
-        f"This happened in DataParallel on {case.suspect.expected_device} ({thread.name}). "
+        f"This happened in DataParallel on {case.expected_device} ({thread.name}). "
         f"The replicas share this tensor{_shared(case)}: DataParallel copies registered parameters and buffers only."
     )
 
 
 def _shared(case: Case) -> str:
-    """The object that every replica has from the original: what holds the tensor, if that is no module or container."""
+    """Name the class of the object that every replica has from the original, if an object holds the tensor."""
     for name in case.names:
         holder = name.objects[-2] if len(name.objects) > 1 else None
         if holder is not None and name.last.kind == "attribute":
@@ -86,53 +68,43 @@ def _shared(case: Case) -> str:
     return ""
 
 
-def _wrong(case: Case) -> str:
-    if case.in_a_replica:
-        return ""
-    if case.suspect.device != HOST and case.origin.row != case.subject:
-        return f"It stayed on {case.suspect.device} while the computation went on to {case.suspect.expected_device}."
-    return "The code asks for this device by itself instead of taking that of its input."
-
-
-def _library(case: Case) -> str:
-    """Whose line it is that failed, when not the user's."""
-    site = case.facts.trace.ops[case.suspect.op].site
+def _package(case: Case) -> str:
+    """Name the package whose line failed, and the user's line that led there."""
+    site = case.queries.trace.ops[case.op].site
     if site is None or not site.package:
         return ""
+    line = package_line_that_holds_it(case)
+    row = case.queries.trace.sites[line] if line >= 0 else None
+    holding = f" ({Site.of(row)}: {one_line(row.text)})" if row is not None else ""
     entered = f", entered from {Site.of(site.caller)}: {one_line(site.caller.text)}" if site.caller else ""
-    return f"This is code of the package {site.package}{_taken(case)}{entered}."
+    return f"This is code of the package {site.package}{holding}{entered}."
 
 
-def _taken(case: Case) -> str:
-    """The line of the package's class that holds it, where that is further out than the one that failed."""
-    site = taken_at(case)
-    row = case.facts.trace.sites[site] if site >= 0 else None
-    return f" ({Site.of(row)}: {one_line(row.text)})" if row is not None else ""
+def package_line_that_holds_it(case: Case) -> int:
+    """Return the site in the class that holds the tensor, or -1, where a package computes further in.
 
-
-def taken_at(case: Case) -> int:
-    """Its site, or -1: `ops.matmul(inputs, self.kernel)` of a layer whose library computes elsewhere."""
+    Example: `ops.matmul(inputs, self.kernel)` of a layer of Keras.
+    """
     holders = {type(value).__name__ for name in case.names for value in name.objects[:-1]}
-    failed = case.facts.trace.ops.number("site", case.suspect.op)
-    for site in (failed, *case.facts.around):
-        row = case.facts.trace.sites[site]
+    failed = case.queries.trace.ops.number("site", case.op)
+    for site in (failed, *case.queries.around):
+        row = case.queries.trace.sites[site]
         if row.function.rpartition(".")[0] in holders:
             return site if row.package and site != failed else -1
     return -1
 
 
-def _evaluating(case: Case) -> bool:
-    """Whether the last module called before was in evaluation mode."""
-    calls = case.facts.trace.calls
-    before = np.flatnonzero(calls.ints("begin") <= case.suspect.op)
-    return bool(len(before)) and calls.number("training", int(before[-1])) == 0
-
-
 def _phase(case: Case) -> str:
-    """A failure that only evaluation reaches."""
-    facts, op = case.facts, case.suspect.op
-    ops = facts.trace.ops
-    trained = (facts.trace.ops.ints("phase")[:op] == facts.strings.get("backward", -1)).any()
-    if trained and not ops.number("grad", op) and _evaluating(case):
+    """Say that only evaluation reached the line, if so."""
+    ops = case.queries.trace.ops
+    trained = (ops.ints("phase")[: case.op] == case.queries.strings.get("backward", -1)).any()
+    if trained and not ops.number("grad", case.op) and _is_evaluating(case):
         return "Training did not reach this line; it ran first without gradients, in evaluation."
     return ""
+
+
+def _is_evaluating(case: Case) -> bool:
+    """Return whether the last module called before was in evaluation mode."""
+    calls = case.queries.trace.calls
+    before = np.flatnonzero(calls.ints("begin") <= case.op)
+    return bool(len(before)) and calls.number("training", int(before[-1])) == 0

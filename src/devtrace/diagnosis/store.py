@@ -10,7 +10,7 @@ import numpy as np
 
 from devtrace.diagnosis.findings import Finding, LedgerRow, ReportData, Site, from_json, to_json
 from devtrace.trace.builder import TraceBuilder
-from devtrace.trace.columns import TABLES
+from devtrace.trace.columns import LEDGER_COUNTS, TABLES
 from devtrace.trace.tables import Ints, Lists, TraceData, Values
 
 
@@ -96,7 +96,7 @@ def _ledger_columns(trace: TraceData, rows: list[tuple[int, LedgerRow]]) -> dict
             "ledger",
             site=site,
             ops=[row.ops.get(name, 0) for name in names],
-            **{name: getattr(row, name) for name in ("h2d", "d2h", "d2d", "syncs", "cpu_compute", "bytes")},
+            **{name: getattr(row, name) for name in LEDGER_COUNTS},
         )
     built = builder.build().values["ledger"]
     assert set(built) == {column.name for column in TABLES["ledger"]}

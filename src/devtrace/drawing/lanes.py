@@ -1,8 +1,7 @@
-"""Where ops lie in a picture that cannot be zoomed: which lanes there are, and how far right each moment is.
+"""Positions of ops in a picture that cannot be zoomed: its lanes, and how far right each moment is.
 
-Time runs to the right, but a long stretch in which nothing begins or ends (the first call of a kernel, a cell that
-waits) is shortened, else it would press everything worth seeing into a line. The order of things, and what overlaps
-what, stays true.
+Time runs to the right, but a long stretch in which nothing begins or ends (a kernel's first call, a wait) is
+shortened. Else it would press all others into a line. Order and overlaps stay true.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ CUT: Final = 3
 
 
 class Lane(NamedTuple):
-    """What one thread did on one device. `ops` are op ids in order; an op without a device is nobody's."""
+    """One thread on one device, with its ops (ids in order). An op without a device is in no lane."""
 
     device: int
     thread: int
@@ -33,7 +32,7 @@ class Lane(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """A shortened stretch: where it lies (0 to 1) and how long it was."""
+    """A shortened stretch: its ends (0 to 1) and its real length."""
 
     begin: float
     end: float
@@ -41,7 +40,7 @@ class Cut(NamedTuple):
 
 
 class Scale:
-    """Moments of a trace, in ns, to places from 0 to 1."""
+    """Turns moments of a trace, in ns, into positions from 0 to 1."""
 
     def __init__(self, trace: TraceData) -> None:
         start, end = begins(trace), ends(trace)
@@ -49,9 +48,9 @@ class Scale:
         stretches = np.diff(moments)
         limit = _limit(stretches)
         shown = np.minimum(stretches, limit)
-        places = np.concatenate([[0.0], np.cumsum(shown)])
+        positions = np.concatenate([[0.0], np.cumsum(shown)])
         self._moments = moments
-        self._places = places / places[-1] if len(places) and places[-1] else places
+        self._positions = positions / positions[-1] if positions[-1] else positions
         self.total = int((start + np.maximum(trace.ops.ints("duration"), 0)).max() - start[0]) if len(start) else 0
         self._long = np.flatnonzero(stretches > CUT * limit)
         self._stretches = stretches
@@ -59,17 +58,19 @@ class Scale:
     def __call__(self, moments: Ints) -> Floats:
         if not len(self._moments):
             return np.zeros(len(moments))
-        places: Floats = np.interp(moments, self._moments, self._places)
-        return places
+        positions: Floats = np.interp(moments, self._moments, self._positions)
+        return positions
 
     def cuts(self) -> list[Cut]:
-        """The shortened stretches, longest first."""
+        """Return the shortened stretches, longest first."""
         longest = sorted(self._long.tolist(), key=lambda at: -int(self._stretches[at]))
-        return [Cut(float(self._places[at]), float(self._places[at + 1]), int(self._stretches[at])) for at in longest]
+        return [
+            Cut(float(self._positions[at]), float(self._positions[at + 1]), int(self._stretches[at])) for at in longest
+        ]
 
 
 def _limit(stretches: Ints) -> float:
-    """The longest that a stretch is drawn: the fixed point of limit = share * (what is drawn in all)."""
+    """Return the longest that a stretch is drawn: the fixed point of limit = share * (sum of what is drawn)."""
     if not len(stretches):
         return 0.0
     share = max(LONGEST_SHARE, 2 / len(stretches))
@@ -84,7 +85,7 @@ def begins(trace: TraceData) -> Ints:
 
 
 def ends(trace: TraceData) -> Ints:
-    """When each op ended. One that raised never did: it is drawn as long as the others usually are."""
+    """Return the end of each op. An op that raised has none: it is drawn as long as the median op."""
     duration = trace.ops.ints("duration").astype(np.int64)
     ended = duration[duration > 0]
     usual = int(np.median(ended)) if len(ended) else 1
@@ -92,12 +93,12 @@ def ends(trace: TraceData) -> Ints:
 
 
 def spans(trace: TraceData, scale: Scale, ops: Ints) -> tuple[Floats, Floats]:
-    """Where ops begin and end, 0 to 1."""
+    """Return the begins and ends of ops, 0 to 1."""
     return scale(begins(trace)[ops]), scale(ends(trace)[ops])
 
 
 def lanes(trace: TraceData) -> list[Lane]:
-    """Every lane in order: by rank, device and thread."""
+    """Return every lane, by rank, device and thread."""
     device, thread = trace.ops.ints("device").astype(np.int64), trace.ops.ints("thread").astype(np.int64)
     width = max(len(trace.threads), 1)
     keys = np.where((device >= 0) & (thread >= 0), device * width + thread, -1)
@@ -112,7 +113,7 @@ def lanes(trace: TraceData) -> list[Lane]:
 
 
 def _idle(trace: TraceData, made: list[Lane]) -> list[Lane]:
-    """A lane without ops for each device that only gave or took a copy, or held what a finding names."""
+    """Return a lane without ops for each device that only gave or took a copy, or that a finding names."""
     seen = {lane.device for lane in made}
     named = {name for finding in trace.findings or () for name in finding.get("devices", ())}
     touched = {id for id, device in enumerate(trace.devices) if device.name in named}
@@ -126,7 +127,7 @@ def _order(trace: TraceData, lane: Lane) -> tuple[int, tuple[int, int, str], int
 
 
 def detail(trace: TraceData, lane: Lane, *, threads: bool) -> str:
-    """What tells a lane from others of its device, and how much it did."""
+    """Describe a lane: its thread where there are several, the number of its ops."""
     parts = []
     if threads and len(trace.threads):
         thread = trace.threads[lane.thread]

@@ -15,7 +15,7 @@ KINDS: Final = ("cpu", "cuda", "mps", "xpu", "meta", "other")
 
 
 class Shade(NamedTuple):
-    """How a device is drawn: its fill, the ink readable on it, and a letter and hatch for whoever sees no colour."""
+    """A device as drawn: its fill, the ink readable on it, and a letter and hatch for readers who see no colour."""
 
     fill: str
     ink: str
@@ -30,7 +30,7 @@ def table() -> dict[str, Any]:
 
 
 def shade(device: str, theme: Theme = "light") -> Shade:
-    """The shade of a device by name; what has no colour of its own is "other"."""
+    """Return the shade of a device by name."""
     kind, index = split(device)
     steps = table()["kinds"][kind]["steps"]
     step = steps[index % len(steps)]
@@ -49,13 +49,13 @@ def sign(name: str) -> str:
 
 
 def order(device: str) -> tuple[int, int, str]:
-    """A sort key: the CPU first, then each kind by index."""
+    """Return a sort key: the CPU first, then each kind by index."""
     kind, index = split(device)
     return KINDS.index(kind), index, device
 
 
 def split(device: str) -> tuple[str, int]:
-    """("cuda", 1) for "cuda:1"; a kind without a colour of its own is "other"."""
+    """Split "cuda:1" into ("cuda", 1); a kind without a colour of its own is "other"."""
     kind, _, index = device.partition(":")
     number = int(index) if re.fullmatch(r"[0-9]{1,6}", index) else 0
     return (kind if kind in KINDS else "other"), number

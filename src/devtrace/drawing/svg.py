@@ -1,8 +1,9 @@
 """The timeline as a picture: one svg of presentation attributes, for places where nothing of ours can run.
 
 No script, no style, no background: text takes the page's own colour, so that light and dark both read. Bars stretch
-with the page (a nested svg that may be distorted), text and arrows do not (they stand at a percentage). Everything is
-bounded: lanes, boxes, arrows and the length of any text.
+with the page (a nested svg that may be distorted), text and arrows do not (their position is a percentage). Everything
+is bounded: lanes, boxes, arrows and the length of any text. A lane has one device, named by letter and in full, so that
+no reader depends on colour.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from devtrace.drawing import palette
-from devtrace.drawing.bars import hatched, path, run, stretched
+from devtrace.drawing.bars import run, stretched
 from devtrace.drawing.lanes import Lane, Scale, begins, detail, lanes, spans
+from devtrace.trace.ledger_counts import waits
 from devtrace.trace.tables import Ints, TraceData
-from devtrace.words.text_format import escape_markup, format_bytes, format_time, pluralize, safe_line
+from devtrace.words.text_format import escape_markup, format_bytes, format_time, pluralize, safe_line, short_op_name
 
 MOST_LANES: Final = 10
 MOST_ARROWS: Final = 40
@@ -29,7 +31,7 @@ MOST_PHASES: Final = 300
 GUTTER: Final = 16
 """Percent of the width at the left for the names of lanes: 80 px at 500, enough for a chip and "cuda:0"."""
 WIDE: Final = 82.5
-"""Percent of the width for the bars; what is left at the right holds half a flag."""
+"""Percent of the width for the bars; the rest, at the right, holds half a flag."""
 TOP: Final = 22
 BAR: Final = 22
 LANE: Final = BAR + 18
@@ -48,20 +50,16 @@ class _Picture:
     def __init__(self, trace: TraceData) -> None:
         self.trace = trace
         self.scale = Scale(trace)
+        kind, devices = trace.ops.ints("kind"), trace.ops.ints("device")
+        host = next((id for id, device in enumerate(trace.devices) if device == "cpu"), -1)
+        self.waits = waits(kind == trace.string_id("sync"), devices, host)
         numbered = enumerate(trace.findings or (), 1)
         self.flagged = [(number, finding) for number, finding in numbered if _is_flagged(finding)][:MOST_FLAGS]
         every = lanes(trace)
-        self.hidden = len(every)
-        self.rows = [
-            _Row(lane, TOP + number * LANE)
-            for number, lane in enumerate(_choose(every, [int(finding["op"]) for _, finding in self.flagged]))
-        ]
-        self.hidden -= len(self.rows)
+        chosen = _choose(every, [int(finding["op"]) for _, finding in self.flagged])
+        self.rows = [_Row(lane, TOP + number * LANE) for number, lane in enumerate(chosen)]
+        self.hidden = len(every) - len(chosen)
         self.bottom = TOP + len(self.rows) * LANE - (LANE - BAR)
-
-    def text(self, name: str) -> int:
-        """The index of a string, -1 where the trace has none."""
-        return self.trace.strings.index(name) if name in self.trace.strings else -1
 
     def of_device(self, name: str) -> _Row | None:
         return next((row for row in self.rows if self.trace.devices[row.lane.device] == name), None)
@@ -71,23 +69,22 @@ class _Picture:
 
 
 def _is_flagged(finding: Mapping[str, Any]) -> bool:
-    """Errors and warnings have a flag with their number in the report; notes do not."""
+    """Return whether the finding has a flag with its number in the report: errors and warnings of an op do."""
     return int(finding.get("op", -1)) >= 0 and finding.get("severity") != "note"
 
 
 def timeline(trace: TraceData) -> str:
-    """The picture of a trace; empty where there is nothing to draw."""
+    """Draw a trace; empty where there is nothing to draw."""
     if not len(trace.ops):
         return ""
     picture = _Picture(trace)
-    labels = "".join(_label(picture, row) for row in picture.rows)
-    inner = (_bars, _names, _arrows, _flags, _ribbon, _cuts)
-    bars = "".join(draw(picture) for draw in inner)
+    labels, bars, names = ("".join(draw(picture, row) for row in picture.rows) for draw in (_label, _bar, _names))
+    above = "".join(draw(picture) for draw in (_arrows, _flags, _ribbon, _cuts))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="100%" height="{picture.bottom + 34}" role="img" '
         f'aria-label="{_summary(picture)}" font-family="system-ui, sans-serif" font-size="11" fill="currentColor">'
         f'<svg width="{GUTTER - 1}%">{labels}</svg>'
-        f'<svg x="{GUTTER}%" width="{WIDE}%" overflow="visible">{bars}</svg>{_foot(picture)}</svg>'
+        f'<svg x="{GUTTER}%" width="{WIDE}%" overflow="visible">{bars}{names}{above}</svg>{_foot(picture)}</svg>'
     )
 
 
@@ -97,7 +94,7 @@ def _summary(picture: _Picture) -> str:
 
 
 def _choose(every: Sequence[Lane], flagged: Sequence[int]) -> list[Lane]:
-    """The lanes that are shown, in their order: those with a finding first, then the busiest."""
+    """Choose the lanes that are shown: those with a finding, then the busiest, in their old order."""
     if len(every) <= MOST_LANES:
         return list(every)
     best = sorted(every, key=lambda lane: (not np.isin(flagged, lane.ops).any(), -len(lane.ops)))[:MOST_LANES]
@@ -120,53 +117,32 @@ def _label(picture: _Picture, row: _Row) -> str:
     )
 
 
-def _bars(picture: _Picture) -> str:
-    return "".join(_bar(picture, row) for row in picture.rows)
-
-
 def _bar(picture: _Picture, row: _Row) -> str:
-    shade = palette.shade(picture.trace.devices[row.lane.device].name)
+    fill = palette.shade(picture.trace.devices[row.lane.device].name).fill
     begin, end = spans(picture.trace, picture.scale, row.lane.ops)
-    boxes = stretched(row.top, BAR, path(run(begin, end), BAR, f'stroke="{shade.fill}"'))
-    places = picture.scale(begins(picture.trace)[_syncs(picture, row.lane.ops)])
-    ticks = stretched(row.top - 5, 4, path(run(places, places, 2), 4, 'stroke="currentColor"'))
+    boxes = stretched(row.top, BAR, run(begin, end), f'stroke="{fill}"')
+    at = picture.scale(begins(picture.trace)[row.lane.ops[picture.waits[row.lane.ops]]])
+    ticks = stretched(row.top - 5, 4, run(at, at, 2), 'stroke="currentColor"')
     back = f'<rect y="{row.top}" width="100%" height="{BAR}" rx="2" fill="#808080" fill-opacity="0.13"/>'
-    return back + boxes + hatched(row.top, BAR, shade, begin, end) + ticks
+    return back + boxes + ticks
 
 
-def _syncs(picture: _Picture, ops: Ints) -> Ints:
-    """Those of some ops that wait for a device; a value that is the CPU's own is there."""
-    kind, device = (picture.trace.ops.ints(name)[ops] for name in ("kind", "device"))
-    host = [id for id, row in enumerate(picture.trace.devices) if row.name == "cpu"]
-    found: Ints = ops[(kind == picture.text("sync")) & (device >= 0) & ~np.isin(device, host)]
-    return found
-
-
-def _names(picture: _Picture) -> str:
-    """The names of ops whose boxes hold them."""
-    return "".join(_names_of(picture, row) for row in picture.rows)
-
-
-def _names_of(picture: _Picture, row: _Row) -> str:
+def _names(picture: _Picture, row: _Row) -> str:
+    """Write the names of ops into those boxes that are wide enough."""
     ink = palette.shade(picture.trace.devices[row.lane.device].name).ink
     begin, end = spans(picture.trace, picture.scale, row.lane.ops)
     parts = []
     for at in np.flatnonzero((end - begin) * NARROWEST > 24)[:MOST_NAMES]:
-        name = short_name(picture.trace.ops[int(row.lane.ops[at])].name)
+        name = short_op_name(picture.trace.ops[int(row.lane.ops[at])].name)
         if 5.6 * len(name) + 6 < (end[at] - begin[at]) * NARROWEST:
-            place = f'x="{50 * (begin[at] + end[at]):.2f}%" y="{row.top + 14.5}"'
-            parts.append(f'<text {place} font-size="10" text-anchor="middle" fill="{ink}">{escape_markup(name)}</text>')
+            x = f"{50 * (begin[at] + end[at]):.2f}%"
+            style = f'font-size="10" text-anchor="middle" fill="{ink}"'
+            parts.append(f'<text x="{x}" y="{row.top + 14.5}" {style}>{escape_markup(name)}</text>')
     return "".join(parts)
 
 
-def short_name(name: str) -> str:
-    """addmm for aten.addmm.default."""
-    parts = name.split(".")
-    return safe_line(parts[1] if len(parts) > 1 and parts[1] else name, 40)
-
-
 class _Arrow(NamedTuple):
-    place: float
+    x: float
     tail: _Row
     head: _Row
     bytes: int
@@ -177,15 +153,15 @@ def _arrows(picture: _Picture) -> str:
     found = _gathered(picture, 80)
     if len(found) > MOST_ARROWS:
         found = _gathered(picture, MOST_ARROWS // 2)[:MOST_ARROWS]
-    worded = [_place(picture, finding) for _, finding in picture.flagged[:1]]
+    worded = [_middle(picture, finding) for _, finding in picture.flagged[:1]]
     return "".join(_arrow(arrow, _amount(arrow) if _has_room(arrow, found, worded) else "") for arrow in found)
 
 
 def _has_room(arrow: _Arrow, found: Sequence[_Arrow], worded: Sequence[float]) -> bool:
-    """Whether nothing stands to the right of an arrow, where its label would be; a flag's words are longer than one."""
-    free = all(not 0 < other.place - arrow.place < ROOM for other in found)
-    clear = all(abs(arrow.place - place) > (4 if place > 0.5 else 1) * ROOM for place in worded)
-    return free and clear and arrow.place < 1 - ROOM
+    """Return whether the label of an arrow, at its right, would be clear of other arrows and of the flag's words."""
+    free = all(not 0 < other.x - arrow.x < ROOM for other in found)
+    clear = all(abs(arrow.x - x) > (4 if x > 0.5 else 1) * ROOM for x in worded)
+    return free and clear and arrow.x < 1 - ROOM
 
 
 def _amount(arrow: _Arrow) -> str:
@@ -194,19 +170,19 @@ def _amount(arrow: _Arrow) -> str:
 
 
 def _gathered(picture: _Picture, columns: int) -> list[_Arrow]:
-    """Copies that would be drawn on top of each other as one, most bytes first."""
+    """Join copies that would be drawn on top of each other, most bytes first."""
     copies, gathered = picture.trace.copies, dict[tuple[int, int, int], _Arrow]()
     ops = copies.ints("op")
-    places, threads = picture.scale(begins(picture.trace)[ops]), picture.trace.ops.ints("thread")[ops]
+    xs, threads = picture.scale(begins(picture.trace)[ops]), picture.trace.ops.ints("thread")[ops]
     by_lane = {(row.lane.device, row.lane.thread): row for row in picture.rows}
     by_device = {row.lane.device: row for row in reversed(picture.rows)}
-    fields = (places, threads, copies.ints("from"), copies.ints("to"), copies.ints("bytes"))
-    for place, thread, source, to, amount in zip(*(field.tolist() for field in fields), strict=True):
+    fields = (xs, threads, copies.ints("from"), copies.ints("to"), copies.ints("bytes"))
+    for x, thread, source, to, amount in zip(*(field.tolist() for field in fields), strict=True):
         tail = by_lane.get((source, thread), by_device.get(source))
         head = by_lane.get((to, thread), by_device.get(to))
         if tail is not None and head is not None and tail is not head:
-            key = (int(place * columns), tail.top, head.top)
-            known = gathered.get(key, _Arrow(place, tail, head, 0, 0))
+            key = (int(x * columns), tail.top, head.top)
+            known = gathered.get(key, _Arrow(x, tail, head, 0, 0))
             gathered[key] = known._replace(bytes=known.bytes + amount, copies=known.copies + 1)
     return sorted(gathered.values(), key=lambda arrow: -arrow.bytes)
 
@@ -217,33 +193,33 @@ def _arrow(arrow: _Arrow, label: str) -> str:
     end = arrow.head.top + (0 if down else BAR)
     back = -5 if down else 5
     text = f'<text x="5" y="{end - 5 if down else end + 12}" font-size="10">{label}</text>' if label else ""
-    path = f"M0 {begin}V{end}m-3 {back}l3 {-back}l3 {back}"
-    return _standing(arrow.place, f'<path d="{path}" stroke="currentColor" fill="none"/>{text}', 'opacity="0.85"')
+    line = f"M0 {begin}V{end}m-3 {back}l3 {-back}l3 {back}"
+    return _unstretched(arrow.x, f'<path d="{line}" stroke="currentColor" fill="none"/>{text}', 'opacity="0.85"')
 
 
-def _standing(place: float, content: str, attributes: str = "") -> str:
-    """Something that stands at a place and is not stretched."""
-    return f'<svg x="{100 * place:.2f}%" overflow="visible" {attributes}>{content}</svg>'
+def _unstretched(x: float, content: str, attributes: str = "") -> str:
+    """Draw something at x (0 to 1) that does not stretch with the page."""
+    return f'<svg x="{100 * x:.2f}%" overflow="visible" {attributes}>{content}</svg>'
 
 
 def _flags(picture: _Picture) -> str:
     return "".join(_flag(picture, number, finding) for number, finding in reversed(picture.flagged))
 
 
-def _place(picture: _Picture, finding: Mapping[str, Any]) -> float:
+def _middle(picture: _Picture, finding: Mapping[str, Any]) -> float:
     op = np.array([int(finding["op"])])
     begin, end = spans(picture.trace, picture.scale, op)
     return float(begin[0] + end[0]) / 2
 
 
 def _flag(picture: _Picture, number: int, finding: Mapping[str, Any]) -> str:
-    """The numbered flag of a finding, a line down to its op, and for the first its op, devices and culprit in words."""
-    fill, place = palette.severity(finding["severity"]), _place(picture, finding)
+    """Draw the numbered flag of a finding and a line down to its op; the first names its op, devices and culprit."""
+    fill, x = palette.severity(finding["severity"]), _middle(picture, finding)
     own = picture.of_op(int(finding["op"]))
     low = own.top if own else TOP
     words = ""
     if number == 1:
-        words, other = _words(picture, finding, place, fill)
+        words, other = _words(picture, finding, x, fill)
         low = max(low, other)
     disc = (
         f'<circle cy="7.5" r="7.5" fill="{fill}"/><text y="11" font-size="10" font-weight="700" '
@@ -251,7 +227,7 @@ def _flag(picture: _Picture, number: int, finding: Mapping[str, Any]) -> str:
     )
     ring = "" if own is None else _ring(own.top, fill)
     line = f'<path d="M0 15V{low}" stroke="{fill}" stroke-width="1.5" stroke-dasharray="3 2"/>'
-    return _standing(place, line + ring + disc + words)
+    return _unstretched(x, line + ring + disc + words)
 
 
 def _ring(top: int, fill: str) -> str:
@@ -261,11 +237,11 @@ def _ring(top: int, fill: str) -> str:
     )
 
 
-def _words(picture: _Picture, finding: Mapping[str, Any], place: float, fill: str) -> tuple[str, int]:
-    """What the first flag says, and how far down it reaches."""
-    left = place > 0.5
+def _words(picture: _Picture, finding: Mapping[str, Any], x: float, fill: str) -> tuple[str, int]:
+    """Write the words of the first flag, and return how far down they reach."""
+    left = x > 0.5
     side = f'x="{-12 if left else 12}" text-anchor="{"end" if left else "start"}"'
-    name = short_name(picture.trace.ops[int(finding["op"])].name)
+    name = short_op_name(picture.trace.ops[int(finding["op"])].name)
     devices = " + ".join(map(str, finding.get("devices") or ()))
     head = (
         f'<text y="11" font-weight="600" {side}>{escape_markup(f"{name} · {devices}" if devices else name, 80)}</text>'
@@ -283,37 +259,32 @@ _PHASES: Final = (("forward", 0.22), ("backward", 0.45), ("optimizer", 0.75))
 
 
 def _phases(picture: _Picture) -> list[tuple[str, float, Ints]]:
-    """The phases that a ribbon would show, where one is worth it."""
+    """Return the phases that a ribbon shows; none if there is one phase only, or too many changes."""
     phase = picture.trace.ops.ints("phase")
-    every = ((name, opacity, np.flatnonzero(phase == picture.text(name))) for name, opacity in _PHASES)
+    every = ((name, opacity, np.flatnonzero(phase == picture.trace.string_id(name))) for name, opacity in _PHASES)
     found: list[tuple[str, float, Ints]] = [part for part in every if len(part[2])]
     return found if len(found) > 1 and np.count_nonzero(np.diff(phase)) < MOST_PHASES else []
 
 
 def _ribbon(picture: _Picture) -> str:
-    """Which part of a training step each moment belongs to."""
+    """Draw below the lanes in which part of a training step each moment is."""
     return "".join(
-        stretched(
-            picture.bottom + 6,
-            6,
-            path(
-                run(*spans(picture.trace, picture.scale, ops)), 6, f'stroke="currentColor" stroke-opacity="{opacity}"'
-            ),
-        )
+        stretched(picture.bottom + 6, 6, boxes, f'stroke="currentColor" stroke-opacity="{opacity}"')
         for _, opacity, ops in _phases(picture)
+        for boxes in [run(*spans(picture.trace, picture.scale, ops))]
     )
 
 
 def _cuts(picture: _Picture) -> str:
     path = f'<path d="M-5 {picture.bottom + 2}l4 -{BAR + 4}m2 {BAR + 4}l4 -{BAR + 4}" stroke="currentColor"/>'
-    return "".join(_standing((cut.begin + cut.end) / 2, path) for cut in picture.scale.cuts()[:MOST_FLAGS])
+    return "".join(_unstretched((cut.begin + cut.end) / 2, path) for cut in picture.scale.cuts()[:MOST_FLAGS])
 
 
 def _foot(picture: _Picture) -> str:
-    """What the signs mean, what was left out, and how long it took."""
+    """Explain the signs, and say what was left out and how long the trace took."""
     y = picture.bottom + 27
     trace, cuts = picture.trace, picture.scale.cuts()
-    syncs, copied = len(_syncs(picture, np.arange(len(trace.ops)))), int(trace.copies.ints("bytes").sum())
+    syncs, copied = int(picture.waits.sum()), int(trace.copies.ints("bytes").sum())
     words = [f"{pluralize(picture.hidden, 'more lane')}"] if picture.hidden else []
     if len(trace.copies):
         pinned = int((trace.copies.ints("pinned") > 0).sum())

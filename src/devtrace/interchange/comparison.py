@@ -1,4 +1,4 @@
-"""What `devtrace.diff` gives: the changes, as text, as a page, and as the plain data that the views draw."""
+"""The result of `devtrace.diff`: the changes, as text, as a page, and as the plain data that the views draw."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from devtrace.report.mime import BUDGET, MIME_TYPE, fitted, needs_script
 from devtrace.report.page import page, scripted
 from devtrace.trace.format import encode
 from devtrace.trace.tables import TraceData
-from devtrace.words.text_format import escape_markup, pluralize, safe_line
+from devtrace.words.text_format import escape_markup, pluralize, safe_line, shorten
 
 WIDTH: Final = 100
-SAID: Final = 58
-"""The column where before and after stand, if there is room beside the line; else they stand below it."""
+VALUES: Final = 58
+"""The column where before and after begin, if there is room beside the line; else they go below it."""
 UNDER: Final = 11
 MOST_LINES: Final = 40
 MOST_ROWS: Final = 1000
@@ -30,7 +30,7 @@ What = Literal["finding", "error", "device", "compute", "copies", "syncs"]
 class Change:
     """One difference. `before` or `after` is empty for what came or went; `worse`: an error or a warning came.
 
-    `site`, `module` and `finding` (its place in the second report) are what a view selects for it.
+    A view selects `site`, `module` and `finding` (an index of the second report) for it.
     """
 
     what: What
@@ -47,18 +47,19 @@ class Change:
         return "~" if self.before and self.after else "+" if self.after else "-"
 
     def __str__(self) -> str:
-        said = f"{self.before} → {self.after}" if self.before and self.after else self.after or self.before
+        values = " → ".join(filter(None, (self.before, self.after)))
         left = f"{self.sign} {self.what:<8} {safe_line(self.where)}"
-        beside = f"{left:<{SAID}}  {safe_line(said)}".rstrip()
-        if len(left) <= SAID and len(beside) <= WIDTH:
+        beside = f"{left:<{VALUES}}  {safe_line(values)}".rstrip()
+        if len(left) <= VALUES and len(beside) <= WIDTH:
             return beside
-        return "\n".join([_fitted(left), _fitted(f"{'':<{UNDER}}{safe_line(said)}")])
+        return "\n".join([shorten(left, WIDTH), shorten(f"{'':<{UNDER}}{safe_line(values)}", WIDTH)])
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What changed from one trace to another, findings first. `names` is what the two are called, else their titles;
-    `totals` what is to be said of the whole.
+    """Changes from one trace to another, findings first; `totals` are sentences on the whole.
+
+    The two are called by `names`, else by their titles.
     """
 
     before: ReportData
@@ -69,7 +70,7 @@ class Comparison:
 
     @property
     def worse(self) -> bool:
-        """Whether an error or a warning came."""
+        """Return whether an error or a warning came."""
         return any(change.worse for change in self.changes)
 
     @property
@@ -83,8 +84,8 @@ class Comparison:
     def headline(self) -> str:
         titles = [report.trace.title or "a trace" for report in (self.before, self.after)]
         names = [safe_line(name or title, 40) for name, title in zip(self.names, titles, strict=True)]
-        said = pluralize(len(self.changes), "change") if self.changes else "no difference"
-        return f"{names[0]} → {names[1]}: {said}"
+        count = pluralize(len(self.changes), "change") if self.changes else "no difference"
+        return f"{names[0]} → {names[1]}: {count}"
 
     def __str__(self) -> str:
         return self.text
@@ -94,14 +95,14 @@ class Comparison:
 
     @property
     def data(self) -> dict[str, Any]:
-        """The second trace as one JSON object that says under "comparison" what changed; any reader of traces takes it.
+        """Return the second trace as one JSON object with the changes under "comparison"; all readers take it.
 
-        A change names the rows of this trace that it speaks of by `site`, `module` and `finding`, -1: none.
+        A change points to rows of this trace by `site`, `module` and `finding`, -1: none.
         """
-        return encode(self.after.trace) | {"comparison": self._told(self.after.trace)}
+        return encode(self.after.trace) | {"comparison": self._changes(self.after.trace)}
 
-    def _told(self, trace: TraceData) -> dict[str, Any]:
-        """What changed, by the rows of the second trace or of what a notebook holds of it."""
+    def _changes(self, trace: TraceData) -> dict[str, Any]:
+        """Return the changes, with row ids of the second trace or of the part of it that a notebook holds."""
         sites = {site: id for id, site in reversed([*enumerate(map(Site.of, trace.sites))])}
         modules = {module.path: id for id, module in enumerate(trace.modules)}
         return {
@@ -113,10 +114,10 @@ class Comparison:
         }
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
-        """What a notebook shows: the table above the report of the second trace."""
+        """Show the table of changes above the report of the second trace."""
         trace, data = fitted(self.after.trace, BUDGET)
         report = replace(self.after, trace=trace)
-        data |= {"comparison": self._told(trace)}
+        data |= {"comparison": self._changes(trace)}
         above = self._repr_html_()
         html = scripted(report, data, above) if needs_script() else above + fragment(report)
         return {MIME_TYPE: data, "text/html": html, "text/plain": self.text}
@@ -126,18 +127,14 @@ class Comparison:
         more = len(self.changes) - MOST_LINES
         rest = f"<p>and {pluralize(more, 'more change')}</p>" if more > 0 else ""
         table = f"<table><tr><th></th><th>what</th><th>where</th><th>before</th><th>after</th></tr>{rows}</table>"
-        told = "<br>".join(map(escape_markup, [self.headline, *self.totals]))
-        return f'<div data-devtrace="diff"><p>{told}</p>{table if self.changes else ""}{rest}</div>'
+        top = "<br>".join(map(escape_markup, [self.headline, *self.totals]))
+        return f'<div data-devtrace="diff"><p>{top}</p>{table if self.changes else ""}{rest}</div>'
 
     def to_html(self, path: str | Path) -> Path:
         """Write one page: what changed, and below it all views of the second trace."""
         target = Path(path)
         target.write_text(page(self.after, self.data, self._repr_html_()), encoding="utf-8")
         return target
-
-
-def _fitted(text: str) -> str:
-    return text if len(text) <= WIDTH else f"{text[: WIDTH - 1]}…"
 
 
 def _plain(change: Change, sites: Mapping[Site, int], modules: Mapping[str, int]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Ops that torch takes apart before it dispatches: a recording never sees them, an export of torch.profiler does."""
+"""Ops that torch decomposes before it dispatches: a recording never sees them, an export of torch.profiler does."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ _DECOMPOSED = "CompositeImplicitAutograd"
 
 
 def composite_ops() -> frozenset[str]:
-    """Names ("aten::linear") all of whose overloads are only made of others. Those for `out=` and named dimensions,
-    which are often so where the op itself is not, do not count.
+    """Return the names ("aten::linear") all of whose overloads are made of other ops.
+
+    Overloads for `out=` and named dimensions do not count: they often are where the op itself is not.
     """
     decomposed = set(torch._C._dispatch_get_registrations_for_dispatch_key(_DECOMPOSED))
     overloads: dict[str, list[str]] = defaultdict(list)

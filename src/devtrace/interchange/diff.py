@@ -1,4 +1,4 @@
-"""Two traces side by side: which findings came and went, what moved device, where copies and syncs changed.
+"""Two traces compared: findings that came and went, tensors that changed device, lines whose copies and syncs changed.
 
     print(devtrace.diff("yesterday.devtrace", "today.devtrace"))
 
@@ -11,18 +11,26 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
 from devtrace.diagnosis.diagnose import diagnose
 from devtrace.diagnosis.findings import Finding, LedgerRow, ReportData, Site
-from devtrace.interchange.comparison import Change, Comparison, What
+from devtrace.interchange.comparison import Change, Comparison
+from devtrace.report.parts import NO_SITE
 from devtrace.trace.merge_ranks import load
-from devtrace.trace.tables import Failure, TraceData
+from devtrace.trace.rows import Failure
+from devtrace.trace.tables import TraceData
 from devtrace.words.text_format import one_line, pluralize
 
-_HELD: Final = ("parameter", "buffer", "attribute")
+_MODULE_ROLES: Final = ("parameter", "buffer", "attribute")
+
+_COUNTS: Final[dict[str, Callable[[LedgerRow], int]]] = {
+    "ops": lambda row: sum(row.ops.values()),
+    "copies": lambda row: row.copies,
+    "syncs": lambda row: row.syncs,
+}
 
 Key = tuple[str, ...]
 
@@ -32,15 +40,14 @@ def diff(
     after: TraceData | ReportData | str | Path,
     names: tuple[str, str] | None = None,
 ) -> Comparison:
-    """Compare two traces, or files of them; `names` is what to call them.
+    """Compare two traces, or files of them, under these names.
 
-    Where one of them failed, what it did less than the other is the failure's doing and no change of its own.
+    Where one of them failed, the failure explains what it did less than the other: that is no change of its own.
     """
     first, second = _report(before), _report(after)
     sides = _Sides(first, second)
     changes = [*_findings(sides), *_errors(sides), *_devices(sides), *_compute(sides)]
-    changes += _counted(sides, "copies", _copies)
-    changes += _counted(sides, "syncs", _syncs)
+    changes += [*_counted(sides, "copies"), *_counted(sides, "syncs")]
     return Comparison(first, second, tuple(changes), names or (_file(before), _file(after)), tuple(_totals(sides)))
 
 
@@ -50,23 +57,22 @@ class _Sides(NamedTuple):
 
     @property
     def stopped(self) -> tuple[bool, bool]:
-        """Which of the two alone failed: it did not come to do what the other did after that."""
+        """Return for each whether it alone failed, and so did not do what the other did after that."""
         first, second = (_failed(report.trace) is not None for report in self)
         return first and not second, second and not first
 
 
 def _failed(trace: TraceData) -> Failure | None:
-    """The error that the recording ended with: that of its last op."""
+    """Return the error that the recording ended with: that of its last op."""
     last = trace.errors[-1] if len(trace.errors) else None
     return last if last is not None and last.op.id == len(trace.ops) - 1 else None
 
 
 def _totals(sides: _Sides) -> Iterable[str]:
-    """What was counted in all, where it changed, and which run did less because it failed."""
-    counted = (("ops", _ops), ("copies", _copies), ("syncs", _syncs))
-    sums = [(name, *(sum(map(count, report.ledger)) for report in sides)) for name, count in counted]
-    told = ", ".join(f"{name} {before:,} → {after:,}" for name, before, after in sums if before != after)
-    return filter(None, (told, _stopping(sides)))
+    """Return the sums that changed, and which run did less because it failed."""
+    sums = [(name, *(sum(map(count, report.ledger)) for report in sides)) for name, count in _COUNTS.items()]
+    changed = ", ".join(f"{name} {before:,} → {after:,}" for name, before, after in sums if before != after)
+    return filter(None, (changed, _stopping(sides)))
 
 
 def _stopping(sides: _Sides) -> str:
@@ -102,14 +108,14 @@ def _findings(sides: _Sides) -> Iterable[Change]:
     for key, (number, finding) in after.items():
         if key not in before:
             worse = finding.severity == "error" or not first_stopped
-            yield Change("finding", _where(finding.site), "", _told(finding), worse, finding.site, finding=number)
+            yield Change("finding", _where(finding.site), "", _described(finding), worse, finding.site, finding=number)
     for key, (_, finding) in before.items():
         if key not in after and (finding.severity == "error" or not second_stopped):
-            yield Change("finding", _where(finding.site), _told(finding), "", site=finding.site)
+            yield Change("finding", _where(finding.site), _described(finding), "", site=finding.site)
 
 
 def _by_identity(report: ReportData) -> dict[Key, tuple[int, Finding]]:
-    """Errors and warnings, the worst first, each with its place in the report."""
+    """Return errors and warnings, worst first, each with its index in the report."""
     numbered = enumerate(report.findings)
     return {_identity(finding): (number, finding) for number, finding in numbered if finding.severity != "note"}
 
@@ -118,39 +124,39 @@ def _identity(finding: Finding) -> Key:
     return finding.rule, finding.culprit.name if finding.culprit else "", *_same_line(finding.site)
 
 
-def _told(finding: Finding) -> str:
-    """The rule, and the tensor or else the devices."""
+def _described(finding: Finding) -> str:
+    """Name the rule, and the tensor or else the devices."""
     culprit = finding.culprit
     return f"{finding.rule}: {f'{culprit.name} on {culprit.device}' if culprit else ' + '.join(finding.devices)}"
 
 
 def _where(site: Site | None) -> str:
-    return f"{site}  {one_line(site.text)}" if site else "somewhere"
+    return f"{site}  {one_line(site.text)}" if site else NO_SITE
 
 
 def _errors(sides: _Sides) -> Iterable[Change]:
-    """Exceptions of ops that no finding speaks of."""
-    before, after = ({_failure(error): error for error in _untold(report)} for report in sides)
+    """Yield exceptions of ops that came or went, where no finding explains them."""
+    before, after = ({_failure(error): error for error in _unexplained(report)} for report in sides)
     for key, error in after.items():
         if key not in before:
             site = Site.of(error.op.site) if error.op.site else None
-            yield Change("error", f"{site or 'somewhere'}", "", ": ".join(key), worse=True, site=site)
+            yield Change("error", f"{site or NO_SITE}", "", ": ".join(key), worse=True, site=site)
     for key, error in before.items():
         if key not in after:
-            yield Change("error", f"{error.op.site or 'somewhere'}", ": ".join(key), "")
+            yield Change("error", f"{error.op.site or NO_SITE}", ": ".join(key), "")
 
 
 def _failure(error: Failure) -> Key:
     return error.type, error.message.partition("\n")[0]
 
 
-def _untold(report: ReportData) -> list[Failure]:
-    told = {finding.op for finding in report.findings}
-    return [error for error in report.trace.errors if error.op.id not in told]
+def _unexplained(report: ReportData) -> list[Failure]:
+    explained = {finding.op for finding in report.findings}
+    return [error for error in report.trace.errors if error.op.id not in explained]
 
 
 def _devices(sides: _Sides) -> Iterable[Change]:
-    before, after = _places(sides.before.trace), _places(sides.after.trace)
+    before, after = _devices_by_name(sides.before.trace), _devices_by_name(sides.after.trace)
     moved = {name: (before[name], after[name]) for name in after if name in before and before[name] != after[name]}
     for name, count, (first, second) in _gathered(moved, before.keys() & after.keys()):
         label = f"{name} ({pluralize(count, 'tensor')})" if count > 1 else name
@@ -158,16 +164,16 @@ def _devices(sides: _Sides) -> Iterable[Change]:
         yield Change("device", label, first, second, module=module)
 
 
-def _places(trace: TraceData) -> dict[str, str]:
-    """Where the parameters, buffers and attributes of modules were last seen, by name."""
+def _devices_by_name(trace: TraceData) -> dict[str, str]:
+    """Return the last device of each parameter, buffer and attribute of a module, by name."""
     tensors = trace.tensors
-    roles = [trace.strings.index(role) for role in _HELD if role in trace.strings]
-    held = np.flatnonzero(np.isin(tensors.ints("role"), roles))
-    return {tensors[row].name: tensors[row].device.name for row in held.tolist()}
+    roles = [trace.string_id(role) for role in _MODULE_ROLES]
+    rows = np.flatnonzero(np.isin(tensors.ints("role"), roles))
+    return {tensors[row].name: tensors[row].device.name for row in rows.tolist()}
 
 
 def _gathered(moved: Mapping[str, tuple[str, str]], known: Iterable[str]) -> Iterable[tuple[str, int, tuple[str, str]]]:
-    """Changed names; a module all of whose tensors changed alike stands for them, with their number."""
+    """Yield changed names; in place of tensors their module, with their number, if all of it changed alike."""
     under: dict[str, list[str]] = defaultdict(list)
     for name in known:
         for prefix in _prefixes(name):
@@ -183,14 +189,14 @@ def _gathered(moved: Mapping[str, tuple[str, str]], known: Iterable[str]) -> Ite
 
 
 def _prefixes(name: str) -> list[str]:
-    """Of a.b.weight: a, a.b."""
+    """Return a, a.b for a.b.weight."""
     parts = name.split(".")
     return [".".join(parts[:end]) for end in range(1, len(parts))]
 
 
 def _compute(sides: _Sides) -> Iterable[Change]:
-    """Modules whose own work is done on other devices than before."""
-    before, after = _workplaces(sides.before.trace), _workplaces(sides.after.trace)
+    """Yield modules that compute on other devices than before."""
+    before, after = _computing_devices(sides.before.trace), _computing_devices(sides.after.trace)
     for path in sorted(before.keys() & after.keys()):
         if before[path] != after[path]:
             yield Change("compute", path, _joined(before[path]), _joined(after[path]), module=path)
@@ -200,9 +206,9 @@ def _joined(devices: Iterable[str]) -> str:
     return " + ".join(sorted(devices))
 
 
-def _workplaces(trace: TraceData) -> dict[str, set[str]]:
+def _computing_devices(trace: TraceData) -> dict[str, set[str]]:
     ops = trace.ops
-    kind = trace.strings.index("compute") if "compute" in trace.strings else -1
+    kind = trace.string_id("compute")
     chosen = (ops.ints("kind") == kind) & (ops.ints("call") >= 0) & (ops.ints("device") >= 0)
     modules = trace.calls.ints("module")[ops.ints("call")[chosen]]
     found: dict[str, set[str]] = defaultdict(set)
@@ -211,20 +217,9 @@ def _workplaces(trace: TraceData) -> dict[str, set[str]]:
     return dict(found)
 
 
-def _ops(row: LedgerRow) -> int:
-    return sum(row.ops.values())
-
-
-def _copies(row: LedgerRow) -> int:
-    return row.h2d + row.d2h + row.d2d
-
-
-def _syncs(row: LedgerRow) -> int:
-    return row.syncs
-
-
-def _counted(sides: _Sides, what: What, count: Callable[[LedgerRow], int]) -> Iterable[Change]:
-    """Lines at which a count changed, the largest change first."""
+def _counted(sides: _Sides, what: Literal["copies", "syncs"]) -> Iterable[Change]:
+    """Yield lines at which a count changed, the largest change first."""
+    count = _COUNTS[what]
     sums: tuple[Counter[Key], Counter[Key]] = (Counter(), Counter())
     sites: dict[Key, Site] = {}
     for side, report in zip(sums, sides, strict=True):
@@ -246,5 +241,5 @@ def _counted(sides: _Sides, what: What, count: Callable[[LedgerRow], int]) -> It
 
 
 def _number(count: int, other: int) -> str:
-    """A count, 0 only where there is something else to set it against."""
+    """Write a count; 0 only beside another number."""
     return f"{count:,}" if count or not other else ""

@@ -1,8 +1,8 @@
 """The trace as the Chrome trace JSON that ui.perfetto.dev opens: every op, module call, copy, error and finding.
 
 A device is a process and a thread of the program one of its threads; modules are a process of their own, so that a call
-lies above the ops it made. A copy stands on both its devices, joined by an arrow. Ops and calls, the
-bulk, are written column by column: what rows share (a tensor's words, a site, a module) is put into JSON once.
+lies above the ops it made. A copy is on both its devices, joined by an arrow. Ops and calls, the bulk, are written
+column by column: text that rows share (of a tensor, a site, a module) is put into JSON once.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class _Chrome:
             yield _meta("thread_name", pid, tid, {"name": safe_line(rank + thread.name)})
 
     def _lanes(self) -> set[tuple[int, int]]:
-        """Each process and thread that something lies on."""
+        """Return each process and thread that has an entry."""
         ops, copies = self.trace.ops, self.trace.copies
         found = _pairs(self._pids(), ops.ints("thread") + 1)
         threads = ops.ints("thread")[copies.ints("op")] + 1
@@ -78,22 +78,22 @@ class _Chrome:
         return {(pid, tid) for pid, tid in found if pid > 0 and tid > 0}
 
     def _pids(self) -> Ints:
-        """The process of each op; one that knows no device lies beside the modules."""
+        """Return the process of each op; an op without a device lies beside the modules."""
         device = self.trace.ops.ints("device")
         return np.where(device >= 0, device + 1, self.modules_pid)
 
     def _calls(self) -> Iterator[str]:
         calls = self.trace.calls
         spans = np.stack([calls.ints("begin"), calls.ints("end")], axis=1).astype(np.int64)
-        held = np.flatnonzero(spans[:, 0] < spans[:, 1])
-        spans = spans[held]
+        rows = np.flatnonzero(spans[:, 0] < spans[:, 1])
+        spans = spans[rows]
         # The last end among the ops of each call: reduceat takes [begin, end) at the even places.
-        last = np.maximum.reduceat(np.append(self.end, 0), spans.ravel())[::2] if len(held) else spans[:, 0]
+        last = np.maximum.reduceat(np.append(self.end, 0), spans.ravel())[::2] if len(rows) else spans[:, 0]
         first = self.begin[spans[:, 0]]
         names = [_quoted(module.path) for module in self.trace.modules]
         types = [json.dumps(module.type) for module in self.trace.modules]
-        columns = (calls.ints("module")[held], calls.ints("thread")[held] + 1, spans[:, 1] - spans[:, 0],
-                   calls.ints("training")[held] > 0, first / 1000, (last - first) / 1000)  # fmt: skip
+        columns = (calls.ints("module")[rows], calls.ints("thread")[rows] + 1, spans[:, 1] - spans[:, 0],
+                   calls.ints("training")[rows] > 0, first / 1000, (last - first) / 1000)  # fmt: skip
         for module, tid, ops, training, ts, dur in zip(*(column.tolist() for column in columns), strict=True):
             args = f'{{"type": {types[module]}, "ops": {ops}, "training": {"true" if training else "false"}}}'
             yield _slice("module", names[module], self.modules_pid, tid, ts, dur, args)
@@ -111,10 +111,10 @@ class _Chrome:
             yield _slice("op", name, pid, tid, ts, dur, args)
 
     def _ends_of_args(self) -> list[str]:
-        """What an op's args end with, where it has them: its module, its site, that it raised."""
+        """Return the end of each op's args: its module, its site, that it raised."""
         ops = self.trace.ops
         paths = [_quoted(module.path) for module in self.trace.modules]
-        # A list ends with what stands for none, which an id of -1 takes.
+        # The last entry is for an id of -1.
         modules = [*(f', "module": {paths[id]}' for id in self.trace.calls.ints("module").tolist()), ""]
         sites = [*(f', "site": {_quoted(f"{site}: {site.text}")}' for site in self.trace.sites), ""]
         raising = ("", ', "raised": true')
@@ -125,27 +125,27 @@ class _Chrome:
         ]
 
     def _words(self, column: Ints) -> list[str]:
-        """Text of each row as JSON."""
+        """Return the text of each row as JSON."""
         words = {id: _quoted(self.trace.strings[id]) for id in set(column.tolist())}
         return [words[id] for id in column.tolist()]
 
     def _joined(self, name: str) -> list[str]:
-        """The tensors that each op took, or made, as JSON."""
+        """Return the tensors that each op took, or made, as JSON."""
         lists = self.trace.ops.lists(name)
         texts, offsets = self._tensors(), lists.offsets.tolist()
         flat = [texts[id] for id in lists.flat.tolist()]
         return [", ".join(flat[begin:end]) for begin, end in pairwise(offsets)]
 
     def _tensors(self) -> list[str]:
-        """Each tensor in words; many are alike."""
+        """Describe each tensor; many are alike."""
         trace, tensors = self.trace, self.trace.tensors
         words: dict[tuple[int, ...], str] = {}
         keys = list(zip(*(tensors.ints(name).tolist() for name in ("name", "dtype", "shape", "device")), strict=True))
         for key in set(keys):
             name, dtype, shape, device = key
             dims = "×".join(map(str, trace.shapes[shape])) or "scalar"
-            said = f"{trace.strings[name]} {trace.strings[dtype]} {dims} on {trace.devices[device]}"
-            words[key] = _quoted(said.strip())
+            text = f"{trace.strings[name]} {trace.strings[dtype]} {dims} on {trace.devices[device]}"
+            words[key] = _quoted(text.strip())
         return [words[key] for key in keys]
 
     def _copy(self, id: int) -> Iterator[JsonEntry]:
@@ -172,14 +172,14 @@ class _Chrome:
             yield self._mark("error", error.type, error.op.id, {"message": safe_line(error.message, LONGEST_MESSAGE)})
         for finding in self.trace.findings or ():
             if int(finding.get("op", -1)) >= 0:
-                said = {key: str(finding.get(of)) for key, of in (("message", "message"), ("fix", "help"))}
-                args = {key: safe_line(text, LONGEST_MESSAGE) for key, text in said.items()}
+                texts = {"message": finding.get("message"), "fix": finding.get("help")}
+                args = {key: safe_line(str(text), LONGEST_MESSAGE) for key, text in texts.items()}
                 yield self._mark("finding", str(finding.get("rule")), int(finding["op"]), args)
 
     def _mark(self, cat: str, name: str, op: int, args: JsonEntry) -> JsonEntry:
         pid = self.trace.ops.number("device", op) + 1 or self.modules_pid
-        place = {"pid": pid, "tid": self.trace.ops.number("thread", op) + 1, "ts": int(self.begin[op]) / 1000}
-        return {"ph": "i", "s": "t", "cat": cat, "name": safe_line(name), **place, "args": args}
+        position = {"pid": pid, "tid": self.trace.ops.number("thread", op) + 1, "ts": int(self.begin[op]) / 1000}
+        return {"ph": "i", "s": "t", "cat": cat, "name": safe_line(name), **position, "args": args}
 
 
 def _meta(name: str, pid: int, tid: int, args: JsonEntry) -> JsonEntry:

@@ -2,9 +2,9 @@
 
     trace = devtrace.from_profiler("trace.json")          # or .json.gz
 
-A profile tells less than a recording, and the trace says so in a note: it has no tensors, so nothing is known of where
-inputs were, of names and of births; an op's device is known by the kernels and copies that it launched; a line is that
-where the function begins. Times are the host's, as in a recording.
+A profile has less than a recording, and a note of the trace says so. It has no tensors, and so no devices of inputs, no
+names and no births. An op's device is that of the kernels and copies that it launched; a line is that where the
+function begins. Times are the host's, as in a recording.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class _Span:
 
 
 def from_profiler(path: str | Path) -> TraceData:
-    """The trace in an export of torch.profiler (`export_chrome_trace`)."""
+    """Read an export of torch.profiler (`export_chrome_trace`)."""
     source = Path(path)
     exported = _read(source)
     spans = _spans(exported["traceEvents"])
@@ -110,7 +110,7 @@ def _foreign(source: Path, why: str) -> FormatError:
 
 
 def _spans(entries: Iterable[Any]) -> list[_Span]:
-    """The complete entries, each with the one around it in its thread, in the order of their beginning."""
+    """Return the complete entries by begin, each with the one around it in its thread."""
     found = [entry for entry in entries if isinstance(entry, dict) and entry.get("ph") == "X" and _timed(entry)]
     first = min((entry["ts"] for entry in found), default=0)
     spans = [
@@ -134,7 +134,7 @@ def _timed(entry: Mapping[str, Any]) -> bool:
 
 
 def _nest(spans: Sequence[_Span]) -> None:
-    """Find what each entry lies in. An annotation that outlasts the function it began in lies in what both lie in."""
+    """Find the parent of each entry. An annotation that outlasts the function it began in has that one's parent."""
     open_spans: dict[tuple[Any, Any], list[_Span]] = defaultdict(list)
     for span in spans:
         around = open_spans[span.thread]
@@ -173,7 +173,7 @@ class _Import:
         return self.builder.build()
 
     def _launched(self) -> dict[int, list[_Span]]:
-        """What each op had the device do: the export joins them by an id that the innermost op has."""
+        """Return the device's entries of each op: the export joins them by an id that the innermost op has."""
         owners: dict[Any, int] = {}
         for span in self.spans:
             if span.cat == "cpu_op" and "External id" in span.args:
@@ -244,13 +244,13 @@ class _Import:
         return -1
 
     def _site(self, around: Sequence[_Span]) -> int:
-        """The innermost function of the user's own."""
+        """Add the innermost function of the user's own."""
         for span in around:
             found = _FUNCTION.fullmatch(span.name) if span.cat == "python_function" else None
             if found and not _NOT_OWN.search(found["file"]):
                 key = (found["file"], int(found["line"]), found["name"])
-                place = {"file": found["file"], "line": min(key[1], 10**9), "function": found["name"], "text": ""}
-                return self.builder.intern("sites", key, **place, column=-1, end_line=-1, end_column=-1, cell=-1)
+                fields = {"file": found["file"], "line": min(key[1], 10**9), "function": found["name"], "text": ""}
+                return self.builder.intern("sites", key, **fields, column=-1, end_line=-1, end_column=-1, cell=-1)
         return -1
 
     def _add_copies(self) -> None:
@@ -273,7 +273,7 @@ class _Import:
 
 
 def _chosen(spans: Sequence[_Span]) -> list[_Span]:
-    """The ops that a recording would have seen: what torch dispatched, not what that called nor what it was part of."""
+    """Choose the ops that a recording would have seen: those that torch dispatched, without those within them."""
     composite = composite_ops()
     dispatched = [span for span in spans if span.is_op and span.name not in composite]
     whole = {id(span) for span in dispatched}

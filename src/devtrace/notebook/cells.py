@@ -1,8 +1,9 @@
-"""What devtrace knows of the notebook's cells: which are traced, the one that is being traced now, and the traces kept.
+"""Tracing of one notebook: which cells are traced, the one that is traced now, and the traces kept.
 
-`magic` drives this from IPython's events and `live` from the sidebar; it knows neither of them:
+`magic` drives it from IPython's events, `panel` from the sidebar. It is the one that knows, both only read it:
 
-    tracing.turn_on()                           every following cell
+    tracing.turn_on(); tracing.on               every following cell
+    tracing.request_trace(cell_id)              the next run of one cell
     tracing.simulate("cuda:2")                  pretended devices for the whole session
     tracing.history["7"].report                 by name or execution count
     stop = tracing.observe(changed)             changed(what, traced): "began", "finished", "switched"
@@ -16,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from devtrace.notebook.usage import MAX_OPS, Options
+from devtrace.api.options import MAX_OPS, Options
 from devtrace.runtime.import_hook import Arrival
 from devtrace.words.errors import UsageError
 
@@ -63,7 +64,7 @@ class Traced:
 
 
 class History:
-    """The last traces, newest last: at most `most` of them and `most_bytes` of columns, and always the newest."""
+    """Keeps the last traces, newest last: at most `most` of them and `most_bytes` of columns, but always the newest."""
 
     def __init__(self, most: int = MOST_TRACES, most_bytes: int = MOST_BYTES) -> None:
         self.most, self.most_bytes = most, most_bytes
@@ -82,7 +83,7 @@ class History:
         return {number: traced for number, (traced, _) in list(self._kept.items())}
 
     def find(self, key: str = "") -> Traced | None:
-        """The newest of this name or execution count; without a key the newest of all."""
+        """Return the newest trace of this name or execution count; without a key the newest of all."""
         number = key.removeprefix("In[").removesuffix("]")
         named = [traced for traced in self if not key or key == traced.name]
         counted = [traced for traced in self if number == str(traced.cell.count)]
@@ -107,7 +108,7 @@ def _bytes(trace: Trace) -> int:
 
 @dataclass(slots=True)
 class _Run:
-    """The cell that is being traced; `recording` is None as long as torch is not imported."""
+    """A cell that is being traced; `recording` is None as long as torch is not imported."""
 
     cell: Cell
     options: Options
@@ -117,13 +118,13 @@ class _Run:
     fault: Exception | None = None
 
     def finish(self, error: BaseException | None) -> Traced | None:
-        """End the recording: the trace, but none of a cell without ops that nobody asked for (0.15 ms, not 1)."""
+        """End the recording. A cell without ops that nobody asked for gives no trace (0.15 ms, not 1)."""
         recording = self.recording
         if recording is None or (recording.empty and error is None and not self.asked):
             self.abandon()
             return None
         try:
-            recording.__exit__(type(error) if error else None, error, error.__traceback__ if error else None)
+            recording.end(error)
         except BaseException:
             self.abandon()
             raise
@@ -135,14 +136,14 @@ class _Run:
 
 
 class Tracing:
-    """The state of one notebook session. At most one cell is traced at a time."""
+    """State of one notebook session. At most one cell is traced at a time."""
 
     def __init__(self, namespace: Mapping[str, Any]) -> None:
-        self.on = False
+        self._on = False
         self.simulated = ""
         self.max_ops = MAX_OPS
         self.history = History()
-        self._wished: set[str] = set()
+        self._requested: set[str] = set()
         self._namespace = namespace
         self._torch = Arrival("torch")
         self._simulation: Any = None
@@ -161,7 +162,7 @@ class Tracing:
         """Leave nothing behind."""
         self.abandon()
         self.stop_simulating()
-        self.on = False
+        self._on = False
         self._torch.forget(self._hook)
         if self._hooked:
             from devtrace.recording.context import hooks
@@ -187,33 +188,38 @@ class Tracing:
             _register(cell)
         self._cells.clear()
 
-    def know(self, cell: Cell) -> None:
+    def register_cell(self, cell: Cell) -> None:
         """Let sites in this cell's code say which cell and line they are."""
         if self._torch.here:
             _register(cell)
         else:
             self._cells.append(cell)
 
+    @property
+    def on(self) -> bool:
+        """True if every cell is traced."""
+        return self._on
+
     def turn_on(self) -> None:
-        self.on = True
-        self._tell("switched")
+        self._on = True
+        self._notify("switched")
 
     def turn_off(self) -> None:
-        self.on = False
-        self._tell("switched")
+        self._on = False
+        self._notify("switched")
 
-    def wish(self, cell_id: str) -> None:
+    def request_trace(self, cell_id: str) -> None:
         """Trace the cell of this id when it runs next."""
-        self._wished.add(cell_id)
+        self._requested.add(cell_id)
 
-    def grant(self, cell: Cell) -> bool:
-        """Whether this run of a cell was wished for; a wish is granted once."""
-        wished = cell.id in self._wished
-        self._wished.discard(cell.id)
-        return wished
+    def take_request(self, cell: Cell) -> bool:
+        """Return whether a trace of this cell was requested; a request is for one run."""
+        requested = cell.id in self._requested
+        self._requested.discard(cell.id)
+        return requested
 
     def simulate(self, devices: str) -> None:
-        """Pretend `devices` ("cuda:2") until told otherwise."""
+        """Pretend `devices` ("cuda:2") until `stop_simulating`."""
         from devtrace.simulation.simulation import simulate
 
         simulation = simulate(devices)
@@ -221,21 +227,21 @@ class Tracing:
         self._step_aside("%devtrace simulate")
         simulation.start()
         self._simulation, self.simulated = simulation, devices
-        self._tell("switched")
+        self._notify("switched")
 
     def stop_simulating(self) -> None:
         if self._simulation is not None:
             self._step_aside("%devtrace simulate off")
             self._simulation.stop()
             self._simulation, self.simulated = None, ""
-            self._tell("switched")
+            self._notify("switched")
 
     def observe(self, observer: Observer) -> Callable[[], None]:
-        """Call `observer` at every change; what is returned ends that."""
+        """Call `observer` at every change; the returned function ends that."""
         self._observers.append(observer)
         return lambda: self._observers.remove(observer) if observer in self._observers else None
 
-    def _tell(self, what: str, traced: Traced | None = None) -> None:
+    def _notify(self, what: str, traced: Traced | None = None) -> None:
         for observer in list(self._observers):
             try:
                 observer(what, traced)
@@ -251,17 +257,15 @@ class Tracing:
 
     @property
     def cell(self) -> Cell | None:
-        """The cell that is traced now."""
         return self._run.cell if self._run else None
 
     @property
     def simulated_now(self) -> str:
-        """What is pretended in the cell that is traced now."""
+        """Name the devices that are simulated in the cell that is traced now."""
         return (self._run.options.simulate if self._run else None) or self.simulated
 
     @property
     def recording(self) -> Recording | None:
-        """What is being recorded now."""
         return self._run.recording if self._run else None
 
     def begin(self, cell: Cell, options: Options, *, asked: bool = False) -> None:
@@ -279,7 +283,7 @@ class Tracing:
         except BaseException:
             self.abandon()
             raise
-        self._tell("began")
+        self._notify("began")
 
     def finish(self, error: BaseException | None = None) -> Traced | None:
         """End the recording; None where torch was not imported."""
@@ -287,7 +291,7 @@ class Tracing:
         traced = run.finish(error) if run is not None else None
         if traced is not None and len(traced.trace.ops):
             self.history.add(traced)
-        self._tell("finished", traced)
+        self._notify("finished", traced)
         if run is not None and run.fault is not None:
             raise run.fault
         return traced
@@ -297,7 +301,7 @@ class Tracing:
         run = self._end()
         if run is not None:
             run.abandon()
-            self._tell("finished")
+            self._notify("finished")
 
     def _step_aside(self, what: str) -> None:
         """End the trace of the cell around, if only `turn_on` asked for it; that of another thread's cell never."""
@@ -334,7 +338,7 @@ class Tracing:
             return
         try:
             self._record()
-        except Exception as fault:  # noqa: BLE001 (told in the report: finish raises it)
+        except Exception as fault:  # noqa: BLE001 (kept for `finish`, which raises it)
             self._run.fault = fault
 
     def _end(self) -> _Run | None:
@@ -350,7 +354,3 @@ def _register(cell: Cell) -> None:
         sites.register_cell(cell.file, -1 if cell.count is None else cell.count, cell.id, cell.code, cell.first)
     else:
         sites.forget_cell(cell.file)
-
-
-current: Tracing | None = None
-"""The session of this process's notebook, where devtrace is loaded."""

@@ -1,4 +1,4 @@
-"""What `%devtrace` does and what a traced cell shows, apart from IPython: the screen is whoever publishes for us."""
+"""Runs `%devtrace` and shows traced cells, without IPython: a Screen publishes for us."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
+from devtrace.api.options import Options
 from devtrace.notebook import usage
 from devtrace.notebook.cells import Traced, Tracing
-from devtrace.notebook.usage import Options
 from devtrace.runtime.job import rank_of_job, ranked_path
 from devtrace.words.errors import UsageError
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Screen(Protocol):
-    """Where outputs go: a notebook's cell or a terminal."""
+    """Takes outputs: a notebook's cell or a terminal."""
 
     @property
     def text_only(self) -> bool: ...
@@ -26,14 +26,14 @@ class Screen(Protocol):
 
 
 class Commands:
-    """The subcommands, by name, and the two ways of showing a trace."""
+    """Subcommands by name, and the two ways of showing a trace."""
 
     def __init__(self, tracing: Tracing, screen: Screen) -> None:
         self.tracing = tracing
         self.screen = screen
 
     def run(self, line: str) -> Report | None:
-        """Do what follows `%devtrace`; what it returns is the magic's value, which IPython shows."""
+        """Run the subcommand after `%devtrace`; IPython shows the report that it returns."""
         name, argument = usage.command(line)
         does: dict[str, Callable[[str], Report | None]] = {
             "on": self._on,
@@ -43,16 +43,16 @@ class Commands:
             "report": self._report,
             "save": self._save,
             "simulate": self._simulate,
-            "help": lambda _: _say(usage.help_text()),
+            "help": lambda _: _print(usage.help_text()),
         }
         return does[name](argument)
 
     # What a traced cell shows.
 
     def show_asked(self, traced: Traced | None, options: Options) -> None:
-        """After a cell with `%%devtrace`: always its report, and its files."""
+        """Show a cell with `%%devtrace`: always its report, and its files."""
         if traced is None:
-            _say("devtrace: torch was not imported, so there was nothing to trace")
+            _print("devtrace: torch was not imported, so there was nothing to trace")
             return
         self._show(traced, timeline=options.timeline)
         try:
@@ -64,7 +64,7 @@ class Commands:
             sys.stderr.write(f"devtrace: {error}\n")
 
     def show_in_passing(self, traced: Traced) -> None:
-        """After a cell that only `%devtrace on` traced: its report if something is wrong, else a line, or nothing."""
+        """Show a cell that only `%devtrace on` traced: its report if something is wrong, else a line, or nothing."""
         if any(finding.severity != "note" for finding in traced.report.findings):
             self._show(traced)
         elif len(traced.trace.ops):
@@ -83,11 +83,11 @@ class Commands:
 
     def _on(self, _: str) -> None:
         self.tracing.turn_on()
-        _say("devtrace: every following cell is traced; %devtrace off ends it")
+        _print("devtrace: every following cell is traced; %devtrace off ends it")
 
     def _off(self, _: str) -> None:
         self.tracing.turn_off()
-        _say("devtrace: only cells that begin with %%devtrace are traced")
+        _print("devtrace: only cells that begin with %%devtrace are traced")
 
     def _status(self, _: str) -> None:
         tracing = self.tracing
@@ -98,12 +98,12 @@ class Commands:
             "torch": "imported; modules are watched" if tracing.torch_here else "not imported yet",
             "kept": f"{kept} ({tracing.history.bytes / 1e6:.1f} MB)" if kept else "no trace",
         }
-        _say("\n".join(f"{name:<10} {value}" for name, value in rows.items()))
+        _print("\n".join(f"{name:<10} {value}" for name, value in rows.items()))
 
     def _check(self, _: str) -> None:
         from devtrace.api.environment import describe
 
-        _say(describe())
+        _print(describe())
 
     def _report(self, key: str) -> Report:
         return self._kept(key).report
@@ -115,10 +115,10 @@ class Commands:
     def _simulate(self, devices: str) -> None:
         if devices == "off":
             self.tracing.stop_simulating()
-            _say("devtrace: no device is simulated")
+            _print("devtrace: no device is simulated")
         else:
             self.tracing.simulate(devices)
-            _say(f"devtrace: {devices} is simulated until %devtrace simulate off")
+            _print(f"devtrace: {devices} is simulated until %devtrace simulate off")
 
     def _kept(self, key: str) -> Traced:
         traced = self.tracing.history.find(key)
@@ -141,8 +141,8 @@ def _write(what: str, name: str, write: Callable[[str], object]) -> None:
     except OSError as error:
         reason = error.strerror or str(error)
         raise UsageError("not-written", f"{file}: {reason}", f"{what} goes to a file", "name another") from None
-    _say(f"devtrace: {what} is in {file}")
+    _print(f"devtrace: {what} is in {file}")
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     sys.stdout.write(f"{text}\n")

@@ -1,7 +1,7 @@
-"""What IPython calls, and the only module that may import it: the magics, and the life of a cell around its trace.
+"""The magics and the life of a cell around its trace: the only module that may import IPython.
 
-`%%devtrace` is not run as a cell magic. An input transformer makes its line a comment (or drops it, where a second
-%%magic follows), so that every other line stays where it is, and the recording begins at pre_run_cell and ends at
+`%%devtrace` is not run as a cell magic. An input transformer makes its line a comment, or drops it where a second
+%%magic follows, so that every other line keeps its number. The recording begins at pre_run_cell and ends at
 post_run_cell. The cell itself is run by IPython as ever: the last expression displays, `await` works, errors are the
 cell's own. Only where the line comes by another way (`%%time` above it, run_cell_magic) is the cell magic called.
 
@@ -25,10 +25,11 @@ from IPython.core.error import InputRejected
 from IPython.core.error import UsageError as IPythonUsageError
 from IPython.core.magic import output_can_be_silenced
 
-from devtrace.notebook import cells, panel_comm, usage
+from devtrace.api.options import Options
+from devtrace.notebook import panel_comm, usage
 from devtrace.notebook.cells import Cell, Traced, Tracing
 from devtrace.notebook.commands import Commands
-from devtrace.notebook.usage import Options
+from devtrace.runtime.patches import Patches
 from devtrace.runtime.tracebacks import hide_our_frames
 from devtrace.words.errors import DevtraceError
 
@@ -38,25 +39,25 @@ if TYPE_CHECKING:
 # The names that code goes by which IPython's own magics run: with %% lines are counted from below the magic.
 _TIMED = {"time": ("<timed exec>", "<timed eval>"), "timeit": ("<magic-timeit>",)}
 
-_loaded: WeakKeyDictionary[InteractiveShell, Extension] = WeakKeyDictionary()
+extensions: WeakKeyDictionary[InteractiveShell, Extension] = WeakKeyDictionary()
 
 
 def load(shell: InteractiveShell) -> None:
     """Add devtrace's magics to a shell."""
-    if shell not in _loaded:
+    if shell not in extensions:
         with _in_ipythons_words():
-            _loaded[shell] = Extension(shell)
+            extensions[shell] = Extension(shell)
 
 
 def unload(shell: InteractiveShell) -> None:
     """Take them out again, with everything that they started."""
-    if extension := _loaded.pop(shell, None):
+    if extension := extensions.pop(shell, None):
         extension.close()
 
 
 @contextmanager
 def _in_ipythons_words() -> Iterator[None]:
-    """One sentence in place of a traceback, as for every magic."""
+    """Turn a DevtraceError into one sentence, as IPython does for every magic."""
     try:
         yield
     except DevtraceError as error:
@@ -64,7 +65,7 @@ def _in_ipythons_words() -> Iterator[None]:
 
 
 class _Refused(InputRejected):
-    """What stops a cell whose `%%devtrace` line cannot be followed: shown as IPython shows a UsageError."""
+    """Stops a cell whose `%%devtrace` line has an error; shown as IPython shows a UsageError."""
 
     def _render_traceback_(self) -> list[str]:
         return [f"UsageError: {self}"]
@@ -94,13 +95,10 @@ class _Running:
     refuser: _Refuser | None = None
 
     def part(self, file: str, code: str, raw: str) -> Cell:
-        """Code that the cell hands to IPython: its own lines where they stand in the cell, else a text of its own."""
+        """Make a Cell of code that this cell runs through IPython: lines of the cell, else a text of its own."""
         at = self.raw.rfind(raw.strip())
-        return (
-            replace(self.cell, file=file, code=code, first=1 + self.raw[:at].count("\n"))
-            if at >= 0
-            else Cell(file, code)
-        )
+        first = 1 + self.raw[:at].count("\n")
+        return replace(self.cell, file=file, code=code, first=first) if at >= 0 else Cell(file, code)
 
 
 class _Transformer:
@@ -149,9 +147,8 @@ class Extension:
         for kind, magic in (("line", self._line_magic), ("cell", self._cell_magic)):
             self.shell.magics_manager.register_function(magic, kind, "devtrace")
             undo.callback(self.shell.magics_manager.magics[kind].pop, "devtrace", None)
-        undo.callback(setattr, cells, "current", cells.current)
-        cells.current = self.tracing
         self._clean_tracebacks(undo)
+        # After our own events: the panel is called once a cell's trace has begun or ended.
         undo.callback(panel_comm.open_panel(self.shell, self.tracing))
 
     def _clean_tracebacks(self, undo: ExitStack) -> None:
@@ -164,22 +161,14 @@ class Extension:
                 hide_our_frames(error)
             show(exc_tuple, *args, **kwargs)
 
-        attributes = vars(self.shell)
-        before = attributes.get("showtraceback")
-        attributes["showtraceback"] = showtraceback
-
-        def restore() -> None:
-            if attributes.get("showtraceback") is showtraceback:
-                del attributes["showtraceback"]
-                if before is not None:
-                    attributes["showtraceback"] = before
-
-        undo.callback(restore)
+        patches = Patches()
+        patches.set(self.shell, "showtraceback", showtraceback)
+        undo.callback(patches.undo)
 
     # The life of a cell.
 
     def _stack(self) -> list[_Running]:
-        """The cells that run in this thread, the one that runs the others first (%%capture runs its body as a cell)."""
+        """List the cells that run in this thread, the outermost first (%%capture runs its body as a cell)."""
         stack: list[_Running] = vars(self._local).setdefault("stack", [])
         return stack
 
@@ -191,7 +180,7 @@ class Extension:
         with self._guarded():
             running.cell = self._cell(info, running.cell.code, outer)
             if outer is not None:
-                self.tracing.know(running.cell)
+                self.tracing.register_cell(running.cell)
                 return
             self._introduce(running)
             self._begin(running)
@@ -221,10 +210,10 @@ class Extension:
     def _begin(self, running: _Running) -> None:
         lines = self._cleaned(running.raw)
         at = usage.magic_line(lines)
-        wished = self.tracing.grant(running.cell)
-        if at is None and (self.tracing.running or not (wished or self.tracing.on)):
+        requested = self.tracing.take_request(running.cell)
+        if at is None and (self.tracing.running or not (requested or self.tracing.on)):
             return
-        running.asked = wished or at is not None
+        running.asked = requested or at is not None
         try:
             options = Options(max_ops=self.tracing.max_ops)
             if at is not None:
@@ -262,7 +251,7 @@ class Extension:
     # Which cell it is.
 
     def _code(self, info: ExecutionInfo) -> str:
-        """What IPython made of the cell; before version 9 it does not tell."""
+        """Return the cell as IPython transformed it; before version 9 it does not pass it on."""
         raw = info.raw_cell or ""
         try:
             return str(getattr(info, "transformed_cell", None) or self.shell.transform_cell(raw))
@@ -281,7 +270,7 @@ class Extension:
         return Cell(file, code, number if info.store_history else None, id, first)
 
     def _cleaned(self, raw: str) -> list[str]:
-        """The lines as they reach our transformer: without blank ones above, indent and prompts."""
+        """Return the lines as they reach our transformer: without blank ones above, indent and prompts."""
         lines = raw.splitlines(keepends=True)
         for transform in self.shell.input_transformers_cleanup:
             if transform is self._transformer:
@@ -295,14 +284,14 @@ class Extension:
 
     def _introduce(self, running: _Running) -> None:
         """Make known which lines the cell's code is from, and the code that its own magics run."""
-        self.tracing.know(running.cell)
+        self.tracing.register_cell(running.cell)
         lines = running.raw.splitlines(keepends=True)
         below = dict(usage.bodies(lines))
         for magic, files in _TIMED.items():
             body = "".join(lines[below[magic] :]) if magic in below else ""
             code = self.shell.transform_cell(body) if body else ""
             for file in files:
-                self.tracing.know(replace(running.cell, file=file, code=code, first=below.get(magic, -1) + 1))
+                self.tracing.register_cell(replace(running.cell, file=file, code=code, first=below.get(magic, -1) + 1))
 
     # The magics.
 
@@ -333,7 +322,7 @@ class Extension:
         file = self.shell.compile.cache(code, self.shell.displayhook.prompt_count, raw_code=body)
         stack = self._stack()
         if stack:
-            self.tracing.know(stack[0].part(file, code, body))
+            self.tracing.register_cell(stack[0].part(file, code, body))
         tree = self.shell.transform_ast(self.shell.compile.ast_parse(code, filename=file))
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
         flags = self.shell.compile.flags
@@ -346,7 +335,7 @@ class Extension:
 
     @property
     def text_only(self) -> bool:
-        """Whether this is a terminal."""
+        """True in a terminal."""
         formatter = self.shell.display_formatter
         return formatter is not None and list(formatter.active_types) == ["text/plain"]
 

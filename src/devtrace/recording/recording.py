@@ -22,7 +22,7 @@ from devtrace.recording.finish.names import Named
 from devtrace.recording.hot.dispatch import RecordMode
 from devtrace.recording.hot.recorder import Recorder
 from devtrace.runtime.job import rank_of_job
-from devtrace.runtime.mode_stack import pushed
+from devtrace.runtime.mode_stack import on_top
 from devtrace.runtime.patches import Patches
 from devtrace.source.live_objects import CellText
 from devtrace.trace.tables import TraceData
@@ -74,7 +74,7 @@ class Recording:
                 stack.callback(handle.remove)
             state = self.recorder.follow(current_thread().name)
             stack.callback(self.recorder.leave, state)
-            stack.enter_context(pushed(RecordMode(self.recorder, state)))
+            stack.enter_context(on_top(RecordMode(self.recorder, state)))
             stack.callback(_resume, _pause())
             stack.callback(setattr, self.recorder, "active", False)
             self.recorder.active = True

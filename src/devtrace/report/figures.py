@@ -1,6 +1,6 @@
 """Plotly figures of a trace, for papers and notebooks: work by device, copies by line, modules and memory by time.
 
-What each op and tensor says is summed here and nowhere else; colours and hatches are those of every other view.
+Colours and hatches are those of every other view.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from devtrace.drawing.lanes import begins
 from devtrace.drawing.palette import Theme
 from devtrace.trace.columns import PHASES
 from devtrace.trace.tables import Ints, TraceData
+from devtrace.trace.views import storage_owners
 from devtrace.words.errors import UsageError
 from devtrace.words.text_format import escape_markup, format_bytes, format_time, pluralize, safe_line
 
@@ -67,7 +68,7 @@ def _canvas(traces: Sequence[Any], title: str, theme: Theme, **layout: Any) -> F
 
 
 def _safe(text: str, longest: int = 60) -> str:
-    """Plotly takes some markup in labels: ours is text."""
+    """Escape a label, since plotly takes some markup in labels."""
     return escape_markup(safe_line(text, longest), 2 * longest)
 
 
@@ -76,28 +77,24 @@ def _durations(trace: TraceData) -> npt.NDArray[np.int64]:
 
 
 def _devices(trace: TraceData, theme: Theme) -> Figure:
-    """Time of ops by device and phase, the share of each in words."""
-    from plotly import graph_objects as go
-
+    """Draw the time of ops by device and phase, with the share of each."""
     device, phase, duration = trace.ops.ints("device"), trace.ops.ints("phase"), _durations(trace)
     ids = sorted({id for id in device.tolist() if id >= 0}, key=lambda id: palette.order(trace.devices[id].name))
     total = max(int(duration.sum()), 1)
     labels = [_lane(trace, id, int((device == id).sum()), int(duration[device == id].sum()) / total) for id in ids]
     bars = []
     for name, opacity in zip(PHASES, (0.65, 0.85, 1.0, 0.4), strict=True):
-        chosen = phase == (trace.strings.index(name) if name in trace.strings else -1)
+        chosen = phase == trace.string_id(name)
         spent = [int(duration[chosen & (device == id)].sum()) for id in ids]
         if sum(spent):
             words = [
                 f"{name}: {format_time(time)}, {pluralize(_count(chosen, device, id), 'op')}"
                 for time, id in zip(spent, ids, strict=True)
             ]
-            bars.append(
-                go.Bar(
-                    y=labels, x=[time / 1e6 for time in spent], name=name, orientation="h", opacity=opacity,
-                    marker=_marker(trace, ids, theme), hovertext=words, hoverinfo="text",
-                )
-            )  # fmt: skip
+            bars.append({
+                "type": "bar", "y": labels, "x": [time / 1e6 for time in spent], "name": name, "orientation": "h",
+                "opacity": opacity, "marker": _marker(trace, ids, theme), "hovertext": words, "hoverinfo": "text",
+            })  # fmt: skip
     return _canvas(
         bars, "Time in ops, by device", theme, barmode="stack", height=120 + 52 * max(len(ids), 1),
         xaxis={"title": "ms"}, yaxis={"autorange": "reversed", "ticksuffix": "  "},
@@ -125,9 +122,7 @@ def _marker(trace: TraceData, ids: Sequence[int], theme: Theme) -> dict[str, Any
 
 
 def _copies(trace: TraceData, theme: Theme) -> Figure:
-    """Bytes that crossed devices, by the line that asked for it."""
-    from plotly import graph_objects as go
-
+    """Draw the bytes that crossed devices, by line."""
     amounts: dict[str, dict[tuple[int, int], list[int]]] = defaultdict(lambda: defaultdict(lambda: [0, 0]))
     for copy in trace.copies:
         where = copy.op.site
@@ -141,13 +136,12 @@ def _copies(trace: TraceData, theme: Theme) -> Figure:
         sums = [amounts[line][source, to] for line in shown]
         words = [f"{pluralize(count, 'copy', 'copies')}, {format_bytes(bytes)}" for bytes, count in sums]
         name = f"{trace.devices[source]} → {trace.devices[to]}"
-        bars.append(
-            go.Bar(
-                y=[_safe(line) for line in shown], x=[bytes for bytes, _ in sums], name=_safe(name), orientation="h",
-                marker=_marker(trace, [to] * len(shown), theme), text=words, textposition="auto",
-                hovertext=[f"{_safe(name)}: {word}" for word in words], hoverinfo="text",
-            )
-        )  # fmt: skip
+        bars.append({
+            "type": "bar", "y": [_safe(line) for line in shown], "x": [bytes for bytes, _ in sums],
+            "name": _safe(name), "orientation": "h", "marker": _marker(trace, [to] * len(shown), theme),
+            "text": words, "textposition": "auto",
+            "hovertext": [f"{_safe(name)}: {word}" for word in words], "hoverinfo": "text",
+        })  # fmt: skip
     return _canvas(
         bars, "Copies between devices, by line", theme, barmode="stack", height=120 + 36 * max(len(lines), 2),
         xaxis={"title": "bytes", "tickformat": ".2s"},
@@ -156,9 +150,7 @@ def _copies(trace: TraceData, theme: Theme) -> Figure:
 
 
 def _modules(trace: TraceData, theme: Theme) -> Figure:
-    """The tree of modules that ran: width is time, fill the device that most of it went to."""
-    from plotly import graph_objects as go
-
+    """Draw the tree of modules that ran: width is time, fill the device that most of it went to."""
     if not len(trace.calls):
         return _canvas([], "Modules, by time", theme)
     time, by_device = _module_times(trace)
@@ -167,26 +159,23 @@ def _modules(trace: TraceData, theme: Theme) -> Figure:
     parents = trace.modules.ints("parent").tolist()
     ids = [id for id in sorted(kept) if _all_kept(id, parents, kept)]
     shades = [palette.shade(trace.devices[int(by_device[id].argmax())].name, theme) for id in ids]
-    icicle = go.Icicle(
-        ids=[str(id) for id in ids],
-        parents=[str(parents[id]) if parents[id] >= 0 else "" for id in ids],
-        labels=[_safe(_leaf(trace.modules[id].path)) for id in ids],
-        values=[float(time[id]) / 1e6 for id in ids],
-        branchvalues="remainder" if _overlapping(ids, parents, time) else "total",
-        marker={"colors": [shade.fill for shade in shades], "line": {"width": 1.5}},
-        leaf={"opacity": 1},
-        textfont={"color": [shade.ink for shade in shades]},
-        hovertext=[_module_words(trace, id, time, by_device) for id in ids],
-        hoverinfo="text",
-        textinfo="label",
-        tiling={"orientation": "v"},
-        pathbar={"visible": False},
-    )
+    icicle = {
+        "type": "icicle",
+        "ids": [str(id) for id in ids],
+        "parents": [str(parents[id]) if parents[id] >= 0 else "" for id in ids],
+        "labels": [_safe(trace.modules[id].path.rsplit(".", 1)[-1]) for id in ids],
+        "values": [float(time[id]) / 1e6 for id in ids],
+        "branchvalues": "remainder" if _overlapping(ids, parents, time) else "total",
+        "marker": {"colors": [shade.fill for shade in shades], "line": {"width": 1.5}},
+        "leaf": {"opacity": 1},
+        "textfont": {"color": [shade.ink for shade in shades]},
+        "hovertext": [_module_words(trace, id, time, by_device) for id in ids],
+        "hoverinfo": "text",
+        "textinfo": "label",
+        "tiling": {"orientation": "v"},
+        "pathbar": {"visible": False},
+    }
     return _canvas([icicle], "Modules, by time; fill is the device that did most", theme, height=480)
-
-
-def _leaf(path: str) -> str:
-    return path.rsplit(".", 1)[-1]
 
 
 def _all_kept(id: int, parents: Sequence[int], kept: set[int]) -> bool:
@@ -198,7 +187,7 @@ def _all_kept(id: int, parents: Sequence[int], kept: set[int]) -> bool:
 
 
 def _overlapping(ids: Sequence[int], parents: Sequence[int], time: npt.NDArray[np.int64]) -> bool:
-    """Whether children took longer than their parent (modules called past it): plotly draws nothing then."""
+    """Return whether children took longer than their parent (modules called past it): plotly draws nothing then."""
     inner: dict[int, int] = defaultdict(int)
     for id in ids:
         inner[parents[id]] += int(time[id])
@@ -206,14 +195,14 @@ def _overlapping(ids: Sequence[int], parents: Sequence[int], time: npt.NDArray[n
 
 
 def _module_times(trace: TraceData) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """ns of ops in each module and all in it, in all and by device."""
+    """Return the ns of ops in each module with its children, in all and by device."""
     by_device = np.zeros((len(trace.modules), len(trace.devices)), np.int64)
     calls, device = trace.ops.ints("call"), trace.ops.ints("device")
     inside = (calls >= 0) & (device >= 0)
     modules = trace.calls.ints("module")[calls[inside]]
     np.add.at(by_device, (modules, device[inside]), _durations(trace)[inside])
     parents = trace.modules.ints("parent").tolist()
-    for id in reversed(range(len(parents))):  # a parent stands before its children
+    for id in reversed(range(len(parents))):  # a parent comes before its children
         if 0 <= parents[id] < id:
             by_device[parents[id]] += by_device[id]
     return by_device.sum(axis=1), by_device
@@ -232,22 +221,19 @@ def _module_words(trace: TraceData, id: int, time: npt.NDArray[np.int64], by_dev
 
 
 def _memory(trace: TraceData, theme: Theme) -> Figure:
-    """Bytes on each device over time: at the least, since a tensor counts from its making to its last use."""
-    from plotly import graph_objects as go
-
+    """Draw the bytes on each device over time: at the least, since a tensor counts from its birth to its last use."""
     lines = []
-    steps = dict(_held(trace))
+    steps = dict(_levels(trace))
     for id in sorted(steps, key=lambda id: palette.order(trace.devices[id].name)):
-        times, held = steps[id]
+        times, level = steps[id]
         shade = palette.shade(trace.devices[id].name, theme)
         dash = "solid" if shade.hatch == "none" else "dash"
-        lines.append(
-            go.Scatter(
-                x=times / 1e6, y=held, name=f"{_safe(trace.devices[id])} (peak {format_bytes(int(held.max()))})",
-                line={"shape": "hv", "color": shade.fill, "width": 2, "dash": dash}, mode="lines",
-                fill="tozeroy", hovertemplate="%{y:.3s}B at %{x:.3f} ms",
-            )
-        )  # fmt: skip
+        lines.append({
+            "type": "scatter", "x": times / 1e6, "y": level,
+            "name": f"{_safe(trace.devices[id])} (peak {format_bytes(int(level.max()))})",
+            "line": {"shape": "hv", "color": shade.fill, "width": 2, "dash": dash}, "mode": "lines",
+            "fill": "tozeroy", "hovertemplate": "%{y:.3s}B at %{x:.3f} ms",
+        })  # fmt: skip
     return _canvas(
         lines, "Memory that ops used, at the least (a tensor counts until its last use)", theme, height=380,
         xaxis={"title": "ms"}, yaxis={"tickformat": ".2s", "ticksuffix": "B", "rangemode": "tozero"},
@@ -255,51 +241,43 @@ def _memory(trace: TraceData, theme: Theme) -> Figure:
     )  # fmt: skip
 
 
-def _held(trace: TraceData) -> Iterator[tuple[int, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]]:
-    """For each device when what it holds changes, and the bytes from then on."""
+def _levels(trace: TraceData) -> Iterator[tuple[int, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]]:
+    """Yield for each device the moments at which its memory changes, and the bytes from then on."""
     first, last, root = _lives(trace)
     device, bytes = trace.tensors.ints("device"), trace.tensors.ints("bytes").astype(np.int64)
     start = begins(trace)
     own = (root == np.arange(len(root))) & (last >= 0)
     for id in range(len(trace.devices)):
-        held = np.flatnonzero(own & (device == id) & (bytes > 0))
-        if len(held):
-            ends = start[last[held]] + _durations(trace)[last[held]]
-            begun = np.where(first[held] >= 0, start[first[held]], 0)
-            yield id, _steps(np.concatenate([begun, ends]), np.concatenate([bytes[held], -bytes[held]]))
+        rows = np.flatnonzero(own & (device == id) & (bytes > 0))
+        if len(rows):
+            ends = start[last[rows]] + _durations(trace)[last[rows]]
+            begun = np.where(first[rows] >= 0, start[first[rows]], 0)
+            yield id, _steps(np.concatenate([begun, ends]), np.concatenate([bytes[rows], -bytes[rows]]))
 
 
 def _lives(trace: TraceData) -> tuple[Ints, Ints, Ints]:
-    """For each tensor its first op (-1: a module held it before), its last (views count), and whose memory it is."""
+    """Return for each tensor its first op (-1: a module had it before), its last (views count), its memory's owner."""
     tensors, ops = trace.tensors, trace.ops
-    producer, source = tensors.ints("producer"), tensors.ints("source").tolist()
-    view = trace.strings.index("view") if "view" in trace.strings else -1
-    kinds = ops.ints("kind")
-    is_view = np.array([op >= 0 and kinds[op] == view for op in producer.tolist()], dtype=bool)
-    root = np.arange(len(tensors))
-    for id in range(len(root)):  # a source stands before what was made of it
-        if is_view[id] and 0 <= source[id] < id:
-            root[id] = root[source[id]]
+    producer, root = tensors.ints("producer"), storage_owners(trace)
     last = producer.astype(np.int64)
     first = np.where(producer >= 0, producer, len(ops)).astype(np.int64)
     for name in ("inputs", "outputs"):
         used = ops.lists(name)
-        at = np.repeat(np.arange(len(ops)), np.diff(used.offsets))
-        np.maximum.at(last, used.flat, at)
-        np.minimum.at(first, used.flat, at)
+        np.maximum.at(last, used.flat, used.rows)
+        np.minimum.at(first, used.flat, used.rows)
     np.maximum.at(last, root, last.copy())
-    held = tensors.ints("role") != (trace.strings.index("") if "" in trace.strings else -1)
-    return np.where(held & (producer < 0) | (first == len(ops)), -1, first), last, root
+    has_role = tensors.ints("role") != trace.string_id("")
+    return np.where(has_role & (producer < 0) | (first == len(ops)), -1, first), last, root
 
 
 def _steps(times: Ints, changes: Ints) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The running sum of changes, with the peak of every stretch where there are more steps than a line needs."""
+    """Return the running sum of changes; of more steps than a line needs, the peak of each stretch."""
     order = np.lexsort((-changes, times))
-    times, held = times[order].astype(np.int64), np.cumsum(changes[order]).astype(np.int64)
+    times, level = times[order].astype(np.int64), np.cumsum(changes[order]).astype(np.int64)
     if len(times) <= MOST_STEPS:
-        return times, held
+        return times, level
     edges = np.linspace(0, len(times), MOST_STEPS + 1).astype(np.int64)[:-1]
-    return times[edges], np.maximum.reduceat(held, edges)
+    return times[edges], np.maximum.reduceat(level, edges)
 
 
 FIGURES: Final[dict[str, Callable[[TraceData, Theme], Any]]] = {

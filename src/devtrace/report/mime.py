@@ -1,4 +1,4 @@
-"""What a traced cell shows: our own type for the renderer, html for where there is none, text for a terminal.
+"""The MIME bundle of a report: our own type for the renderer, html for where there is none, text for a terminal.
 
     publish(*mime_bundle(report))
 
@@ -31,7 +31,7 @@ LONGEST_TEXT: Final = 100_000
 def mime_bundle(
     report: ReportData, *, timeline: bool = True, budget: int = BUDGET
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A report's data by MIME type, and metadata (none). Without `timeline` the html is words only."""
+    """Return the report by MIME type, and metadata (none). Without `timeline` the html is text only."""
     fitting, data = fitted(report.trace, budget)
     shown = replace(report, trace=fitting)
     html = scripted(shown, data) if timeline and needs_script() else fragment(shown, picture=timeline)
@@ -39,7 +39,7 @@ def mime_bundle(
 
 
 def fitted(trace: TraceData, budget: int) -> tuple[TraceData, dict[str, Any]]:
-    """The trace, or as much of it as encodes to a number of bytes, and what it encodes to."""
+    """Return as much of the trace as encodes to so many bytes, and its encoding."""
     data, ops = encode(trace), len(trace.ops)
     while (size := len(json.dumps(data))) > budget and ops > 1:
         ops = min(int(ops * 0.9 * budget / size), ops // 2)
@@ -62,5 +62,5 @@ def plain_text(report: ReportData) -> str:
 
 
 def needs_script() -> bool:
-    """Whether this runs under VS Code or Colab, which have no renderer of ours but run a script in html."""
+    """Return whether this runs under VS Code or Colab, which have no renderer of ours but run a script in html."""
     return "VSCODE_PID" in os.environ or "google.colab" in sys.modules

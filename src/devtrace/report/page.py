@@ -1,7 +1,7 @@
 """The interactive report where no extension of ours renders it: a page that opens offline, or a fragment with a script.
 
-Both hold the trace as JSON, the views' script from `static/` (built with the extension), and the static fragment, which
-the views replace when they run. What is put into a script can end neither it nor the page.
+Both hold the trace as JSON, the script of the views from `static/` (built with the extension), and the static fragment.
+The views replace the fragment when they run. Data within a script can end neither the script nor the page.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def to_html(report: ReportData, path: str | Path) -> Path:
 
 
 def page(report: ReportData, data: dict[str, Any] | None = None, above: str = "") -> str:
-    """The whole page; `above` is html of ours that says over the static report what the views know from `data`."""
+    """Write the whole page; `above` is html of ours over the static report, which the views know from `data`."""
     title = escape_markup(safe_line(f"devtrace {report.trace.title}", 100))
     missing = "" if _built() else "<p><small>This devtrace was installed without its interactive views.</small></p>"
     return (
@@ -47,7 +47,7 @@ def page(report: ReportData, data: dict[str, Any] | None = None, above: str = ""
 
 
 def scripted(report: ReportData, data: dict[str, Any] | None = None, above: str = "") -> str:
-    """The static fragment and, where the views are built, the script that puts them in its place."""
+    """Write the static fragment and, where the views are built, the script that replaces it by them."""
     static = above + fragment(report)
     if not _built():
         return static
@@ -62,7 +62,7 @@ def scripted(report: ReportData, data: dict[str, Any] | None = None, above: str 
 
 
 def as_script(value: object) -> str:
-    """JSON that is also a JavaScript expression, and can end neither the script nor begin a comment of html."""
+    """Write JSON that is a JavaScript expression too, and can neither end the script nor begin a comment of html."""
     text = json.dumps(value, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -73,5 +73,5 @@ def _built() -> bool:
 
 @cache
 def _views() -> str:
-    """The built script, made fit to stand inside its element."""
+    """Read the built script, so escaped that it cannot end its element."""
     return (STATIC / "views.js").read_text(encoding="utf-8").replace("</", "<\\/")

@@ -1,7 +1,7 @@
-"""Our place on a thread's stack of dispatch modes, which others push to and pop from too.
+"""Puts a mode of ours onto a thread's stack of dispatch modes, which others push to and pop from too.
 
-Pushed without `TorchDispatchMode.__enter__`, whose flags (read by torch.compile) are for modes that change what runs,
-and taken out from wherever it lies: `__exit__` would pop the top, whoever's mode that is.
+Pushes without `TorchDispatchMode.__enter__`, whose flags (read by torch.compile) are for modes that change what runs.
+Takes a mode out from wherever it lies: `__exit__` would pop the top, whoever's mode that is.
 """
 
 from __future__ import annotations
@@ -14,42 +14,68 @@ from torch.utils._python_dispatch import TorchDispatchMode, _pop_mode, _push_mod
 
 
 @contextmanager
-def pushed(mode: TorchDispatchMode) -> Iterator[None]:
-    """The mode is on this thread's stack for the length of a block."""
+def on_top(mode: TorchDispatchMode) -> Iterator[None]:
     _push_mode(mode)
     try:
         yield
     finally:
-        _take_out(mode)
+        take_out(mode)
+
+
+@contextmanager
+def at_the_bottom(mode: TorchDispatchMode) -> Iterator[None]:
+    push_below(mode)
+    try:
+        yield
+    finally:
+        take_out(mode)
 
 
 @contextmanager
 def without(mode: TorchDispatchMode) -> Iterator[None]:
-    """The mode is not on this thread's stack for the length of a block, and then back in its place."""
-    above = _take_out(mode)
+    """Take the mode out for the length of a block, then put it back below those that lay above it."""
+    above = take_out(mode)
     try:
         yield
     finally:
         if above is not None:
-            height = torch._C._len_torch_dispatch_stack()
-            others = [_pop_mode() for _ in range(min(above, height))]
-            _push_mode(mode)
-            _push_all(others)
+            _push_under(mode, above)
 
 
-def _take_out(mode: TorchDispatchMode) -> int | None:
-    """How many modes lay above it; None where it was not there."""
-    height = torch._C._len_torch_dispatch_stack()
-    stack = [torch._C._get_dispatch_stack_at(position) for position in range(height)]
-    places = [position for position, found in enumerate(stack) if found is mode]
-    if not places:
-        return None
-    others = [_pop_mode() for _ in range(height - places[-1] - 1)]
-    _pop_mode()
-    _push_all(others)
-    return len(others)
+def push_below(mode: TorchDispatchMode) -> None:
+    """Push a mode below all others, so that a recorder's or a user's mode sees an op before this one answers it."""
+    _push_under(mode, _height())
 
 
-def _push_all(popped: list[TorchDispatchMode]) -> None:
+def take_out(mode: TorchDispatchMode) -> int | None:
+    """Remove a mode from this thread's stack; return how many modes lay above it, None where it was not there."""
+    above = next((index for index in range(_height()) if _from_the_top(index) is mode), None)
+    if above is not None:
+        others = _pop(above)
+        _pop_mode()
+        _push_back(others)
+    return above
+
+
+def _push_under(mode: TorchDispatchMode, above: int) -> None:
+    others = _pop(min(above, _height()))
+    _push_mode(mode)
+    _push_back(others)
+
+
+def _pop(count: int) -> list[TorchDispatchMode]:
+    return [_pop_mode() for _ in range(count)]
+
+
+def _push_back(popped: list[TorchDispatchMode]) -> None:
     for mode in reversed(popped):
         _push_mode(mode)
+
+
+def _height() -> int:
+    return torch._C._len_torch_dispatch_stack()
+
+
+def _from_the_top(index: int) -> TorchDispatchMode:
+    mode: TorchDispatchMode = torch._C._get_dispatch_stack_at(_height() - 1 - index)
+    return mode

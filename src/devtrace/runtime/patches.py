@@ -1,27 +1,48 @@
-"""Attributes of other people's classes that are replaced while recording, and put back whatever happens."""
+"""Replaces attributes and dictionary entries of other packages, and puts them back."""
 
 from __future__ import annotations
 
 from typing import Any
 
-_MISSING = object()
+MISSING = object()
 
 
 class Patches:
-    """Undone in reverse order. One that somebody else has patched over since is left: ours then only forwards."""
+    """The replaced names, in order. `undo` puts them back newest first, so a name patched twice ends as it began.
 
-    def __init__(self) -> None:
-        self._done: list[tuple[Any, str, Any, Any]] = []
+    A name that somebody else has patched over since is left: ours then only forwards. With `always_restore` it is put
+    back all the same, for a replacement that must not be called any more.
+    """
 
-    def set(self, owner: Any, name: str, value: Any) -> None:
-        self._done.append((owner, name, owner.__dict__.get(name, _MISSING), value))
+    def __init__(self, *, always_restore: bool = False) -> None:
+        self.replaced: list[tuple[Any, Any, object, object]] = []
+        self._always_restore = always_restore
+
+    def set(self, owner: Any, name: str, value: object) -> None:
+        """Replace an attribute of a module or class; one that it only inherits is deleted again later."""
+        self.replaced.append((owner, name, vars(owner).get(name, MISSING), value))
         setattr(owner, name, value)
 
+    def set_item(self, table: dict[Any, Any], key: object, value: object) -> None:
+        self.replaced.append((table, key, table.get(key, MISSING), value))
+        table[key] = value
+
     def undo(self) -> None:
-        while self._done:
-            owner, name, before, ours = self._done.pop()
-            if owner.__dict__.get(name) is ours:
-                if before is _MISSING:
-                    delattr(owner, name)
-                else:
-                    setattr(owner, name, before)
+        while self.replaced:
+            owner, name, before, ours = self.replaced.pop()
+            entries = owner if isinstance(owner, dict) else vars(owner)
+            if not self._always_restore and entries.get(name) is not ours:
+                continue
+            if isinstance(owner, dict):
+                _put_item(owner, name, before)
+            elif before is MISSING:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, before)
+
+
+def _put_item(table: dict[Any, Any], key: object, value: object) -> None:
+    if value is MISSING:
+        table.pop(key, None)
+    else:
+        table[key] = value

@@ -2,8 +2,8 @@
 
     with devtrace.simulate("cuda:2"): ...                      # or .start() and .stop()
 
-Plain CPU tensors do the work; the pretended device is a tag on the storage. `storage_tags` says how the tag is kept,
-`mode` how results get theirs, `rules` which mixes CUDA refuses, and the other modules what a program sees of it.
+Plain CPU tensors do the work; the pretended device is a tag on the storage. `storage_tags` keeps the tag, `mode` gives
+results theirs, `rules` holds which mixes CUDA refuses. The other modules patch what a program sees of devices.
 
 Why tags and not a wrapper subclass on a PrivateUse1 device: autograd, views, `.data`, numpy, isinstance and pickling
 stay torch's own, and the values are the CPU's by construction. Measured on torch 2.13: a step of a small transformer

@@ -1,8 +1,8 @@
 """`torch.autocast("cuda")`: CUDA's own lists of what runs in which precision, for tensors that C++ takes for the CPU's.
 
-torch registers its kernels for CUDA's autocast key also in a CPU build, but tensors here do not carry that key and
-would not count as CUDA's. So ours take their place while a simulation runs, and the key is put into the thread's set
-when autocast is entered. It lies above autograd, as there, so gradients come back in the precision of the parameters.
+torch registers its kernels for CUDA's autocast key also in a CPU build. Tensors here do not carry that key and would
+not count as CUDA's, so our kernels replace them while a simulation runs. Entering autocast puts the key into the
+thread's set. It lies above autograd, as there, so gradients come back in the precision of the parameters.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from devtrace.simulation.patches import Patches
+from devtrace.runtime.patches import Patches
 from devtrace.simulation.tensors import device
 
 Kernel = Callable[..., Any]
@@ -58,7 +58,7 @@ def install(patches: Patches, undo: ExitStack) -> None:
 
 
 def register(casts: Casts, undo: ExitStack) -> None:
-    """Our kernels at CUDA's autocast key, until the end of the simulation."""
+    """Put our kernels at CUDA's autocast key, until the end of the simulation."""
     library = torch.library.Library("aten", "IMPL")
     undo.callback(library._destroy)
     with warnings.catch_warnings():
@@ -93,7 +93,7 @@ def _kernel(op: Op, policy: Kernel) -> Kernel:
 
 
 class Casts:
-    """The policies. Each gets an operator and its arguments with autocast off, and calls it."""
+    """Policies, one a method: each gets an operator and its arguments with autocast off, and calls it."""
 
     def __init__(self) -> None:
         self._weights: dict[int, tuple[weakref.ref[torch.Tensor], torch.Tensor]] = {}
@@ -110,11 +110,11 @@ class Casts:
         return self._call(op, torch.float32, args, kwargs)
 
     def fp32_dtype(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Sums and softmax: told to work in float32, unless the program says otherwise."""
-        place = next(i for i, spec in enumerate(op._schema.arguments) if spec.name == "dtype")
-        given = args[place] if place < len(args) else kwargs.get("dtype")
+        """Sums and softmax: in float32, unless the program gives a dtype."""
+        position = next(i for i, spec in enumerate(op._schema.arguments) if spec.name == "dtype")
+        given = args[position] if position < len(args) else kwargs.get("dtype")
         if given is None and eligible(args[0]):
-            args, kwargs = args[:place], {**kwargs, "dtype": torch.float32}
+            args, kwargs = args[:position], {**kwargs, "dtype": torch.float32}
         return op(*args, **kwargs)
 
     def fp32_append(self, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -158,7 +158,7 @@ class Casts:
 
 
 def eligible(value: Any) -> bool:
-    """What CUDA's autocast may cast: its own floating-point tensors, doubles excepted."""
+    """Return whether CUDA's autocast may cast a value: its own floating-point tensors, doubles excepted."""
     return (
         isinstance(value, torch.Tensor)
         and value.is_floating_point()

@@ -1,4 +1,4 @@
-"""Rules that torch checks above its dispatcher, in C++ that here sees nothing but CPU tensors: asked in Python.
+"""Rules that torch checks above its dispatcher, in C++ that here sees nothing but CPU tensors: checked in Python.
 
 The words are torch's (aten/src/ATen/native: transformers/attention.cpp, RNN.cpp; the strings of libtorch 2.13).
 """
@@ -13,7 +13,7 @@ import torch
 from torch import _VF
 from torch.nn import functional
 
-from devtrace.simulation.patches import Patches
+from devtrace.runtime.patches import Patches
 from devtrace.simulation.storage_tags import tensors_in
 from devtrace.simulation.tensors import device
 
@@ -59,63 +59,37 @@ def sections_on_host(data: torch.Tensor, sections: Any = None, *_: Any, **__: An
         )
 
 
-# Where, the function, its check; the words from aten/src/ATen/native and the strings of libtorch 2.13.
+_QUANTILE = same_device("input", "q", words="quantile() q tensor must be on the same device as the input tensor")
+# Module, function, check; the words from aten/src/ATen/native and the strings of libtorch 2.13.
 ABOVE: tuple[tuple[Any, str, Call], ...] = (
-    (
-        torch,
-        "block_diag",
-        same_device(
-            words="torch.block_diag: input tensors must all be on the same device. "
-            "Input 0 is on device {first} and input {number} is on device {other}"
-        ),
-    ),
+    (torch, "block_diag", same_device(
+        words="torch.block_diag: input tensors must all be on the same device. "
+        "Input 0 is on device {first} and input {number} is on device {other}")),
     (torch, "meshgrid", same_device(words="meshgrid expects all tensors to have the same device")),
-    (
-        torch,
-        "cdist",
-        same_device("x1", "x2", words="X1 and X2 must have the same device type. X1: {first.type} X2: {other.type}"),
-    ),
-    (
-        torch,
-        "grid_sampler",
-        same_device(
-            "input",
-            "grid",
-            words="grid_sampler(): expected input and grid to be on same device, "
-            "but input is on {first} and grid is on {other}",
-        ),
-    ),
-    (
-        torch.linalg,
-        "multi_dot",
-        same_device(
-            "tensors",
-            words="multi_dot(): all tensors must be on the same device but tensor 0 is on {first} "
-            "and tensor {number} is on {other}",
-        ),
-    ),
-    (
-        torch,
-        "quantile",
-        same_device("input", "q", words="quantile() q tensor must be on the same device as the input tensor"),
-    ),
-    (
-        torch,
-        "nanquantile",
-        same_device("input", "q", words="quantile() q tensor must be on the same device as the input tensor"),
-    ),
+    (torch, "cdist", same_device(
+        "x1", "x2", words="X1 and X2 must have the same device type. X1: {first.type} X2: {other.type}")),
+    (torch, "grid_sampler", same_device(
+        "input", "grid",
+        words="grid_sampler(): expected input and grid to be on same device, "
+        "but input is on {first} and grid is on {other}")),
+    (torch.linalg, "multi_dot", same_device(
+        "tensors",
+        words="multi_dot(): all tensors must be on the same device but tensor 0 is on {first} "
+        "and tensor {number} is on {other}")),
+    (torch, "quantile", _QUANTILE),
+    (torch, "nanquantile", _QUANTILE),
     (torch, "tensor_split", sections_on_host),
     (torch.Tensor, "tensor_split", sections_on_host),
-)
+)  # fmt: skip
 
 
 def attention(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *_: Any, **__: Any) -> None:
     """`validate_sdpa_input`."""
-    places = [device(tensor) for tensor in (query, key, value)]
-    if len(set(places)) > 1:
+    devices = [device(tensor) for tensor in (query, key, value)]
+    if len(set(devices)) > 1:
         raise RuntimeError(
             "Expected query, key, and value to have the same device type, but got query.device: "
-            f"{places[0]} key.device: {places[1]} and value.device: {places[2]} instead."
+            f"{devices[0]} key.device: {devices[1]} and value.device: {devices[2]} instead."
         )
 
 
@@ -124,11 +98,11 @@ def recurrent(data: torch.Tensor, second: Any, third: Any, fourth: Any, *_: Any)
     packed = isinstance(fourth, (list, tuple))
     hidden, parameters = (third, fourth) if packed else (second, third)
     hidden = [hidden] if isinstance(hidden, torch.Tensor) else hidden
-    _same_place(data, "hidden", hidden)
-    _same_place(data, "parameter", parameters)
+    _same_device(data, "hidden", hidden)
+    _same_device(data, "parameter", parameters)
 
 
-def _same_place(data: torch.Tensor, name: str, tensors: Iterable[torch.Tensor]) -> None:
+def _same_device(data: torch.Tensor, name: str, tensors: Iterable[torch.Tensor]) -> None:
     here = device(data)
     for tensor in tensors:
         if device(tensor) != here:

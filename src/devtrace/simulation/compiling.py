@@ -1,8 +1,8 @@
 """torch.compile: what was compiled runs eagerly while a simulation runs.
 
 A compiler would generate code for a device that is not there. torch's own switch for it, the stance, is in
-torch._dynamo, which takes more than a second to import, so it is set when that is loaded: now, or by the first call of
-torch.compile.
+torch._dynamo, which takes more than a second to import. So the stance is set once that is loaded: now, or by the first
+call of torch.compile.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from devtrace.simulation.patches import Patches
+from devtrace.runtime.patches import Patches
 
 
 def install(patches: Patches, undo: ExitStack) -> None:

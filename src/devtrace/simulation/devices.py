@@ -1,4 +1,4 @@
-"""The devices of one simulation: how many, which is current in this thread, and which one a program's words mean."""
+"""Devices of one simulation: how many, which is current in this thread, and which one a program asks for."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from devtrace.runtime.device_spec import MOST
-from devtrace.simulation.storage_tags import Home
+from devtrace.simulation.storage_tags import SimulatedDevice
 
 _Device = torch.device  # the class itself: while a simulation runs, `torch.device` is ours
 
@@ -18,14 +18,14 @@ def _device(device: Any) -> torch.device:
 
 
 # The same in every simulation: a tensor that outlives one is on its device again in the next.
-HOMES = [Home(_Device("cuda", index), index) for index in range(MOST)]
+ALL_DEVICES = [SimulatedDevice(_Device("cuda", index), index) for index in range(MOST)]
 
 
 class Devices:
-    """What `cuda`, `cuda:1`, `1` and a Home have to do with each other."""
+    """Finds the SimulatedDevice for `cuda`, `cuda:1` or `1`."""
 
     def __init__(self, count: int) -> None:
-        self.homes = HOMES[:count]
+        self.simulated = ALL_DEVICES[:count]
         self._local = threading.local()
 
     @property
@@ -40,24 +40,24 @@ class Devices:
             self._local.index = index
 
     def index(self, device: Any = None) -> int:
-        """The index that a device, string, number or None (the current one) means."""
+        """Return the index that a device, string, number or None (the current one) means."""
         if device is None:
             return self.current
         found: int | None = _device(device).index
         return self.current if found is None else found
 
-    def home(self, device: Any = None) -> Home:
+    def find(self, device: Any = None) -> SimulatedDevice:
         index = self.index(device)
         self._check(index)
-        return self.homes[index]
+        return self.simulated[index]
 
     def resolve(self, device: Any) -> torch.device:
         """A torch.device with its index, as torch's C++ makes it before it looks for the device."""
         found = device if isinstance(device, _Device) else _device(device)
-        return (self.home(found).device or found) if found.type == "cuda" else found
+        return (self.find(found).device or found) if found.type == "cuda" else found
 
     def _check(self, index: int) -> None:
-        if not 0 <= index < len(self.homes):
+        if not 0 <= index < len(self.simulated):
             raise torch.AcceleratorError(
                 "CUDA error: invalid device ordinal\nGPU device may be out of range, do you have enough GPUs?\n"
                 "CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below "

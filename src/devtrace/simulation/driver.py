@@ -1,6 +1,6 @@
 """The part of `torch._C` that only a CUDA build has, so that `torch.cuda` and `torch.accelerator` work as they are.
 
-torch's own Python functions stay: they find a driver that says how many devices there are, and what lives on them.
+torch's own Python functions stay: they find a driver that knows how many devices there are, and their memory.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 
 import torch
 
+from devtrace.runtime.patches import Patches
 from devtrace.simulation.devices import Devices
-from devtrace.simulation.patches import Patches
-from devtrace.simulation.storage_tags import Home
+from devtrace.simulation.storage_tags import SimulatedDevice
 
 TOTAL_MEMORY = 16 << 30
 CAPABILITY = (9, 0)
@@ -31,17 +31,17 @@ class Driver:
         self.sync_debug_mode = 0
 
     def exchange(self, index: int) -> int:
-        """Make another device current, and say which one was."""
+        """Make another device current, and return which one was."""
         before = self.devices.current
         self.devices.set_current(index)
         return before if index >= 0 else -1
 
     def memory_stats(self, device: int) -> dict[str, Any]:
-        """The part of the allocator's statistics that can be known: bytes and blocks held."""
-        home = self.devices.home(device)
-        held, reserved = _stat(home.allocated, home.peak), _stat(_reserved(home), _reserved(home))
+        """Return the part of the allocator's statistics that can be known: bytes in use and reserved."""
+        found = self.devices.find(device)
+        used, reserved = _stat(found.allocated, found.peak), _stat(_reserved(found), _reserved(found))
         return {
-            **dict.fromkeys(("allocated_bytes", "active_bytes", "requested_bytes"), held),
+            **dict.fromkeys(("allocated_bytes", "active_bytes", "requested_bytes"), used),
             **dict.fromkeys(("reserved_bytes",), reserved),
             **dict.fromkeys(("allocation", "segment", "active", "inactive_split", "inactive_split_bytes"), _stat(0, 0)),
             "oversize_allocations": _stat(0, 0)["all"],
@@ -50,16 +50,16 @@ class Driver:
         }
 
     def reset_peak(self, device: int) -> None:
-        home = self.devices.home(device)
-        home.peak = home.allocated
+        found = self.devices.find(device)
+        found.peak = found.allocated
 
     def memory_info(self, device: int | None = None) -> tuple[int, int]:
         """Free and total bytes of a device."""
-        return TOTAL_MEMORY - _reserved(self.devices.home(device)), TOTAL_MEMORY
+        return TOTAL_MEMORY - _reserved(self.devices.find(device)), TOTAL_MEMORY
 
     def properties(self, device: int) -> SimpleNamespace:
-        """What `torch.cuda.get_device_properties` tells."""
-        self.devices.home(device)
+        """`torch.cuda.get_device_properties`."""
+        self.devices.find(device)
         return SimpleNamespace(
             name="Simulated CUDA device",
             major=CAPABILITY[0],
@@ -91,12 +91,12 @@ def _stat(current: int, peak: int) -> dict[str, dict[str, int]]:
     return {"all": all_, "large_pool": all_, "small_pool": dict.fromkeys(all_, 0)}
 
 
-def _reserved(home: Home) -> int:
-    return -(-home.peak // _BLOCK) * _BLOCK
+def _reserved(device: SimulatedDevice) -> int:
+    return -(-device.peak // _BLOCK) * _BLOCK
 
 
 def _nothing(*args: Any, **kwargs: Any) -> None:
-    """There is nothing to wait for, to free or to set."""
+    """Do nothing: no work to wait for, no cache to free."""
 
 
 def install(patches: Patches, devices: Devices) -> None:
@@ -116,7 +116,7 @@ def install(patches: Patches, devices: Devices) -> None:
 
 def _driver_names(driver: Driver) -> dict[str, object]:
     devices = driver.devices
-    count: Callable[[], int] = lambda: len(devices.homes)  # noqa: E731 (used twice)
+    count: Callable[[], int] = lambda: len(devices.simulated)  # noqa: E731 (used twice)
     current: Callable[[], int] = lambda: devices.current  # noqa: E731
     return {
         "_has_cuda": True,
@@ -174,7 +174,7 @@ def _cuda_globals(driver: Driver) -> dict[str, object]:
     """Module globals of torch.cuda that its initialisation fills; `_initialized` keeps it from trying."""
     return {
         "_initialized": True,
-        "_cached_device_count": len(driver.devices.homes),
+        "_cached_device_count": len(driver.devices.simulated),
         "_is_in_bad_fork": lambda: False,
         "_exchange_device": driver.exchange,
         "_maybe_exchange_device": driver.exchange,

@@ -14,8 +14,8 @@ import torch
 from torch.jit._builtins import _get_builtin_table
 from torch.utils._device import DeviceContext, _device_constructors
 
+from devtrace.runtime.patches import Patches
 from devtrace.simulation.mode import TO_HOST
-from devtrace.simulation.patches import Patches
 from devtrace.simulation.storage_tags import HOST, SIMULATED, claim_all, tag_of
 from devtrace.simulation.tensors import Resolve, device, move
 
@@ -67,14 +67,14 @@ def _makes(function: Callable[..., Any], resolve: Resolve) -> Callable[..., Any]
         if kwargs.get("device") is not None:
             kwargs["device"] = target = resolve(kwargs["device"])
             if target.type == "cuda" and not torch._C._len_torch_dispatch_stack():
-                return _make_unseen(function, target, args, kwargs)
+                return _make_without_mode(function, target, args, kwargs)
         return function(*args, **kwargs)
 
     return make
 
 
-def _make_unseen(function: Callable[..., Any], target: torch.device, args: Any, kwargs: dict[str, Any]) -> Any:
-    """Without a mode in this thread (switched off, or the thread is older than the simulation), the tag is set here."""
+def _make_without_mode(function: Callable[..., Any], target: torch.device, args: Any, kwargs: dict[str, Any]) -> Any:
+    """Set the tag where this thread has no mode: switched off, or the thread is older than the simulation."""
     made = function(*args, **{**kwargs, "device": _CPU})
     claim_all(made, SIMULATED[target])
     return made
@@ -113,7 +113,7 @@ def _keeps(function: Callable[..., Any], resolve: Resolve) -> Callable[..., Any]
 
     @functools.wraps(function)
     def keep(data: Any, *args: Any, **kwargs: Any) -> Any:
-        if isinstance(data, torch.Tensor) and tag_of(data).home is not HOST:
+        if isinstance(data, torch.Tensor) and tag_of(data).owner is not HOST:
             target = device(data) if kwargs.get("device") is None else resolve(kwargs["device"])
             rest = {"dtype": kwargs.get("dtype", args[0] if args else None), "copy": kwargs.get("copy")}
             return move(data, target, rest)

@@ -1,8 +1,8 @@
 """Random numbers. A device draws from the host's stream until a program gives it a state of its own.
 
 Real CUDA has one stream per device. Here the values must be the CPU run's, whose numbers all come from the host's
-stream; so a device whose state equals the host's *is* the host's stream (after `torch.manual_seed`, or when
-checkpointing puts both states back), and only one that was seeded or set to something else draws from its own.
+stream. So a device whose state equals the host's *is* the host's stream: after `torch.manual_seed`, or when
+checkpointing puts both states back. Only a device that was seeded or set to something else draws from its own.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import Any, Self
 
 import torch
 
+from devtrace.runtime.patches import Patches
 from devtrace.simulation.devices import Devices
-from devtrace.simulation.patches import Patches
-from devtrace.simulation.storage_tags import HOST, Home
+from devtrace.simulation.storage_tags import HOST, SimulatedDevice
 
 _Generator = torch.Generator
 _host = torch.default_generator
 
 
-class _Placed(_Generator):
-    """A generator of the CPU's kind that says it is of another device."""
+class _DeviceGenerator(_Generator):
+    """A generator of the CPU's kind that names another device as its own."""
 
     _device: torch.device
 
@@ -40,7 +40,7 @@ class _Placed(_Generator):
         return self._device
 
 
-class DefaultGenerator(_Placed):
+class DefaultGenerator(_DeviceGenerator):
     """`torch.cuda.default_generators[i]`."""
 
     own = False
@@ -80,10 +80,10 @@ class DefaultGenerator(_Placed):
 
 
 def install(patches: Patches, devices: Devices) -> None:
-    """The devices' default generators, `torch.Generator(device=)`, and torch.manual_seed, which seeds all alike."""
-    defaults = tuple(DefaultGenerator(home.device or torch.device("cuda")) for home in devices.homes)
-    for home, generator in zip(devices.homes, defaults, strict=True):
-        home.generator = generator
+    """Patch default generators, `torch.Generator(device=)`, and torch.manual_seed, which seeds all devices alike."""
+    defaults = tuple(DefaultGenerator(device.device or torch.device("cuda")) for device in devices.simulated)
+    for device, generator in zip(devices.simulated, defaults, strict=True):
+        device.generator = generator
     patches.set(torch.cuda, "default_generators", defaults)
     patches.set(torch, "Generator", _generator_class(devices))
 
@@ -114,7 +114,7 @@ def _generator_class(devices: Devices) -> type:
     return AnyGenerator("Generator", (), {"__module__": "torch", "__doc__": _Generator.__doc__})
 
 
-class DeviceGenerator(_Placed):
+class DeviceGenerator(_DeviceGenerator):
     """`torch.Generator(device="cuda")`: numbers as the host's generator of that seed makes them."""
 
     def clone_state(self) -> DeviceGenerator:
@@ -130,10 +130,10 @@ def _rebuild(device: torch.device, state: torch.Tensor) -> torch.Generator:
     return torch.Generator(device).set_state(state)
 
 
-def checked(generator: torch.Generator, home: Home | None) -> torch.Generator:
-    """The generator that the CPU kernel may use for an operator on `home`; raises for one of another device."""
+def checked(generator: torch.Generator, owner: SimulatedDevice | None) -> torch.Generator:
+    """Return the generator that the CPU kernel may use for an operator on `owner`; raise for another device's."""
     known = _known.get(_address(generator), generator)
-    wanted = "cpu" if home is None or home is HOST else "cuda"
+    wanted = "cpu" if owner is None or owner is HOST else "cuda"
     if known.device.type != wanted:
         raise RuntimeError(f"Expected a '{wanted}' device type for generator but found '{known.device.type}'")
     return known._source if isinstance(known, DefaultGenerator) else generator
@@ -149,7 +149,7 @@ _known: weakref.WeakValueDictionary[int, torch.Generator] = weakref.WeakValueDic
 
 
 class OwnStream:
-    """While an operator of a device with a stream of its own runs, the host's generator holds that stream's state."""
+    """Lends the host's generator the state of a device's own stream, while an operator of that device runs."""
 
     def __init__(self, generator: DefaultGenerator) -> None:
         self.generator = generator

@@ -1,4 +1,4 @@
-"""The device of a gradient, which autograd's engine checks in C++ against metadata that here says CPU throughout.
+"""Devices of gradients, which autograd's engine checks in C++ against metadata that is the CPU's throughout.
 
 The engine moves a 0-dimensional gradient to its tensor's device and refuses any other that is elsewhere
 (torch/csrc/autograd/engine.cpp, validate_outputs; the words are its own).
@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.autograd.function import BackwardCFunction
 
-from devtrace.simulation.patches import Patches
+from devtrace.runtime.patches import Patches
 from devtrace.simulation.storage_tags import FLOATING, tag_of
 from devtrace.simulation.tensors import device, move
 
@@ -21,7 +21,7 @@ Gradients = tuple[torch.Tensor | None, ...]
 
 
 def install(patches: Patches) -> None:
-    """What a program hands to `backward`, and what the backward of its own functions gives."""
+    """Check what a program passes to `backward`, and what the backward of its own functions returns."""
     patches.set(torch.autograd, "_engine_run_backward", _checking(torch.autograd._engine_run_backward))  # type: ignore[attr-defined]
     patches.set(
         torch.autograd.Function, "apply", classmethod(_applying(vars(torch.autograd.Function)["apply"].__func__))
@@ -31,8 +31,8 @@ def install(patches: Patches) -> None:
 def _checking(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def run_backward(tensors: Sequence[Any], grads: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
-        places = [device(tensor) if isinstance(tensor, torch.Tensor) else None for tensor in tensors]
-        return original(tensors, at_home(grads, places, ""), *args, **kwargs)
+        expected = [device(tensor) if isinstance(tensor, torch.Tensor) else None for tensor in tensors]
+        return original(tensors, on_devices(grads, expected, ""), *args, **kwargs)
 
     return run_backward
 
@@ -51,28 +51,28 @@ def _applying(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Expected:
-    """After a function's backward: its gradients are those of its tensor arguments, in their order."""
+    """Hook after a function's backward: its gradients are those of its tensor arguments, in their order."""
 
     def __init__(self, args: Iterable[Any], name: str) -> None:
-        self.places = [device(arg) for arg in args if isinstance(arg, torch.Tensor)]
+        self.devices = [device(arg) for arg in args if isinstance(arg, torch.Tensor)]
         self.name = name
 
     def __call__(self, grads: Gradients, _: Any) -> Gradients:
-        return at_home(grads, self.places, f"Function {self.name} returned an ")
+        return on_devices(grads, self.devices, f"Function {self.name} returned an ")
 
 
-def at_home(grads: Sequence[torch.Tensor | None], places: Sequence[torch.device | None], said: str) -> Gradients:
-    """The gradients, each on its place."""
+def on_devices(grads: Sequence[torch.Tensor | None], devices: Sequence[torch.device | None], prefix: str) -> Gradients:
+    """Return each gradient on its expected device; raise for one that is on another."""
     return tuple(
-        grad if grad is None or place is None else _at_home(grad, place, number, said)
-        for number, (grad, place) in enumerate(zip(grads, places, strict=True))
+        grad if grad is None or expected is None else _on_device(grad, expected, number, prefix)
+        for number, (grad, expected) in enumerate(zip(grads, devices, strict=True))
     )
 
 
-def _at_home(grad: torch.Tensor, place: torch.device, number: int, said: str) -> torch.Tensor:
-    here = device(grad)
-    if here == place or tag_of(grad).home is FLOATING:
+def _on_device(grad: torch.Tensor, expected: torch.device, number: int, prefix: str) -> torch.Tensor:
+    actual = device(grad)
+    if actual == expected or tag_of(grad).owner is FLOATING:
         return grad
     if grad.dim() == 0:
-        return move(grad, place, {})
-    raise RuntimeError(f"{said}invalid gradient at index {number} - expected device {place} but got {here}")
+        return move(grad, expected, {})
+    raise RuntimeError(f"{prefix}invalid gradient at index {number} - expected device {expected} but got {actual}")

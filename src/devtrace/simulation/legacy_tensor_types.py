@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 
+from devtrace.runtime.patches import Patches
 from devtrace.simulation.devices import Devices
 from devtrace.simulation.mode import anchor_floating
-from devtrace.simulation.patches import Attribute, Patches
-from devtrace.simulation.storage_tags import HOST, Home, claim, tag_of
-from devtrace.simulation.tensors import device, move, read_to
+from devtrace.simulation.storage_tags import HOST, SimulatedDevice, claim, tag_of
+from devtrace.simulation.tensors import Attribute, device, move, read_to
 
 _Base = torch._C.TensorBase
 _grad: Any = _Base.grad
@@ -19,7 +19,7 @@ _CPU = torch.device("cpu")
 
 
 def install(patches: Patches, devices: Devices) -> None:
-    """The methods below, on `torch.Tensor`."""
+    """Put the methods below on `torch.Tensor`, and replace the legacy types."""
 
     def type_(self: torch.Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
         if dtype is None:
@@ -36,7 +36,7 @@ def install(patches: Patches, devices: Devices) -> None:
     for kind in (f"{kind}Tensor" for kind in _KINDS):
         own = getattr(torch, kind)
         patches.set(torch, kind, legacy_type(own, f"torch.{kind}", lambda: HOST))
-        patches.set(torch.cuda, kind, legacy_type(own, f"torch.cuda.{kind}", devices.home))
+        patches.set(torch.cuda, kind, legacy_type(own, f"torch.cuda.{kind}", devices.find))
     patches.set(torch.Tensor, "__init__", on_the_host)
     patches.set(torch.Tensor, "new", new)
     patches.set(torch.Tensor, "new_tensor", new_tensor)
@@ -61,16 +61,16 @@ def type_name(tensor: torch.Tensor) -> str:
 
 
 def new(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
-    """The legacy constructor, for the device of a tensor."""
+    """`x.new(...)`: the legacy constructor, for the device of `x`."""
     made: torch.Tensor = _Base.new(self, *args, **kwargs)
-    return at_home(made, tag_of(self).home)
+    return claimed(made, tag_of(self).owner)
 
 
-def at_home(made: torch.Tensor, home: Home) -> torch.Tensor:
-    """A legacy constructor makes its tensor in C++ without saying where: it is at `home`."""
-    anchor_floating(made, home)
-    if home is not HOST:
-        claim(made, home)
+def claimed(made: torch.Tensor, owner: SimulatedDevice) -> torch.Tensor:
+    """Tag what a legacy constructor made in C++, where no mode saw it."""
+    anchor_floating(made, owner)
+    if owner is not HOST:
+        claim(made, owner)
     return made
 
 
@@ -79,12 +79,12 @@ def on_the_host(self: torch.Tensor, *_: Any, **__: Any) -> None:
     anchor_floating(self, HOST)
 
 
-def legacy_type(own: Any, name: str, home: Callable[[], Home]) -> type:
-    """`torch.FloatTensor` or `torch.cuda.FloatTensor`: called for a tensor, asked whether a tensor is one."""
+def legacy_type(own: Any, name: str, find_device: Callable[[], SimulatedDevice]) -> type:
+    """Make `torch.FloatTensor` or `torch.cuda.FloatTensor`: call it for a tensor, or use it in isinstance."""
 
     class LegacyType(type):
         def __call__(cls, *args: Any, **kwargs: Any) -> torch.Tensor:
-            return at_home(own(*args, **kwargs), home())
+            return claimed(own(*args, **kwargs), find_device())
 
         def __instancecheck__(cls, value: object) -> bool:
             return isinstance(value, torch.Tensor) and type_name(value) == name
@@ -97,7 +97,7 @@ _KINDS = ("Float", "Double", "Half", "BFloat16", "Byte", "Char", "Short", "Int",
 
 
 def new_tensor(self: torch.Tensor, data: Any, **kwargs: Any) -> torch.Tensor:
-    """A tensor of the same dtype, on the same device unless told otherwise."""
+    """`x.new_tensor(data)`: of the dtype and on the device of `x`, unless given others."""
     options: dict[str, Any] = {"dtype": self.dtype, "device": device(self)}
     return torch.tensor(data, **options | {name: value for name, value in kwargs.items() if value is not None})
 

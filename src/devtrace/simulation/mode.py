@@ -1,7 +1,7 @@
-"""The dispatch mode below everything: gives each operator's result its home, and asks the rules when homes meet.
+"""The dispatch mode below all others: tags each operator's result with the device that owns it, and asks the rules.
 
-The hot path is one handler per operator, made when the operator is first met and found by the operator's id. Most
-operators need one read of a storage tag per tensor and, for a new tensor, one write. Everything else (mixed homes,
+The hot path is one handler per operator, made at the operator's first call and found by the operator's id. Most
+operators need one read of a storage tag per tensor and, for a new tensor, one write. Everything else (mixed devices,
 lists of lists, odd layouts) leaves the hot path.
 """
 
@@ -14,13 +14,22 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from devtrace.simulation import generators, rules, values
-from devtrace.simulation.storage_tags import FLOATING, HOST, Home, claim, claim_all, mark_pinned, tag_of, tensors_in
+from devtrace.simulation.storage_tags import (
+    FLOATING,
+    HOST,
+    SimulatedDevice,
+    claim,
+    claim_all,
+    mark_pinned,
+    tag_of,
+    tensors_in,
+)
 
 Func = torch._ops.OpOverload
 Handler = Callable[["SimulationMode", Func, tuple[Any, ...], dict[str, Any]], Any]
 
 CPU = torch.device("cpu")
-# What our own `.to` asks for when a tensor shall go to the host. C++ names the device of a tensor that it takes for a
+# Our own `.to` asks for this when a tensor shall go to the host. C++ names the device of a tensor that it takes for a
 # CPU tensor `cpu`, without an index, so the two cannot be confused.
 TO_HOST = torch.device("cpu", 0)
 
@@ -31,13 +40,13 @@ _Tensor = torch.Tensor
 
 
 class SimulationMode(TorchDispatchMode):
-    """One per thread; knows its simulation's devices and the home it used last."""
+    """Gives one thread its simulation's devices; `last` is the device that it used last."""
 
     supports_higher_order_operators = True
 
-    def __init__(self, find_home: Callable[[torch.device], Home]) -> None:
+    def __init__(self, find_device: Callable[[torch.device], SimulatedDevice]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.find_home = find_home
+        self.find_device = find_device
         self.last = HOST
 
     @classmethod
@@ -59,7 +68,7 @@ class SimulationMode(TorchDispatchMode):
 
 
 class RetiredMode(SimulationMode):
-    """What a mode is after its simulation."""
+    """A mode after its simulation: it does nothing."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return func(*args, **(kwargs or _NO_KWARGS))
@@ -70,7 +79,7 @@ def _dispatches(kind: Any) -> bool:
 
 
 def make_handler(func: Any) -> Handler:
-    """The handler of an operator, from its schema."""
+    """Choose the handler of an operator by its schema."""
     _alive.append(func)
     handler: Handler = plain
     if isinstance(func, Func):
@@ -102,16 +111,16 @@ def _choose(func: Func) -> Handler:
 
 
 def pack_padded_sequence(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The batch sizes stay on the host, and the lengths must be there."""
+    """`_pack_padded_sequence`: batch sizes stay on the host, and the lengths must be there."""
     lengths = args[1]
-    if tag_of(lengths).home is not HOST:
+    if tag_of(lengths).owner is not HOST:
         kind = rules.type_name(rules.Arg("lengths", lengths, HOST, False, -1)).rpartition(".")[2].removesuffix("Tensor")
         raise RuntimeError(
             "'lengths' argument should be a 1D CPU int64 tensor, "
-            f"but got {lengths.dim()}D {tag_of(lengths).home.device} {kind} tensor"
+            f"but got {lengths.dim()}D {tag_of(lengths).owner.device} {kind} tensor"
         )
     data, sizes = func(*args, **kwargs)
-    claim(data, tag_of(args[0]).home)
+    claim(data, tag_of(args[0]).owner)
     return data, sizes
 
 
@@ -123,13 +132,13 @@ def values_or_vectors(mode: SimulationMode, func: Func, args: tuple[Any, ...], k
 
 
 def foreign(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """An operator that is not torch's own: what its kernel calls, Python or C++, is seen one by one."""
-    home = _common_home((*args, *kwargs.values()))
+    """An operator that is not torch's own: the mode sees each operator that its kernel calls, from Python or C++."""
+    owner = _common_owner((*args, *kwargs.values()))
     with mode:
         out = func.redispatch(_CPU_KERNEL, *args, **kwargs)
-    if home is not None and home is not HOST and home is not MIXED:
+    if owner is not None and owner is not HOST and owner is not MIXED:
         for tensor in tensors_in((out,)):
-            anchor_floating(tensor, home)
+            anchor_floating(tensor, owner)
     return out
 
 
@@ -138,84 +147,84 @@ def nothing(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: dic
 
 
 def plain(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A view of one tensor or a change in place: the storage has its home already."""
+    """A view of one tensor or a change in place: the storage has its tag already."""
     return func(*args, **kwargs)
 
 
 def one_result(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The common case: some tensors in, one tensor out."""
-    home = None
+    """Common case: some tensors in, one tensor out."""
+    owner = None
     for value in args:
         if isinstance(value, _Tensor):
             try:
-                its = value.untyped_storage()._devtrace_tag.home  # type: ignore[attr-defined]
+                its = value.untyped_storage()._devtrace_tag.owner  # type: ignore[attr-defined]
             except RuntimeError:
-                its = tag_of(value).home
+                its = tag_of(value).owner
         elif value.__class__ is list:
-            its = _common_home(value)
+            its = _common_owner(value)
         else:
             continue
-        if its is not home and its is not None:
-            if home is not None or its is MIXED:
+        if its is not owner and its is not None:
+            if owner is not None or its is MIXED:
                 return mixed(mode, func, args, kwargs)
-            home = its
+            owner = its
     out = func(*args, **kwargs)
-    if home is not HOST and home is not None:
-        mode.last = home
-        claim(out, home)
+    if owner is not HOST and owner is not None:
+        mode.last = owner
+        claim(out, owner)
     return out
 
 
 def any_results(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Lists, several results, none, tensors among the keyword arguments."""
-    home = _common_home((*args, *kwargs.values()))
-    if home is MIXED:
+    owner = _common_owner((*args, *kwargs.values()))
+    if owner is MIXED:
         return mixed(mode, func, args, kwargs)
     out = func(*args, **kwargs)
-    if home is not HOST and home is not None:
-        mode.last = home
-        claim_all(out, home)
+    if owner is not HOST and owner is not None:
+        mode.last = owner
+        claim_all(out, owner)
     return out
 
 
-def _common_home(values: Any) -> Home | None:
-    """The one home of all tensors among the values, at any depth; None for no tensor, MIXED for several homes."""
-    home = None
+def _common_owner(values: Any) -> SimulatedDevice | None:
+    """Return the one owner of all tensors among the values, at any depth; None for no tensor, MIXED for several."""
+    owner = None
     for value in values:
         if isinstance(value, _Tensor):
-            its: Home | None = tag_of(value).home
+            its: SimulatedDevice | None = tag_of(value).owner
         elif isinstance(value, (list, tuple)):
-            its = _common_home(value)
+            its = _common_owner(value)
         else:
             continue
-        if its is not home and its is not None:
-            if home is not None:
+        if its is not owner and its is not None:
+            if owner is not None:
                 return MIXED
-            home = its
-    return home
+            owner = its
+    return owner
 
 
-MIXED = Home(None, -3)
+MIXED = SimulatedDevice(None, -3)
 
 
 def mixed(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Several homes meet: the rules decide, or, for an operator without a rule, those it is made of."""
+    """Tensors of several devices: the rules decide, or, for an operator without a rule, its parts."""
     found = settle(func, args, kwargs)
-    home = found[0].home
+    owner = found[0].owner
     check = ""
-    if any(arg.home is not home for arg in found):
+    if any(arg.owner is not owner for arg in found):
         check = rules.rule_of(func).check
         if check == "inner":
             with mode:
                 return func.redispatch(_CPU_KERNEL, *args, **kwargs)
-        home = rules.judge(func, found)
+        owner = rules.judge(func, found)
     out = func(*args, **kwargs)
     if check == "pairs" and isinstance(out, (list, tuple)):
         for value, row in zip(out, rules.rows(found), strict=False):
             claim_all(value, rules.first_device(row))
-    elif home is not HOST:
-        mode.last = home
-        claim_all(out, home)
+    elif owner is not HOST:
+        mode.last = owner
+        claim_all(out, owner)
     return out
 
 
@@ -223,21 +232,21 @@ _CPU_KERNEL = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
 
 
 def settle(func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[rules.Arg]:
-    """The arguments, after floating tensors have joined the others."""
+    """Return the arguments, after floating tensors have joined the others."""
     found = rules.arguments(func, args, kwargs)
-    if any(arg.home is FLOATING for arg in found):
-        anchor = next((a.home for a in found if a.home is not FLOATING and a.home is not HOST), HOST)
+    if any(arg.owner is FLOATING for arg in found):
+        anchor = next((a.owner for a in found if a.owner is not FLOATING and a.owner is not HOST), HOST)
         for arg in found:
             anchor_floating(arg.tensor, anchor)
         found = rules.arguments(func, args, kwargs)
     return found
 
 
-def anchor_floating(tensor: torch.Tensor, home: Home) -> None:
-    """A floating tensor has met another, or is looked at: from now on it lives there."""
+def anchor_floating(tensor: torch.Tensor, owner: SimulatedDevice) -> None:
+    """Give a floating tensor to `owner`; any other tensor stays where it is."""
     tag = tag_of(tensor)
-    if tag.home is FLOATING:
-        tag.move(home)
+    if tag.owner is FLOATING:
+        tag.move(owner)
 
 
 def seeded(handler: Handler) -> Handler:
@@ -245,24 +254,24 @@ def seeded(handler: Handler) -> Handler:
 
     def draw(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         device = kwargs.get("device")
-        home = mode.find_home(device) if device is not None and device.type == "cuda" else _common_home(args)
-        args, kwargs = _with_checked_generator(func, args, kwargs, home)
-        if home is None or home.generator is None or not home.generator.own:
+        owner = mode.find_device(device) if device is not None and device.type == "cuda" else _common_owner(args)
+        args, kwargs = _with_checked_generator(func, args, kwargs, owner)
+        if owner is None or owner.generator is None or not owner.generator.own:
             return handler(mode, func, args, kwargs)
-        with generators.OwnStream(home.generator):
+        with generators.OwnStream(owner.generator):
             return handler(mode, func, args, kwargs)
 
     return draw
 
 
 def _with_checked_generator(
-    func: Func, args: tuple[Any, ...], kwargs: dict[str, Any], home: Home | None
+    func: Func, args: tuple[Any, ...], kwargs: dict[str, Any], owner: SimulatedDevice | None
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     given = kwargs.get("generator")
     if given is not None:
-        return args, {**kwargs, "generator": generators.checked(given, home)}
+        return args, {**kwargs, "generator": generators.checked(given, owner)}
     if any(isinstance(value, torch.Generator) for value in args):
-        return tuple(generators.checked(v, home) if isinstance(v, torch.Generator) else v for v in args), kwargs
+        return tuple(generators.checked(v, owner) if isinstance(v, torch.Generator) else v for v in args), kwargs
     return args, kwargs
 
 
@@ -275,38 +284,38 @@ def composite(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: d
 def factory(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Operators with `device=`: new tensors, and those made like another."""
     device = kwargs.get("device")
-    home = _common_home(args)
-    if home is MIXED:
-        home = rules.judge(func, settle(func, args, kwargs))
+    owner = _common_owner(args)
+    if owner is MIXED:
+        owner = rules.judge(func, settle(func, args, kwargs))
     if device is not None and device.type == "cuda":
-        home = mode.find_home(device)
+        owner = mode.find_device(device)
         kwargs = {**kwargs, "device": CPU}
     elif device is not None and device.type == "cpu":
-        home = _host_or_floating(home, kwargs)
+        owner = _host_or_floating(owner, kwargs)
     elif device is not None:
-        home = HOST
+        owner = HOST
     if kwargs.get("pin_memory"):
         return _pinned(func(*args, **{**kwargs, "pin_memory": False}))
     out = func(*args, **kwargs)
-    if home is not None and home is not HOST:
-        _claim_new(mode, out, home)
+    if owner is not None and owner is not HOST:
+        _claim_new(mode, out, owner)
     return out
 
 
-def _host_or_floating(home: Home | None, kwargs: dict[str, Any]) -> Home:
-    """Who says `cpu`? Python's factories always pass pin_memory; C++ (composites, backward) copies options without."""
+def _host_or_floating(owner: SimulatedDevice | None, kwargs: dict[str, Any]) -> SimulatedDevice:
+    """Find who asked for `cpu`: Python's factories always pass pin_memory, C++ (composites, backward) never does."""
     if "pin_memory" in kwargs:
         return HOST
-    return FLOATING if home is None else home
+    return FLOATING if owner is None else owner
 
 
-def _claim_new(mode: SimulationMode, out: Any, home: Home) -> None:
-    claim_all(out, home)
-    if home is FLOATING:
+def _claim_new(mode: SimulationMode, out: Any, owner: SimulatedDevice) -> None:
+    claim_all(out, owner)
+    if owner is FLOATING:
         for tensor in tensors_in((out,)):
             tag_of(tensor).hint = mode.last
     else:
-        mode.last = home
+        mode.last = owner
 
 
 def _pinned(out: torch.Tensor) -> torch.Tensor:
@@ -317,28 +326,28 @@ def _pinned(out: torch.Tensor) -> torch.Tensor:
 def to_copy(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`_to_copy`: every copy between devices, and every change of dtype."""
     device = kwargs.get("device")
-    home = tag_of(args[0]).home
+    owner = tag_of(args[0]).owner
     if device is not None:
         if device.type == "cuda":
-            home = mode.find_home(device)
+            owner = mode.find_device(device)
         elif device.type != "cpu" or device.index is not None:
-            home = HOST
+            owner = HOST
         if device.type in ("cuda", "cpu"):
             kwargs = {**kwargs, "device": CPU}
     if kwargs.get("pin_memory"):
         kwargs = {**kwargs, "pin_memory": False}
     out = func(*args, **kwargs)
-    if home is not HOST:
-        claim(out, home)
-        mode.last = home
+    if owner is not HOST:
+        claim(out, owner)
+        mode.last = owner
     return out
 
 
 def copy_(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Between any two devices; a floating target joins its source."""
-    home = tag_of(args[1]).home
-    if home is not FLOATING:
-        anchor_floating(args[0], home)
+    owner = tag_of(args[1]).owner
+    if owner is not FLOATING:
+        anchor_floating(args[0], owner)
     return func(*args, **kwargs)
 
 
@@ -348,9 +357,9 @@ def is_pinned(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: d
 
 def pin_memory(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
     """A copy in page-locked host memory; a tensor of a device has none."""
-    home = tag_of(args[0]).home
-    if home is not HOST:
-        kind = rules.type_name(rules.Arg("self", args[0], home, False, -1))
+    owner = tag_of(args[0]).owner
+    if owner is not HOST:
+        kind = rules.type_name(rules.Arg("self", args[0], owner, False, -1))
         raise RuntimeError(f"cannot pin '{kind}' only dense CPU tensors can be pinned")
     return _pinned(args[0].clone())
 

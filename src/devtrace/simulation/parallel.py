@@ -1,4 +1,4 @@
-"""The C++ below `torch.nn.parallel.comm`, which only CUDA builds have: what DataParallel copies where."""
+"""The C++ below `torch.nn.parallel.comm`, which only CUDA builds have: the copies of DataParallel."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from devtrace.simulation.patches import Patches
+from devtrace.runtime.patches import Patches
 
 Tensor = torch.Tensor
 
@@ -29,7 +29,7 @@ def install(patches: Patches) -> None:
 
 
 def broadcast(tensor: Tensor, devices: list[int]) -> list[Tensor]:
-    """The tensor itself where it is, a copy on every other device."""
+    """Return the tensor itself for its own device, a copy for every other."""
     return [tensor.to(torch.device("cuda", index), non_blocking=True) for index in devices]
 
 

@@ -1,8 +1,8 @@
 """CUDA's device rules: which mixes of devices an operator accepts, and torch's own words for the rest.
 
-Asked only when an operator's tensors do not share one home. Two tables hold the rules as data: `cuda_rules.tsv`,
-derived from torch's own description of its operators, and `cuda_rules_by_hand.tsv`, read from the kernels that look
-after themselves, which wins.
+Used only when an operator's tensors are on several devices. Two tables hold the rules as data. `cuda_rules.tsv` is
+derived from torch's own description of its operators. `cuda_rules_by_hand.tsv` is read from the kernels that check
+devices by themselves, and wins.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from devtrace.simulation.storage_tags import HOST, Home, tag_of
+from devtrace.simulation.storage_tags import HOST, SimulatedDevice, tag_of
 
 
 class Arg(NamedTuple):
@@ -22,17 +22,17 @@ class Arg(NamedTuple):
 
     name: str
     tensor: torch.Tensor
-    home: Home
+    owner: SimulatedDevice
     written: bool
     listed: int
 
     @property
     def device(self) -> torch.device:
-        return self.home.device or _CPU
+        return self.owner.device or _CPU
 
     @property
     def host_scalar(self) -> bool:
-        return self.home is HOST and self.tensor.dim() == 0
+        return self.owner is HOST and self.tensor.dim() == 0
 
 
 class Rule(NamedTuple):
@@ -58,7 +58,7 @@ def table() -> dict[str, Rule]:
 
 
 def rule_of(func: torch._ops.OpOverload) -> Rule:
-    """The rule of an operator; one that is not torch's own may mix what it likes."""
+    """Return the rule of an operator; one that is not torch's own may mix what it likes."""
     if func.namespace != "aten":
         return _FOREIGN
     name, overload = func._schema.name.partition("::")[2], func._schema.overload_name
@@ -66,35 +66,35 @@ def rule_of(func: torch._ops.OpOverload) -> Rule:
 
 
 def arguments(func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Arg]:
-    """The tensor arguments in the order in which CUDA's wrappers compare them: those of `out=`, then by position."""
+    """List tensor arguments in the order in which CUDA's wrappers compare them: those of `out=`, then by position."""
     found: list[Arg] = []
     for number, spec in enumerate(func._schema.arguments):
         value = args[number] if number < len(args) else kwargs.get(spec.name)
         written = spec.alias_info is not None and spec.alias_info.is_write
         if isinstance(value, torch.Tensor):
-            found.append(Arg(spec.name, value, tag_of(value).home, written, -1))
+            found.append(Arg(spec.name, value, tag_of(value).owner, written, -1))
         elif isinstance(value, (list, tuple)):
-            found += [Arg(spec.name, v, tag_of(v).home, written, number) for v in value if isinstance(v, torch.Tensor)]
+            found += [Arg(spec.name, v, tag_of(v).owner, written, number) for v in value if isinstance(v, torch.Tensor)]
     return sorted(found, key=lambda arg: not (arg.written and arg.name in kwargs))
 
 
-def judge(func: torch._ops.OpOverload, found: list[Arg]) -> Home:
-    """The home of what a legal mix gives; raises what CUDA raises for an illegal one."""
+def judge(func: torch._ops.OpOverload, found: list[Arg]) -> SimulatedDevice:
+    """Return the owner of the result of a legal mix; raise what CUDA raises for an illegal one."""
     rule = rule_of(func)
     CHECKS[rule.check](func, rule, found)
     return first_device(found)
 
 
-def first_device(found: list[Arg]) -> Home:
-    """Where a mixed call runs: on the first simulated device among its tensors."""
-    return next((arg.home for arg in found if arg.home is not HOST), HOST)
+def first_device(found: list[Arg]) -> SimulatedDevice:
+    """Return the device that a mixed call runs on: the first simulated one among its tensors."""
+    return next((arg.owner for arg in found if arg.owner is not HOST), HOST)
 
 
 def exact(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
-    """The comparison that torchgen writes into a CUDA kernel's wrapper."""
+    """Compare as torchgen writes it into a CUDA kernel's wrapper."""
     first = found[0]
     for arg in found:
-        if arg.home is not first.home:
+        if arg.owner is not first.owner:
             raise RuntimeError(
                 f"Expected all tensors to be on the same device, but got {arg.name} is on {arg.device}, different from "
                 f"other tensors on {first.device} (when checking argument in method {rule.detail})"
@@ -102,21 +102,21 @@ def exact(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
 
 
 def iterator(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
-    """TensorIterator's comparison. One 0-dimensional host tensor counts as a number: in any place, or as the row says.
+    """Compare as TensorIterator does. One 0-dimensional host tensor counts as a number, as any argument.
 
-    `any`: in any number; `weight: words`: only there, `words` for elsewhere; `:` nowhere.
+    The rule's detail may change that. `any`: several may; `weight: words`: only the weight, else `words`; `:` none.
     """
     common = first_device(found)
     if common is HOST:
         return
-    only, said, words = rule.detail.partition(":")
+    only, colon, words = rule.detail.partition(":")
     scalars = 0
     for arg in found:
-        if arg.host_scalar and not arg.written and (not said or arg.name == only):
+        if arg.host_scalar and not arg.written and (not colon or arg.name == only):
             scalars += 1
             if scalars > 1 and rule.detail != "any":
                 raise RuntimeError("Trying to pass too many CPU scalars to non-CPU kernel!")
-        elif arg.home is not common:
+        elif arg.owner is not common:
             if arg.host_scalar and words:
                 raise RuntimeError(words.strip().format(name=arg.name))
             raise two_devices(common.device or _CPU, arg.device)
@@ -133,17 +133,17 @@ def anything(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
 
 
 def index(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
-    """Indices may be on the host; others must be on the device of what they index. Values follow TensorIterator."""
+    """Indices may be on the host; others must be on the device of the indexed tensor. Values follow TensorIterator."""
     first = found[0]
     for arg in found:
-        if arg.name == "indices" and arg.home is not HOST and arg.home is not first.home:
+        if arg.name == "indices" and arg.owner is not HOST and arg.owner is not first.owner:
             raise RuntimeError(
                 f"indices should be either on cpu or on the same device as the indexed tensor ({first.device})"
             )
     for arg in found:
-        if arg.name != "indices" and arg.home is not first.home and not (arg.host_scalar and arg.name == "values"):
+        if arg.name != "indices" and arg.owner is not first.owner and not (arg.host_scalar and arg.name == "values"):
             common = first_device([first, arg])
-            raise two_devices(common.device or _CPU, first.device if common is arg.home else arg.device)
+            raise two_devices(common.device or _CPU, first.device if common is arg.owner else arg.device)
 
 
 def pairs(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
@@ -153,7 +153,7 @@ def pairs(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
 
 
 def rows(found: list[Arg]) -> list[list[Arg]]:
-    """The first elements of all lists, then the second, each with what came without a list."""
+    """Group the first elements of all lists, then the second ..., each with the arguments that are no lists."""
     lists: dict[int, list[Arg]] = {}
     for arg in found:
         lists.setdefault(arg.listed, []).append(arg)
@@ -164,17 +164,17 @@ def rows(found: list[Arg]) -> list[list[Arg]]:
 def same(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
     """A kernel with a sentence of its own, in which {name} is the device of the argument of that name."""
     first = found[0]
-    if any(arg.home is not first.home for arg in found):
+    if any(arg.owner is not first.owner for arg in found):
         devices = {arg.name: arg.device for arg in found}
         raise RuntimeError(rule.detail.format_map(devices))
 
 
 def masked_fill(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
-    """The value may be on the host; the mask must be with the tensor."""
+    """Value may be on the host; the mask must be on the tensor's device."""
     target, mask = found[0], found[1]
-    if target.home is HOST:
+    if target.owner is HOST:
         raise RuntimeError("masked_fill_: Expected inputs to be on same device")
-    if mask.home is not target.home:
+    if mask.owner is not target.owner:
         raise RuntimeError(
             "expected self and mask to be on the same device, "
             f"but got mask on {mask.device} and self on {target.device}"
@@ -182,11 +182,11 @@ def masked_fill(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> No
 
 
 def convolution(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
-    """Host and device are told apart by tensor type; two devices by the wrapper of cuDNN's kernel."""
+    """Tensor types tell the host from a device; the wrapper of cuDNN's kernel compares two devices."""
     inputs = found[0]
     for arg in found[1:]:
-        if (arg.home is HOST) != (inputs.home is HOST):
-            tail = " or input should be a MKLDNN tensor and weight is a dense tensor" if inputs.home is HOST else ""
+        if (arg.owner is HOST) != (inputs.owner is HOST):
+            tail = " or input should be a MKLDNN tensor and weight is a dense tensor" if inputs.owner is HOST else ""
             tail = tail if arg.name == "weight" else ""
             raise RuntimeError(
                 f"Input type ({type_name(inputs)}) and {arg.name} type ({type_name(arg)}) should be the same{tail}"
@@ -197,7 +197,7 @@ def convolution(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> No
 def type_name(arg: Arg) -> str:
     """`torch.cuda.FloatTensor`: the legacy name of a tensor's type."""
     plain = torch._C.TensorBase.type(arg.tensor)
-    return plain if arg.home is HOST else plain.replace("torch.", "torch.cuda.", 1)
+    return plain if arg.owner is HOST else plain.replace("torch.", "torch.cuda.", 1)
 
 
 CHECKS: dict[str, Callable[[torch._ops.OpOverload, Rule, list[Arg]], None]] = {

@@ -9,6 +9,8 @@ from weakref import WeakSet
 import torch
 
 from devtrace.runtime.device_spec import count_of
+from devtrace.runtime.mode_stack import push_below, take_out
+from devtrace.runtime.patches import Patches
 from devtrace.simulation import (
     autocast,
     checks,
@@ -28,8 +30,6 @@ from devtrace.simulation import (
 )
 from devtrace.simulation.devices import Devices
 from devtrace.simulation.mode import SimulationMode
-from devtrace.simulation.patches import Patches
-from devtrace.simulation.stack import push_below, take_out
 from devtrace.simulation.storage_tags import HOST_TAG, SIMULATED, TAG
 from devtrace.words.errors import SimulateError
 
@@ -37,7 +37,7 @@ _active: Simulation | None = None
 
 
 def active() -> Simulation | None:
-    """The simulation that is running, if any."""
+    """Return the simulation that is running, if any."""
     return _active
 
 
@@ -75,7 +75,7 @@ class Simulation:
 
     @staticmethod
     def device_of(tensor: torch.Tensor) -> torch.device:
-        """What `tensor.device` says, without an attribute lookup."""
+        """Return `tensor.device`, without an attribute lookup."""
         return tensors.device(tensor)
 
     def _refuse(self) -> None:
@@ -92,18 +92,18 @@ class Simulation:
             )
 
     def _install(self, undo: ExitStack) -> None:
-        """What comes last is undone first: the mode, then the tensors, then the names."""
+        """Patch all of it; undone in reverse order: the mode, then the tensors, then the names."""
         devices = self.devices
         undo.callback(driver.forget_initialisation)
-        patches = Patches()
+        patches = Patches(always_restore=True)
         undo.callback(patches.undo)
-        undo.callback(expired_tensors.end_all, devices.homes)
+        undo.callback(expired_tensors.expire_all, devices.simulated)
         patches.set(torch.UntypedStorage, TAG, HOST_TAG)
-        for home in devices.homes:
-            home.begin()
-        SIMULATED.update((home.device, home) for home in devices.homes if home.device is not None)
+        for simulated in devices.simulated:
+            simulated.begin()
+        SIMULATED.update((each.device, each) for each in devices.simulated if each.device is not None)
         undo.callback(SIMULATED.clear)
-        expired_tensors.revive(devices.homes)
+        expired_tensors.revive(devices.simulated)
         tensors.install(patches, devices.resolve)
         storages.install(patches, devices)
         factories.install(patches, devices.resolve)
@@ -126,7 +126,7 @@ class Simulation:
         undo.callback(take_out, mode)
 
     def _new_mode(self) -> SimulationMode:
-        mode = SimulationMode(self.devices.home)
+        mode = SimulationMode(self.devices.find)
         self._modes.add(mode)
         return mode
 

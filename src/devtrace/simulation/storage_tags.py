@@ -1,8 +1,8 @@
-"""Where a simulated tensor lives: a tag on its storage.
+"""A tag on each storage of a simulated device: which device owns it.
 
-The storage's Python object lives exactly as long as the storage, is the same for every view, `detach` and `.data`, and
-takes an attribute (54 ns to read; a dictionary keyed by address would meet reused addresses). While a simulation runs,
-the class attribute is the tag of the host, so that reading an untagged storage needs no default and no exception.
+The storage's Python object exists exactly as long as the storage and is the same for every view, `detach` and `.data`.
+It takes an attribute (54 ns to read; a dictionary keyed by address would find reused addresses). While a simulation
+runs, the class attribute is the tag of the host: reading an untagged storage needs no default and no exception.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import torch
 TAG = "_devtrace_tag"
 
 
-class Home:
-    """One simulated device, the host, or the floating home, with how many storages are alive on it.
+class SimulatedDevice:
+    """One simulated device, or HOST, or FLOATING, with how many storages are alive on it.
 
-    `allocated` and `peak` are bytes of storages made since the simulation began: a storage that outlives its simulation
-    gives nothing back in the next, however long the program, or garbage that waits to be collected, holds it.
+    `allocated` and `peak` are bytes of storages made since the simulation began. A storage that outlives its simulation
+    gives nothing back in the next, however late it is freed.
     """
 
     __slots__ = ("allocated", "device", "era", "generator", "index", "live", "peak")
@@ -34,13 +34,12 @@ class Home:
         self.generator: Any = None
 
     def begin(self) -> None:
-        """A simulation begins."""
         self.era += 1
         self.allocated = self.peak = 0
         self.generator = None
 
     def take(self, nbytes: int) -> int:
-        """A storage comes to live here; gives the era in which it did."""
+        """Count a new storage; return the era in which it came."""
         self.live += 1
         self.allocated += nbytes
         if self.allocated > self.peak:
@@ -48,47 +47,47 @@ class Home:
         return self.era
 
     def give(self, nbytes: int, era: int) -> None:
-        """A storage that came in an era dies or moves out."""
+        """Count a storage out that came in `era`: freed, or moved to another owner."""
         self.live -= 1
         if era == self.era:
             self.allocated -= nbytes
 
     def __repr__(self) -> str:
-        return f"Home({self.device})"
+        return f"SimulatedDevice({self.device})"
 
 
 class Tag:
-    """Ties one storage to its home and gives the bytes back when the storage dies."""
+    """Ties one storage to the device that owns it, and gives the bytes back when the storage is freed."""
 
-    __slots__ = ("era", "hint", "home", "nbytes", "pinned")
+    __slots__ = ("era", "hint", "nbytes", "owner", "pinned")
 
-    def __init__(self, home: Home, nbytes: int) -> None:
-        self.home = home
+    def __init__(self, owner: SimulatedDevice, nbytes: int) -> None:
+        self.owner = owner
         self.nbytes = nbytes
         self.pinned = False
-        self.hint: Home | None = None
-        self.era = home.take(nbytes)
+        self.hint: SimulatedDevice | None = None
+        self.era = owner.take(nbytes)
 
     def __del__(self) -> None:
-        self.home.give(self.nbytes, self.era)
+        self.owner.give(self.nbytes, self.era)
 
-    def move(self, home: Home) -> None:
-        """The storage turns out to live somewhere else than first thought."""
-        self.home.give(self.nbytes, self.era)
-        self.home, self.hint = home, None
-        self.era = home.take(self.nbytes)
+    def move(self, owner: SimulatedDevice) -> None:
+        """Give the storage another owner."""
+        self.owner.give(self.nbytes, self.era)
+        self.owner, self.hint = owner, None
+        self.era = owner.take(self.nbytes)
 
 
-HOST = Home(None, -1)
-# C++ made it for the device of a tensor that C++ takes for a CPU tensor; the first tensor it meets gives it a home.
-FLOATING = Home(None, -2)
+HOST = SimulatedDevice(None, -1)
+# Made by C++ for the device of a tensor that C++ takes for a CPU tensor: it joins the first that it is used with.
+FLOATING = SimulatedDevice(None, -2)
 HOST_TAG = Tag(HOST, 0)
 # The devices of the simulation that runs.
-SIMULATED: dict[torch.device, Home] = {}
+SIMULATED: dict[torch.device, SimulatedDevice] = {}
 
 
 def parts(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
-    """The plain tensors that hold the data of one without a storage of its own: sparse, or wrapped by torch.func."""
+    """Yield the plain tensors below one without a storage of its own: sparse, or wrapped by torch.func."""
     if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         yield torch._C._functorch.get_unwrapped(tensor)
     elif tensor.layout is torch.sparse_coo:
@@ -108,7 +107,7 @@ _COMPRESSED = {
 
 
 def tag_of(tensor: torch.Tensor) -> Tag:
-    """The tag of a tensor of any layout; the host's for one that cannot have any."""
+    """Return the tag of a tensor of any layout; the host's for one that cannot have any."""
     try:
         found: Tag = tensor.untyped_storage()._devtrace_tag  # type: ignore[attr-defined]
         return found
@@ -117,17 +116,17 @@ def tag_of(tensor: torch.Tensor) -> Tag:
             return next((tag_of(part) for part in parts(tensor)), HOST_TAG)
 
 
-def claim(tensor: Any, home: Home) -> None:
-    """A tensor just made belongs to `home`, unless its storage already has one (an alias)."""
+def claim(tensor: Any, owner: SimulatedDevice) -> None:
+    """Tag a new tensor as `owner`'s, unless its storage already has a tag (an alias)."""
     try:
         storage = tensor.untyped_storage()
     except (NotImplementedError, RuntimeError):
         with torch._C._DisableTorchDispatch():
             for part in parts(tensor):
-                claim(part, home)
+                claim(part, owner)
         return
     if storage._devtrace_tag is HOST_TAG:
-        storage._devtrace_tag = Tag(home, storage.nbytes())
+        storage._devtrace_tag = Tag(owner, storage.nbytes())
 
 
 def mark_pinned(storage: torch.UntypedStorage) -> None:
@@ -137,17 +136,17 @@ def mark_pinned(storage: torch.UntypedStorage) -> None:
     setattr(storage, TAG, tag)
 
 
-def claim_all(values: Any, home: Home) -> None:
+def claim_all(values: Any, owner: SimulatedDevice) -> None:
     """`claim` for what an operator returned: a tensor, a list or tuple of them, or neither."""
     if isinstance(values, torch.Tensor):
-        claim(values, home)
+        claim(values, owner)
     elif isinstance(values, (list, tuple)):
         for value in values:
-            claim_all(value, home)
+            claim_all(value, owner)
 
 
 def tensors_in(values: Iterable[Any]) -> Iterator[torch.Tensor]:
-    """The tensors among the arguments of an operator, lists included."""
+    """Yield the tensors among the arguments of an operator, lists included."""
     for value in values:
         if isinstance(value, torch.Tensor):
             yield value

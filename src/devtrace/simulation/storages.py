@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
+from devtrace.runtime.patches import Patches
 from devtrace.simulation.devices import Devices
-from devtrace.simulation.patches import Patches
 from devtrace.simulation.storage_tags import FLOATING, HOST, TAG, Tag, mark_pinned
 from devtrace.words.errors import SimulateError
 
@@ -17,17 +17,17 @@ _base_device = torch._C.StorageBase.device.__get__  # type: ignore[attr-defined]
 
 def device(self: Storage) -> torch.device:
     """`UntypedStorage.device`."""
-    found: torch.device = getattr(self, TAG).home.device or _base_device(self)
+    found: torch.device = getattr(self, TAG).owner.device or _base_device(self)
     return found
 
 
 def install(patches: Patches, devices: Devices) -> None:
-    """What torch.save, torch.load, pickle and deepcopy ask of a storage."""
+    """Patch what torch.save, torch.load, pickle and deepcopy call of a storage."""
 
     def copy_to(self: Storage, target: torch.device) -> Storage:
         new = Storage(self.nbytes()).copy_(self, False)
         if target.type == "cuda":
-            setattr(new, TAG, Tag(devices.home(target), new.nbytes()))
+            setattr(new, TAG, Tag(devices.find(target), new.nbytes()))
         return new
 
     def clone(self: Storage) -> Storage:
@@ -78,7 +78,7 @@ def share_memory_(self: Storage, *args: Any, **kwargs: Any) -> Storage:
 
 
 def on_a_device(storage: Storage) -> bool:
-    return getattr(storage, TAG).home not in (HOST, FLOATING)
+    return getattr(storage, TAG).owner not in (HOST, FLOATING)
 
 
 def _share_cuda_(self: Storage, *args: Any, **kwargs: Any) -> Any:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import itertools
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 
+from devtrace.runtime.patches import Patches
 from devtrace.simulation.devices import Devices
-from devtrace.simulation.patches import Patches
+
+_CUDA = 1  # c10::DeviceType::CUDA
 
 
 class _Current(threading.local):
-    """The current stream of each device in this thread; the default stream where none was set."""
+    """Keeps the current stream of each device in this thread; the default stream where none was set."""
 
     def __init__(self) -> None:
         self.streams: dict[int, Any] = {}
@@ -22,7 +25,9 @@ class _Current(threading.local):
 
 def install(patches: Patches, devices: Devices) -> None:
     """`torch.Stream`, `torch.Event`, their torch.cuda versions, and what asks for the current stream."""
-    stream, event = make_classes(devices)
+    scope = {"devices": devices, "numbers": itertools.count(1)}
+    event: type = type("Event", (SimulatedEvent,), scope)
+    stream: type = type("Stream", (SimulatedStream,), {**scope, "event_class": event})
     current = _Current()
 
     def current_stream(index: int) -> Any:
@@ -54,105 +59,104 @@ def install(patches: Patches, devices: Devices) -> None:
         patches.set(torch._C, name, value)
 
 
-_CUDA = 1  # c10::DeviceType::CUDA
+class SimulatedStream:
+    """A queue that is always empty; each simulation subclasses it with its devices."""
+
+    devices: Devices
+    numbers: Iterator[int]
+    event_class: type
+
+    def __init__(self, device: Any = None, priority: int = 0, **known: int) -> None:
+        self.device_index = known.get("device_index", self.devices.find(device).index)
+        self.stream_id = known["stream_id"] if "stream_id" in known else known.get("stream_ptr", next(self.numbers))
+        self.device_type = _CUDA
+        self.priority = priority
+        self._entered: list[Any] = []
+
+    @property
+    def device(self) -> torch.device:
+        return torch.device("cuda", self.device_index)
+
+    @property
+    def cuda_stream(self) -> int:
+        return self.stream_id
+
+    @property
+    def native_handle(self) -> int:
+        return self.stream_id
+
+    def query(self) -> bool:
+        return True
+
+    def is_capturing(self) -> bool:
+        return False
+
+    def synchronize(self) -> None:
+        pass
+
+    def wait_event(self, event: Any) -> None:
+        pass
+
+    def wait_stream(self, stream: Any) -> None:
+        pass
+
+    def record_event(self, event: Any = None) -> Any:
+        event = self.event_class() if event is None else event
+        event.record(self)
+        return event
+
+    def __enter__(self) -> Any:
+        self._entered.append((self.devices.current, torch._C._accelerator_getStream(self.device_index)))
+        torch._C._accelerator_setStream(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        index, before = self._entered.pop()
+        torch._C._accelerator_setStream(before)
+        self.devices.set_current(index)
+
+    def __eq__(self, other: object) -> bool:
+        mine = (self.device_index, self.stream_id)
+        return isinstance(other, SimulatedStream) and mine == (other.device_index, other.stream_id)
+
+    def __hash__(self) -> int:
+        return hash((self.device_index, self.stream_id))
+
+    def __repr__(self) -> str:
+        return f"<torch.cuda.Stream device={self.device} cuda_stream={self.stream_id:#x}>"
 
 
-def make_classes(devices: Devices) -> tuple[type, type]:
-    """The classes of one simulation's streams and events."""
-    numbers = itertools.count(1)
+class SimulatedEvent:
+    """Keeps the moment at which it was recorded."""
 
-    class Stream:
-        """A queue that is always empty."""
+    devices: Devices
+    numbers: Iterator[int]
 
-        def __init__(self, device: Any = None, priority: int = 0, **known: int) -> None:
-            self.device_index = known.get("device_index", devices.home(device).index)
-            self.stream_id = known["stream_id"] if "stream_id" in known else known.get("stream_ptr", next(numbers))
-            self.device_type = _CUDA
-            self.priority = priority
-            self._entered: list[Any] = []
+    def __init__(self, *args: Any, enable_timing: bool = False, **kwargs: Any) -> None:
+        self.enable_timing = enable_timing or bool(args and args[0] is True)
+        self.device = torch.device("cuda", self.devices.current)
+        self.event_id = self.cuda_event = next(self.numbers)
+        self._at: float | None = None
 
-        @property
-        def device(self) -> torch.device:
-            return torch.device("cuda", self.device_index)
+    def record(self, stream: Any = None) -> None:
+        self._at = time.perf_counter()
 
-        @property
-        def cuda_stream(self) -> int:
-            return self.stream_id
+    def wait(self, stream: Any = None) -> None:
+        pass
 
-        @property
-        def native_handle(self) -> int:
-            return self.stream_id
+    def query(self) -> bool:
+        return True
 
-        def query(self) -> bool:
-            return True
+    def synchronize(self) -> None:
+        pass
 
-        def is_capturing(self) -> bool:
-            return False
+    def elapsed_time(self, end_event: Any) -> float:
+        """Milliseconds between two recorded events."""
+        if not (self.enable_timing and end_event.enable_timing):
+            raise ValueError("Both events must be created with argument 'enable_timing=True'.")
+        if self._at is None or end_event._at is None:
+            raise ValueError("Both events must be recorded before calculating elapsed time.")
+        return float(end_event._at - self._at) * 1000
 
-        def synchronize(self) -> None:
-            pass
-
-        def wait_event(self, event: Any) -> None:
-            pass
-
-        def wait_stream(self, stream: Any) -> None:
-            pass
-
-        def record_event(self, event: Any = None) -> Any:
-            event = Event() if event is None else event
-            event.record(self)
-            return event
-
-        def __enter__(self) -> Any:
-            self._entered.append((devices.current, torch._C._accelerator_getStream(self.device_index)))
-            torch._C._accelerator_setStream(self)
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            index, before = self._entered.pop()
-            torch._C._accelerator_setStream(before)
-            devices.set_current(index)
-
-        def __eq__(self, other: object) -> bool:
-            mine = (self.device_index, self.stream_id)
-            return isinstance(other, Stream) and mine == (other.device_index, other.stream_id)
-
-        def __hash__(self) -> int:
-            return hash((self.device_index, self.stream_id))
-
-        def __repr__(self) -> str:
-            return f"<torch.cuda.Stream device={self.device} cuda_stream={self.stream_id:#x}>"
-
-    class Event:
-        """The moment at which it was recorded."""
-
-        def __init__(self, *args: Any, enable_timing: bool = False, **kwargs: Any) -> None:
-            self.enable_timing = enable_timing or bool(args and args[0] is True)
-            self.device = torch.device("cuda", devices.current)
-            self.event_id = self.cuda_event = next(numbers)
-            self._at: float | None = None
-
-        def record(self, stream: Any = None) -> None:
-            self._at = time.perf_counter()
-
-        def wait(self, stream: Any = None) -> None:
-            pass
-
-        def query(self) -> bool:
-            return True
-
-        def synchronize(self) -> None:
-            pass
-
-        def elapsed_time(self, end_event: Any) -> float:
-            """Milliseconds between two recorded events."""
-            if not (self.enable_timing and end_event.enable_timing):
-                raise ValueError("Both events must be created with argument 'enable_timing=True'.")
-            if self._at is None or end_event._at is None:
-                raise ValueError("Both events must be recorded before calculating elapsed time.")
-            return float(end_event._at - self._at) * 1000
-
-        def __repr__(self) -> str:
-            return f"<torch.cuda.Event {self.event_id:#x}>"
-
-    return Stream, Event
+    def __repr__(self) -> str:
+        return f"<torch.cuda.Event {self.event_id:#x}>"

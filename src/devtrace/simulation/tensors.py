@@ -1,7 +1,6 @@
-"""What a tensor says of its device, and how it is asked to move: `Tensor.device`, `.to` and their kin in a simulation.
+"""Patches of `torch.Tensor` that name its device or move it: `.device`, `.to` and their kin in a simulation.
 
-Patched on `torch.Tensor` itself, so they hold in every thread, and calls that ask for no device cost what they always
-did.
+They are on the class, so they work in every thread, and calls that ask for no device cost what they always did.
 """
 
 from __future__ import annotations
@@ -11,8 +10,8 @@ from typing import Any
 
 import torch
 
+from devtrace.runtime.patches import Patches
 from devtrace.simulation.mode import TO_HOST
-from devtrace.simulation.patches import Attribute, Patches
 from devtrace.simulation.storage_tags import SIMULATED, Tag, claim, tag_of
 
 _Base = torch._C.TensorBase
@@ -23,13 +22,20 @@ _base_to = _Base.to
 Resolve = Callable[[Any], torch.device]
 
 
+class Attribute(property):
+    """Answers for an attribute of tensors instead of torch's own descriptor."""
+
+    # torch 2.11 asks every descriptor of torch.Tensor for it when torch._dynamo is imported.
+    __objclass__ = torch.Tensor
+
+
 def device(self: torch.Tensor) -> torch.device:
     """`Tensor.device`: the simulated device, or torch's own answer."""
     try:
         tag: Tag = self.untyped_storage()._devtrace_tag  # type: ignore[attr-defined]
     except RuntimeError:
         tag = tag_of(self)
-    found = tag.home.device
+    found = tag.owner.device
     if found is not None:
         return found
     if tag.hint is not None and tag.hint.device is not None:
@@ -52,7 +58,7 @@ def _get_device(self: torch.Tensor) -> int:
 
 
 def install(patches: Patches, resolve: Resolve) -> None:
-    """Everything on `torch.Tensor` that names a device."""
+    """Replace everything on `torch.Tensor` that names a device."""
     moves = Moves(resolve)
     for name, get in {"device": device, "is_cuda": _is_cuda, "is_cpu": _is_cpu}.items():
         patches.set(torch.Tensor, name, Attribute(get))
@@ -74,7 +80,7 @@ def _method(moves: Moves, name: str) -> Callable[..., Any]:
 
 
 class Moves:
-    """The methods that move, with the devices of one simulation."""
+    """Methods that move a tensor, with the devices of one simulation."""
 
     def __init__(self, resolve: Resolve) -> None:
         self.resolve = resolve
@@ -116,17 +122,17 @@ _base_array = torch.Tensor.__array__
 
 
 def refuse_numpy(tensor: torch.Tensor) -> None:
-    """numpy cannot see the memory of a device."""
-    place = device(tensor)
-    if place.type == "cuda":
+    """Raise for a tensor of a device, whose memory numpy cannot see."""
+    found = device(tensor)
+    if found.type == "cuda":
         raise TypeError(
-            f"can't convert {place} device type tensor to numpy. "
+            f"can't convert {found} device type tensor to numpy. "
             "Use Tensor.cpu() to copy the tensor to host memory first."
         )
 
 
 def read_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """The device that `.to(...)` asks for (None: none), and the rest as keyword arguments."""
+    """Return the device that `.to(...)` asks for (None: none), and the rest as keyword arguments."""
     first = args[0] if args else None
     start = "other" if isinstance(first, torch.Tensor) else "dtype" if isinstance(first, torch.dtype) else "device"
     after = ("dtype", "non_blocking", "copy") if start == "device" else ("non_blocking", "copy")

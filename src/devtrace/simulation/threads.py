@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from devtrace.simulation.patches import Patches
-from devtrace.simulation.stack import below
+from devtrace.runtime.mode_stack import at_the_bottom
+from devtrace.runtime.patches import Patches
 
 
 def install(patches: Patches, new_mode: Callable[[], TorchDispatchMode]) -> None:
@@ -16,7 +16,7 @@ def install(patches: Patches, new_mode: Callable[[], TorchDispatchMode]) -> None
     original = threading.Thread._bootstrap_inner  # type: ignore[attr-defined]
 
     def bootstrap(self: threading.Thread) -> None:
-        with below(new_mode()):
+        with at_the_bottom(new_mode()):
             original(self)
 
     patches.set(threading.Thread, "_bootstrap_inner", bootstrap)

@@ -1,7 +1,7 @@
 """Singular values and eigenvalues alone: a dispatch mode makes torch compute the vectors too, by another algorithm.
 
-torch's C++ asks whether a mode is on before it leaves the vectors out (`isTensorSubclassLike`), so values come out an
-ulp from those without a mode. Where Python asks for values only, the flag is set back.
+torch's C++ leaves the vectors out only where no mode is on (`isTensorSubclassLike`), so values come out an ulp from
+those without a mode. Where Python asks for values only, the flag is set back.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from devtrace.simulation.patches import Patches
+from devtrace.runtime.patches import Patches
 
 _NAMES = ("eigvalsh", "svdvals", "cond", "norm", "matrix_norm")
 
@@ -46,5 +46,5 @@ def _noted(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def alone(matrix: torch.Tensor) -> bool:
-    """Whether the values are all that this call is for."""
+    """Return whether the caller asked for values only."""
     return _asked.depth > 0 and not (torch.is_grad_enabled() and matrix.requires_grad)

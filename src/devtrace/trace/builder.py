@@ -1,8 +1,7 @@
-"""TraceBuilder: the mutable half of the trace. Interns text, devices, sites and shapes, appends rows, and builds the
-Trace.
+"""TraceBuilder, the mutable half of the trace: interns text, devices and shapes, appends rows, builds the trace.
 
-It knows no torch type: whoever records hands it names and integers. Rows that come by the thousand (ops, tensors)
-arrive as whole columns.
+It knows no torch type: the recorder hands it names and integers. Rows that come by the thousand (ops, tensors) arrive
+as whole columns. A table or column that does not exist is an error of ours, and so a TypeError.
 """
 
 from __future__ import annotations
@@ -18,8 +17,6 @@ from devtrace.trace.tables import Ints, Lists, TraceData, Values
 
 
 class _ListColumn:
-    """A list column being filled."""
-
     __slots__ = ("flat", "offsets")
 
     def __init__(self) -> None:
@@ -57,11 +54,11 @@ class TraceBuilder:
         self._whole: dict[str, dict[str, Values]] = {}
 
     def text(self, value: str) -> int:
-        """The index of a string in the trace's one table of strings."""
+        """Return the index of a string in the trace's table of strings."""
         return self._strings.setdefault(value, len(self._strings))
 
     def append(self, table: str, **fields: Any) -> int:
-        """Add a row. Text is given as str; a row reference as its id; what is not given is -1, "" or ()."""
+        """Add a row. Text is given as str, a reference as an id; a field that is not given is -1, "" or ()."""
         columns = self._columns[table]
         id = self.count(table)
         for column in TABLES[table]:
@@ -85,13 +82,13 @@ class TraceBuilder:
         return self.intern("shapes", dims, dims=dims)
 
     def set(self, table: str, id: int, **fields: Any) -> None:
-        """Change fields of a row that is already there (a call's end, a tensor's name)."""
+        """Change fields of a row (a call's end, a tensor's name)."""
         kinds = {column.name: column for column in TABLES[table]}
         for name, value in fields.items():
             self._columns[table][name][id] = self._encoded(kinds[name], value)
 
     def get(self, table: str, id: int, name: str) -> int:
-        """A field of a row as stored."""
+        """Return a field of a row as stored."""
         return int(self._columns[table][name][id])
 
     def columns(self, table: str, values: Mapping[str, Values]) -> None:

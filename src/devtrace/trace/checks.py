@@ -1,4 +1,4 @@
-"""What every trace keeps, whoever made it: the rules that let readers follow ids without looking."""
+"""The rules that every trace keeps, so that readers follow ids without checking them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from devtrace.trace.columns import TABLES, Column
+from devtrace.trace.columns import SEVERITIES, TABLES, Column
 from devtrace.trace.tables import Lists, Table, TraceData
 
 _LINKS: Final = {"site": "sites", "op": "ops"}
@@ -16,7 +16,7 @@ _TEXTS: Final = ("rule", "severity", "cause", "message", "help")
 
 
 def broken_rule(trace: TraceData) -> str | None:
-    """The first rule that the trace breaks, in words, or None."""
+    """Return the first rule that the trace breaks, as a sentence, or None."""
     return next(_broken(trace), None)
 
 
@@ -37,14 +37,9 @@ def _broken_shape(table: Table[Any], column: Column) -> Iterator[str]:
     values = table.column(column.name)
     where = f"{table.name}.{column.name}"
     if isinstance(values, Lists):
-        offsets = values.offsets
-        if (
-            not len(offsets)
-            or offsets[0] != 0
-            or int(offsets[-1]) != len(values.flat)
-            or bool(np.any(np.diff(offsets) < 0))
-        ):
-            yield f"the offsets of {where} do not run from 0 to the {len(values.flat)} values of its flat column"
+        offsets, end = values.offsets, len(values.flat)
+        if not len(offsets) or offsets[0] != 0 or offsets[-1] != end or bool(np.any(values.lengths < 0)):
+            yield f"the offsets of {where} do not run from 0 to the {end} values of its flat column"
     if len(values) != len(table):
         yield f"{where} has {len(values)} rows where {table.name}.{table.columns[0].name} has {len(table)}"
 
@@ -89,7 +84,7 @@ def _broken_finding(trace: TraceData, at: int, finding: Mapping[str, Any]) -> It
     for key in _TEXTS:
         if not isinstance(finding.get(key), str):
             yield f"{where} has no {key}"
-    if finding.get("severity") not in ("error", "warning", "note"):
+    if finding.get("severity") not in SEVERITIES:
         yield f"{where} has an unknown severity"
     yield from _broken_links(trace, where, finding, _LINKS)
     culprit = finding.get("culprit")

@@ -1,8 +1,7 @@
-"""What a trace is made of: every table, its columns, and what each column means.
+"""Every table of a trace, its columns, and what each column means.
 
-This is the one place that says so. `trace.py` reads tables by it, `builder.py` fills them by it, `format.py` writes
-them by it, and `devtrace.schema.json` and the TypeScript model are tested against it. A row's id is its index; -1
-means none.
+`tables.py` reads tables by it, `builder.py` fills them, `format.py` writes them; tests compare `devtrace.schema.json`
+and the TypeScript model with it. A row's id is its index; -1 means none.
 """
 
 from dataclasses import dataclass
@@ -45,7 +44,14 @@ lift_fresh). copy: between tensors (rows of `copies` say which cross devices). s
 
 PHASES: Final = ("forward", "backward", "optimizer", "other")
 
-ROLES: Final = ("", "parameter", "buffer", "attribute", "gradient", "optimizer-state")
+SEVERITIES: Final = ("error", "warning", "note")
+
+COPY_DIRECTIONS: Final = ("h2d", "d2h", "d2d")
+
+LEDGER_COUNTS: Final = (*COPY_DIRECTIONS, "syncs", "cpu_compute", "bytes")
+
+OP_POSITIONS: Final = {("calls", "begin"), ("calls", "end"), ("moves", "op"), ("modules", "op")}
+"""Columns that say how many ops came before, and so are renumbered otherwise than references to an op."""
 
 TABLES: Final[dict[str, tuple[Column, ...]]] = {
     "devices": (*_text("name"), *_int("simulated")),
@@ -118,7 +124,6 @@ TABLES: Final[dict[str, tuple[Column, ...]]] = {
     "ledger": (
         *_row(site="sites"),
         Column("ops", "ints"),
-        *_int("h2d", "d2h", "d2d", "syncs", "cpu_compute"),
-        Column("bytes", wide=True),
+        *(Column(name, wide=name == "bytes") for name in LEDGER_COUNTS),
     ),
 }

@@ -38,10 +38,10 @@ SHORT: Final = 24
 """Columns up to this long are plain JSON: below it the packed form is no smaller."""
 LARGEST: Final = 2**53
 """Integers beyond this are not exact in a browser; nothing that we record comes near."""
-MOST_PLACES: Final = 32
-"""So many places are compared as a whole in search of a column's period."""
+MOST_CANDIDATES: Final = 32
+"""So many ends of a stretch are compared as a whole in search of a column's period."""
 MOST_VALUES: Final = 100_000_000
-"""A file may hold this many integers in all (3 million ops): what a reader is willing to take memory for."""
+"""A file may hold this many integers in all (3 million ops): a reader takes memory for no more."""
 MOST_BYTES: Final = 1 << 30
 """A file larger than this is not read."""
 DEFLATE_RATIO: Final = 1100
@@ -53,7 +53,7 @@ _UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 
 
 def encode(trace: TraceData) -> dict[str, Any]:
-    """The trace as one JSON object."""
+    """Return the trace as one JSON object."""
     tables = {table: _encode_table(table, trace.values[table]) for table in TABLES}
     return {
         "format": "devtrace",
@@ -70,7 +70,7 @@ def encode(trace: TraceData) -> dict[str, Any]:
 
 
 def decode(data: object) -> TraceData:
-    """The trace that `encode` wrote. Anything else raises FormatError with one sentence."""
+    """Read the trace that `encode` wrote; raise FormatError for anything else."""
     current = upgrade(data)
     reader = _Reader(current)
     trace = TraceData(
@@ -95,7 +95,7 @@ def check(trace: TraceData) -> None:
 
 
 def upgrade(data: object) -> dict[str, Any]:
-    """The object in today's version."""
+    """Return the object in today's version."""
     if not isinstance(data, dict) or data.get("format") != "devtrace":
         raise FormatError(
             "trace-foreign",
@@ -184,7 +184,7 @@ def _lagged(values: Ints, lag: int) -> Ints:
 
 
 def _best_lag(values: Ints, lags: Sequence[int]) -> int:
-    """The lag whose coding changes least often from one value to the next, a proxy for its deflated size."""
+    """Return the lag whose coding changes least often from one value to the next, a proxy for its deflated size."""
     candidates = [0, 1, *_periods(values), *(lag for lag in lags if lag < len(values))]
     return min(candidates, key=lambda lag: _changes(_lagged(values, lag)))
 
@@ -194,28 +194,30 @@ def _changes(coded: Ints) -> int:
 
 
 def _periods(values: Ints) -> set[int]:
-    """How far back the last steps occurred before. Steps, not values, so that counters repeat too; a short stretch
-    finds what repeats inside a training step (a layer), a long one finds the training step."""
+    """Return how far back the last steps occurred before. Steps, not values: the steps of a counter repeat.
+
+    A short stretch finds repetition inside a training step (layers), a long one finds the training step.
+    """
     steps = np.diff(values)
     windows = {min(64, len(steps) // 4), min(8192, len(steps) // 4)}
     return {found for window in windows if window >= 8 and (found := _period(steps, window)) > 1}
 
 
 def _period(steps: Ints, window: int) -> int:
-    """The distance from the last `window` steps to where they last occurred before; 0 if they did not.
+    """Return the distance from the last `window` steps to their last occurrence before; 0 if there is none.
 
-    Places are sieved by a step here and there before any is compared as a whole: a search for the bytes takes seconds
-    in a column that nearly repeats.
+    Candidates are sieved by a step here and there before any is compared as a whole: a search for the bytes takes
+    seconds in a column that nearly repeats.
     """
     tail, last = steps[-window:], len(steps) - 1
     if np.array_equal(steps[-window - 1 : -1], tail):
         return 1
     ends = np.flatnonzero(steps[window - 1 : last] == tail[-1]) + window - 1
     back = 1
-    while back < window and len(ends) > MOST_PLACES:
+    while back < window and len(ends) > MOST_CANDIDATES:
         ends = ends[steps[ends - back] == tail[-1 - back]]
         back = 2 * back if back < 16 else back + back // 4
-    for end in ends[: -MOST_PLACES - 1 : -1].tolist():
+    for end in ends[: -MOST_CANDIDATES - 1 : -1].tolist():
         if np.array_equal(steps[end + 1 - window : end + 1], tail):
             return int(last - end)
     return 0

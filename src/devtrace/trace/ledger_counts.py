@@ -1,21 +1,19 @@
-"""Counts by line: what the ledger counts, said once, for the recorder (what it folds away) and for diagnosis (the
-rest).
+"""Counts by line, as the ledger has them: the recorder counts the ops that it folds away, diagnosis the rest.
 
 Arrays in, arrays out; it knows no trace.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from devtrace.trace.columns import LEDGER_COUNTS
+
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
-
-DIRECTIONS: Final = ("h2d", "d2h", "d2d")
-COUNTS: Final = (*DIRECTIONS, "syncs", "cpu_compute", "bytes")
 
 
 class Ops(NamedTuple):
@@ -31,7 +29,7 @@ class Ops(NamedTuple):
 
 
 class Copies(NamedTuple):
-    """Columns of copies; `op` is a place in the columns of ops."""
+    """Columns of copies; `op` is an index into the columns of ops."""
 
     op: Array
     source: Array
@@ -48,10 +46,10 @@ class Counted(NamedTuple):
 
 
 def callers_of_backward(site: Array, backward: Mask, forward: Array, seeds: Mask) -> Array:
-    """Where each op's waits and copies are paid: at its own site, those of a backward pass where backward was called.
+    """Return the site to which each op's waits and copies count: its own, or that of the call of backward.
 
-    That is where the first gradient was made (`seeds`: ones_like, just before the pass), else where its ops without a
-    forward op are.
+    Backward was called where the first gradient was made (`seeds`: ones_like, just before the pass), else where its ops
+    without a forward op are.
     """
     if not backward.any():
         return site
@@ -66,7 +64,7 @@ def callers_of_backward(site: Array, backward: Mask, forward: Array, seeds: Mask
 
 
 def directions(copies: Copies, host: int) -> dict[str, Mask]:
-    """Which copies go to a device, to the host, between devices."""
+    """Mark the copies to a device, to the host, between devices."""
     crossing = copies.source != copies.target
     return {
         "h2d": crossing & (copies.source == host),
@@ -75,21 +73,21 @@ def directions(copies: Copies, host: int) -> dict[str, Mask]:
     }
 
 
-def waits(ops: Ops, host: int) -> Mask:
-    """Which ops make the host wait for a device: reads of values that are not the host's own."""
-    found: Mask = ops.sync & (ops.device != host) & (ops.device >= 0)
+def waits(sync: Mask, device: Array, host: int) -> Mask:
+    """Mark the ops for which the host waits: those that read a value of another device than the host."""
+    found: Mask = sync & (device != host) & (device >= 0)
     return found
 
 
 def on_host(ops: Ops, host: int, *, uses_device: bool) -> Mask:
-    """Which ops compute on the CPU while the program has a device. Arithmetic on single numbers does not count."""
+    """Mark the ops that compute on the CPU while the program uses a device. Arithmetic on single numbers is not."""
     found: Mask = ops.compute & (ops.device == host) & ops.has_dimensions & uses_device
     return found
 
 
 def count(ops: Ops, copies: Copies, *, sites: int, devices: int, host: int, uses_device: bool) -> Counted:
     counts = {
-        "syncs": _sum(ops.paid_at, ops.times * waits(ops, host), sites),
+        "syncs": _sum(ops.paid_at, ops.times * waits(ops.sync, ops.device, host), sites),
         "cpu_compute": _sum(ops.site, ops.times * on_host(ops, host, uses_device=uses_device), sites),
     }
     at = ops.paid_at[copies.op]
@@ -98,11 +96,11 @@ def count(ops: Ops, copies: Copies, *, sites: int, devices: int, host: int, uses
     counts["bytes"] = _sum(at, copies.bytes, sites)
     known = ops.device >= 0
     flat = _sum(np.where(known & (ops.site >= 0), ops.site * devices + ops.device, -1), ops.times, sites * devices)
-    return Counted(flat.reshape(sites, devices), {name: counts[name] for name in COUNTS})
+    return Counted(flat.reshape(sites, devices), {name: counts[name] for name in LEDGER_COUNTS})
 
 
 def _sum(at: Array, values: Array, size: int) -> Array:
-    """Sums by place, in integers; what has no place (-1) is left out."""
+    """Sum values by index; those at -1 are left out."""
     total = np.zeros(size, dtype=np.int64)
     known = at >= 0
     np.add.at(total, at[known], values[known])

@@ -13,19 +13,18 @@ from typing import Any, Final, cast
 import numpy as np
 import numpy.typing as npt
 
-from devtrace.trace.columns import TABLES, Column
+from devtrace.trace.columns import OP_POSITIONS, TABLES, Column
 from devtrace.trace.tables import Ints, Lists, Table, TraceData, Values
 
 Mask = npt.NDArray[np.bool_]
 
 LONGEST_TEXT: Final = 20_000
 """Characters of one string (a source file, a message) in a trace that was cut."""
-_COUNTS_OPS: Final = {("calls", "begin"), ("calls", "end"), ("moves", "op"), ("modules", "op")}
 _OF_AN_OP: Final = ("copies", "errors")
 
 
 def cut(trace: TraceData, keep: Mask) -> TraceData:
-    """The trace of those ops only that `keep` marks."""
+    """Return the trace of only those ops that `keep` marks."""
     kept = _kept_rows(trace, keep)
     ids = {table: _new_ids(rows) for table, rows in kept.items()}
     before = np.concatenate([[0], np.cumsum(keep)])
@@ -41,7 +40,7 @@ def cut(trace: TraceData, keep: Mask) -> TraceData:
 
 
 def around(trace: TraceData, count: int) -> Mask:
-    """About `count` ops to keep: those before and after each finding and error, the rest from the beginning."""
+    """Mark about `count` ops: those before and after each finding and error, the rest from the beginning."""
     keep = np.zeros(len(trace.ops), dtype=bool)
     marked = [int(finding.get("op", -1)) for finding in trace.findings or ()] + trace.errors.ints("op").tolist()
     reach = count // (4 * max(len(marked), 1))
@@ -53,7 +52,7 @@ def around(trace: TraceData, count: int) -> Mask:
 
 
 def _kept_rows(trace: TraceData, keep: Mask) -> dict[str, Mask]:
-    """Which rows stay, of each table that shrinks."""
+    """Mark the rows that stay, for each table that shrinks."""
     kept = {"ops": keep, "tensors": _used_tensors(trace, keep)}
     before = np.concatenate([[0], np.cumsum(keep)])
     kept["calls"] = before[trace.calls.ints("end")] > before[trace.calls.ints("begin")]
@@ -63,16 +62,16 @@ def _kept_rows(trace: TraceData, keep: Mask) -> dict[str, Mask]:
 
 
 def _new_ids(rows: Mask) -> Ints:
-    """Where each row goes; the last entry is for -1, which stays."""
+    """Return the new id of each row; the last entry is for -1, which stays."""
     ids: Ints = np.append(np.where(rows, np.cumsum(rows) - 1, -1), -1)
     return ids
 
 
 def _used_tensors(trace: TraceData, keep: Mask) -> Mask:
-    """The tensors of the ops that stay, and what those were copied from."""
+    """Mark the tensors of the ops that stay, and their sources."""
     used = np.zeros(len(trace.tensors), dtype=bool)
     for name in ("inputs", "outputs"):
-        used[_rows_of(trace.ops.lists(name), keep).flat] = True
+        used[trace.ops.lists(name).take(np.flatnonzero(keep)).flat] = True
     source = trace.tensors.ints("source")
     while True:
         sources = source[used]
@@ -83,7 +82,7 @@ def _used_tensors(trace: TraceData, keep: Mask) -> Mask:
 
 
 def _births(trace: TraceData) -> Ints:
-    """Each tensor's site: an op that goes leaves its site to what it made."""
+    """Return each tensor's site: an op that goes leaves its site to its outputs."""
     producer, site = trace.tensors.ints("producer"), trace.tensors.ints("site")
     made = (site < 0) & (producer >= 0)
     born = site.copy()
@@ -100,19 +99,13 @@ def _column(table: Table[Any], column: Column, rows: Mask | None, ids: Mapping[s
     to = ids.get(column.table)
     if column.is_list:
         lists = table.lists(column.name)
-        lists = lists if rows is None else _rows_of(lists, rows)
+        lists = lists if rows is None else lists.take(np.flatnonzero(rows))
         return lists if to is None else Lists(lists.offsets, _like(lists.flat, to[lists.flat]))
     values = table.ints(column.name)
     values = values if rows is None else values[rows]
-    if (table.name, column.name) in _COUNTS_OPS:
+    if (table.name, column.name) in OP_POSITIONS:
         return _like(values, np.where(values < 0, -1, before[values]))
     return values if to is None else _like(values, to[values])
-
-
-def _rows_of(lists: Lists, rows: Mask) -> Lists:
-    lengths = np.diff(lists.offsets).astype(np.int64)
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths[rows])])
-    return Lists(_like(lists.offsets, offsets), lists.flat[np.repeat(rows, lengths)])
 
 
 def _like(old: Ints, new: Ints) -> Ints:

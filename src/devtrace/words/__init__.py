@@ -1,1 +1,1 @@
-"""What devtrace says, apart from diagnosis: errors by slug, and the formatting of text, bytes and times."""
+"""Errors by slug, and the formatting of text, bytes and times."""

@@ -16,7 +16,7 @@ MOST_TENSORS: Final = 20
 
 
 class DevtraceError(Exception):
-    """What went wrong in devtrace's own terms; never raised into a traced program."""
+    """An error of devtrace's own; never raised into a traced program."""
 
     def __init__(self, slug: str, got: str, expected: str, do: str) -> None:
         super().__init__(slug, got, expected, do)
@@ -47,12 +47,12 @@ class FormatError(DevtraceError):
 
 
 class SimulateError(DevtraceError):
-    """A simulated device that cannot be had, or was used outside its simulation."""
+    """A simulated device that cannot exist, or was used outside its simulation."""
 
 
 class SetupError(DevtraceError):
-    """The environment: torch missing or too old, a Python or a JupyterLab that cannot carry devtrace."""
+    """An environment without torch, or with a torch, Python or JupyterLab too old for devtrace."""
 
 
 class UsageError(DevtraceError):
-    """A magic, a command or a function called with what it does not take."""
+    """A magic, a command or a function called with arguments it does not take."""

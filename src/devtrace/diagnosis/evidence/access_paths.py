@@ -13,13 +13,12 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 import torch
 
+from devtrace.diagnosis.slugs import ReferenceKind
 from devtrace.source.reading import instance_dict
-
-Step = Literal["variable", "closure", "global", "attribute", "module", "parameter", "buffer", "item", "state"]
 
 MOST_OBJECTS: Final = 60_000
 MOST_DEPTH: Final = 12
@@ -29,7 +28,7 @@ _LEAVES: Final = frozenset((*_PLAIN, torch._C.device, torch.dtype, torch.Size))
 _SKIPPED: Final = (types.ModuleType, types.CodeType, types.FrameType, types.TracebackType, types.BuiltinFunctionType)
 # What nn.Module keeps for itself.
 _OWN: Final = frozenset(vars(torch.nn.Module())) - {"_parameters", "_buffers", "_modules"}
-_TABLES: Final[dict[str, Step]] = {"_parameters": "parameter", "_buffers": "buffer", "_modules": "module"}
+_TABLES: Final[dict[str, ReferenceKind]] = {"_parameters": "parameter", "_buffers": "buffer", "_modules": "module"}
 _DICTS: Final = (dict, OrderedDict, defaultdict)
 
 
@@ -39,7 +38,7 @@ class Reference(NamedTuple):
 
     owner: Any
     text: str
-    kind: Step
+    kind: ReferenceKind
     frame: int = -1
     key: Any = None
 
@@ -146,7 +145,7 @@ def place_of(value: object) -> str:
 class Walk:
     """What the variables of some frames (innermost first) hold, and by which steps."""
 
-    frames: list[dict[str, tuple[Any, Step]]]
+    frames: list[dict[str, tuple[Any, ReferenceKind]]]
     holders: dict[int, list[Reference]] = field(default_factory=dict)
     objects: dict[int, Any] = field(default_factory=dict)
     tensors: list[Any] = field(default_factory=list)
@@ -221,7 +220,7 @@ def _is_ours(kind: type) -> bool:
     return type(expected_device) is str and expected_device.partition(".")[0] == "devtrace"
 
 
-_Held = Iterator[tuple[Any, str, Step, Any]]
+_Held = Iterator[tuple[Any, str, ReferenceKind, Any]]
 
 
 def held(owner: Any) -> _Held:
@@ -319,10 +318,10 @@ def _in_object(owner: Any) -> _Held:
                 yield member, f".{name}", "attribute", None
 
 
-def roots(frame: types.FrameType) -> dict[str, tuple[Any, Step]]:
+def roots(frame: types.FrameType) -> dict[str, tuple[Any, ReferenceKind]]:
     """A frame's variables, and the globals that its code speaks of."""
     code = frame.f_code
-    found: dict[str, tuple[Any, Step]] = {}
+    found: dict[str, tuple[Any, ReferenceKind]] = {}
     if frame.f_locals is not frame.f_globals:
         for name, value in frame.f_locals.items():
             found[name] = value, "closure" if name in code.co_freevars else "variable"

@@ -21,15 +21,15 @@ from devtrace.source.reading import instance_dict
 class FailureSnapshot:
     """The frames of an error, innermost first, and what their variables lead to."""
 
-    facts: TraceQueries
+    queries: TraceQueries
 
     @cached_property
     def frames(self) -> list[FrameType]:
-        return [frame for _, frame in self.facts.frames]
+        return [frame for _, frame in self.queries.frames]
 
     @cached_property
     def walk(self) -> Walk:
-        live = self.facts.live
+        live = self.queries.live
         variables = [access_paths.roots(frame) for frame in self.frames]
         if live is not None and live.namespace is not None:
             known = any(frame.f_globals is live.namespace for frame in self.frames)
@@ -50,28 +50,28 @@ class FailureSnapshot:
     def _by_base(self) -> dict[int, list[Any]]:
         found: dict[int, list[Any]] = defaultdict(list)
         for row, tensors in self._by_row.items():
-            found[self.facts.base(row)] += tensors
+            found[self.queries.base(row)] += tensors
         return found
 
     def row(self, tensor: object) -> int | None:
         """The trace's row of a live tensor."""
-        live = self.facts.live
+        live = self.queries.live
         row = live.row_of(tensor) if live is not None else None
-        return row if row is not None and 0 <= row < len(self.facts.trace.tensors) else None
+        return row if row is not None and 0 <= row < len(self.queries.trace.tensors) else None
 
-    def place(self, tensor: object) -> str:
+    def device_of(self, tensor: object) -> str:
         """Where a live tensor was when the recording ended; empty when the trace has not seen it."""
         row = self.row(tensor)
-        return "" if row is None else self.facts.device(row)
+        return "" if row is None else self.queries.device(row)
 
     def names(self, row: int) -> list[AccessPath]:
         """The names of a tensor, best first; of the tensor it is a view of, if itself has none."""
-        objects = self._by_row.get(row) or self._by_base.get(self.facts.base(row), [])
+        objects = self._by_row.get(row) or self._by_base.get(self.queries.base(row), [])
         found = [name for value in objects for name in self.walk.names(value)]
         return sorted(found, key=lambda name: name.rank)
 
     @cached_property
-    def held_rows(self) -> set[int]:
+    def reachable_rows(self) -> set[int]:
         """The rows that something lasting leads to."""
         return set(self._by_row)
 
@@ -100,7 +100,7 @@ class FailureSnapshot:
 
     def _is_on(self, value: object, expected_device: str, depth: int = 2) -> bool:
         if access_paths.is_tensor(value):
-            return self.place(value) in (expected_device, "")
+            return self.device_of(value) in (expected_device, "")
         if depth and type(value) in (list, tuple):
             return any(self._is_on(item, expected_device, depth - 1) for item in value)  # type: ignore[attr-defined]
         if depth and type(value) is dict:

@@ -20,35 +20,35 @@ _BODIES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 class FailingFrame:
     """A frame of the error, at the line where it stands."""
 
-    scene: FailureSnapshot
+    snapshot: FailureSnapshot
     number: int
     expected_device: str
     code: Code
     place: SourceNode
 
     @classmethod
-    def of(cls, scene: FailureSnapshot, number: int, expected_device: str) -> FailingFrame | None:
+    def of(cls, snapshot: FailureSnapshot, number: int, expected_device: str) -> FailingFrame | None:
         """In the user's own code, where something can be changed."""
-        stand = cls.reading(scene, number, expected_device)
-        return None if stand is None or scene.facts.package(scene.facts.frames[number][0]) else stand
+        stand = cls.reading(snapshot, number, expected_device)
+        return None if stand is None or snapshot.queries.package(snapshot.queries.frames[number][0]) else stand
 
     @classmethod
-    def reading(cls, scene: FailureSnapshot, number: int, expected_device: str) -> FailingFrame | None:
+    def reading(cls, snapshot: FailureSnapshot, number: int, expected_device: str) -> FailingFrame | None:
         """In anybody's code, to say what is there."""
-        if not 0 <= number < len(scene.frames):
+        if not 0 <= number < len(snapshot.frames):
             return None
-        site = scene.facts.frames[number][0]
-        place, row = scene.facts.place(site), scene.facts.site(site)
-        return cls(scene, number, expected_device, Code(place.source, row), place) if place and row else None
+        site = snapshot.queries.frames[number][0]
+        place, row = snapshot.queries.source_node(site), snapshot.queries.site(site)
+        return cls(snapshot, number, expected_device, Code(place.source, row), place) if place and row else None
 
     @property
     def op(self) -> int:
         """The op that failed in this line, or below it."""
-        return self.scene.facts.failed
+        return self.snapshot.queries.failed
 
     @property
     def held(self) -> dict[str, Any]:
-        return self.scene.variables(self.number)
+        return self.snapshot.variables(self.number)
 
     @property
     def body(self) -> ast.AST:
@@ -61,7 +61,7 @@ class FailingFrame:
         return self.place.source.span(self.place.node).line
 
     def scope(self) -> Scope:
-        return Scope.of(self.scene.frames[self.number])
+        return Scope.of(self.snapshot.frames[self.number])
 
     # What is bound where.
 
@@ -81,7 +81,7 @@ class FailingFrame:
 
     def bound(self, before: int) -> list[str]:
         """The variables that have a value above a line: parameters first."""
-        code = self.scene.frames[self.number].f_code
+        code = self.snapshot.frames[self.number].f_code
         given = list(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
         span = self.place.source.span
         above = sorted(
@@ -121,7 +121,7 @@ class FailingFrame:
         return f"{fitting[0]}.device" if fitting else ""
 
     def _at_home(self, value: object) -> bool:
-        return access_paths.is_tensor(value) and self.scene.place(value) == self.expected_device
+        return access_paths.is_tensor(value) and self.snapshot.device_of(value) == self.expected_device
 
     def _of_self(self) -> str:
         module = self.held.get("self")
@@ -173,19 +173,19 @@ class FailingFrame:
 
     def node_of(self, row: int) -> ast.expr | None:
         """The expression of the line that stands for a tensor: a path that leads to it, else the operand left over."""
-        facts, at = self.scene.facts, self.place.node
+        queries, at = self.snapshot.queries, self.place.node
         found = values(at, self.place.source, self.scope())
         rows = {id(value.node): self._row(value.value) for value in found}
-        for same in (lambda one: one == row, lambda one: one is not None and facts.base(one) == facts.base(row)):
+        for same in (lambda one: one == row, lambda one: one is not None and queries.base(one) == queries.base(row)):
             for value in found:
                 if access_paths.is_tensor(value.value) and same(rows[id(value.node)]):
                     return value.node
-        if any(name.last.kind in ("parameter", "buffer") for name in self.scene.names(row)):
+        if any(name.last.kind in ("parameter", "buffer") for name in self.snapshot.names(row)):
             return None
-        made = facts.place(facts.trace.ops.number("site", op)) if (op := facts.producer(row)) >= 0 else None
+        made = queries.source_node(queries.trace.ops.number("site", op)) if (op := queries.producer(row)) >= 0 else None
         if made is not None and made.statement is self.place.statement and isinstance(made.node, ast.expr):
             return made.node
-        if isinstance(at, ast.BinOp) and len(inputs := facts.inputs(self.op)) == 2 and inputs[0] != inputs[1]:
+        if isinstance(at, ast.BinOp) and len(inputs := queries.inputs(self.op)) == 2 and inputs[0] != inputs[1]:
             return at.left if inputs[0] == row else at.right if inputs[1] == row else None
         left = [node for node in _operands(at) if evaluate(node, self.scope()) is MISSING and not _is_constant(node)]
         return left[0] if len(left) == 1 else None
@@ -197,7 +197,7 @@ class FailingFrame:
         return [node for node in ast.walk(self.body) if ast.dump(node) == said and span(node).line >= first]
 
     def _row(self, value: object) -> int | None:
-        return self.scene.row(value) if access_paths.is_tensor(value) else None
+        return self.snapshot.row(value) if access_paths.is_tensor(value) else None
 
     def home_beside(self, node: ast.AST) -> str:
         """`deep.device`: the device of another tensor in the frame's line, else in its scope."""

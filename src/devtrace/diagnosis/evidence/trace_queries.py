@@ -20,6 +20,7 @@ from devtrace.source import reading as sources
 from devtrace.source.reading import Source, Span
 from devtrace.trace.ledger_counts import callers_of_backward
 from devtrace.trace.tables import Ints, TraceData
+from devtrace.trace.views import storage_owners
 
 if TYPE_CHECKING:
     from devtrace.source.live_objects import Live
@@ -44,7 +45,7 @@ class TraceQueries:
 
     trace: TraceData
     live: Live | None = None
-    _places: dict[int, SourceNode | None] = field(default_factory=dict)
+    _source_nodes: dict[int, SourceNode | None] = field(default_factory=dict)
 
     # Columns.
 
@@ -136,32 +137,12 @@ class TraceQueries:
         return str(self.trace.ops.raw("name", op))
 
     def base(self, tensor: int) -> int:
-        """The tensor whose storage this one is a view of; itself when it is no view."""
-        seen = set()
-        while tensor not in seen:
-            seen.add(tensor)
-            source, op = self.source(tensor), self.producer(tensor)
-            if source < 0 or self.device(source) != self.device(tensor) or (op >= 0 and self.kind(op) == "copy"):
-                break
-            tensor = source
-        return tensor
+        """Return the tensor whose storage this one is a view of; itself when it is no view."""
+        return int(self.bases[tensor])
 
     @cached_property
     def bases(self) -> Ints:
-        """`base` of every tensor."""
-        tensors = self.trace.tensors
-        rows = np.arange(len(tensors))
-        sources, devices, producers = tensors.ints("source"), tensors.ints("device"), self.producers
-        copied = self.is_kind("copy")
-        copies = (producers >= 0) & (copied[producers] if len(copied) else False)
-        view = (sources >= 0) & (devices[sources] == devices) & ~copies
-        bases = np.where(view, sources, rows)
-        for _ in range(32):  # each round doubles the length of chain that is followed
-            further = bases[bases]
-            if np.array_equal(further, bases):
-                break
-            bases = further
-        return bases
+        return storage_owners(self.trace)
 
     def made_from(self, tensor: int) -> list[int]:
         """The tensors that this one was made of: what it was copied or viewed from, else its producer's inputs."""
@@ -193,11 +174,11 @@ class TraceQueries:
     def site(self, id: int) -> Site | None:
         return Site.of(self.trace.sites[id]) if id >= 0 else None
 
-    def place(self, id: int) -> SourceNode | None:
+    def source_node(self, id: int) -> SourceNode | None:
         """Where a site stands in its source; None when there is no source to be had."""
-        if id not in self._places:
-            self._places[id] = self._find(id) if id >= 0 else None
-        return self._places[id]
+        if id not in self._source_nodes:
+            self._source_nodes[id] = self._find(id) if id >= 0 else None
+        return self._source_nodes[id]
 
     def _find(self, id: int) -> SourceNode | None:
         row = self.trace.sites[id]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from typing import Final
 
-from devtrace.diagnosis.causes.case import Case, Verdict
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import access_paths, origins
+from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.failure_snapshot import registered
 from devtrace.diagnosis.evidence.frame_code import FailingFrame, says
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
@@ -20,15 +20,15 @@ def give_the_device(case: Case, verdict: Verdict) -> Fix | None:
     """`device=x.device` in the factory's call."""
     if case.origin.op < 0:
         return None
-    site = case.facts.trace.ops.number("site", case.origin.op)
+    site = case.queries.trace.ops.number("site", case.origin.op)
     found = text_at(case, site)
-    call = origins.factory(found[1]) if found is not None else None
+    call = origins.factory_call(found[1]) if found is not None else None
     device = _device_at(case, site, call) if call is not None else ""
     if found is None or call is None or not device:
         return None
-    code, package = found[0], case.facts.package(site)
+    code, package = found[0], case.queries.package(site)
     if package:
-        return Fix(f"in {package}, {case.facts.site(site)}: {one_line(_told(code, call, device))}; {OTHERS}")
+        return Fix(f"in {package}, {case.queries.site(site)}: {one_line(_told(code, call, device))}; {OTHERS}")
     word = next((word for word in call.keywords if word.arg == "device"), None)
     if word is not None:
         return made(f"create it with device={device}", code.replaced(word.value, device))
@@ -50,15 +50,15 @@ def _device_at(case: Case, site: int, call: ast.AST) -> str:
 
 def _of_its_object(case: Case, site: int, call: ast.AST) -> str:
     """`self.device`, where the method has returned but its module is there and says its device."""
-    row, place = case.facts.site(site), case.facts.place(site)
+    row, place = case.queries.site(site), case.queries.source_node(site)
     klass = row.function.rpartition(".")[0] if row is not None else ""
     function = place.source.function(call) if place is not None else None
     given = function.args.args if isinstance(function, ast.FunctionDef) else []
     if not klass or not given or given[0].arg != "self" or getattr(function, "name", "") == "__init__":
         return ""
-    for value in case.scene.walk.objects.values():
+    for value in case.snapshot.walk.objects.values():
         if access_paths.is_module(value) and type(value).__qualname__ == klass:
-            said = (key for key, held in instance_dict(value).items() if says(held, case.suspect.expected_device))
+            said = (key for key, held in instance_dict(value).items() if says(held, case.expected_device))
             attribute = next((f"self.{key}" for key in said if str(key).isidentifier()), "")
             return attribute or _of_its_parameters(case, value)
     return ""
@@ -66,18 +66,18 @@ def _of_its_object(case: Case, site: int, call: ast.AST) -> str:
 
 def _of_its_parameters(case: Case, module: object) -> str:
     first = next((tensor for _, tensor in registered(module) if access_paths.is_parameter(tensor)), None)
-    at_home = first is not None and case.scene.place(first) == case.suspect.expected_device
+    at_home = first is not None and case.snapshot.device_of(first) == case.expected_device
     return "next(self.parameters()).device" if at_home else ""
 
 
 def move_in_theirs(case: Case, verdict: Verdict) -> Fix | None:
     """In a package's code: the line that makes it should end in `.to(self.device)`."""
-    facts = case.facts
-    for site in dict.fromkeys((verdict.born, *(facts.born(row) for row in case.origin.path))):
-        place, package = facts.place(site), facts.package(site)
+    queries = case.queries
+    for site in dict.fromkeys((verdict.born, *(queries.born(row) for row in case.origin.path))):
+        place, package = queries.source_node(site), queries.package(site)
         device = _device_at(case, site, place.node) if place is not None and package else ""
         if device:
-            return Fix(f"in {package}, {facts.site(site)}: move what it makes with .to({device}); {OTHERS}")
+            return Fix(f"in {package}, {queries.site(site)}: move what it makes with .to({device}); {OTHERS}")
     return None
 
 
@@ -91,7 +91,7 @@ def _untold(place: SourceNode, call: ast.Call) -> list[ast.Call]:
     """A factory's call, and the others of its statement that are told no device either."""
     found = [call]
     for node in ast.walk(place.statement):
-        if isinstance(node, ast.Call) and node is not call and origins.is_untold(node):
+        if isinstance(node, ast.Call) and node is not call and origins.is_factory_without_device(node):
             inside = any(node in ast.walk(other) or other in ast.walk(node) for other in found)
             found += [] if inside else [node]
     return found
@@ -100,7 +100,7 @@ def _untold(place: SourceNode, call: ast.Call) -> list[ast.Call]:
 def cast_where_bound(case: Case, verdict: Verdict) -> Fix | None:
     """`kernel = tapered(size).to(signal.device)`: where the value comes into the frame that uses it."""
     for name in reversed(case.names):
-        stand = FailingFrame.of(case.scene, name.frame, case.suspect.expected_device) if len(name.holds) == 1 else None
+        stand = FailingFrame.of(case.snapshot, name.frame, case.expected_device) if len(name.holds) == 1 else None
         bound = [one for one in stand.bindings(name.text) if one is not stand.place.statement][-1:] if stand else []
         if stand is None or not bound or not isinstance(bound[0], ast.Assign) or not _plain(bound[0]):
             continue
@@ -118,9 +118,9 @@ def _plain(statement: ast.Assign) -> bool:
 
 def ask_for_home(case: Case, verdict: Verdict) -> Fix | None:
     """`.to(first)`, `.cuda()` or `.cpu()` that makes the tensor what it is becomes `.to(second)`."""
-    if verdict.move is None or verdict.module is not None:
+    if verdict.sent_by is None or verdict.module is not None:
         return None
-    found, stand = code_at(case, verdict.move.site), standing(case, verdict.move.site)
+    found, stand = code_at(case, verdict.sent_by.site), standing(case, verdict.sent_by.site)
     if found is None or stand is None or not isinstance(found[1].node, ast.Call):
         return None
     code, place = found
@@ -142,10 +142,10 @@ def _is_inner(stand: FailingFrame) -> bool:
 
 def at_the_use(case: Case, verdict: Verdict) -> Fix | None:
     """`deep + stem.to(deep.device)`."""
-    stand = FailingFrame.of(case.scene, 0, case.suspect.expected_device)
+    stand = FailingFrame.of(case.snapshot, 0, case.expected_device)
     if stand is None or _written(case, stand):
         return None
-    node = stand.node_of(case.suspect.tensor)
+    node = stand.node_of(case.odd_tensor)
     device = stand.home_beside(node) if node is not None else ""
     if node is None or not device:
         return None
@@ -159,6 +159,6 @@ def at_the_use(case: Case, verdict: Verdict) -> Fix | None:
 
 def _written(case: Case, stand: FailingFrame) -> bool:
     """Whether the failing op writes into the odd one: a moved copy of it would be written in vain."""
-    op = case.facts.op_name(case.suspect.op).removeprefix("aten.").partition(".")[0]
-    inputs = case.facts.inputs(case.suspect.op)
-    return op.endswith("_") and not op.endswith("__") and bool(inputs) and inputs[0] == case.suspect.tensor
+    op = case.queries.op_name(case.op).removeprefix("aten.").partition(".")[0]
+    inputs = case.queries.inputs(case.op)
+    return op.endswith("_") and not op.endswith("__") and bool(inputs) and inputs[0] == case.odd_tensor

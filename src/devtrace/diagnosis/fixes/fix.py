@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from devtrace.diagnosis.causes.case import Case
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.access_paths import AccessPath
+from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Edit
@@ -29,20 +29,20 @@ def made(help: str, *edits: Edit | None) -> Fix | None:
 
 def code_at(case: Case, site: int) -> tuple[Code, SourceNode] | None:
     """The source at a site of the trace, if it is the user's to edit."""
-    return None if case.facts.package(site) else text_at(case, site)
+    return None if case.queries.package(site) else text_at(case, site)
 
 
 def text_at(case: Case, site: int) -> tuple[Code, SourceNode] | None:
     """The source at a site of the trace, to be read."""
-    place, row = case.facts.place(site), case.facts.site(site)
+    place, row = case.queries.source_node(site), case.queries.site(site)
     return (Code(place.source, row), place) if place is not None and row is not None else None
 
 
 def standing(case: Case, site: int) -> FailingFrame | None:
     """The frame that is still running the function of a site; of a package's code only to be read."""
-    row = case.facts.site(site)
-    number = case.scene.frame_of(row) if row is not None else None
-    return None if number is None else FailingFrame.reading(case.scene, number, case.suspect.expected_device)
+    row = case.queries.site(site)
+    number = case.snapshot.frame_of(row) if row is not None else None
+    return None if number is None else FailingFrame.reading(case.snapshot, number, case.expected_device)
 
 
 def called(statement: ast.stmt) -> set[str]:

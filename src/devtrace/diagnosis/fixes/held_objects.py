@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from devtrace.diagnosis.causes.case import Case, Verdict
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import AccessPath
+from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.fixes.fix import Fix, code_at, code_of, made
@@ -16,7 +16,7 @@ from devtrace.words.text_format import one_line
 
 def keep_the_result(case: Case, verdict: Verdict) -> Fix | None:
     """`x.to(device)` on a line of its own becomes `x = x.to(device)`."""
-    found = code_at(case, verdict.dropped) if verdict.dropped >= 0 else None
+    found = code_at(case, verdict.moved) if verdict.dropped else None
     if found is None or not isinstance(found[1].statement, ast.Expr):
         return None
     code, place = found
@@ -48,7 +48,7 @@ def move_beside(case: Case, verdict: Verdict) -> Fix | None:
         return None
     code, place = found
     call = place.node
-    stand = FailingFrame.of(case.scene, verdict.name.frame, case.suspect.expected_device)
+    stand = FailingFrame.of(case.snapshot, verdict.name.frame, case.expected_device)
     if stand is None or not isinstance(call, ast.Call) or place.source.function(call) is not _function(stand):
         return None
     said = code_of(verdict.name)
@@ -82,13 +82,13 @@ def move_below(case: Case, verdict: Verdict) -> Fix | None:
 
 def _made_in_a_call(case: Case, name: AccessPath) -> bool:
     """Whether what is named was made by a module at work, as a cache is."""
-    row = case.scene.row(name.objects[-1])
-    op = case.facts.producer(case.facts.base(row)) if row is not None else -1
-    return op >= 0 and case.facts.trace.ops.number("call", op) >= 0
+    row = case.snapshot.row(name.objects[-1])
+    op = case.queries.producer(case.queries.base(row)) if row is not None else -1
+    return op >= 0 and case.queries.trace.ops.number("call", op) >= 0
 
 
 def _moved_below(case: Case, verdict: Verdict, name: AccessPath) -> Fix | None:
-    stand = FailingFrame.of(case.scene, name.frame, case.suspect.expected_device)
+    stand = FailingFrame.of(case.snapshot, name.frame, case.expected_device)
     bound = stand.bindings(name.holds[0].text)[-1:] if stand is not None else []
     if stand is None or not bound:
         return None
@@ -118,10 +118,10 @@ def _moving_lines(case: Case, name: AccessPath, device: str) -> list[str]:
 
 def fellows(case: Case, name: AccessPath) -> Iterator[AccessPath]:
     """Tensors beside it, on the same wrong device, that the failing function speaks of too."""
-    spoken = set(case.scene.frames[0].f_code.co_names) if case.scene.frames else set()
-    for fellow in case.scene.beside(name):
-        row = case.scene.row(fellow.objects[-1])
-        if row is None or case.facts.device(row) != case.suspect.device or case.facts.dims[row] == 0:
+    spoken = set(case.snapshot.frames[0].f_code.co_names) if case.snapshot.frames else set()
+    for fellow in case.snapshot.beside(name):
+        row = case.snapshot.row(fellow.objects[-1])
+        if row is None or case.queries.device(row) != case.odd_device or case.queries.dims[row] == 0:
             continue
         if fellow.last.kind == "item" or fellow.last.text.lstrip(".") in spoken:
             yield fellow
@@ -131,7 +131,7 @@ def swap(case: Case, verdict: Verdict) -> Fix | None:
     """The line that copies goes below the line that moves."""
     found = code_at(case, verdict.move.site) if verdict.move is not None else None
     for name in case.names:
-        stand = FailingFrame.of(case.scene, name.frame, case.suspect.expected_device)
+        stand = FailingFrame.of(case.snapshot, name.frame, case.expected_device)
         bound = stand.bindings(name.holds[0].text)[-1:] if stand is not None else []
         if stand is None or not bound or found is None or found[1].source is not stand.place.source:
             continue
@@ -162,7 +162,7 @@ def state_along(case: Case, verdict: Verdict) -> Fix | None:
     for name in case.names:
         place = next((i for i, value in enumerate(name.objects) if access_paths.is_optimizer(value)), None)
         found = code_at(case, verdict.move.site) if verdict.move is not None else None
-        stand = FailingFrame.of(case.scene, name.frame, case.suspect.expected_device)
+        stand = FailingFrame.of(case.snapshot, name.frame, case.expected_device)
         if place is None or found is None or stand is None or found[1].source is not stand.place.source:
             continue
         said = code_of(AccessPath(name.holds[: place + 1], name.objects[: place + 1], ""))
@@ -181,8 +181,8 @@ def state_along(case: Case, verdict: Verdict) -> Fix | None:
 
 def keep_it_here(case: Case, verdict: Verdict) -> Fix | None:
     """Above a line that writes into it: `self.sum = self.sum.to(x.device)`, which from then on does nothing."""
-    stand = FailingFrame.of(case.scene, 0, case.suspect.expected_device)
-    node = stand.node_of(case.suspect.tensor) if stand is not None else None
+    stand = FailingFrame.of(case.snapshot, 0, case.expected_device)
+    node = stand.node_of(case.odd_tensor) if stand is not None else None
     if stand is None or not isinstance(node, ast.Attribute | ast.Subscript):
         return None
     device = stand.home_beside(node)

@@ -6,12 +6,12 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from devtrace.diagnosis.causes.case import Case, Verdict
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import AccessPath
+from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
-from devtrace.diagnosis.evidence.origins import Move
+from devtrace.diagnosis.evidence.moves import Move
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.fixes.fix import Fix, called, code_at, code_of, made
@@ -47,21 +47,21 @@ def _beside(case: Case, verdict: Verdict) -> Iterator[AccessPath]:
 
 
 def _registering(case: Case, owner: Any, attribute: str, value: Any) -> Fix | None:
-    for code, statement in assignments(case.facts, owner, attribute):
+    for code, statement in assignments(case.queries, owner, attribute):
         found = _registered(code, statement, value, attribute)
         if found is not None:
             return found
     return None
 
 
-def assignments(facts: TraceQueries, owner: Any, attribute: str) -> Iterator[tuple[Code, ast.Assign]]:
+def assignments(queries: TraceQueries, owner: Any, attribute: str) -> Iterator[tuple[Code, ast.Assign]]:
     """Where the methods of an object's class say `self.attribute = ...`."""
     for klass in type(owner).__mro__[:-1]:
         code = next((value.__code__ for value in vars(klass).values() if hasattr(value, "__code__")), None)
         source = read(code.co_filename) if code is not None else None
         if code is None or source is None or "-packages/" in code.co_filename:
             continue
-        like = next((site for site in facts.trace.sites if site.file == code.co_filename), None)
+        like = next((site for site in queries.trace.sites if site.file == code.co_filename), None)
         place = Site.of(like) if like is not None else Site(code.co_filename, 0)
         for body in ast.walk(source.tree):
             if isinstance(body, ast.ClassDef) and body.name == klass.__name__:
@@ -117,7 +117,7 @@ def _move_again(case: Case, verdict: Verdict) -> Fix | None:
     if verdict.name is None or verdict.module is None or verdict.move is None:
         return None
     name = verdict.name
-    stand = FailingFrame.of(case.scene, name.frame, case.suspect.expected_device)
+    stand = FailingFrame.of(case.snapshot, name.frame, case.expected_device)
     if stand is None:
         return None
     statement = _attaching(case, verdict, stand)
@@ -157,8 +157,8 @@ def _part(verdict: Verdict) -> str | None:
 
 def _attaching(case: Case, verdict: Verdict, stand: FailingFrame) -> ast.stmt | None:
     """The statement of a frame, after the move, that attached the part: by itself or by a function that it calls."""
-    born = case.facts.site(verdict.born)
-    moved = case.facts.site(verdict.move.site) if verdict.move is not None else None
+    born = case.queries.site(verdict.born)
+    moved = case.queries.site(verdict.move.site) if verdict.move is not None else None
     if born is None:
         return None
     span = stand.code.source.span
@@ -243,14 +243,12 @@ def _as_an_earlier_cell(case: Case, verdict: Verdict, born: SourceNode) -> str:
     """The variable of the notebook that the move was told, for a part that another cell attached: `device`."""
     found = code_at(case, verdict.move.site) if verdict.move is not None else None
     stand = (
-        FailingFrame.of(case.scene, verdict.name.frame, case.suspect.expected_device)
-        if verdict.name is not None
-        else None
+        FailingFrame.of(case.snapshot, verdict.name.frame, case.expected_device) if verdict.name is not None else None
     )
     if found is None or stand is None:
         return ""
     code, moved = found
-    cells = [site is not None and site.cell is not None for site in (code.site, case.facts.site(verdict.born))]
+    cells = [site is not None and site.cell is not None for site in (code.site, case.queries.site(verdict.born))]
     in_cells = all(cells) and not any(each.source.function(each.node) for each in (moved, born))
     told = _told(moved)
     return told.id if in_cells and isinstance(told, ast.Name) and stand.says_home(told) else ""
@@ -262,12 +260,12 @@ def _is_parameter_call(node: ast.expr) -> bool:
 
 def bring_back(case: Case, verdict: Verdict) -> Fix | None:
     """After the line that sent the module away, or the call of the function that did: `model.to(device)`."""
-    away = case.facts.site(verdict.move.site) if verdict.move is not None else None
+    away = case.queries.site(verdict.sent_by.site) if verdict.sent_by is not None else None
     if away is None or verdict.module is None:
         return None
     for name in case.names:
         root = next((place for place, _ in name.modules() if name.registered_from(place)), None)
-        stand = FailingFrame.of(case.scene, name.frame, case.suspect.expected_device)
+        stand = FailingFrame.of(case.snapshot, name.frame, case.expected_device)
         said = code_of(AccessPath(name.holds[: root + 1], (), "")) if root is not None else None
         found = _after_the_errand(stand, said, away) if stand is not None and said else None
         if found is not None:

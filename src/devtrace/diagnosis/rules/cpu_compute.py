@@ -1,8 +1,7 @@
-"""cpu-compute: work left on the CPU in a GPU computation. split-module: one module's own tensors on several devices."""
+"""cpu-compute: work left on the CPU in a GPU computation."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Final
 
@@ -11,93 +10,68 @@ import numpy as np
 from devtrace.diagnosis.evidence.trace_queries import HOST, Rows, TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally, on_host
+from devtrace.diagnosis.rules.rule import CostRule
 from devtrace.words.text_format import pluralize
 
 STEPS: Final = 5
 """Work on the host in fewer steps than this is a set-up or an evaluation."""
 
 
-def left_on_host(facts: TraceQueries, tally: Tally) -> Iterator[Finding]:
-    chosen = np.flatnonzero(on_host(facts))
-    at = facts.op_users[chosen]
-    order = np.argsort(at, kind="stable")
-    bounds = np.searchsorted(at[order], np.arange(len(facts.trace.sites) + 1))
+def left_on_host(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
+    chosen = np.flatnonzero(on_host(queries))
+    sites = queries.op_users[chosen]
+    order = np.argsort(sites, kind="stable")
+    bounds = np.searchsorted(sites[order], np.arange(len(queries.trace.sites) + 1))
     for site in tally.sites("cpu_compute"):
         ops = chosen[order[bounds[site] : bounds[site + 1]]]
-        times = int(tally["cpu_compute"][site])
-        module = _module_between_copies(facts, ops)
-        message = f"{pluralize(times, 'op')} computed on the CPU"
+        count = int(tally["cpu_compute"][site])
+        module = _module_between_copies(queries, ops)
+        message = f"{pluralize(count, 'op')} computed on the CPU"
         yield Finding(
             rule="cpu-compute",
             severity="warning" if module else "note",
             cause="",
             devices=(HOST,),
-            site=facts.site(site),
+            site=queries.site(site),
             op=int(ops[0]) if len(ops) else -1,
-            count=times,
+            count=count,
             message=message + (f": {module} works there on data that came from a device." if module else "."),
             help=f"move {module} to the device of its inputs, and leave the inputs where they are" if module else "",
             ops=tuple(ops.tolist()),
         )
 
 
-def _module_between_copies(facts: TraceQueries, ops: Rows) -> str:
-    """The module that computed on the host what had just been copied there from a device, in step after step."""
-    calls = facts.trace.ops.ints("call")[ops]
+RULE: Final = CostRule(
+    slug="cpu-compute",
+    meaning="work left on the CPU inside a computation on a device",
+    find=left_on_host,
+)
+
+
+def _module_between_copies(queries: TraceQueries, ops: Rows) -> str:
+    """Name the module that computed on the host what had just been copied there from a device, step after step."""
+    calls = queries.trace.ops.ints("call")[ops]
     inside = ops[calls >= 0]
     if len(inside) < STEPS:
         return ""
-    fed = [int(op) for op in inside[:200] if _fed_from_device(facts, int(op))]
+    fed = [int(op) for op in inside[:200] if _is_fed_from_a_device(queries, int(op))]
     if len(fed) < STEPS:
         return ""
-    call = facts.trace.ops[fed[0]].call
-    return str(call.module.path) if call is not None and any(_has_parameters(facts, op) for op in fed) else ""
+    call = queries.trace.ops[fed[0]].call
+    return str(call.module.path) if call is not None and any(_has_parameters(queries, op) for op in fed) else ""
 
 
-def _fed_from_device(facts: TraceQueries, op: int) -> bool:
-    for row in facts.inputs(op):
-        producer = facts.producer(row)
-        if producer >= 0 and facts.kind(producer) == "copy":
-            source = facts.source(row)
-            if source >= 0 and facts.device(source) != HOST:
+def _is_fed_from_a_device(queries: TraceQueries, op: int) -> bool:
+    for row in queries.inputs(op):
+        producer = queries.producer(row)
+        if producer >= 0 and queries.kind(producer) == "copy":
+            source = queries.source(row)
+            if source >= 0 and queries.device(source) != HOST:
                 return True
     return False
 
 
-def _has_parameters(facts: TraceQueries, op: int) -> bool:
-    """Whether an op reads a weight: lengths and masks that a module keeps on the host are no layer left behind."""
-    tensors = facts.trace.tensors
-    return any(tensors.raw("role", row) == "parameter" for row in facts.inputs(op))
-
-
-def split_modules(facts: TraceQueries, tally: Tally) -> Iterator[Finding]:
-    """A leaf module with one parameter here and one there cannot run; a model split by layers can: it is no finding."""
-    homes: dict[str, dict[str, int]] = defaultdict(dict)
-    tensors = facts.trace.tensors
-    roles = {facts.strings.get(role, -1) for role in ("parameter", "buffer")} - {-1}
-    held = np.flatnonzero(np.isin(tensors.ints("role"), list(roles))).tolist()
-    last = {str(tensors.raw("name", row)): row for row in held}  # one that was moved has a row for each place
-    for name, row in last.items():
-        if facts.dims[row] > 0:
-            homes[name.rpartition(".")[0]].setdefault(facts.device(row), row)
-    # A replaced module and its successor have one path.
-    modules = Counter(str(module.path) for module in facts.trace.modules)
-    for path, places in homes.items():
-        if len(places) > 1 and path and modules[path] == 1:
-            yield _split(facts, path, places)
-
-
-def _split(facts: TraceQueries, path: str, places: dict[str, int]) -> Finding:
-    last = max(places.values())
-    born = facts.born(last)
-    devices = tuple(sorted(places))
-    return Finding(
-        rule="split-module",
-        severity="warning",
-        cause="",
-        devices=devices,
-        site=facts.site(int(facts.users[born])) if born >= 0 else None,
-        op=facts.producer(last),
-        message=f"The own tensors of {path} are on {' and '.join(devices)}.",
-        help=f"move {path} as a whole",
-    )
+def _has_parameters(queries: TraceQueries, op: int) -> bool:
+    """Return whether an op reads a weight, and not only lengths and masks that a module keeps on the host."""
+    tensors = queries.trace.tensors
+    return any(tensors.raw("role", row) == "parameter" for row in queries.inputs(op))

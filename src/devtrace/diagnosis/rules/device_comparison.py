@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from typing import Final
 
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import access_paths
@@ -18,28 +19,36 @@ from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Finding, Site
 from devtrace.diagnosis.fixes.fix import called_name
 from devtrace.diagnosis.ledger import Tally
+from devtrace.diagnosis.rules.rule import CostRule
 from devtrace.source.reading import MISSING, Scope, evaluate, returned_by_property
 
 
-def compared_with_a_string(facts: TraceQueries, tally: Tally) -> Iterator[Finding]:
+def compared_with_a_string(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
     """The comparisons in functions of the user's that ran."""
-    for at, places in _by_function(facts).items():
+    for at, places in _by_function(queries).items():
         source = places[0].source
         body = source.function(places[0].node) or source.tree
         for node in ast.walk(body):
             left = _device_of(node)
             if left is None or source.function(node) is not source.function(places[0].node):
                 continue
-            if _worked_on(left, places) or _is_known(left, facts, at):
-                yield _finding(facts, Code(source, at), node, left)
+            if _worked_on(left, places) or _is_known(left, queries, at):
+                yield _finding(queries, Code(source, at), node, left)
 
 
-def _by_function(facts: TraceQueries) -> dict[Site, list[SourceNode]]:
+RULE: Final = CostRule(
+    slug="device-comparison",
+    meaning='`x.device == "cpu"` is never true: a `torch.device` is no string',
+    find=compared_with_a_string,
+)
+
+
+def _by_function(queries: TraceQueries) -> dict[Site, list[SourceNode]]:
     """Where ops ran, function by function; each by one of its sites."""
     found: dict[tuple[str, int], list[SourceNode]] = defaultdict(list)
     keys: dict[tuple[str, int], Site] = {}
-    for id in range(len(facts.trace.sites)):
-        place, site = facts.place(id) if not facts.package(id) else None, facts.site(id)
+    for id in range(len(queries.trace.sites)):
+        place, site = queries.source_node(id) if not queries.package(id) else None, queries.site(id)
         if place is not None and site is not None:
             body = place.source.function(place.node) or place.source.tree
             key = site.file + site.cell_id, _first_line(body)
@@ -77,19 +86,19 @@ def _operands(node: ast.AST) -> list[ast.expr]:
     return node.args  # not what a method is of: `self.norm(x)` runs a layer of `self`
 
 
-def _is_known(path: ast.expr, facts: TraceQueries, at: Site) -> bool:
+def _is_known(path: ast.expr, queries: TraceQueries, at: Site) -> bool:
     """Whether the objects that are still there tell: a tensor, or a property that gives a tensor's device."""
-    frames = [frame for _, frame in facts.frames if frame.f_code.co_filename == at.file]
+    frames = [frame for _, frame in queries.frames if frame.f_code.co_filename == at.file]
     scopes = [Scope.of(frame) for frame in frames if frame.f_code.co_qualname == at.function]
-    namespace = facts.live.namespace if facts.live is not None else None
+    namespace = queries.live.namespace if queries.live is not None else None
     scopes += [Scope({}, namespace)] if namespace is not None and not at.function else []
-    return any(_answers(evaluate(path, scope)) for scope in (*scopes, *_of_objects(facts, at)))
+    return any(_answers(evaluate(path, scope)) for scope in (*scopes, *_of_objects(queries, at)))
 
 
-def _of_objects(facts: TraceQueries, at: Site) -> Iterator[Scope]:
+def _of_objects(queries: TraceQueries, at: Site) -> Iterator[Scope]:
     """For a method that has returned: `self` is any object of its class that variables lead to."""
     klass = at.function.rpartition(".")[0]
-    for value in FailureSnapshot(facts).walk.objects.values() if klass and facts.live is not None else ():
+    for value in FailureSnapshot(queries).walk.objects.values() if klass and queries.live is not None else ():
         if type(value).__qualname__ == klass:
             yield Scope({"self": value}, {})
 
@@ -109,7 +118,7 @@ def _is_first_parameter(node: ast.expr) -> bool:
     return isinstance(inner, ast.Call) and called_name(inner) == "parameters"
 
 
-def _finding(facts: TraceQueries, code: Code, node: ast.AST, left: ast.expr) -> Finding:
+def _finding(queries: TraceQueries, code: Code, node: ast.AST, left: ast.expr) -> Finding:
     assert isinstance(node, ast.Compare)
     sides = (node.left, node.comparators[0])
     said = str(next(side.value for side in sides if isinstance(side, ast.Constant)))
@@ -123,7 +132,7 @@ def _finding(facts: TraceQueries, code: Code, node: ast.AST, left: ast.expr) -> 
         severity="warning",
         cause="",
         devices=(),
-        site=facts.site_in(code.source, node, code.site),
+        site=queries.site_in(code.source, node, code.site),
         message=f"`{code.text(node)}` is {always}: a torch.device is not equal to a string.",
         help=f"compare its type: {new}" if ":" not in said else f"compare its text: {new}",
         edits=(edit,) if edit is not None else (),

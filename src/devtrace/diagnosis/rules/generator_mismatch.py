@@ -4,183 +4,109 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
 from typing import Final
 
-from devtrace.diagnosis.edits import Code
+from devtrace.diagnosis.causes import generator_device
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
-from devtrace.diagnosis.findings import Culprit, Finding, Site
+from devtrace.diagnosis.findings import Culprit, Finding
 from devtrace.diagnosis.fixes.fix import Fix, called_name
+from devtrace.diagnosis.fixes.generators import GeneratorCall, fix_generator
 from devtrace.diagnosis.fixes.modules import assignments
+from devtrace.diagnosis.rules.rule import ErrorRule
+from devtrace.diagnosis.slugs import Certainty
 
-_SAYS_GENERATOR: Final = re.compile(r"Expected an? '([\w:]+)' (?:device type|generator device) .*found '([\w:]+)'")
-
-
-@dataclass(frozen=True)
-class Made:
-    """Where a generator (or what stands for it) comes from: its call, in its code."""
-
-    code: Code
-    call: ast.Call
-
-    @property
-    def site(self) -> Site:
-        source = self.code.source
-        statement = source.statement(self.call) or self.call
-        span = source.span(statement)
-        site = self.code.site
-        return Site(site.file, *span, site.function, self.code.text(statement), site.cell, site.cell_id)
+_IS_GENERATOR: Final = re.compile(r"Expected an? '([\w:]+)' (?:device type|generator device) .*found '([\w:]+)'")
 
 
-def generator_mismatch(facts: TraceQueries, scene: FailureSnapshot, op: int, text: str) -> Finding | None:
-    said = _SAYS_GENERATOR.search(text)
-    if said is None:
+def generator_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: int, text: str) -> Finding | None:
+    error = _IS_GENERATOR.search(text)
+    if error is None:
         return None
-    wanted, found = (_full(facts, kind) for kind in said.groups())
-    stand = FailingFrame.of(scene, 0, wanted)
-    held = _names(scene, found)
-    default = None if held or stand is None else _default_device(stand)
-    made = _made(facts, scene, held[0]) if held else default
-    mend = _fix(stand, made, held[0] if held else None)
-    cause = "default-device" if default is not None else "generator-device"
-    spoken = tuple(name.text for name in held) or _of_loader(stand)
+    expected, odd = (_full_device(queries, kind) for kind in error.groups())
+    frame = FailingFrame.of(snapshot, 0, expected)
+    paths = _generators_on(snapshot, odd)
+    default = _default_device(frame) if frame is not None and not paths else None
+    made = _generator_call(queries, snapshot, paths[0]) if paths else default
+    fix = fix_generator(frame, made, paths[0] if paths else None) if frame is not None else None
+    fix = fix or Fix(generator_device.CAUSE.advice)
+    names = tuple(path.text for path in paths) or _names_in_a_loader(frame)
     born = made.site if made is not None else None
+    certainty: Certainty = "seen" if paths else "inferred"
     return Finding(
         rule="generator-mismatch",
         severity="error",
-        cause=cause,
-        devices=(wanted, found),
-        site=facts.site(facts.trace.ops.number("site", op)),
+        cause="default-device" if default is not None else "generator-device",
+        devices=(expected, odd),
+        site=queries.site(queries.trace.ops.number("site", op)),
         op=op,
-        culprit=Culprit(
-            spoken[0], spoken, found, (), "", born, None, (born,) if born else (), "seen" if held else "inferred"
-        ),
-        message=_message(spoken[0], wanted, found, default is not None),
-        help=mend.help,
-        edits=mend.edits,
+        culprit=Culprit(names[0], names, odd, (), "", born, None, (born,) if born else (), certainty),
+        message=_message(names[0], expected, odd, default is not None),
+        help=fix.help,
+        edits=fix.edits,
         ops=(op,),
     )
 
 
-def _full(facts: TraceQueries, kind: str) -> str:
-    """`cuda` as the device that the trace has."""
-    return next(
-        (name for name in facts.device_names if name.split(":")[0] == kind),
-        kind if ":" in kind or kind == HOST else f"{kind}:0",
-    )
+RULE: Final = ErrorRule(
+    slug="generator-mismatch",
+    meaning="a random generator of another device than the tensor",
+    explain=generator_mismatch,
+)
 
 
-def _message(name: str, wanted: str, found: str, default: bool) -> str:
-    first = f"{name} is a generator on {found}; the random numbers are to be made on {wanted}."
-    if default:
-        return f"{first} A default device is set, and torch makes this generator on {found} all the same."
+def _full_device(queries: TraceQueries, kind: str) -> str:
+    """Return `cuda` as the device that the trace has."""
+    known = (name for name in queries.device_names if name.split(":")[0] == kind)
+    return next(known, kind if ":" in kind or kind == HOST else f"{kind}:0")
+
+
+def _message(name: str, expected: str, odd: str, follows_default: bool) -> str:
+    first = f"{name} is a generator on {odd}; the random numbers are to be made on {expected}."
+    if follows_default:
+        return f"{first} A default device is set, and torch makes this generator on {odd} all the same."
     return f"{first} A generator serves one device only."
 
 
-def _names(scene: FailureSnapshot, found: str) -> list[AccessPath]:
-    """The generators of the wrong device that the failing frames lead to."""
-    generators = [value for value in scene.walk.objects.values() if access_paths.is_generator(value)]
-    wrong = [value for value in generators if access_paths.place_of(value).split(":")[0] == found.split(":")[0]]
-    return sorted((name for value in wrong for name in scene.walk.names(value)), key=lambda name: name.rank)
+def _generators_on(snapshot: FailureSnapshot, odd: str) -> list[AccessPath]:
+    """Return the names of generators on the odd device that the failing frames lead to."""
+    generators = [value for value in snapshot.walk.objects.values() if access_paths.is_generator(value)]
+    wrong = [value for value in generators if access_paths.place_of(value).split(":")[0] == odd.split(":")[0]]
+    return sorted((name for value in wrong for name in snapshot.walk.names(value)), key=lambda name: name.rank)
 
 
-def _of_loader(stand: FailingFrame | None) -> tuple[str, ...]:
-    """What to call the generator that a DataLoader makes for itself."""
-    for node in ast.walk(stand.place.statement) if stand is not None else ():
+def _names_in_a_loader(frame: FailingFrame | None) -> tuple[str, ...]:
+    """Return names for the generator that a DataLoader makes for itself."""
+    for node in ast.walk(frame.place.statement) if frame is not None else ():
         if isinstance(node, ast.For) and isinstance(node.iter, ast.Name):
             loader = node.iter.id
             return f"{loader}.sampler.generator", f"{loader}.generator", "generator"
     return ("generator",)
 
 
-def _made(facts: TraceQueries, scene: FailureSnapshot, name: AccessPath) -> Made | None:
-    """Where `torch.Generator(...)` is assigned to what a name ends in."""
+def _generator_call(queries: TraceQueries, snapshot: FailureSnapshot, name: AccessPath) -> GeneratorCall | None:
+    """Return the `torch.Generator(...)` that is assigned to the last step of a name."""
     owner, leaf = name.last.owner, name.last.text.lstrip(".")
     if owner is None:
-        stand = FailingFrame.of(scene, name.frame, HOST)
-        bound = stand.bindings(leaf) if stand is not None else []
-        calls = [
-            Made(stand.code, call) for s in bound if stand is not None and (call := _generator_call(s)) is not None
-        ]
-        return calls[-1] if calls else None
-    for code, statement in assignments(facts, owner, leaf):
-        call = _generator_call(statement)
-        if call is not None:
-            return Made(code, call)
-    return None
+        frame = FailingFrame.of(snapshot, name.frame, HOST)
+        bound = [(frame.code, statement) for statement in reversed(frame.bindings(leaf))] if frame is not None else []
+    else:
+        bound = list(assignments(queries, owner, leaf))
+    calls = ((code, call) for code, statement in bound for call in ast.walk(statement) if isinstance(call, ast.Call))
+    return next((GeneratorCall(code, call) for code, call in calls if called_name(call) == "Generator"), None)
 
 
-def _generator_call(node: ast.AST) -> ast.Call | None:
-    calls = (inner for inner in ast.walk(node) if isinstance(inner, ast.Call))
-    return next((call for call in calls if called_name(call) == "Generator"), None)
-
-
-def _default_device(stand: FailingFrame) -> Made | None:
-    """Where the code sets a default device: in the frame's function, else anywhere in its file."""
-    for root in (stand.body, stand.place.source.tree):
+def _default_device(frame: FailingFrame) -> GeneratorCall | None:
+    """Return the call that sets a default device: in the frame's function, else anywhere in its file."""
+    for root in (frame.body, frame.place.source.tree):
         for node in ast.walk(root):
-            if isinstance(node, ast.Call) and called_name(node) in (
-                "set_default_device",
-                "set_default_tensor_type",
-            ):
-                return Made(stand.code, node)
-    for node in ast.walk(stand.place.source.tree):
-        if isinstance(node, ast.With):
-            for item in node.items:
-                if isinstance(item.context_expr, ast.Call) and called_name(item.context_expr) == "device":
-                    return Made(stand.code, item.context_expr)
-    return None
-
-
-def _fix(stand: FailingFrame | None, made: Made | None, name: AccessPath | None) -> Fix:
-    return (
-        (stand and made and name and _make_there(stand, made, name))
-        or (stand and _draw_then_move(stand))
-        or (stand and _give_the_loader_one(stand))
-        or Fix("make the generator on the device of the numbers: torch.Generator(device=...)")
-    )
-
-
-def _make_there(stand: FailingFrame, made: Made, name: AccessPath) -> Fix | None:
-    """`torch.Generator()` in the same frame becomes `torch.Generator(device)`."""
-    expected_device = FailingFrame.of(stand.scene, name.frame, stand.expected_device)
-    if expected_device is None or name.last.owner is not None or made.code.source is not expected_device.code.source:
-        return None
-    device = expected_device.set_up_device(made.code.source.span(made.call).line)
-    if not device:
-        return None
-    new = f"{made.code.text(made.call.func)}({device})"
-    edit = made.code.replaced(made.call, new)
-    return Fix(f"make the generator there: {new}", (edit,)) if edit is not None else None
-
-
-def _draw_then_move(stand: FailingFrame) -> Fix | None:
-    """`torch.randn(n, generator=g, device=d)` becomes `torch.randn(n, generator=g).to(d)`."""
-    for call in ast.walk(stand.place.node):
-        if not isinstance(call, ast.Call):
-            continue
-        words = {word.arg: word for word in call.keywords}
-        if "generator" in words and "device" in words:
-            kept = [stand.code.text(part) for part in (*call.args, *call.keywords) if part is not words["device"]]
-            new = f"{stand.code.text(call.func)}({', '.join(kept)}).to({stand.code.text(words['device'].value)})"
-            edit = stand.code.replaced(call, new)
-            if edit is not None:
-                return Fix(f"draw on the generator's device, then move: {new}", (edit,))
-    return None
-
-
-def _give_the_loader_one(stand: FailingFrame) -> Fix | None:
-    """`DataLoader(..., shuffle=True)` gets a generator of the default device."""
-    for call in ast.walk(stand.body):
-        if isinstance(call, ast.Call) and called_name(call) == "DataLoader":
-            device = stand.set_up_device(stand.code.source.span(call).line) or "torch.get_default_device()"
-            body = stand.code.text(call)[:-1].rstrip().removesuffix(",")
-            new = f"{body}, generator=torch.Generator({device}))"
-            edit = stand.code.replaced(call, new)
-            if edit is not None:
-                return Fix(f"give it a generator: generator=torch.Generator({device})", (edit,))
+            if isinstance(node, ast.Call) and called_name(node) in ("set_default_device", "set_default_tensor_type"):
+                return GeneratorCall(frame.code, node)
+    for node in ast.walk(frame.place.source.tree):
+        for item in node.items if isinstance(node, ast.With) else ():
+            if isinstance(item.context_expr, ast.Call) and called_name(item.context_expr) == "device":
+                return GeneratorCall(frame.code, item.context_expr)
     return None

@@ -6,75 +6,80 @@ import ast
 import re
 from typing import Final
 
-from devtrace.diagnosis.evidence import access_paths, origins
+from devtrace.diagnosis.causes import host_boundary
+from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.evidence.source_text import assigned_names, statement_site
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding
 from devtrace.diagnosis.fixes.fix import Fix, called_name
+from devtrace.diagnosis.rules.rule import ErrorRule
 from devtrace.source.reading import values
 from devtrace.words.text_format import one_line
 
-_SAYS_NUMPY: Final = re.compile(r"convert (\S+) device type tensor to numpy")
+_IS_NUMPY: Final = re.compile(r"convert (\S+) device type tensor to numpy")
 
 
-def host_conversion(facts: TraceQueries, scene: FailureSnapshot, op: int, text: str) -> Finding | None:
-    said = _SAYS_NUMPY.search(text)
-    if said is None:
+def host_conversion(queries: TraceQueries, snapshot: FailureSnapshot, op: int, text: str) -> Finding | None:
+    error = _IS_NUMPY.search(text)
+    if error is None:
         return None
-    stand = FailingFrame.of(scene, 0, HOST)
-    row = _tensor(facts, scene, op, stand)
-    site = facts.trace.ops.number("site", op)
-    device = facts.device(row) if row >= 0 else said[1]
-    culprit = _culprit(facts, scene, row, stand) if row >= 0 else None
-    mend = _fix(row, stand)
-    name = culprit.name if culprit else "the tensor"
+    frame = FailingFrame.of(snapshot, 0, HOST)
+    row = _tensor(queries, snapshot, op, frame)
+    device = queries.device(row) if row >= 0 else error[1]
+    culprit = _culprit(queries, snapshot, row, frame) if row >= 0 else None
+    fix = _fix(row, frame)
     return Finding(
         rule="host-conversion",
         severity="error",
         cause="host-boundary",
         devices=(device, HOST),
-        site=facts.site(site),
+        site=queries.site(queries.trace.ops.number("site", op)),
         op=op,
         culprit=culprit,
-        bytes=facts.trace.tensors.number("bytes", row) if row >= 0 else 0,
-        message=f"{name} is on {device}; numpy reads the memory of the host only.",
-        help=mend.help,
-        edits=mend.edits,
+        bytes=queries.trace.tensors.number("bytes", row) if row >= 0 else 0,
+        message=f"{culprit.name if culprit else 'the tensor'} is on {device}; numpy reads the memory of the host only.",
+        help=fix.help,
+        edits=fix.edits,
         ops=(op,),
     )
 
 
-def _tensor(facts: TraceQueries, scene: FailureSnapshot, op: int, stand: FailingFrame | None) -> int:
-    """The row of the tensor to be converted: what the line has just computed, the op's own, what the line speaks of."""
-    if stand is not None and isinstance(operand(stand), ast.Call | ast.BinOp) and op > 0:
-        fresh = [row for row in facts.outputs(op - 1) if facts.device(row) != HOST]
-        if fresh:
-            return fresh[0]
-    for row in facts.inputs(op):
-        if facts.device(row) != HOST:
-            return row
-    found = values(stand.place.node, stand.place.source, stand.scope()) if stand is not None else []
-    rows = (scene.row(value.value) for value in found if access_paths.is_tensor(value.value))
-    return next((row for row in rows if row is not None and facts.device(row) != HOST), -1)
+RULE: Final = ErrorRule(
+    slug="host-conversion",
+    meaning="`numpy()` or the like of a tensor that is not on the CPU",
+    explain=host_conversion,
+)
 
 
-def _culprit(facts: TraceQueries, scene: FailureSnapshot, row: int, stand: FailingFrame | None) -> Culprit:
-    base = facts.base(row)
-    node = (operand(stand) or stand.node_of(row)) if stand is not None else None
-    producer = facts.producer(row)
-    place = facts.place(facts.trace.ops.number("site", producer)) if producer >= 0 else None
-    said = [name.text for name in scene.names(row)]
-    said += [stand.code.text(node)] if stand is not None and node is not None else []
-    said += origins.targets(place) if place is not None else []
-    said += [str(facts.trace.tensors.raw("name", row))]
-    spoken = tuple(dict.fromkeys(name for name in said if name)) or ("the tensor",)
-    tensor = facts.trace.tensors[row]
-    born = origins.shown(facts, facts.born(base))
+def _tensor(queries: TraceQueries, snapshot: FailureSnapshot, op: int, frame: FailingFrame | None) -> int:
+    """Return the converted tensor: the line's own result, else the op's input, else a value of the line; or -1."""
+    rows: list[int | None] = []
+    if frame is not None and isinstance(_operand(frame), ast.Call | ast.BinOp) and op > 0:
+        rows += queries.outputs(op - 1)
+    rows += queries.inputs(op)
+    if frame is not None:
+        found = values(frame.place.node, frame.place.source, frame.scope())
+        rows += [snapshot.row(value.value) for value in found if access_paths.is_tensor(value.value)]
+    return next((row for row in rows if row is not None and queries.device(row) != HOST), -1)
+
+
+def _culprit(queries: TraceQueries, snapshot: FailureSnapshot, row: int, frame: FailingFrame | None) -> Culprit:
+    node = (_operand(frame) or frame.node_of(row)) if frame is not None else None
+    producer = queries.producer(row)
+    made = queries.source_node(queries.trace.ops.number("site", producer)) if producer >= 0 else None
+    texts = [name.text for name in snapshot.names(row)]
+    texts += [frame.code.text(node)] if frame is not None and node is not None else []
+    texts += assigned_names(made) if made is not None else []
+    texts += [str(queries.trace.tensors.raw("name", row))]
+    names = tuple(dict.fromkeys(text for text in texts if text)) or ("the tensor",)
+    tensor = queries.trace.tensors[row]
+    born = statement_site(queries, queries.born(queries.base(row)))
     return Culprit(
-        name=spoken[0],
-        names=spoken,
-        device=facts.device(row),
+        name=names[0],
+        names=names,
+        device=queries.device(row),
         shape=tuple(tensor.shape),
         dtype=tensor.dtype,
         born=born,
@@ -82,31 +87,24 @@ def _culprit(facts: TraceQueries, scene: FailureSnapshot, row: int, stand: Faili
     )
 
 
-def _fix(row: int, stand: FailingFrame | None) -> Fix:
+def _fix(row: int, frame: FailingFrame | None) -> Fix:
     """`x.numpy()` becomes `x.cpu().numpy()`, `np.asarray(x)` becomes `np.asarray(x.cpu())`."""
-    words = Fix("bring it to the host first: x.cpu().numpy()")
-    if stand is None:
-        return words
-    node = operand(stand) or stand.node_of(row)
-    if node is None:
-        return words
-    new = f"{stand.code.moved_to(node, 'cpu').removesuffix('.to(cpu)')}.cpu()"
-    edit = stand.code.replaced(node, new)
-    return Fix(f"bring it to the host first: {one_line(new)}", (edit,)) if edit is not None else words
+    node = (_operand(frame) or frame.node_of(row)) if frame is not None else None
+    if frame is not None and node is not None:
+        new = f"{frame.code.moved_to(node, 'cpu').removesuffix('.to(cpu)')}.cpu()"
+        edit = frame.code.replaced(node, new)
+        if edit is not None:
+            return Fix(f"bring it to the host first: {one_line(new)}", (edit,))
+    return Fix(host_boundary.CAUSE.advice)
 
 
-def operand(stand: FailingFrame) -> ast.expr | None:
-    """What is converted: `x` of `x.numpy()`, of `np.asarray(x)`."""
-    call = _conversion(stand.place.node)
-    if call is not None and isinstance(call.func, ast.Attribute):
-        return call.func.value
-    at = stand.place.node
+def _operand(frame: FailingFrame) -> ast.expr | None:
+    """Return what is converted: `x` of `x.numpy()` and of `np.asarray(x)`."""
+    at = frame.place.node
+    calls = (inner for inner in ast.walk(at) if isinstance(inner, ast.Call) and not inner.args)
+    for call in calls:
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "numpy":
+            return call.func.value
     if isinstance(at, ast.Call) and called_name(at) in ("array", "asarray", "ascontiguousarray") and at.args:
         return None if isinstance(at.args[0], ast.List | ast.Tuple | ast.ListComp) else at.args[0]
     return None
-
-
-def _conversion(node: ast.AST) -> ast.Call | None:
-    """The call of `.numpy()` at or in a failing line."""
-    calls = (inner for inner in ast.walk(node) if isinstance(inner, ast.Call))
-    return next((c for c in calls if isinstance(c.func, ast.Attribute) and c.func.attr == "numpy" and not c.args), None)

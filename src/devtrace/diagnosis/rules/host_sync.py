@@ -15,28 +15,29 @@ import numpy as np
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally, waits
+from devtrace.diagnosis.rules.rule import CostRule
 from devtrace.words.text_format import pluralize
 
 OFTEN: Final = 10
 """Reading a loss now and then is normal; a warning needs a loop that waits at least this many times."""
 
 
-def host_syncs(facts: TraceQueries, tally: Tally) -> Iterator[Finding]:
-    waiting = np.flatnonzero(waits(facts))
-    at = facts.cost_users[waiting]
+def host_syncs(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
+    waiting = np.flatnonzero(waits(queries))
+    at = queries.cost_users[waiting]
     for site in tally.sites("syncs"):
         ops = waiting[at == site]
         times = int(tally["syncs"][site])
-        place = facts.place(site)
-        habit = _habit(place) if place is not None and times >= OFTEN and _in_steps(facts, ops) else None
-        devices = sorted({facts.device_names[device] for device in facts.trace.ops.ints("device")[ops]})
+        place = queries.source_node(site)
+        habit = _habit(place) if place is not None and times >= OFTEN and _in_steps(queries, ops) else None
+        devices = sorted({queries.device_names[device] for device in queries.trace.ops.ints("device")[ops]})
         what = f"The host waited for {' and '.join(devices) or 'the device'} {pluralize(times, 'time')} here"
         yield Finding(
             rule="host-sync",
             severity="warning" if habit else "note",
             cause="",
             devices=tuple(devices),
-            site=facts.site(site),
+            site=queries.site(site),
             op=int(ops[0]) if len(ops) else -1,
             count=times,
             message=f"{what}{habit[0] if habit else ', to read a value'}.",
@@ -45,12 +46,19 @@ def host_syncs(facts: TraceQueries, tally: Tally) -> Iterator[Finding]:
         )
 
 
-def _in_steps(facts: TraceQueries, ops: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> bool:
+RULE: Final = CostRule(
+    slug="host-sync",
+    meaning="`.item()`, a condition, a mask: the program waits for the device, again and again",
+    find=host_syncs,
+)
+
+
+def _in_steps(queries: TraceQueries, ops: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> bool:
     """Whether device work was queued between the reads: a loop of steps, not one reading of many values."""
     if len(ops) < 2:
         return False
-    devices = facts.trace.ops.ints("device")
-    busy = np.cumsum((devices != facts.host) & facts.is_kind("compute"))
+    devices = queries.trace.ops.ints("device")
+    busy = np.cumsum((devices != queries.host) & queries.is_kind("compute"))
     return bool((np.diff(busy[ops]) > 0).mean() > 0.5)
 
 

@@ -11,24 +11,32 @@ from typing import Final
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally
+from devtrace.diagnosis.rules.rule import CostRule
 from devtrace.words.text_format import pluralize
 
 OFTEN: Final = 3
 """Fewer steps in vain may be a start: a step before the first backward pass."""
 
 
-def idle_optimizers(facts: TraceQueries, tally: Tally) -> Iterator[Finding]:
-    trained = bool((facts.trace.ops.ints("phase") == facts.strings.get("backward", -1)).any())
-    for site, steps in facts.live.idle if facts.live is not None and trained else ():
+def idle_optimizers(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
+    trained = bool((queries.trace.ops.ints("phase") == queries.strings.get("backward", -1)).any())
+    for site, steps in queries.live.idle if queries.live is not None and trained else ():
         if steps >= OFTEN:
             yield Finding(
                 rule="idle-optimizer",
                 severity="warning",
                 cause="",
                 devices=(),
-                site=facts.site(int(facts.users[site])),
+                site=queries.site(int(queries.users[site])),
                 count=steps,
                 message=f"{pluralize(steps, 'step')}, and never a gradient in what this optimizer holds: it changes "
                 "nothing. It was probably built before the model was copied, or its parameters replaced.",
                 help="build the optimizer of the model that is trained, after it is moved and its layers are final",
             )
+
+
+RULE: Final = CostRule(
+    slug="idle-optimizer",
+    meaning="an optimizer's steps never find a gradient: it was built before the model was copied or replaced",
+    find=idle_optimizers,
+)

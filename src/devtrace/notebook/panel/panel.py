@@ -135,7 +135,7 @@ class Panel:
         return _DONE
 
     def _trace_next(self, connection: _Connection, data: Message) -> Message:
-        self.tracing.wish(data["cell"])
+        self.tracing.request_trace(data["cell"])
         return _DONE
 
     def _limit(self, connection: _Connection, data: Message) -> Message:

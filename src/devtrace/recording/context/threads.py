@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from torch._utils import ExceptionWrapper
 
 from devtrace.recording.hot.dispatch import RecordMode
-from devtrace.runtime.mode_stack import pushed
+from devtrace.runtime.mode_stack import on_top
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.tracebacks import hide_our_frames
 
@@ -43,7 +43,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
             return
         state = recorder.follow(_label(self), site, module)
         try:
-            with pushed(RecordMode(recorder, state)):
+            with on_top(RecordMode(recorder, state)):
                 bootstrap(self)
         finally:
             recorder.leave(state)

@@ -69,7 +69,7 @@ def test_a_profile_with_stacks_has_ops_phases_modules_calls_and_lines(tmp_path: 
     addmm = [op for op in trace.ops if op.name == "aten.addmm"]
     assert [op.module and op.module.path for op in addmm] == ["Net_0.Linear_0", "Net_0.Linear_1"] * 2
     assert {op.site and op.site.function for op in addmm} == {"forward"}
-    assert {op.site and op.site.file.rsplit("/", 1)[-1] for op in addmm} == {"test_profiler.py"}
+    assert {op.site and op.site.file.rsplit("/", 1)[-1] for op in addmm} == {"test_torch_profiler.py"}
     assert {op.device for op in trace.ops} == {"cpu"}
 
 

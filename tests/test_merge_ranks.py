@@ -16,7 +16,8 @@ from devtrace.api.results import Trace
 from devtrace.runtime.job import ranked_path
 from devtrace.trace.format import check
 from devtrace.trace.merge_ranks import merge, with_rank
-from devtrace.trace.tables import Call, TraceData
+from devtrace.trace.rows import Call
+from devtrace.trace.tables import TraceData
 from devtrace.words.errors import UsageError
 from samples import told, training
 from traces import empty_trace, head_trace, odd_trace

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from devtrace.trace.columns import TABLES
-from devtrace.trace.tables import ROW_TYPES, Row
+from devtrace.trace.rows import ROW_TYPES, Row
 from traces import empty_trace, head_trace
 
 

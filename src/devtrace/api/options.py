@@ -1,0 +1,96 @@
+"""Flags of `%%devtrace` and of `devtrace run`, each once: both parsers, both helps and the completion read this table.
+
+Options(simulate="cuda:2", expect="cuda:0")     what one cell or program was started with
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from devtrace.runtime.device_spec import count_of
+from devtrace.words.errors import UsageError
+
+MAX_OPS: Final = 100_000
+
+_DEVICE: Final = re.compile(r"(cpu|cuda|mps|xpu|meta|hpu|mtia|xla|npu|privateuseone)(:\d+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Values of the flags of one cell or program."""
+
+    name: str = ""
+    simulate: str | None = None
+    max_ops: int = MAX_OPS
+    save: str | None = None
+    html: str | None = None
+    timeline: bool = True
+    expect: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Keyword:
+    """A flag or subcommand, the name of its value ("" if it takes none), its help, and values to complete."""
+
+    name: str
+    metavar: str
+    help: str
+    offers: tuple[str, ...] = field(default=(), kw_only=True)
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.metavar}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class Flag(Keyword):
+    """A flag of `%%devtrace`, and of `devtrace run` where that has a help for it; `read` makes its value of text."""
+
+    program_help: str = ""
+    read: Callable[[str], Any] = str
+
+    @property
+    def field(self) -> str:
+        """Name the field of Options: `--max-ops` sets max_ops, `--no-timeline` clears timeline."""
+        return self.name.removeprefix("--").removeprefix("no-").replace("-", "_")
+
+
+def _read_devices(text: str) -> str:
+    count_of(text)
+    return text
+
+
+def _read_count(text: str) -> int:
+    digits = text.replace("_", "").replace(",", "")
+    if not digits.isdecimal() or int(digits) == 0:
+        raise UsageError("max-ops", f"--max-ops {text}", "it takes a number above 0", f"write --max-ops {MAX_OPS}")
+    return int(digits)
+
+
+def _read_device(text: str) -> str:
+    """Refuse a misspelt device: it would be a false alarm at every op."""
+    if not _DEVICE.fullmatch(text):
+        raise UsageError(
+            "expect-value",
+            f"--expect {text}",
+            "it takes a device: cpu, cuda, cuda:0, mps, xpu:1 and the like",
+            "write --expect cuda:0",
+        )
+    return text
+
+
+FLAGS: Final = (
+    Flag("--simulate", "cuda:N", "run the cell on N pretended CUDA devices, with real values and CUDA's own rules",
+         "give the program N pretended CUDA devices", _read_devices, offers=("cuda:1", "cuda:2")),
+    Flag("--max-ops", "N", f"keep at most N ops ({MAX_OPS:,}); repetitions above it are folded, counts stay exact",
+         f"keep at most N ops ({MAX_OPS}); counts stay exact", _read_count),
+    Flag("--save", "FILE", "write the trace to FILE, which devtrace.load and JupyterLab open",
+         "save the trace to a file, which `devtrace view` and JupyterLab open"),
+    Flag("--html", "FILE", "write the report to FILE as one page that needs nothing else",
+         "write the report as one page that opens offline"),
+    Flag("--no-timeline", "", "show the findings without the timeline"),
+    Flag("--expect", "DEVICE", "report every tensor that the cell computes with on another device than DEVICE",
+         "report every tensor that it computes with elsewhere", _read_device, offers=("cpu", "cuda:0", "cuda:1")),
+)  # fmt: skip

@@ -1,0 +1,72 @@
+"""A factory made a tensor during the computation, without a device."""
+
+from __future__ import annotations
+
+from devtrace.diagnosis.causes.cause import Cause
+from devtrace.diagnosis.evidence.case import Case, Verdict, outlives_the_call
+from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+from devtrace.diagnosis.fixes.creation_and_use import cast_where_bound, give_the_device
+
+
+def module_made_a_cache(case: Case) -> Verdict | None:
+    """A module holds it as a plain attribute, and made it in a call after its own move."""
+    if case.passing_move is None or not case.was_made_in_a_call or case.origin.arrival != "made":
+        return None
+    return Verdict(
+        "created-without-device", born=case.born, name=case.passing_move.name, module=case.passing_move.module
+    )
+
+
+def factory_ran_during_the_computation(case: Case) -> Verdict | None:
+    if case.origin.arrival != "made" or any(outlives_the_call(name) for name in case.names):
+        return None
+    if not _ran_during_the_computation(case, case.origin.op):
+        return None
+    return Verdict("created-without-device", born=case.queries.born(case.origin.row), name=case.name)
+
+
+def _ran_during_the_computation(case: Case, op: int) -> bool:
+    """Return whether an op ran in a module's call, or in a function with a tensor of the expected device at hand."""
+    queries, snapshot, device = case.queries, case.snapshot, case.expected_device
+    ops = queries.trace.ops
+    if ops.number("call", op) >= 0 or ops.raw("phase", op) in ("backward", "optimizer"):
+        return True
+    site = queries.site(ops.number("site", op))
+    if site is None:
+        return False
+    if _is_of_a_module(queries, site.function) or (not case.names and _is_of_the_failing_statement(case, op)):
+        return True
+    frame = snapshot.frame_of(site)
+    if frame is not None:
+        return snapshot.given_tensors(frame, device)
+    frames = range(len(snapshot.frames))
+    return any(snapshot.given_tensors(frame, device) and snapshot.calls(frame, site.function) for frame in frames)
+
+
+def _is_of_the_failing_statement(case: Case, op: int) -> bool:
+    """Return whether an op is of the statement that failed: `grid + torch.arange(n)`."""
+    sites = (case.queries.trace.ops.number("site", each) for each in (op, case.op))
+    made, failed = map(case.queries.source_node, sites)
+    return made is not None and failed is not None and made.statement is failed.statement
+
+
+def _is_of_a_module(queries: TraceQueries, function: str) -> bool:
+    """Return whether a function is a method, but not the constructor, of a module that the trace knows."""
+    kind, _, method = function.rpartition(".")
+    return bool(kind) and method != "__init__" and kind in {str(module.type) for module in queries.trace.modules}
+
+
+def _reason(case: Case, verdict: Verdict) -> str:
+    return "It is created in the computation without a device=, so on the default device."
+
+
+CAUSE = Cause(
+    slug="created-without-device",
+    meaning="a factory (`torch.arange`, `torch.zeros`) in a computation on a device was told no device",
+    what_helps="`device=x.device`",
+    born_remark="no device given",
+    moved_remark="which came by before",
+    reason=_reason,
+    advice="create it on the device of the tensor that it meets: device=x.device",
+    fixes=(give_the_device, cast_where_bound),
+)

@@ -1,0 +1,82 @@
+"""Nothing moved a tensor to the device of the computation."""
+
+from __future__ import annotations
+
+import ast
+
+from devtrace.diagnosis.causes.cause import Cause
+from devtrace.diagnosis.evidence import access_paths
+from devtrace.diagnosis.evidence.access_paths import AccessPath
+from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.trace_queries import HOST
+from devtrace.diagnosis.fixes.creation_and_use import cast_where_bound, move_in_theirs
+from devtrace.diagnosis.fixes.held_objects import keep_the_result, move_below, move_beside
+
+
+def owner_was_not_moved_with_it(case: Case) -> Verdict | None:
+    """The module that owns it moved in part, or not at all."""
+    owner = case.ownership
+    if owner is None or (owner.is_live and owner.last_move is None and case.odd_device != HOST):
+        return None
+    is_unexplained = bool(owner.others) and owner.last_move is None
+    return Verdict(
+        "never-moved",
+        born=case.born,
+        name=owner.name,
+        module=owner.module,
+        move=owner.last_move,
+        others=len(owner.others),
+        certainty="inferred" if is_unexplained or not owner.is_live else "seen",
+    )
+
+
+def optimizer_keeps_it(case: Case) -> Verdict | None:
+    """It is state that an optimizer keeps beside the parameters."""
+    name = next((name for name in case.names if _is_optimizer_state(name)), None)
+    return Verdict("never-moved", born=case.born, name=name) if name is not None else None
+
+
+def _is_optimizer_state(name: AccessPath) -> bool:
+    by_optimizer = any(access_paths.is_optimizer(value) for value in name.objects[:-1])
+    return by_optimizer and any(reference.kind == "state" for reference in name.holds)
+
+
+def it_was_computed_from_what_stayed(case: Case) -> Verdict | None:
+    if not case.root_cases or case.origin.arrival == "copied":
+        return None
+    root = case.root_cases[0]
+    return Verdict("never-moved", born=root.born, name=root.name)
+
+
+def nobody_kept_the_moved_copy(case: Case) -> Verdict | None:
+    """A line is `x.to(device)` alone: it returns the moved copy and leaves x."""
+    move = next(case.lineage.moves(), None)
+    found = case.queries.source_node(move.site) if move is not None else None
+    if found is None or not isinstance(found.statement, ast.Expr) or found.statement.value is not found.node:
+        return None
+    return Verdict("never-moved", case.born, case.name, move=move, dropped=True)
+
+
+def nothing_moved_it(case: Case) -> Verdict | None:
+    if case.odd_device != HOST or (not case.names and case.born < 0):
+        return None
+    return Verdict("never-moved", born=case.born, name=case.name, move=case.move_of_a_neighbour)
+
+
+def _reason(case: Case, verdict: Verdict) -> str:
+    if verdict.dropped:
+        return "`.to()` returns a moved copy and leaves the tensor itself; here nobody kept the copy."
+    whole = verdict.module_text if verdict.module is not None and not verdict.others else "It"
+    return f"{whole} was {verdict.probably}never moved."
+
+
+CAUSE = Cause(
+    slug="never-moved",
+    meaning="made or loaded on the CPU, and nothing moved it",
+    what_helps="move it where it is made, or keep what `.to()` returns",
+    born_remark="never moved",
+    moved_remark="which left it behind",
+    reason=_reason,
+    advice="move it to the device once, where it is made",
+    fixes=(keep_the_result, move_beside, move_below, cast_where_bound, move_in_theirs),
+)

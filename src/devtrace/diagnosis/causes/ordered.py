@@ -1,0 +1,114 @@
+"""All causes, and the order in which their predicates are asked: that of certainty; the first one with evidence wins.
+
+What holds the tensor (a moved module, an optimizer) tells more than how it was made.
+How it was made tells more than that nothing ever moved it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from devtrace.diagnosis.causes import (
+    attached_after_move,
+    created_without_device,
+    default_device,
+    generator_device,
+    host_boundary,
+    never_moved,
+    not_registered,
+    stale_copy,
+    unknown,
+    wrong_device,
+)
+from devtrace.diagnosis.causes.cause import Cause, Predicate, Strategy
+from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.fixes.creation_and_use import at_the_use
+from devtrace.diagnosis.fixes.fix import Fix
+from devtrace.diagnosis.fixes.held_objects import keep_it_here
+from devtrace.diagnosis.slugs import CauseSlug
+
+CAUSES: Final[dict[CauseSlug, Cause]] = {
+    file.CAUSE.slug: file.CAUSE
+    for file in (
+        attached_after_move,
+        not_registered,
+        created_without_device,
+        never_moved,
+        stale_copy,
+        wrong_device,
+        host_boundary,
+        generator_device,
+        default_device,
+        unknown,
+    )
+}
+
+A_MODULE_OWNS_IT: Final[tuple[Predicate, ...]] = (
+    wrong_device.module_was_sent_away,
+    attached_after_move.part_is_newer_than_the_move,
+    not_registered.was_recorded_as_an_attribute,
+    not_registered.owner_is_in_a_plain_container,
+    stale_copy.owner_holds_an_early_copy,
+    never_moved.owner_was_not_moved_with_it,
+    wrong_device.module_is_on_another_device,
+)
+A_MODULE_HOLDS_IT: Final[tuple[Predicate, ...]] = (
+    stale_copy.module_kept_a_cache,
+    created_without_device.module_made_a_cache,
+    not_registered.module_holds_it_unregistered,
+)
+
+
+def a_root_explains_it(case: Case) -> Verdict | None:
+    """Ask what the modules know of the tensors that this one was computed from."""
+    for predicates in (A_MODULE_OWNS_IT, A_MODULE_HOLDS_IT):
+        for root in case.root_cases:
+            found = _first(predicates, root)
+            if found is not None:
+                return found
+    return None
+
+
+PREDICATES: Final[tuple[Predicate, ...]] = (
+    *A_MODULE_OWNS_IT,
+    stale_copy.was_copied_before_the_move,
+    never_moved.optimizer_keeps_it,
+    *A_MODULE_HOLDS_IT,
+    a_root_explains_it,
+    never_moved.it_was_computed_from_what_stayed,
+    wrong_device.it_was_put_on_this_device,
+    default_device.factory_made_it_on_an_accelerator,
+    created_without_device.factory_ran_during_the_computation,
+    never_moved.nobody_kept_the_moved_copy,
+    stale_copy.original_moved_without_it,
+    never_moved.nothing_moved_it,
+)
+
+
+def find_verdict(case: Case) -> Verdict:
+    """Return the verdict of the first predicate that has its evidence."""
+    return _first(PREDICATES, case) or unknown.no_evidence(case)
+
+
+def _first(predicates: Iterable[Predicate], case: Case) -> Verdict | None:
+    return next((verdict for predicate in predicates if (verdict := predicate(case)) is not None), None)
+
+
+FOR_EVERY_CAUSE: Final[tuple[Strategy, ...]] = (at_the_use, keep_it_here)
+FOR_REPLICAS: Final = (
+    "run one process per GPU with DistributedDataParallel, or use a model that keeps its tensors in torch.nn "
+    "parameters; DataParallel cannot replicate this one"
+)
+
+
+def find_fix(case: Case, verdict: Verdict) -> Fix:
+    """Return the first fix for the cause that fits the code; advice alone where none does."""
+    if case.in_a_replica:
+        return Fix(FOR_REPLICAS)
+    cause = CAUSES[verdict.cause]
+    for strategy in (*cause.fixes, *FOR_EVERY_CAUSE) if case.snapshot.frames else ():
+        fix = strategy(case, verdict)
+        if fix is not None:
+            return fix
+    return Fix(cause.advice)

@@ -1,0 +1,53 @@
+"""A copy, a view or a cache was taken before the original moved."""
+
+from __future__ import annotations
+
+from devtrace.diagnosis.causes.cause import Cause
+from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.fixes.creation_and_use import cast_where_bound
+from devtrace.diagnosis.fixes.held_objects import move_below, state_along, swap
+
+
+def owner_holds_an_early_copy(case: Case) -> Verdict | None:
+    """A parameter was copied from one that moved later; its own module did not move."""
+    owner = case.ownership
+    if owner is None or owner.others or not owner.is_live:
+        return None
+    return was_copied_before_the_move(case)
+
+
+def was_copied_before_the_move(case: Case) -> Verdict | None:
+    """It was made from a parameter by copying alone (clone, zeros_like), before that parameter moved."""
+    move = case.lineage.move_of_its_parameter()
+    return Verdict("stale-copy", born=case.born, name=case.name, move=move) if move is not None else None
+
+
+def module_kept_a_cache(case: Case) -> Verdict | None:
+    """A module made it in a call, keeps it as a plain attribute, and moved afterwards."""
+    passing = case.passing_move
+    if passing is None or not case.was_made_in_a_call or case.birth >= passing.moves[-1].op:
+        return None
+    moves = passing.moves
+    return Verdict("stale-copy", case.born, passing.name, passing.module, moves[0], others=len(moves))
+
+
+def original_moved_without_it(case: Case) -> Verdict | None:
+    """A copy is on the expected device, but this is the tensor that was copied, or a view taken before."""
+    move = next(case.lineage.moves(), None)
+    return Verdict("stale-copy", case.born, case.name, move=move) if move is not None else None
+
+
+def _reason(case: Case, verdict: Verdict) -> str:
+    return "It was taken before the move and stayed where it was."
+
+
+CAUSE = Cause(
+    slug="stale-copy",
+    meaning="a copy or cache was taken before the original was moved",
+    what_helps="take it after the move",
+    born_remark="before the move",
+    moved_remark="which left it behind",
+    reason=_reason,
+    advice="make this copy after the move",
+    fixes=(swap, state_along, move_below, cast_where_bound),
+)

@@ -1,0 +1,18 @@
+"""No predicate found its evidence."""
+
+from __future__ import annotations
+
+from devtrace.diagnosis.causes.cause import Cause
+from devtrace.diagnosis.evidence.case import Case, Verdict
+
+
+def no_evidence(case: Case) -> Verdict:
+    return Verdict("unknown", born=case.born, name=case.name)
+
+
+CAUSE = Cause(
+    slug="unknown",
+    meaning="seen, and not explained",
+    what_helps="the tensor, its birth and its line are named as far as known",
+    advice="bring the tensors of this line to one device",
+)

@@ -1,0 +1,53 @@
+"""The code asked for the odd device itself: `.cuda()`, `device=self.device`, `.to(first)`."""
+
+from __future__ import annotations
+
+from devtrace.diagnosis.causes.cause import Cause
+from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.trace_queries import HOST
+from devtrace.diagnosis.fixes.creation_and_use import ask_for_home, give_the_device
+from devtrace.diagnosis.fixes.modules import bring_back
+from devtrace.diagnosis.slugs import Certainty
+
+
+def module_was_sent_away(case: Case) -> Verdict | None:
+    owner = case.ownership
+    if owner is None or owner.sent_away is None:
+        return None
+    sent = owner.sent_away
+    others = len(owner.others)
+    return Verdict("wrong-device", sent.site, owner.name, owner.module, sent_by=sent, others=others)
+
+
+def module_is_on_another_device(case: Case) -> Verdict | None:
+    owner = case.ownership
+    if owner is None:
+        return None
+    others = len(owner.others)
+    certainty: Certainty = "inferred" if others else "seen"
+    return Verdict("wrong-device", case.born, owner.name, owner.module, others=others, certainty=certainty)
+
+
+def it_was_put_on_this_device(case: Case) -> Verdict | None:
+    if case.origin.arrival not in ("copied", "made-there"):
+        return None
+    return Verdict("wrong-device", born=case.born, name=case.name, sent_by=case.arriving_move)
+
+
+def _reason(case: Case, verdict: Verdict) -> str:
+    if case.in_a_replica:
+        return ""
+    if case.odd_device != HOST and case.origin.row != case.row:
+        return f"It stayed on {case.odd_device} while the computation went on to {case.expected_device}."
+    return "The code asks for this device by itself instead of taking that of its input."
+
+
+CAUSE = Cause(
+    slug="wrong-device",
+    meaning="somebody asked for this very device",
+    what_helps="take the device of the tensor that it meets",
+    born_remark="put on this device",
+    reason=_reason,
+    advice="take the device from the tensor that it meets",
+    fixes=(bring_back, ask_for_home, give_the_device),
+)

@@ -1,0 +1,117 @@
+"""One mismatch under study with all evidence of it, and the verdict on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from devtrace.diagnosis.evidence.access_paths import AccessPath
+from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
+from devtrace.diagnosis.evidence.lineage import Lineage
+from devtrace.diagnosis.evidence.mismatch import Mismatch
+from devtrace.diagnosis.evidence.moves import Move, move_of
+from devtrace.diagnosis.evidence.neighbours import move_of_a_neighbour
+from devtrace.diagnosis.evidence.origins import Origin, find_origin
+from devtrace.diagnosis.evidence.ownership import (
+    Ownership,
+    PassingMove,
+    find_ownership,
+    find_passing_move,
+    rows_held_by_modules,
+)
+from devtrace.diagnosis.evidence.subject import Subject
+from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
+from devtrace.diagnosis.slugs import CauseSlug, Certainty
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A cause with its evidence: `born` is a site, `name` leads to the tensor that the cause is about."""
+
+    cause: CauseSlug
+    born: int = -1
+    name: AccessPath | None = None
+    module: AccessPath | None = None  # the module that should have taken it along
+    move: Move | None = None  # the move that should have taken it along
+    sent_by: Move | None = None  # the move that brought it to the odd device
+    certainty: Certainty = "seen"
+    others: int = 0  # the module's tensors on the expected device
+    dropped: bool = False  # nobody kept the copy that `move` returned
+
+    @property
+    def moved(self) -> int:
+        """The site of the move that should have taken it along, or -1."""
+        return self.move.site if self.move is not None else -1
+
+    @property
+    def module_text(self) -> str:
+        return self.module.text if self.module is not None else "the module"
+
+    @property
+    def probably(self) -> str:
+        return "probably " if self.certainty == "inferred" else ""
+
+
+@dataclass
+class Case(Subject):
+    """A mismatch: its subject is the odd tensor, else the nearest tensor with a name that it was computed from."""
+
+    origin: Origin
+    roots: list[tuple[int, AccessPath]]  # tensors that the subject was computed from, with names that outlive the call
+
+    @classmethod
+    def of(cls, queries: TraceQueries, snapshot: FailureSnapshot, mismatch: Mismatch) -> Case:
+        preferred = frozenset(snapshot.reachable_rows if queries.live else rows_held_by_modules(queries))
+        odd = mismatch.odd_tensor
+        origin = find_origin(queries, odd, preferred)
+        followed = origin.path if mismatch.odd_device == HOST else (odd, queries.base(odd))
+        named = [row for row in followed if snapshot.names(row)]
+        row = named[0] if named else odd
+        roots = [(root, name) for root in named[1:] for name in snapshot.names(root) if outlives_the_call(name)]
+        return cls(queries, snapshot, mismatch, row, snapshot.names(row), origin, roots)
+
+    @cached_property
+    def root_cases(self) -> list[Case]:
+        """The mismatch with each root as its subject, if the subject is a passing value on the CPU."""
+        if self.odd_device != HOST or any(outlives_the_call(name) for name in self.names):
+            return []
+        return [self._about(row) for row in dict.fromkeys(row for row, _ in self.roots)]
+
+    def _about(self, row: int) -> Case:
+        names = [name for root, name in self.roots if root == row]
+        return Case(self.queries, self.snapshot, self.mismatch, row, names, self.origin, [])
+
+    @cached_property
+    def ownership(self) -> Ownership | None:
+        """The module that owns the tensor as parameter or buffer."""
+        return find_ownership(self)
+
+    @cached_property
+    def passing_move(self) -> PassingMove | None:
+        """The move of a module that holds the tensor, but not as parameter or buffer."""
+        return find_passing_move(self, self.names)
+
+    @cached_property
+    def lineage(self) -> Lineage:
+        return Lineage(self)
+
+    @cached_property
+    def arriving_move(self) -> Move | None:
+        """The copy that brought the tensor to the odd device."""
+        return move_of(self.queries, self.row)
+
+    @cached_property
+    def move_of_a_neighbour(self) -> Move | None:
+        return move_of_a_neighbour(self)
+
+    @property
+    def in_a_replica(self) -> bool:
+        """True if the op failed in a thread of DataParallel's, over a tensor that its module holds."""
+        if self.queries.trace.ops.number("thread", self.op) <= 0:
+            return False
+        return any(type(value).__name__ == "DataParallel" for name in self.names for value in name.objects)
+
+
+def outlives_the_call(name: AccessPath) -> bool:
+    """Return whether a name is more than a local variable or an item of a list of data."""
+    return not name.listed and any(reference.kind not in ("variable", "item") for reference in name.holds)

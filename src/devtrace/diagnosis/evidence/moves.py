@@ -1,0 +1,84 @@
+"""Copies of tensors from one device to another, and what they took along."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+
+
+@dataclass(frozen=True)
+class Move:
+    """A copy to another device: the op (-1: before the trace), the site, the tensor that was copied and the copy."""
+
+    op: int
+    site: int
+    source: int
+    result: int
+
+
+def crossed(queries: TraceQueries, row: int) -> bool:
+    """Return whether a tensor is a copy from another device."""
+    source = queries.source(row)
+    return source >= 0 and queries.device(source) != queries.device(row)
+
+
+def move_of(queries: TraceQueries, row: int) -> Move | None:
+    """Return the copy that brought a tensor to its device."""
+    for past in queries.ancestors(row, 40):
+        if queries.device(past) == queries.device(row) and crossed(queries, past):
+            return Move(queries.producer(past), queries.born(past), queries.source(past), past)
+    return None
+
+
+def moves_of(queries: TraceQueries, rows: Iterable[int]) -> list[Move]:
+    """Return the copies that brought tensors to their device, the last one first."""
+    found = [move for row in rows if (move := move_of(queries, row)) is not None]
+    return sorted(found, key=lambda move: -move.op)
+
+
+def moves_from(queries: TraceQueries, bases: set[int], expected_device: str, before: int) -> Iterator[Move]:
+    """Yield the copies to a device, before an op, of the given tensors or of views of them."""
+    tensors = queries.trace.tensors
+    devices, sources = tensors.ints("device"), tensors.ints("source")
+    target = queries.device_names.index(expected_device)
+    copied = (sources >= 0) & (devices == target) & (devices[sources] != target)
+    copied &= (tensors.ints("producer") < before) & np.isin(queries.bases[sources], list(bases))
+    for row in np.flatnonzero(copied).tolist():
+        yield Move(queries.producer(row), queries.born(row), queries.source(row), row)
+
+
+def moves_of_holders(queries: TraceQueries, row: int, moves: list[Move]) -> list[Move]:
+    """Keep the moves of modules that hold a tensor, and the moves at sites where no module was seen to move."""
+    holders = set(_holders(queries, row))
+    moved = {site: _modules_moved_at(queries, site) for site in {move.site for move in moves}}
+    return [move for move in moves if not holders or not moved[move.site] or not holders.isdisjoint(moved[move.site])]
+
+
+def was_attached_after(queries: TraceQueries, row: int, move: Move) -> bool:
+    """Return whether a module that holds a tensor became part of the moved one only after the move."""
+    modules, moved, holders = queries.trace.modules, _modules_moved_at(queries, move.site), _holders(queries, row)
+    top = next((depth for depth, module in enumerate(holders) if module in moved), 0)
+    attached = [modules.number("op", module) for module in holders[:top] if modules.number("site", module) >= 0]
+    return any(op > moved[holders[top]] for op in attached)
+
+
+def _modules_moved_at(queries: TraceQueries, site: int) -> dict[int, int]:
+    """Return the modules that were moved at a site, each with the op of its last move."""
+    moves = queries.trace.moves
+    rows = [row for row in range(len(moves)) if moves.number("site", row) == site]
+    return {moves.number("module", row): moves.number("op", row) for row in rows}
+
+
+def _holders(queries: TraceQueries, row: int) -> list[int]:
+    """Return the module that owns a parameter or buffer, by the recorder's names, then the modules around it."""
+    path = str(queries.trace.tensors.raw("name", queries.base(row))).rpartition(".")[0]
+    modules, found = queries.trace.modules, []
+    module = next((at for at in range(len(modules)) if path and modules.raw("path", at) == path), -1)
+    while module >= 0:
+        found.append(module)
+        module = modules.number("parent", module)
+    return found

@@ -1,0 +1,140 @@
+"""The module that holds a tensor, and where and how the module's other tensors were moved.
+
+Names of live objects tell it with certainty. Where no frame is left, the recorder's names and roles stand in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from devtrace.diagnosis.evidence.access_paths import AccessPath
+from devtrace.diagnosis.evidence.failure_snapshot import registered
+from devtrace.diagnosis.evidence.moves import Move, move_of, moves_of, moves_of_holders, was_attached_after
+from devtrace.diagnosis.evidence.subject import Subject
+from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+
+
+@dataclass(frozen=True)
+class Ownership:
+    """The outermost module whose `.to()` should move the tensor, and its tensors on the expected device."""
+
+    subject: Subject
+    names: tuple[AccessPath, ...]  # names of a parameter or buffer; none where only recorded names are left
+    module: AccessPath | None
+    others: tuple[tuple[str, int], ...]  # path and row
+    is_registered: bool = True  # False for a plain attribute, by its recorded role
+
+    @property
+    def is_live(self) -> bool:
+        return bool(self.names)
+
+    @property
+    def name(self) -> AccessPath | None:
+        return self.names[0] if self.names else None
+
+    @cached_property
+    def last_move(self) -> Move | None:
+        """The last move that brought the module's other tensors to the expected device."""
+        queries = self.subject.queries
+        moves = moves_of(queries, (row for _, row in self.others))
+        if self.is_live:
+            moves = moves_of_holders(queries, self.subject.row, moves)
+        return moves[0] if moves else None
+
+    @cached_property
+    def is_newer_than_the_move(self) -> bool:
+        """True if the tensor was made, or its module attached, after the last move."""
+        move = self.last_move
+        if move is None:
+            return False
+        return self.subject.birth > move.op or was_attached_after(self.subject.queries, self.subject.row, move)
+
+    @cached_property
+    def was_moved_as_a_whole(self) -> bool:
+        """True if the last move took tensors of more than one of the module's children along."""
+        if self.last_move is None or not self.is_live:
+            return False
+        queries, site = self.subject.queries, self.last_move.site
+        children = {path.split(".")[0] for path, row in self.others if _was_moved_at(queries, row, site)}
+        return len(children) > 1
+
+    @cached_property
+    def sent_away(self) -> Move | None:
+        """The copy of the tensor from the expected device to the odd one, if nothing moved the module after it."""
+        subject = self.subject
+        move = move_of(subject.queries, subject.row) if self.is_live else None
+        if move is None or not subject.is_expected(move.source):
+            return None
+        if subject.queries.base(move.result) != subject.base:
+            return None
+        return move if self.last_move is None or move.op > self.last_move.op else None
+
+
+def _was_moved_at(queries: TraceQueries, row: int, site: int) -> bool:
+    move = move_of(queries, row)
+    return move is not None and move.site == site
+
+
+def find_ownership(subject: Subject) -> Ownership | None:
+    """Return who owns a parameter or buffer, or None if no module does."""
+    owned = [name for name in subject.names if name.last.kind in ("parameter", "buffer")]
+    owned = [name for name in owned if any(name.registered_from(place) for place, _ in name.modules())]
+    if not owned:
+        return None if subject.snapshot.frames else _recorded_ownership(subject)
+    name = owned[0]
+    place, module = next((place, module) for place, module in name.modules() if name.registered_from(place))
+    return Ownership(subject, tuple(owned), path_to(subject, name, place), expected_tensors(subject, module))
+
+
+def _recorded_ownership(subject: Subject) -> Ownership | None:
+    """Return who owns a tensor by the name and the role that the recorder noted."""
+    tensors = subject.queries.trace.tensors
+    role = tensors.raw("role", subject.base)
+    if role not in ("parameter", "buffer", "attribute"):
+        return None
+    root = str(tensors.raw("name", subject.base)).split(".")[0]
+    paths = [(str(tensors.raw("name", row)), row) for row in rows_held_by_modules(subject.queries)]
+    others = tuple((path, row) for path, row in paths if path.split(".")[0] == root and subject.is_expected(row))
+    return Ownership(subject, (), None, others, is_registered=role != "attribute")
+
+
+def rows_held_by_modules(queries: TraceQueries) -> list[int]:
+    """Return the tensors that are parameters, buffers or attributes of modules, by their recorded roles."""
+    roles = {queries.strings.get(role, -2) for role in ("parameter", "buffer", "attribute")}
+    return [row for row, role in enumerate(queries.trace.tensors.ints("role").tolist()) if role in roles]
+
+
+@dataclass(frozen=True)
+class PassingMove:
+    """A module on the way to a tensor that moved without it, because a step in between is not registered."""
+
+    name: AccessPath
+    module: AccessPath
+    moves: tuple[Move, ...]  # of the module's tensors, the last one first
+
+
+def find_passing_move(subject: Subject, names: Iterable[AccessPath]) -> PassingMove | None:
+    """Return the first module, by name and outermost first, that moved and passed the tensor by."""
+    for name in names:
+        for place, module in name.modules():
+            if name.registered_from(place):
+                continue
+            moves = moves_of(subject.queries, (row for _, row in expected_tensors(subject, module)))
+            if moves:
+                return PassingMove(name, path_to(subject, name, place), tuple(moves))
+    return None
+
+
+def expected_tensors(subject: Subject, module: Any) -> tuple[tuple[str, int], ...]:
+    """Return path and row of a module's own tensors that are on the expected device."""
+    rows = ((path, subject.snapshot.row(tensor)) for path, tensor in registered(module))
+    return tuple((path, row) for path, row in rows if row is not None and subject.is_expected(row))
+
+
+def path_to(subject: Subject, name: AccessPath, place: int) -> AccessPath:
+    """Return the part of a name that leads to the object at an index."""
+    references = name.holds[: place + 1]
+    return AccessPath(references, name.objects[: place + 1], subject.snapshot.text(references))

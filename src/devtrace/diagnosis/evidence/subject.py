@@ -1,0 +1,66 @@
+"""The tensor that a cause is sought for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from devtrace.diagnosis.evidence.access_paths import AccessPath
+from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
+from devtrace.diagnosis.evidence.mismatch import Mismatch
+from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+
+
+@dataclass
+class Subject:
+    """A tensor of the mismatch's odd device, with the names that lead to it, best first."""
+
+    queries: TraceQueries
+    snapshot: FailureSnapshot
+    mismatch: Mismatch
+    row: int
+    names: list[AccessPath]
+
+    @property
+    def name(self) -> AccessPath | None:
+        return self.names[0] if self.names else None
+
+    @property
+    def op(self) -> int:
+        """The op that failed."""
+        return self.mismatch.op
+
+    @property
+    def odd_tensor(self) -> int:
+        return self.mismatch.odd_tensor
+
+    @property
+    def odd_device(self) -> str:
+        return self.mismatch.odd_device
+
+    @property
+    def expected_device(self) -> str:
+        return self.mismatch.expected_device
+
+    @property
+    def base(self) -> int:
+        """The tensor whose storage it has: itself when it is no view."""
+        return self.queries.base(self.row)
+
+    @property
+    def born(self) -> int:
+        """The site of its birth, or -1."""
+        return self.queries.born(self.base)
+
+    @property
+    def birth(self) -> int:
+        """The op that made its storage; -1 before the trace."""
+        return self.queries.producer(self.base)
+
+    @property
+    def was_made_in_a_call(self) -> bool:
+        """True if a module at work made it, as a cache is made."""
+        return self.birth >= 0 and self.queries.trace.ops.number("call", self.birth) >= 0
+
+    def is_expected(self, row: int | None) -> bool:
+        """Return whether a tensor is on the expected device."""
+        return row is not None and self.queries.device(row) == self.expected_device

@@ -1,0 +1,48 @@
+"""A finding for each error about devices, by the first rule that explains it, else in torch's own words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
+from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+from devtrace.diagnosis.findings import Finding
+from devtrace.diagnosis.rules.ordered import ERROR_RULES
+from devtrace.trace.rows import Failure
+
+_IS_ABOUT_DEVICES: Final = re.compile(r"device|cuda|Input type \(|on cpu", re.IGNORECASE)
+_IS_MIX: Final = re.compile(r"same device|at least two devices|numpy|generator", re.IGNORECASE)
+
+
+def device_errors(queries: TraceQueries) -> Iterator[Finding]:
+    snapshot = FailureSnapshot(queries)
+    for error in queries.trace.errors:
+        if not _IS_ABOUT_DEVICES.search(error.message):
+            continue
+        try:
+            explained = (rule.explain(queries, snapshot, error.op.id, error.message) for rule in ERROR_RULES)
+            finding = next((finding for finding in explained if finding is not None), None)
+        except Exception as fault:  # noqa: BLE001 (torch's own error is shown all the same)
+            yield _in_torchs_words(queries, error, f"devtrace failed to explain it ({type(fault).__name__}: {fault}).")
+            continue
+        if finding is not None:
+            yield finding
+        elif _IS_MIX.search(error.message):
+            yield _in_torchs_words(queries, error, "The trace does not tell which tensor it was.")
+
+
+def _in_torchs_words(queries: TraceQueries, error: Failure, why: str) -> Finding:
+    first = error.message.strip().splitlines()[0] if error.message.strip() else ""
+    op = error.op.id
+    return Finding(
+        rule="device-mismatch",
+        severity="error",
+        cause="unknown",
+        devices=tuple(dict.fromkeys(queries.device(row) for row in queries.inputs(op))),
+        site=queries.site(queries.trace.ops.number("site", op)),
+        op=op,
+        message=f"{error.type}: {first}\n{why}",
+        ops=(op,),
+    )

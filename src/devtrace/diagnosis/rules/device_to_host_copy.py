@@ -1,0 +1,155 @@
+"""device-to-host-copy: data that a line copies from a device to the CPU."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode, TraceQueries
+from devtrace.diagnosis.findings import Finding
+from devtrace.diagnosis.ledger import Tally
+from devtrace.diagnosis.rules import copies_of_a_line
+from devtrace.diagnosis.rules.copies_of_a_line import AGAIN, CopiesOfALine, Habit, is_of_ddp
+from devtrace.diagnosis.rules.rule import CostRule
+
+_FAR: Final = 400
+"""Ops after a copy within which what was made of it must come back, to be of the same step."""
+_SAMPLE: Final = 20
+"""Copies of a line that are looked at."""
+_ARRAYS: Final = ("np", "numpy", "torch", "th")
+
+
+def copies_to_host(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
+    return copies_of_a_line.findings(queries, tally, "d2h", _finding)
+
+
+RULE: Final = CostRule(
+    slug="device-to-host-copy",
+    meaning="the like to the CPU, or there and back",
+    find=copies_to_host,
+)
+
+
+def _finding(copies: CopiesOfALine) -> Finding:
+    is_frequent = copies.count >= AGAIN and len(copies.ops) >= AGAIN
+    back_and_forth = (_round_trip(copies) or _unused(copies)) if is_frequent else None
+    habit = copies_of_a_line.of_one_tensor(copies) or back_and_forth or copies_of_a_line.of_single_elements(copies)
+    return copies_of_a_line.finding("device-to-host-copy", copies, "to the host", habit)
+
+
+def _round_trip(copies: CopiesOfALine) -> Habit | None:
+    """Find data that leaves a device, is worked on by the host and comes back, step after step."""
+    queries, ops = copies.queries, copies.ops
+    if queries.trace.ops.raw("phase", ops[-1]) == "backward":  # the gradient of work that began on the host
+        return None
+    for message, find_return in _RETURNS:
+        sites = [find_return(queries, op) for op in ops[:_SAMPLE]]
+        returned = [site for site in sites if site is not None]
+        if returned and len(returned) * 2 >= len(sites):
+            help = "do this work on the device, or all of it on the host"
+            return Habit(f"{message} ({queries.site(returned[0])}).", help)
+    return None
+
+
+def _return_of_its_result(queries: TraceQueries, op: int) -> int | None:
+    """Return the site where something made of a copied tensor is copied back to a device, within the next ops."""
+    reached = set(queries.outputs(op))
+    computed: set[int] = set()
+    ops = queries.trace.ops
+    for later in range(op + 1, min(op + _FAR, len(ops))):
+        taken = queries.inputs(later)
+        if reached.isdisjoint(taken):
+            continue
+        if ops.number("device", later) == queries.host:
+            reached.update(queries.outputs(later))
+            if queries.kind(later) == "compute" or not computed.isdisjoint(taken):
+                computed.update(queries.outputs(later))
+        elif queries.kind(later) == "copy" and ops.raw("phase", later) != "backward" and not computed.isdisjoint(taken):
+            return int(queries.op_users[later])
+    return None
+
+
+def _return_of_its_gradient(queries: TraceQueries, op: int) -> int | None:
+    """Return the site where a copy's gradient is copied back: a trained loss or layer that computes on the host."""
+    ops, tensors = queries.trace.ops, queries.trace.tensors
+    source = queries.inputs(op)[:1]
+    backward = ops.ints("phase")[op + 1 : op + _FAR] == queries.strings.get("backward", -1)
+    for later in (op + 1 + np.flatnonzero(backward)).tolist():
+        if queries.kind(later) == "copy" and source and ops.number("device", later) != queries.host:
+            gradient = queries.outputs(later)[:1]
+            if gradient and tensors.number("shape", gradient[0]) == tensors.number("shape", source[0]):
+                return int(queries.cost_users[later])
+    return None
+
+
+def _return_from_numpy(queries: TraceQueries, op: int) -> int | None:
+    """Return the site where a statement copies to a device what numpy made, within that statement, of the copy."""
+    ops = queries.trace.ops
+    copied = queries.source_node(int(queries.op_users[op]))
+    for later in range(op + 1, min(op + 8, len(ops)) if copied is not None else 0):
+        if queries.kind(later) == "copy" and ops.number("device", later) != queries.host:
+            outer = queries.source_node(int(queries.op_users[later]))
+            is_newer = queries.inputs(later) and queries.producer(queries.inputs(later)[0]) > op
+            is_around = outer is not None and copied is not None and _only_numpy_between(copied, outer.node)
+            return int(queries.op_users[later]) if is_around and is_newer else None
+    return None
+
+
+def _only_numpy_between(inner: SourceNode, outer: ast.AST) -> bool:
+    """Return whether only calls of numpy and torch are between an expression and one around it."""
+    for node in list(inner.source.ancestors(inner.node))[1:]:
+        takes_it = isinstance(node, ast.Call) and any(part is inner.node for arg in node.args for part in ast.walk(arg))
+        if takes_it and not (isinstance(node.func, ast.Attribute) and _root(node.func) in _ARRAYS):  # type: ignore[attr-defined]
+            return False
+        if node is outer or not isinstance(node, ast.expr):
+            return node is outer
+    return False
+
+
+def _root(node: ast.expr) -> str:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+_RETURNS: Final = (
+    ("what is worked out of it on the host goes back to the device", _return_of_its_result),
+    ("what is worked out of it in numpy goes back to the device", _return_from_numpy),
+    ("it is trained: the gradient of the work on the host goes back to the device", _return_of_its_gradient),
+)
+
+
+def _unused(copies: CopiesOfALine) -> Habit | None:
+    """Find data that was sent to a device on its own and is fetched back as it was sent."""
+    queries = copies.queries
+    sent = [_copy_in_vain(queries, op) for op in copies.ops[:_SAMPLE]]
+    if sent[0] is None or any(op is None for op in sent):
+        return None
+    site = int(queries.op_users[sent[0]])
+    if not _moves_one_tensor(queries.source_node(site)) and not is_of_ddp(queries, sent[0]):
+        return None
+    return Habit(f"it was sent to the device ({queries.site(site)}) and not used there.", "leave it on the host")
+
+
+def _moves_one_tensor(found: SourceNode | None) -> bool:
+    """Return whether somebody chose this tensor, `tags = tags.to(device)`; no line that moves a whole batch."""
+    statement = found.statement if found is not None else None
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
+        return False
+    call = statement.value
+    owner = call.func.value if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) else None
+    return isinstance(owner, ast.Name) and owner.id == statement.targets[0].id
+
+
+def _copy_in_vain(queries: TraceQueries, op: int) -> int | None:
+    """Return the copy that sent to the device what an op fetches back, if no other op between took it."""
+    row = next(iter(queries.inputs(op)), -1)
+    sent = queries.producer(queries.base(row)) if row >= 0 else -1
+    if not 0 <= op - sent < _FAR or queries.kind(sent) != "copy" or queries.device(queries.inputs(sent)[0]) != HOST:
+        return None
+    inputs = queries.trace.ops.lists("inputs")
+    taken = queries.bases[inputs.flat[inputs.offsets[sent + 1] : inputs.offsets[op]]]
+    return None if queries.base(row) in taken.tolist() else sent

@@ -1,0 +1,39 @@
+"""All rules, in the order in which they are asked."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from devtrace.diagnosis.rules import (
+    cpu_compute,
+    device_comparison,
+    device_mismatch,
+    device_to_device_copy,
+    device_to_host_copy,
+    generator_mismatch,
+    host_conversion,
+    host_sync,
+    host_to_device_copy,
+    idle_optimizer,
+    split_module,
+)
+from devtrace.diagnosis.rules.rule import CostRule, ErrorRule, Rule
+
+ERROR_RULES: Final[tuple[ErrorRule, ...]] = (
+    host_conversion.RULE,
+    generator_mismatch.RULE,
+    device_mismatch.RULE,
+)
+
+COST_RULES: Final[tuple[CostRule, ...]] = (
+    host_sync.RULE,
+    host_to_device_copy.RULE,
+    device_to_host_copy.RULE,
+    device_to_device_copy.RULE,
+    cpu_compute.RULE,
+    split_module.RULE,
+    idle_optimizer.RULE,
+    device_comparison.RULE,
+)
+
+RULES: Final[tuple[Rule, ...]] = (*ERROR_RULES, *COST_RULES)

@@ -1,0 +1,32 @@
+"""A rule: what counts as a finding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
+from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+from devtrace.diagnosis.findings import Finding
+from devtrace.diagnosis.ledger import Tally
+from devtrace.diagnosis.slugs import RuleSlug
+
+
+@dataclass(frozen=True)
+class Rule:
+    slug: RuleSlug
+    meaning: str  # README's table
+
+
+@dataclass(frozen=True)
+class ErrorRule(Rule):
+    """Explains an op that raised, or returns None if the error is of another rule."""
+
+    explain: Callable[[TraceQueries, FailureSnapshot, int, str], Finding | None]  # the op, and torch's message
+
+
+@dataclass(frozen=True)
+class CostRule(Rule):
+    """Finds sites that cost time, by the counts of the ledger."""
+
+    find: Callable[[TraceQueries, Tally], Iterable[Finding]]

@@ -1,0 +1,54 @@
+"""split-module: one module's own tensors are on several devices."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+from devtrace.diagnosis.findings import Finding
+from devtrace.diagnosis.ledger import Tally
+from devtrace.diagnosis.rules.rule import CostRule
+
+
+def split_modules(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
+    """Find leaf modules with parameters on two devices, which cannot run; a model split by layers can."""
+    devices_of: dict[str, dict[str, int]] = defaultdict(dict)
+    tensors = queries.trace.tensors
+    roles = {queries.strings.get(role, -1) for role in ("parameter", "buffer")} - {-1}
+    rows = np.flatnonzero(np.isin(tensors.ints("role"), list(roles))).tolist()
+    last = {str(tensors.raw("name", row)): row for row in rows}  # one that moved has a row for each device
+    for name, row in last.items():
+        if queries.dims[row] > 0:
+            devices_of[name.rpartition(".")[0]].setdefault(queries.device(row), row)
+    # A replaced module and its successor have one path.
+    modules = Counter(str(module.path) for module in queries.trace.modules)
+    for path, devices in devices_of.items():
+        if len(devices) > 1 and path and modules[path] == 1:
+            yield _finding(queries, path, devices)
+
+
+RULE: Final = CostRule(
+    slug="split-module",
+    meaning="the parameters of one module are on several devices",
+    find=split_modules,
+)
+
+
+def _finding(queries: TraceQueries, path: str, rows: dict[str, int]) -> Finding:
+    last = max(rows.values())
+    born = queries.born(last)
+    devices = tuple(sorted(rows))
+    return Finding(
+        rule="split-module",
+        severity="warning",
+        cause="",
+        devices=devices,
+        site=queries.site(int(queries.users[born])) if born >= 0 else None,
+        op=queries.producer(last),
+        message=f"The own tensors of {path} are on {' and '.join(devices)}.",
+        help=f"move {path} as a whole",
+    )

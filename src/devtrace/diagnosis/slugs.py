@@ -1,0 +1,48 @@
+"""Every slug of diagnosis as a type, so that mypy finds a misspelt one."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+RuleSlug = Literal[
+    "device-mismatch",
+    "host-conversion",
+    "generator-mismatch",
+    "host-sync",
+    "host-to-device-copy",
+    "device-to-host-copy",
+    "device-to-device-copy",
+    "cpu-compute",
+    "split-module",
+    "idle-optimizer",
+    "device-comparison",
+    "expectation",
+]
+
+CauseSlug = Literal[
+    "attached-after-move",
+    "not-registered",
+    "created-without-device",
+    "never-moved",
+    "stale-copy",
+    "wrong-device",
+    "host-boundary",
+    "generator-device",
+    "default-device",
+    "unknown",
+]
+
+Severity = Literal["error", "warning", "note"]
+Certainty = Literal["seen", "inferred"]
+
+Arrival = Literal["made", "made-there", "copied", "given"]
+"""How data came to its device.
+
+    made          a factory without a device= made it
+    made-there    a factory with a device= made it
+    copied        it was copied from another device
+    given         it is from outside the trace, or was read from a list or from numpy
+"""
+
+ReferenceKind = Literal["variable", "closure", "global", "attribute", "module", "parameter", "buffer", "item", "state"]
+"""How an object refers to another; a variable is how a frame does."""

@@ -1,0 +1,84 @@
+"""The parts of a report that its forms lay out: findings to show, headlines, sites with remarks, summary sentences."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final, NamedTuple
+
+from devtrace.diagnosis.causes.ordered import CAUSES
+from devtrace.diagnosis.findings import Finding, ReportData, Site
+from devtrace.trace.columns import LEDGER_COUNTS
+from devtrace.trace.tables import TraceData
+from devtrace.words.text_format import format_bytes, pluralize
+
+NO_SITE: Final = "somewhere"
+
+
+class Headline(NamedTuple):
+    """Parts of a finding's first line, beside its site: how often, op (else the rule), devices; "" is left out."""
+
+    times: str
+    op: str
+    devices: str
+
+
+class LabelledSite(NamedTuple):
+    label: str
+    site: Site
+    remark: str
+
+
+def shown(report: ReportData) -> list[tuple[int, Finding]]:
+    """Return errors and warnings, worst first, each with its number in the report."""
+    return [(number, finding) for number, finding in enumerate(report.findings, 1) if finding.severity != "note"]
+
+
+def headline(finding: Finding, trace: TraceData) -> Headline:
+    op = trace.ops[finding.op].name if 0 <= finding.op < len(trace.ops) else finding.rule
+    return Headline(f"{finding.count:,}×" if finding.count > 1 else "", op, " + ".join(finding.devices))
+
+
+def sites(finding: Finding) -> list[LabelledSite]:
+    """Return where the culprit was born and moved, with a remark on each."""
+    if finding.culprit is None:
+        return []
+    born, moved = _remarks(finding)
+    found = (("Born", finding.culprit.born, born), ("Moved", finding.culprit.moved, moved))
+    return [LabelledSite(label, site, remark) for label, site, remark in found if site]
+
+
+def summary(report: ReportData) -> list[str]:
+    """Return a sentence on each: ops in all, copies and syncs in all, notes."""
+    return [_ops(report), *_copies_and_syncs(report), *(f"devtrace: {note}" for note in report.notes)]
+
+
+def _remarks(finding: Finding) -> tuple[str, str]:
+    """Return the remarks beside the birth and beside the move."""
+    cause = CAUSES.get(finding.cause) if finding.cause and finding.severity == "error" else None
+    return (cause.born_remark, cause.moved_remark) if cause else ("", "")
+
+
+def _ops(report: ReportData) -> str:
+    ops = _ops_without_a_line(report.trace)
+    for row in report.ledger:
+        ops.update(row.ops)
+    devices = ", ".join(f"{number:,} on {device}" for device, number in ops.most_common() if number)
+    sign = "" if shown(report) else "✓ nothing to mend: "
+    folded = f"; {report.trace.truncated:,} of them folded away" if report.trace.truncated else ""
+    return f"{sign}{pluralize(sum(ops.values()), 'op')}{f' ({devices})' if devices else ''}{folded}"
+
+
+def _ops_without_a_line(trace: TraceData) -> Counter[str]:
+    """Count the ops that no line of the ledger counts, by device."""
+    names = list(trace.devices)
+    devices = trace.ops.ints("device")[trace.ops.ints("site") < 0].tolist()
+    return Counter(names[device] for device in devices if device >= 0)
+
+
+def _copies_and_syncs(report: ReportData) -> list[str]:
+    total = {name: sum(getattr(row, name) for row in report.ledger) for name in LEDGER_COUNTS}
+    directions = (("h2d", "to a device"), ("d2h", "to the host"), ("d2d", "between devices"))
+    counts = [f"{pluralize(total[name], 'copy', 'copies')} {where}" for name, where in directions if total[name]]
+    counts += [pluralize(total["syncs"], "sync")] if total["syncs"] else []
+    copied = f"; {format_bytes(total['bytes'])} copied" if total["bytes"] else ""
+    return [", ".join(counts) + copied] if counts else []

@@ -1,0 +1,231 @@
+"""Views of rows: their fields are read from the columns of a table when asked, references are followed.
+
+op.inputs[0].device == "cuda:0"
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, cast
+
+from devtrace.trace.columns import Column
+
+
+class RowTable(Protocol):
+    """A table as its rows see it."""
+
+    name: str
+    columns: tuple[Column, ...]
+
+    def number(self, name: str, id: int) -> int: ...
+    def raw(self, name: str, id: int) -> Any: ...
+    def value(self, name: str, id: int) -> Any: ...
+
+
+class Device(str):
+    """A device by name, equal to it as a string: op.device == "cuda:0"."""
+
+    __slots__ = ("id", "simulated")
+    id: int
+    simulated: bool
+
+    @property
+    def name(self) -> str:
+        return str(self)
+
+
+class Shape(tuple[int, ...]):
+    """A tensor's shape, equal to the tuple of its dimensions."""
+
+    __slots__ = ()
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        return tuple(self)
+
+
+class Row:
+    """One row, reading its fields from the columns when asked. Rows of one trace are equal when table and id are."""
+
+    __slots__ = ("_table", "id")
+
+    def __init__(self, table: RowTable, id: int) -> None:
+        self._table = table
+        self.id = id
+
+    def __getattr__(self, name: str) -> Any:
+        return self._table.value(name, self.id)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Row) and self._table is other._table and self.id == other.id
+
+    def __hash__(self) -> int:
+        return hash((self._table.name, self.id))
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{column.name}={self._table.raw(column.name, self.id)!r}" for column in self._table.columns)
+        return f"<{self._table.name}[{self.id}] {values}>"
+
+
+class Site(Row):
+    __slots__ = ()
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    function: str
+    text: str
+    cell_id: str
+    package: str
+    caller: Site | None
+
+    @property
+    def cell(self) -> int | None:
+        count = self._table.number("cell", self.id)
+        return None if count < 0 else count
+
+    def __str__(self) -> str:
+        where = self.file.rsplit("/", 1)[-1] if self.cell is None else f"In[{self.cell}]"
+        return f"{where} line {self.line}"
+
+
+class Module(Row):
+    __slots__ = ()
+    path: str
+    type: str
+    parent: Module | None
+    site: Site | None
+    op: int
+    ran: int
+
+
+class Thread(Row):
+    __slots__ = ()
+    name: str
+    rank: int
+
+
+class Call(Row):
+    __slots__ = ()
+    module: Module
+    parent: Call | None
+    begin: int
+    end: int
+    thread: Thread
+    training: int
+
+
+class Tensor(Row):
+    __slots__ = ()
+    device: Device
+    dtype: str
+    shape: Shape
+    bytes: int
+    producer: Op | None
+    role: str
+    name: str
+    source: Tensor | None
+
+    @property
+    def site(self) -> Site | None:
+        """Return the tensor's own site, else its producer's."""
+        own = cast("Site | None", self._table.value("site", self.id))
+        return own or (self.producer.site if self.producer else None)
+
+
+class Op(Row):
+    __slots__ = ()
+    name: str
+    start: int
+    duration: int
+    device: Device | None
+    kind: str
+    phase: str
+    call: Call | None
+    site: Site | None
+    thread: Thread
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    forward: Op | None
+    grad: int
+
+    @property
+    def module(self) -> Module | None:
+        return self.call.module if self.call else None
+
+
+class Copy(Row):
+    __slots__ = ()
+    op: Op
+    to: Device
+    bytes: int
+    pinned: int
+    non_blocking: int
+
+    @property
+    def from_(self) -> Device:
+        return cast(Device, self._table.value("from", self.id))
+
+
+class Move(Row):
+    __slots__ = ()
+    module: Module
+    site: Site | None
+    op: int
+    device: Device | None
+    tensors: int
+
+
+class Failure(Row):
+    __slots__ = ()
+    op: Op
+    type: str
+    message: str
+
+
+class Source(Row):
+    __slots__ = ()
+    file: str
+    text: str
+    line: int
+    cell: int
+    cell_id: str
+
+
+class LedgerRow(Row):
+    __slots__ = ()
+    site: Site
+    ops: tuple[int, ...]
+    h2d: int
+    d2h: int
+    d2d: int
+    syncs: int
+    cpu_compute: int
+    bytes: int
+
+
+def _device(table: RowTable, id: int) -> Device:
+    device = Device(table.value("name", id))
+    device.id, device.simulated = id, bool(table.number("simulated", id))
+    return device
+
+
+def _shape(table: RowTable, id: int) -> Shape:
+    return Shape(table.value("dims", id))
+
+
+ROW_TYPES: dict[str, Any] = {
+    "devices": _device,
+    "sites": Site,
+    "sources": Source,
+    "shapes": _shape,
+    "modules": Module,
+    "calls": Call,
+    "tensors": Tensor,
+    "threads": Thread,
+    "ops": Op,
+    "copies": Copy,
+    "moves": Move,
+    "errors": Failure,
+    "ledger": LedgerRow,
+}
