@@ -1,4 +1,4 @@
-"""What diagnosis finds, as data: findings, culprits, sites, edits, ledger rows and the report that holds them.
+"""Results of diagnosis as data: findings, culprits, sites, edits, ledger rows and the report that holds them.
 
     report.findings[0].culprit.name     "model.out_head.weight"
 
@@ -67,7 +67,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Culprit:
-    """The tensor (or generator) that is the odd one out."""
+    """A tensor, or a generator, on the wrong device."""
 
     name: str
     names: tuple[str, ...]
@@ -82,7 +82,7 @@ class Culprit:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one rule says of one site."""
+    """One rule's result at one site."""
 
     rule: RuleSlug
     severity: Severity
@@ -119,7 +119,7 @@ class LedgerRow:
 
 @dataclass(frozen=True)
 class ReportData:
-    """The findings and the ledger of one trace."""
+    """Findings and ledger of one trace."""
 
     trace: TraceData
     findings: tuple[Finding, ...] = ()
@@ -128,7 +128,7 @@ class ReportData:
 
 
 def to_json(finding: Finding, site_id: Callable[[Site | None], int]) -> dict[str, Any]:
-    """A finding as the trace stores it: plain values, sites by their row id."""
+    """Return a finding as the trace stores it: plain values, sites by their row id."""
     culprit = finding.culprit
     return {
         "rule": finding.rule,
@@ -167,7 +167,7 @@ def _edit_to_json(edit: Edit) -> dict[str, Any]:
 
 
 def from_json(data: Mapping[str, Any], trace: TraceData) -> Finding:
-    """A stored finding, its sites read from the trace."""
+    """Return a stored finding, its sites read from the trace."""
     culprit = data.get("culprit")
     return Finding(
         rule=data["rule"],
@@ -211,8 +211,8 @@ def _site(id: int, trace: TraceData) -> Site | None:
 
 
 def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Errors, warnings, notes; of the same severity the costly ones first, then as the program ran."""
-    order = {severity: place for place, severity in enumerate(SEVERITIES)}
+    """Sort by severity; within notes the costly ones first, then as the program ran."""
+    order = {severity: rank for rank, severity in enumerate(SEVERITIES)}
     return tuple(
         sorted(
             findings,

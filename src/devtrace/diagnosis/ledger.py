@@ -1,4 +1,4 @@
-"""The ledger: for each line of the user's what it ran, copied, waited for and left to the CPU; exact counts."""
+"""The ledger: exact counts, by line of the user's, of ops, copies, syncs and work left on the CPU."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from devtrace.trace.tables import Ints, TraceData
 
 
 def directions(queries: TraceQueries) -> dict[str, Mask]:
-    """Which rows of copies go to a device, to the host, between devices."""
+    """Return the rows of copies by direction: to a device, to the host, between devices."""
     return counting.directions(_copies(queries), queries.host)
 
 
 def waits(queries: TraceQueries) -> Mask:
-    """Which ops make the host wait for a device."""
+    """Return the ops that make the host wait for a device."""
     return counting.waits(queries.is_kind("sync"), queries.trace.ops.ints("device"), queries.host)
 
 
 def on_host(queries: TraceQueries) -> Mask:
-    """Which ops compute on the CPU while the program has a device."""
+    """Return the ops that compute on the CPU while the program has a device."""
     return counting.on_host(_ops(queries), queries.host, uses_device=queries.uses_device)
 
 
@@ -54,7 +54,7 @@ def _copies(queries: TraceQueries) -> counting.Copies:
 
 
 def _has_dimensions(queries: TraceQueries) -> Mask:
-    """Which ops have a tensor of one dimension or more."""
+    """Return the ops that have a tensor of one dimension or more."""
     found = np.zeros(len(queries.trace.ops), dtype=bool)
     for column in ("inputs", "outputs"):
         lists = queries.trace.ops.lists(column)
@@ -65,7 +65,7 @@ def _has_dimensions(queries: TraceQueries) -> Mask:
 
 @dataclass(frozen=True)
 class Tally:
-    """Counts by site row, before they are given words."""
+    """Counts by site row."""
 
     by_device: Ints
     counts: dict[str, Ints]
@@ -74,12 +74,11 @@ class Tally:
         return self.counts[name]
 
     def sites(self, name: str) -> list[int]:
-        """The sites with a count of this kind."""
         return np.flatnonzero(self.counts[name]).tolist()
 
 
 def tally(queries: TraceQueries) -> Tally:
-    """The trace's ops counted by site, on top of what the recorder counted of the ops that it folded away."""
+    """Count the trace's ops by site, and add the recorder's counts of ops that it folded away."""
     by_device, counts = counting.count(
         _ops(queries),
         _copies(queries),
@@ -105,7 +104,7 @@ def _add_folded(queries: TraceQueries, by_device: Ints, counts: dict[str, Ints])
 
 
 def rows(queries: TraceQueries, tally: Tally) -> tuple[LedgerRow, ...]:
-    """A row for each line that did anything."""
+    """Return a row for each line that did anything."""
     by_device, counts = tally.by_device, tally.counts
     busy = by_device.any(axis=1)
     for column in counts.values():
@@ -122,7 +121,7 @@ def rows(queries: TraceQueries, tally: Tally) -> tuple[LedgerRow, ...]:
 
 
 def stored(trace: TraceData) -> tuple[LedgerRow, ...]:
-    """The ledger of a trace that was diagnosed before."""
+    """Return the ledger of a trace that was diagnosed before."""
     return tuple(
         LedgerRow(
             Site.of(row.site),

@@ -73,14 +73,14 @@ def _package(case: Case) -> str:
     site = case.queries.trace.ops[case.op].site
     if site is None or not site.package:
         return ""
-    line = package_line_that_holds_it(case)
+    line = package_line_with_the_owner(case)
     row = case.queries.trace.sites[line] if line >= 0 else None
     holding = f" ({Site.of(row)}: {one_line(row.text)})" if row is not None else ""
     entered = f", entered from {Site.of(site.caller)}: {one_line(site.caller.text)}" if site.caller else ""
     return f"This is code of the package {site.package}{holding}{entered}."
 
 
-def package_line_that_holds_it(case: Case) -> int:
+def package_line_with_the_owner(case: Case) -> int:
     """Return the site in the class that holds the tensor, or -1, where a package computes further in.
 
     Example: `ops.matmul(inputs, self.kernel)` of a layer of Keras.

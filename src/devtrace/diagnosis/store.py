@@ -1,4 +1,4 @@
-"""Findings and ledger into the trace, so that it carries its own report wherever it goes."""
+"""A trace that carries its own report: findings and ledger are stored in it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from devtrace.trace.tables import Ints, Lists, TraceData, Values
 
 
 def report_of(trace: TraceData) -> ReportData:
-    """The report that a trace carries."""
+    """Return the report that a trace carries."""
     from devtrace.diagnosis.ledger import stored
 
     findings = tuple(from_json(data, trace) for data in trace.findings or ())
@@ -25,7 +25,7 @@ def report_of(trace: TraceData) -> ReportData:
 def with_report(
     trace: TraceData, findings: Sequence[Finding], ledger: Sequence[LedgerRow], notes: Sequence[str]
 ) -> ReportData:
-    """The report, of a trace that now carries it. Sites that only diagnosis speaks of become rows of the trace."""
+    """Return a report whose trace carries it. Sites that only findings refer to become rows of the trace."""
     sites = _Sites(trace)
     stored = tuple(to_json(finding, sites.id) for finding in findings)
     rows = [(sites.id(row.site), row) for row in ledger]
@@ -54,7 +54,7 @@ class _Sites:
         return self._ids[site]
 
     def extended(self) -> tuple[tuple[str, ...], dict[str, Any]]:
-        """The trace's strings and tables with the new sites."""
+        """Return the trace's strings and tables with the new sites."""
         values = {name: dict(columns) for name, columns in self.trace.values.items()}
         if not self._new:
             return self.trace.strings, values

@@ -78,6 +78,11 @@ class Source:
         above = list(self.ancestors(node))[1:]
         return next((outer for outer in above if isinstance(outer, FunctionNode)), None)
 
+    def function_at(self, first: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+        """Return the function that begins at a line of this text, its decorators included."""
+        functions = (node for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+        return next((each for each in functions if _first_line(each) == first), None)
+
     def span(self, node: ast.AST) -> Span:
         """Return a node's span in the file."""
         line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
@@ -125,6 +130,10 @@ class Source:
             around, key=lambda spanned: (spanned.begin[0] != wanted, spanned.end[0] - spanned.begin[0]), default=None
         )
         return best and best.node
+
+
+def _first_line(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    return min([function.lineno, *(decorator.lineno for decorator in function.decorator_list)])
 
 
 @lru_cache(maxsize=256)

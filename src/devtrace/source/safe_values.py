@@ -139,16 +139,11 @@ def _returned(owner: Any, found: property) -> tuple[ast.expr, Scope] | None:
     source = read(code.co_filename) if isinstance(code, CodeType) else None
     if not isinstance(code, CodeType) or source is None or code.co_argcount != 1:
         return None
-    for node in ast.walk(source.tree):
-        if isinstance(node, ast.FunctionDef) and node.name == code.co_name and _begins_at(node, code.co_firstlineno):
-            body = [part for part in node.body if not _is_docstring(part)]
-            if len(body) == 1 and isinstance(body[0], ast.Return) and body[0].value is not None:
-                return body[0].value, Scope({code.co_varnames[0]: owner}, {})
+    function = source.function_at(code.co_firstlineno)
+    body = [part for part in function.body if not _is_docstring(part)] if function is not None else []
+    if len(body) == 1 and isinstance(body[0], ast.Return) and body[0].value is not None:
+        return body[0].value, Scope({code.co_varnames[0]: owner}, {})
     return None
-
-
-def _begins_at(node: ast.FunctionDef, line: int) -> bool:
-    return line == min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
 
 
 def _is_docstring(node: ast.stmt) -> bool:

@@ -39,9 +39,9 @@ def _ran_during_the_computation(case: Case, op: int) -> bool:
         return True
     frame = snapshot.frame_of(site)
     if frame is not None:
-        return snapshot.given_tensors(frame, device)
+        return snapshot.has_argument_on(frame, device)
     frames = range(len(snapshot.frames))
-    return any(snapshot.given_tensors(frame, device) and snapshot.calls(frame, site.function) for frame in frames)
+    return any(snapshot.has_argument_on(frame, device) and snapshot.calls(frame, site.function) for frame in frames)
 
 
 def _is_of_the_failing_statement(case: Case, op: int) -> bool:

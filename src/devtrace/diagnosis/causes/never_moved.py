@@ -17,7 +17,7 @@ from devtrace.diagnosis.fixes.move_where_made import move_where_made
 
 
 def owner_was_not_moved_with_it(case: Case) -> Verdict | None:
-    """The module that owns it moved in part, or not at all."""
+    """Its owner moved in part, or not at all."""
     owner = case.ownership
     if owner is None or (owner.is_live and owner.last_move is None and case.odd_device != HOST):
         return None

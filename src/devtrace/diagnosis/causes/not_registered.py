@@ -24,7 +24,7 @@ def owner_is_in_a_plain_container(case: Case) -> Verdict | None:
     return _verdict(case, passing) if passing is not None else None
 
 
-def module_holds_it_unregistered(case: Case) -> Verdict | None:
+def module_has_it_unregistered(case: Case) -> Verdict | None:
     return _verdict(case, case.passing_move) if case.passing_move is not None else None
 
 

@@ -49,20 +49,20 @@ A_MODULE_OWNS_IT: Final[tuple[Predicate, ...]] = (
     attached_after_move.part_is_newer_than_the_move,
     not_registered.was_recorded_as_an_attribute,
     not_registered.owner_is_in_a_plain_container,
-    stale_copy.owner_holds_an_early_copy,
+    stale_copy.owner_has_an_early_copy,
     never_moved.owner_was_not_moved_with_it,
     wrong_device.module_is_on_another_device,
 )
-A_MODULE_HOLDS_IT: Final[tuple[Predicate, ...]] = (
+A_MODULE_KEEPS_IT: Final[tuple[Predicate, ...]] = (
     stale_copy.module_kept_a_cache,
     created_without_device.module_made_a_cache,
-    not_registered.module_holds_it_unregistered,
+    not_registered.module_has_it_unregistered,
 )
 
 
 def a_root_explains_it(case: Case) -> Verdict | None:
     """Ask what the modules know of the tensors that this one was computed from."""
-    for predicates in (A_MODULE_OWNS_IT, A_MODULE_HOLDS_IT):
+    for predicates in (A_MODULE_OWNS_IT, A_MODULE_KEEPS_IT):
         for root in case.root_cases:
             found = _first(predicates, root)
             if found is not None:
@@ -74,7 +74,7 @@ PREDICATES: Final[tuple[Predicate, ...]] = (
     *A_MODULE_OWNS_IT,
     stale_copy.was_copied_before_the_move,
     never_moved.optimizer_keeps_it,
-    *A_MODULE_HOLDS_IT,
+    *A_MODULE_KEEPS_IT,
     a_root_explains_it,
     never_moved.it_was_computed_from_what_stayed,
     wrong_device.it_was_put_on_this_device,

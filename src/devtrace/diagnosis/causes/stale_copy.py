@@ -10,7 +10,7 @@ from devtrace.diagnosis.fixes.move_optimizer_state import move_optimizer_state
 from devtrace.diagnosis.fixes.move_where_made import move_where_made
 
 
-def owner_holds_an_early_copy(case: Case) -> Verdict | None:
+def owner_has_an_early_copy(case: Case) -> Verdict | None:
     """A parameter was copied from one that moved later; its own module did not move."""
     owner = case.ownership
     if owner is None or owner.others or not owner.is_live:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import types
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -144,6 +144,9 @@ class Walk:
     """All that the variables of some frames (innermost first) lead to, with the references that lead there."""
 
     frames: list[dict[str, tuple[Any, ReferenceKind]]]
+    follows: Callable[[object], bool] = lambda value: True
+    most_objects: int = MOST_OBJECTS
+    most_depth: int = MOST_DEPTH
     references: dict[int, list[Reference]] = field(default_factory=dict)
     objects: dict[int, Any] = field(default_factory=dict)
     tensors: list[Any] = field(default_factory=list)
@@ -154,7 +157,7 @@ class Walk:
             for name, (value, kind) in self.frames[number].items():
                 if may_lead(value):
                     self._add(Reference(None, kind, name, value, number), 0, queue)
-        while queue and len(self.objects) < MOST_OBJECTS:
+        while queue and len(self.objects) < self.most_objects:
             owner, depth = queue.popleft()
             for reference in members(owner):
                 self._add(reference, depth + 1, queue)
@@ -171,13 +174,22 @@ class Walk:
         self.objects[key] = value
         if is_tensor(value):
             self.tensors.append(value)
-        elif depth < MOST_DEPTH and not _is_ours(type(value)):
+        elif depth < self.most_depth and not _is_ours(type(value)) and self.follows(value):
             queue.append((value, depth))
 
     def names(self, value: object) -> list[AccessPath]:
         """Return the access paths of an object, best first."""
         found = list(self._up(value, (), set()))
         return sorted(found, key=lambda name: name.rank)[:MOST_NAMES]
+
+    def first_path(self, value: object) -> AccessPath:
+        """Return the access path by which the walk found an object first: a shortest one."""
+        references = deque([self.references[id(value)][0]])
+        while references[0].owner is not None:
+            references.appendleft(self.references[id(references[0].owner)][0])
+        keyed = (self.first_path(each.key).text if self._is_keyed(each) else "" for each in references)
+        texts = (f"[{key}]" if key else each.text for each, key in zip(references, keyed, strict=True))
+        return AccessPath(tuple(references), tuple(texts))
 
     def _up(self, value: object, below: tuple[Reference, ...], passed: set[int]) -> Iterator[AccessPath]:
         if len(below) > MOST_DEPTH or id(value) in passed:
@@ -190,10 +202,11 @@ class Walk:
                 yield from self._up(reference.owner, path, passed | {id(value)})
 
     def _text(self, reference: Reference) -> str:
-        if reference.kind != "state":
-            return reference.text
-        keyed = self.names(reference.key)
-        return f"[{keyed[0].text}]" if keyed else reference.text
+        return f"[{self.names(reference.key)[0].text}]" if self._is_keyed(reference) else reference.text
+
+    def _is_keyed(self, reference: Reference) -> bool:
+        """Return whether the key of a reference is an object that has access paths itself."""
+        return reference.kind == "state" and id(reference.key) in self.references
 
 
 def _is_ours(kind: type) -> bool:

@@ -17,7 +17,7 @@ from devtrace.diagnosis.evidence.ownership import (
     PassingMove,
     find_ownership,
     find_passing_move,
-    rows_held_by_modules,
+    rows_of_modules,
 )
 from devtrace.diagnosis.evidence.subject import Subject
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
@@ -40,7 +40,7 @@ class Verdict:
 
     @property
     def moved(self) -> int:
-        """The site of the move that should have taken it along, or -1."""
+        """Site of the move that should have taken it along, or -1."""
         return self.move.site if self.move is not None else -1
 
     @property
@@ -61,7 +61,7 @@ class Case(Subject):
 
     @classmethod
     def of(cls, queries: TraceQueries, snapshot: FailureSnapshot, mismatch: Mismatch) -> Case:
-        preferred = frozenset(snapshot.reachable_rows if queries.live else rows_held_by_modules(queries))
+        preferred = frozenset(snapshot.reachable_rows if queries.live else rows_of_modules(queries))
         odd = mismatch.odd_tensor
         origin = find_origin(queries, odd, preferred)
         followed = origin.path if mismatch.odd_device == HOST else (odd, queries.base(odd))
@@ -72,7 +72,7 @@ class Case(Subject):
 
     @cached_property
     def root_cases(self) -> list[Case]:
-        """The mismatch with each root as its subject, if the subject is a passing value on the CPU."""
+        """One case for each root, if the subject is a passing value on the CPU."""
         if self.odd_device != HOST or any(outlives_the_call(name) for name in self.names):
             return []
         return [self._about(row) for row in dict.fromkeys(row for row, _ in self.roots)]
@@ -83,12 +83,12 @@ class Case(Subject):
 
     @cached_property
     def ownership(self) -> Ownership | None:
-        """The module that owns the tensor as parameter or buffer."""
+        """Module that owns the tensor as parameter or buffer."""
         return find_ownership(self)
 
     @cached_property
     def passing_move(self) -> PassingMove | None:
-        """The move of a module that holds the tensor, but not as parameter or buffer."""
+        """Move of a module that keeps the tensor, but not as parameter or buffer."""
         return find_passing_move(self, self.names)
 
     @cached_property
@@ -97,7 +97,7 @@ class Case(Subject):
 
     @cached_property
     def arriving_move(self) -> Move | None:
-        """The copy that brought the tensor to the odd device."""
+        """Copy that brought the tensor to the odd device."""
         return move_of(self.queries, self.row)
 
     @cached_property

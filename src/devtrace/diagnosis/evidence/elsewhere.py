@@ -6,18 +6,18 @@ objects. It leaves out functions, data sets and loaders, whose tensors belong wh
 
 from __future__ import annotations
 
+import sys
 import types
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from devtrace.diagnosis.evidence import access_paths
+from devtrace.diagnosis.evidence.access_paths import AccessPath, Walk
 from devtrace.diagnosis.findings import Site
-from devtrace.source.object_walk import is_tensor, members
 
 _NOT_FOLLOWED: Final = (types.FunctionType, types.MethodType, types.ModuleType, type)
-_REGISTERED: Final = ("parameter", "buffer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +37,6 @@ class Elsewhere:
         return f"{self.name}   {self.device}   {self.dtype} {shape}{born}\n      Fix  {self.fix}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Visit:
-    """An object on the way, with its name, its owner and the modules that register it, outermost first."""
-
-    value: Any
-    name: str
-    kind: str
-    owner: Any
-    modules: tuple[str, ...]
-
-
 def matches(device: str, expected: str) -> bool:
     """Return whether a device is the expected one: "cuda:0", or any CUDA device for "cuda"."""
     return device == expected or (":" not in expected and device.partition(":")[0] == expected)
@@ -58,65 +47,51 @@ def elsewhere(
 ) -> tuple[Elsewhere, ...]:
     """Return the tensors under named objects that are on another device."""
     with access_paths.torch_answers():
-        return _elsewhere(list(_tensors(roots)), expected, born)
+        walk = Walk([{name: (value, "variable") for name, value in roots}], _is_followed, sys.maxsize, sys.maxsize)
+        paths = [walk.first_path(tensor) for tensor in walk.tensors]
+        described = [access_paths.device_shape_and_dtype(tensor) for tensor in walk.tensors]
+        off = [not matches(device, expected) for device, _, _ in described]
+        whole = _modules_wholly_off(paths, off)
+        return tuple(
+            Elsewhere(path.text, device, shape, dtype, _fix(path, expected, whole), born(path.last.value))
+            for path, (device, shape, dtype), is_off in zip(paths, described, off, strict=True)
+            if is_off and not (_is_step_count(path) and not shape)
+        )
 
 
-def _elsewhere(every: Sequence[_Visit], expected: str, born: Callable[[object], Site | None]) -> tuple[Elsewhere, ...]:
-    described = [access_paths.device_shape_and_dtype(visit.value) for visit in every]
-    off = [not matches(device, expected) for device, _, _ in described]
-    whole = _modules_wholly_off(every, off)
-    return tuple(
-        Elsewhere(visit.name, device, shape, dtype, _fix(visit, expected, whole), born(visit.value))
-        for visit, (device, shape, dtype), is_off in zip(every, described, off, strict=True)
-        if is_off and not (visit.kind == "step" and not shape)
-    )
+def _is_followed(value: object) -> bool:
+    return not issubclass(type(value), _NOT_FOLLOWED) and not access_paths.stays_on_host(value)
 
 
-def _tensors(roots: Sequence[tuple[str, object]]) -> Iterator[_Visit]:
-    queue: deque[_Visit] = deque(_Visit(value, name, "variable", None, ()) for name, value in roots)
-    known: dict[int, tuple[Any, str]] = {}
-    while queue:
-        visit = queue.popleft()
-        value = visit.value
-        if id(value) in known:
-            continue
-        known[id(value)] = value, visit.name
-        if is_tensor(value):
-            yield visit
-        elif not issubclass(type(value), _NOT_FOLLOWED) and not access_paths.stays_on_host(value):
-            queue.extend(_inside(visit, known))
+def _is_step_count(path: AccessPath) -> bool:
+    """Return whether it is an optimizer's count of steps, which Adam and its kin keep on the CPU by design."""
+    return path.last.text == '["step"]' and ".state[" in path.text
 
 
-def _inside(visit: _Visit, known: dict[int, tuple[Any, str]]) -> Iterator[_Visit]:
-    owner = visit.value
-    modules = (*visit.modules, visit.name) if access_paths.is_module(owner) else ()
-    for reference in members(owner):
-        is_state = reference.kind == "state"
-        text = f"[{known.get(id(reference.key), (None, '...'))[1]}]" if is_state else reference.text
-        # Adam and its kin keep their count of steps on the CPU by design.
-        count = text == '["step"]' and ".state[" in visit.name
-        registered = modules if reference.kind in ("module", *_REGISTERED) else ()
-        yield _Visit(reference.value, visit.name + text, "step" if count else reference.kind, owner, registered)
+def _registering_modules(path: AccessPath) -> list[str]:
+    """Return the modules whose `.to()` reaches a tensor, outermost first."""
+    return [path.prefix(index + 1).text for index, _ in path.modules() if path.registered_from(index)]
 
 
-def _modules_wholly_off(every: Sequence[_Visit], off: Sequence[bool]) -> set[str]:
+def _modules_wholly_off(paths: Sequence[AccessPath], off: Sequence[bool]) -> set[str]:
     """Return the modules all of whose parameters and buffers are elsewhere: one `.to()` moves such a module."""
     total: Counter[str] = Counter()
     wrong: Counter[str] = Counter()
-    for visit, is_off in zip(every, off, strict=True):
-        total.update(visit.modules)
-        wrong.update(visit.modules if is_off else ())
+    for path, is_off in zip(paths, off, strict=True):
+        modules = _registering_modules(path)
+        total.update(modules)
+        wrong.update(modules if is_off else ())
     return {name for name in total if wrong[name] == total[name]}
 
 
-def _fix(visit: _Visit, expected: str, whole: set[str]) -> str:
-    device = f'"{expected}"'
-    if visit.kind in _REGISTERED and visit.modules:
-        top = next((name for name in visit.modules if name in whole), visit.modules[-1])
-        return f"{top}.to({device})"
-    if access_paths.is_module(visit.owner):
-        attribute = visit.name.rpartition(".")[2]
+def _fix(path: AccessPath, expected: str, whole: set[str]) -> str:
+    modules = _registering_modules(path)
+    if modules:
+        top = next((name for name in modules if name in whole), modules[-1])
+        return f'{top}.to("{expected}")'
+    if access_paths.is_module(path.last.owner):
+        attribute = path.text.rpartition(".")[2]
         return f'register_buffer("{attribute}", ..., persistent=False) in its module, so that .to() takes it along'
-    if ".state[" in visit.name:
+    if ".state[" in path.text:
         return "move the model before the optimizer is built or its state loaded"
-    return f"{visit.name} = {visit.name}.to({device})"
+    return f'{path.text} = {path.text}.to("{expected}")'

@@ -1,14 +1,14 @@
-"""The failing moment with its live objects: which names lead to a tensor of the trace, and what stands beside it."""
+"""The failing moment with its live objects: the names that lead to a tensor of the trace, and its siblings."""
 
 from __future__ import annotations
 
 import inspect
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import AccessPath, Walk
@@ -19,7 +19,7 @@ from devtrace.source.object_walk import is_tensor, members
 
 @dataclass(frozen=True)
 class FailureSnapshot:
-    """The frames of an error, innermost first, and what their variables lead to."""
+    """Frames of an error, innermost first, and all that their variables lead to."""
 
     queries: TraceQueries
 
@@ -54,29 +54,29 @@ class FailureSnapshot:
         return found
 
     def row(self, tensor: object) -> int | None:
-        """The trace's row of a live tensor."""
+        """Return the trace's row of a live tensor."""
         live = self.queries.live
         row = live.row_of(tensor) if live is not None else None
         return row if row is not None and 0 <= row < len(self.queries.trace.tensors) else None
 
     def device_of(self, tensor: object) -> str:
-        """Where a live tensor was when the recording ended; empty when the trace has not seen it."""
+        """Return a live tensor's device at the end of the recording; empty if the trace has not seen it."""
         row = self.row(tensor)
         return "" if row is None else self.queries.device(row)
 
     def names(self, row: int) -> list[AccessPath]:
-        """The names of a tensor, best first; of the tensor it is a view of, if itself has none."""
+        """Return the names of a tensor, best first, else those of tensors that share its storage."""
         objects = self._by_row.get(row) or self._by_base.get(self.queries.base(row), [])
         found = [name for value in objects for name in self.walk.names(value)]
         return sorted(found, key=lambda name: name.rank)
 
     @cached_property
     def reachable_rows(self) -> set[int]:
-        """The rows that something lasting leads to."""
+        """Rows of tensors that variables lead to."""
         return set(self._by_row)
 
     def frame_of(self, site: Site) -> int | None:
-        """The frame that is running the function a site is in."""
+        """Return the frame that is running the function of a site."""
         for number, frame in enumerate(self.frames):
             code = frame.f_code
             name = "" if code.co_name == "<module>" else code.co_qualname
@@ -84,34 +84,31 @@ class FailureSnapshot:
                 return number
         return None
 
-    def given_tensors(self, frame: int, expected_device: str) -> bool:
-        """Whether a frame's function was handed a tensor of a device."""
-        return any(self._is_on(value, expected_device) for value in self._given(frame))
+    def has_argument_on(self, frame: int, device: str) -> bool:
+        """Return whether an argument of a frame's function is, or contains, a tensor on a device."""
+        code, variables = self.frames[frame].f_code, self.frames[frame].f_locals
+        count = code.co_argcount + code.co_kwonlyargcount
+        count += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+        return any(self._is_on(variables.get(name), device) for name in code.co_varnames[:count])
 
-    def _given(self, frame: int) -> list[object]:
-        """The arguments of a frame's function, as they are now."""
-        code, held = self.frames[frame].f_code, self.frames[frame].f_locals
-        given = code.co_argcount + code.co_kwonlyargcount
-        given += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
-        return [held.get(name) for name in code.co_varnames[:given]]
-
-    def _is_on(self, value: object, expected_device: str, depth: int = 2) -> bool:
+    def _is_on(self, value: object, device: str, depth: int = 2) -> bool:
         if is_tensor(value):
-            return self.device_of(value) in (expected_device, "")
-        if depth and type(value) in (list, tuple):
-            return any(self._is_on(item, expected_device, depth - 1) for item in value)  # type: ignore[attr-defined]
-        if depth and type(value) is dict:
-            return any(self._is_on(item, expected_device, depth - 1) for item in value.values())
-        return False
+            return self.device_of(value) in (device, "")
+        items: Iterable[object] = ()
+        if type(value) is dict:
+            items = value.values()
+        elif type(value) in (list, tuple):
+            items = cast("Iterable[object]", value)
+        return depth > 0 and any(self._is_on(item, device, depth - 1) for item in items)
 
     def calls(self, frame: int, function: str) -> bool:
-        """Whether the code of a frame calls a function, by its name."""
+        """Return whether the code of a frame mentions a function's name."""
         name = function.rpartition(".")[2]
         return bool(name) and name in self.frames[frame].f_code.co_names
 
-    def siblings(self, called: list[AccessPath]) -> Iterator[Any]:
-        """The tensors that stand beside a named one: in the same dict, list or tuple, then in the same frame."""
-        for name in called:
+    def siblings(self, names: list[AccessPath]) -> Iterator[Any]:
+        """Yield the tensors beside a named one: of the same frame, of the same dict, list or object."""
+        for name in names:
             owner = name.last.owner
             if owner is None:
                 yield from (value for value in self.variables(name.frame).values() if is_tensor(value))
@@ -121,13 +118,12 @@ class FailureSnapshot:
                 yield from _own_tensors(value)
 
     def beside(self, name: AccessPath) -> Iterator[AccessPath]:
-        """The names of the other tensors that the owner of a named one holds."""
+        """Yield the names of the other tensors of a tensor's owner."""
         for reference in members(name.last.owner):
             if is_tensor(reference.value) and reference.value is not name.last.value:
                 yield name.beside(reference)
 
     def variables(self, frame: int) -> dict[str, Any]:
-        """A frame's own variables."""
         return dict(self.frames[frame].f_locals) if 0 <= frame < len(self.frames) else {}
 
 

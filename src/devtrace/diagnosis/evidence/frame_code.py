@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -43,11 +43,6 @@ class FailingFrame:
         site = snapshot.queries.frames[number][0]
         found, row = snapshot.queries.source_node(site), snapshot.queries.site(site)
         return cls(snapshot, number, expected_device, Code(found.source, row), found) if found and row else None
-
-    @property
-    def op(self) -> int:
-        """Return the op that failed in this line, or below it."""
-        return self.snapshot.queries.failed
 
     @property
     def variables(self) -> dict[str, Any]:
@@ -103,25 +98,21 @@ class FailingFrame:
 
     def device_code(self, before: int, near: ast.AST | None = None) -> str:
         """Return the expected device as code that computes writes it: from a tensor, from `self`, from a variable."""
-        return self._first(
-            lambda: self._device_of_tensor(before, near),
-            self._device_of_self,
-            lambda: self._device_variable(before),
-            lambda: self._device_of_module(before),
+        return (
+            self._device_of_tensor(before, near)
+            or self._device_of_self()
+            or self._device_variable(before)
+            or self._device_of_module(before)
         )
 
     def setup_device_code(self, before: int) -> str:
         """Return the expected device as code that sets things up writes it: a variable that names it comes first."""
-        return self._first(
-            lambda: self._device_variable(before),
-            lambda: self._device_of_module(before),
-            self._device_of_self,
-            lambda: self._device_of_tensor(before, None),
+        return (
+            self._device_variable(before)
+            or self._device_of_module(before)
+            or self._device_of_self()
+            or self._device_of_tensor(before, None)
         )
-
-    @staticmethod
-    def _first(*ways: Callable[[], str]) -> str:
-        return next((code for way in ways if (code := way())), "")
 
     def _device_of_tensor(self, before: int, near: ast.AST | None) -> str:
         variables = self.variables
@@ -213,7 +204,8 @@ class FailingFrame:
 
     def _operand(self, row: int) -> ast.expr | None:
         """Return the side of a binary operation by its inputs, else the one operand that look-ups cannot tell."""
-        node, inputs = self.source_node.node, self.snapshot.queries.inputs(self.op)
+        node, queries = self.source_node.node, self.snapshot.queries
+        inputs = queries.inputs(queries.failed)
         if isinstance(node, ast.BinOp) and len(inputs) == 2 and inputs[0] != inputs[1]:
             return {inputs[0]: node.left, inputs[1]: node.right}.get(row)
         scope = self.scope()

@@ -13,7 +13,7 @@ MOST: Final = 20
 
 
 class Lineage:
-    """What a tensor is a copy, a view or a `_like` of, nearest first; the tensor itself is the first row."""
+    """A tensor, then the tensors that it is a copy, a view or a `_like` of, nearest first."""
 
     def __init__(self, subject: Subject) -> None:
         self.subject = subject

@@ -1,4 +1,4 @@
-"""Who is the odd one out: by provenance and majority, never by torch's wording.
+"""The odd tensor of a failing op, found by provenance and majority, never by torch's wording.
 
 torch compares arguments in the order of its schema and names the first that differs, which is often the right one.
 """
@@ -6,6 +6,7 @@ torch compares arguments in the order of its schema and names the first that dif
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,42 +22,40 @@ INDEXING: Final = (
     "aten._unsafe_masked_index",
 )
 RECENT: Final = 200
-"""How many of a thread's last ops tell where it works."""
+"""How many of a thread's last ops show where it works."""
 
 
 @dataclass(frozen=True)
 class Mismatch:
-    """The odd tensor of a failing op, its device, and the device of the other inputs."""
+    """An op that got tensors of several devices: one tensor is odd, the others are on the expected device."""
 
     op: int
     odd_tensor: int
     odd_device: str
     expected_device: str
     others_on_odd_device: tuple[int, ...] = ()
-    inputs_on_expected_device: tuple[int, ...] = ()
 
 
 def find_mismatch(queries: TraceQueries, op: int) -> Mismatch | None:
-    """The odd one among an op's inputs; None when its mix of devices is legal, or there is no mix."""
-    rows = _illegal(queries, op)
-    places = list(dict.fromkeys(queries.device(row) for row in rows))
-    if len(places) < 2:
+    """Return the mismatch of an op's inputs; None if all are on one device or the mix is legal."""
+    rows = _without_legal_mixes(queries, op)
+    devices = list(dict.fromkeys(queries.device(row) for row in rows))
+    if len(devices) < 2:
         return None
-    odd = HOST if HOST in places else _odd_device(queries, op, rows, places)
-    wrong = [row for row in rows if queries.device(row) == odd]
-    right = [row for row in rows if queries.device(row) != odd]
-    worst = min(wrong, key=lambda row: (_is_bias(queries, row), wrong.index(row)))
-    along = tuple(row for row in wrong if row != worst)
-    return Mismatch(op, worst, odd, queries.device(right[0]), along, tuple(right))
+    odd_device = HOST if HOST in devices else _odd_accelerator(queries, op, rows, devices)
+    odd = [row for row in rows if queries.device(row) == odd_device]
+    tensor = next((row for row in odd if not _is_bias(queries, row)), odd[0])
+    expected_device = next(queries.device(row) for row in rows if row not in odd)
+    return Mismatch(op, tensor, odd_device, expected_device, tuple(row for row in odd if row != tensor))
 
 
-def _illegal(queries: TraceQueries, op: int) -> list[int]:
-    """The inputs without those that may be where they are: numbers in a CPU tensor, indexes on the CPU."""
+def _without_legal_mixes(queries: TraceQueries, op: int) -> list[int]:
+    """Return the inputs without those that may be where they are: numbers in a CPU tensor, indexes on the CPU."""
     rows = list(dict.fromkeys(queries.inputs(op)))
     name = queries.op_name(op)
     if name.startswith(INDEXING) and rows and queries.device(rows[0]) != HOST:
-        last = [rows[-1]] if "put" in name and len(rows) > 1 else []
-        indexes = set(rows[1:]) - set(last)
+        values = [rows[-1]] if "put" in name and len(rows) > 1 else []
+        indexes = set(rows[1:]) - set(values)
         rows = [row for row in rows if row not in indexes or queries.device(row) != HOST]
     numbers = [row for row in rows if queries.device(row) == HOST and queries.dims[row] == 0]
     others = [row for row in rows if row not in numbers]
@@ -67,71 +66,71 @@ def _is_bias(queries: TraceQueries, row: int) -> bool:
     return str(queries.trace.tensors.raw("name", row)).endswith(".bias")
 
 
-def _odd_device(queries: TraceQueries, op: int, rows: list[int], places: list[str]) -> str:
-    """Of two accelerators the one that the computation is not on."""
+def _odd_accelerator(queries: TraceQueries, op: int, rows: list[int], devices: list[str]) -> str:
+    """Return the accelerator that the computation is not on."""
     return (
-        _off_thread(queries, op, places)
-        or _left_behind(queries, rows, places)
-        or _off_module(queries, op, rows, places)
-        or _off_majority(queries, op, places)
+        _not_of_the_thread(queries, op, devices)
+        or _left_behind(queries, rows, devices)
+        or _not_of_the_module(queries, op, devices)
+        or _rarest_of_ops(queries, range(max(0, op - RECENT), op), devices)
+        or devices[-1]
     )
 
 
-def _off_thread(queries: TraceQueries, op: int, places: list[str]) -> str:
-    """In a replica's thread: what is not on the device where that thread has worked."""
+def _not_of_the_thread(queries: TraceQueries, op: int, devices: list[str]) -> str:
+    """Return the device on which a replica's thread has not worked."""
     ops = queries.trace.ops
     thread = ops.number("thread", op)
     if thread <= 0:
         return ""
-    return _not_busiest(queries, np.flatnonzero(ops.ints("thread")[:op] == thread)[-RECENT:].tolist(), places)
+    return _rarest_of_ops(queries, np.flatnonzero(ops.ints("thread")[:op] == thread)[-RECENT:].tolist(), devices)
 
 
-def _left_behind(queries: TraceQueries, rows: list[int], places: list[str]) -> str:
-    """One input has come over from the other's device: the flow has moved on, and the other has stayed."""
-    came = {place: {queries.device(past) for past in _past(queries, rows, place)} - {place} for place in places}
+def _left_behind(queries: TraceQueries, rows: list[int], devices: list[str]) -> str:
+    """Return the device of the input that was not copied, if the other was copied from its device.
+
+    The computation has moved on to the copy's device, then.
+    """
+    came_from = {device: _past_devices(queries, rows, device) - {device} for device in devices}
     stayed = [
-        place
-        for place in places
-        if any(place in came[other] for other in places if other != place)
-        and not any(other in came[place] for other in places if other != place)
+        device
+        for device in devices
+        if any(device in came_from[other] for other in devices) and came_from[device].isdisjoint(devices)
     ]
     return stayed[0] if len(stayed) == 1 else ""
 
 
-def _past(queries: TraceQueries, rows: list[int], place: str) -> list[int]:
-    return [past for row in rows if queries.device(row) == place for past in queries.ancestors(row)]
+def _past_devices(queries: TraceQueries, rows: list[int], device: str) -> set[str]:
+    """Return the devices of all that the inputs of a device were made of."""
+    inputs = (row for row in rows if queries.device(row) == device)
+    return {queries.device(past) for row in inputs for past in queries.ancestors(row)}
 
 
-def _off_module(queries: TraceQueries, op: int, rows: list[int], places: list[str]) -> str:
-    """The device without the parameters of the modules that were at work."""
+def _not_of_the_module(queries: TraceQueries, op: int, devices: list[str]) -> str:
+    """Return the device without parameters of the modules that were at work."""
     call = queries.trace.ops[op].call
     while call is not None:
-        begin, end = call.begin, min(call.end if call.end >= 0 else op, op)
+        end = min(call.end if call.end >= 0 else op, op)
         seen = Counter(
             queries.device(row)
-            for done in range(max(begin, end - RECENT), end)
+            for done in range(max(call.begin, end - RECENT), end)
             for row in queries.inputs(done)
             if queries.trace.tensors.raw("role", row) in ("parameter", "buffer")
         )
         if seen:
-            return _least(seen, places)
+            return _rarest(seen, devices)
         call = call.parent
     return ""
 
 
-def _off_majority(queries: TraceQueries, op: int, places: list[str]) -> str:
-    return _not_busiest(queries, list(range(max(0, op - RECENT), op)), places) or places[-1]
+def _rarest_of_ops(queries: TraceQueries, ops: Iterable[int], devices: list[str]) -> str:
+    """Return the device on which the fewest ops computed."""
+    op_devices, computes = queries.trace.ops.ints("device"), queries.is_kind("compute")
+    seen = Counter(queries.device_names[op_devices[op]] for op in ops if op_devices[op] >= 0 and computes[op])
+    return _rarest(seen, devices)
 
 
-def _not_busiest(queries: TraceQueries, ops: list[int], places: list[str]) -> str:
-    devices = queries.trace.ops.ints("device")
-    seen = Counter(
-        queries.device_names[devices[op]] for op in ops if devices[op] >= 0 and queries.kind(op) == "compute"
-    )
-    return _least(seen, places)
-
-
-def _least(seen: Counter[str], places: list[str]) -> str:
-    """The place least seen, if they differ."""
-    ranked = sorted(places, key=lambda place: seen[place])
+def _rarest(seen: Counter[str], devices: list[str]) -> str:
+    """Return the device that was seen least, if they differ."""
+    ranked = sorted(devices, key=lambda device: seen[device])
     return ranked[0] if seen[ranked[0]] < seen[ranked[-1]] else ""

@@ -8,12 +8,12 @@ from devtrace.diagnosis.evidence.subject import Subject
 
 def move_of_a_neighbour(subject: Subject) -> Move | None:
     """Return how a tensor that came with it got to the expected device: another item of the batch, another variable."""
-    is_held = any(name.last.owner is not None for name in subject.names)
+    has_owner = any(name.last.owner is not None for name in subject.names)
     for neighbour in subject.snapshot.siblings(subject.names):
         row = subject.snapshot.row(neighbour)
         if row is None or not subject.is_expected(row):
             continue
         move = move_of(subject.queries, row)
-        if move is not None and move.op > subject.birth and (is_held or move.op >= 0):
+        if move is not None and move.op > subject.birth and (has_owner or move.op >= 0):
             return move
     return None

@@ -14,12 +14,12 @@ from devtrace.source.matching import called_name, keyword, match_code
 MOST: Final = 64
 _LIKE: Final = ("_like", "aten.new_")
 _FROM_DATA: Final = ("lift_fresh", "set_")
-"""Ops that take over what Python or numpy made: torch.tensor([1, 2]), torch.from_numpy(x)."""
+"""Ops that take over data of Python: torch.tensor([1, 2])."""
 
 
 @dataclass(frozen=True)
 class Origin:
-    """How a tensor's data came to its device: `row` arrived there, and `path` leads to it from the odd tensor."""
+    """A tensor's way to its device: `row` arrived there, and `path` leads to it from the odd tensor."""
 
     arrival: Arrival
     row: int

@@ -19,7 +19,7 @@ from devtrace.source.object_walk import registered
 
 @dataclass(frozen=True)
 class Ownership:
-    """The outermost module whose `.to()` should move the tensor, and its tensors on the expected device."""
+    """Outermost module whose `.to()` should move the tensor, and its tensors on the expected device."""
 
     subject: Subject
     names: tuple[AccessPath, ...]  # names of a parameter or buffer; none where only recorded names are left
@@ -37,7 +37,7 @@ class Ownership:
 
     @cached_property
     def last_move(self) -> Move | None:
-        """The last move that brought the module's other tensors to the expected device."""
+        """Last move of the module's other tensors to the expected device."""
         queries = self.subject.queries
         moves = moves_of(queries, (row for _, row in self.others))
         if self.is_live:
@@ -63,7 +63,7 @@ class Ownership:
 
     @cached_property
     def sent_away(self) -> Move | None:
-        """The copy of the tensor from the expected device to the odd one, if nothing moved the module after it."""
+        """Copy of the tensor from the expected device to the odd one, if nothing moved the module after it."""
         subject = self.subject
         move = move_of(subject.queries, subject.row) if self.is_live else None
         if move is None or not subject.is_expected(move.source):
@@ -96,12 +96,12 @@ def _recorded_ownership(subject: Subject) -> Ownership | None:
     if role not in ("parameter", "buffer", "attribute"):
         return None
     root = str(tensors.raw("name", subject.base)).split(".")[0]
-    paths = [(str(tensors.raw("name", row)), row) for row in rows_held_by_modules(subject.queries)]
+    paths = [(str(tensors.raw("name", row)), row) for row in rows_of_modules(subject.queries)]
     others = tuple((path, row) for path, row in paths if path.split(".")[0] == root and subject.is_expected(row))
     return Ownership(subject, (), None, others, is_registered=role != "attribute")
 
 
-def rows_held_by_modules(queries: TraceQueries) -> list[int]:
+def rows_of_modules(queries: TraceQueries) -> list[int]:
     """Return the tensors that are parameters, buffers or attributes of modules, by their recorded roles."""
     roles = {queries.strings.get(role, -2) for role in ("parameter", "buffer", "attribute")}
     return [row for row, role in enumerate(queries.trace.tensors.ints("role").tolist()) if role in roles]

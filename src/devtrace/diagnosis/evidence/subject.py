@@ -26,7 +26,7 @@ class Subject:
 
     @property
     def op(self) -> int:
-        """The op that failed."""
+        """Op that failed."""
         return self.mismatch.op
 
     @property
@@ -43,17 +43,17 @@ class Subject:
 
     @property
     def base(self) -> int:
-        """The tensor whose storage it has: itself when it is no view."""
+        """Tensor whose storage it has: itself when it is no view."""
         return self.queries.base(self.row)
 
     @property
     def born(self) -> int:
-        """The site of its birth, or -1."""
+        """Site of its birth, or -1."""
         return self.queries.born(self.base)
 
     @property
     def birth(self) -> int:
-        """The op that made its storage; -1 before the trace."""
+        """Op that made its storage; -1 before the trace."""
         return self.queries.producer(self.base)
 
     @property

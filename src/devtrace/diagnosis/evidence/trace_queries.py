@@ -1,4 +1,4 @@
-"""What the rules ask of a trace: columns as arrays, who made a tensor of what, and the source that a site stands in.
+"""Queries over a trace: columns as arrays, tensors and what made them, sites in their source.
 
 Rules over many ops read columns; rows are followed one by one only around a finding.
 """
@@ -55,11 +55,10 @@ class TraceQueries:
 
     @cached_property
     def host(self) -> int:
-        """The CPU's row, -1 when no op touched it."""
+        """Row of the CPU among the devices, -1 when no op touched it."""
         return self.device_names.index(HOST) if HOST in self.device_names else -1
 
     def is_kind(self, kind: str) -> Mask:
-        """Which ops are of a kind."""
         index = self.strings.get(kind, -1)
         return cast(Mask, self.trace.ops.ints("kind") == index)
 
@@ -69,7 +68,7 @@ class TraceQueries:
 
     @cached_property
     def users(self) -> Ints:
-        """For each site the site in the user's own code that it stands for: itself, or its caller's."""
+        """For each site its site in the user's own code: itself, or its caller's."""
         callers = self.trace.sites.ints("caller")
         return np.where(callers >= 0, callers, np.arange(len(callers), dtype=callers.dtype))
 
@@ -83,7 +82,7 @@ class TraceQueries:
 
     @cached_property
     def cost_users(self) -> Ints:
-        """`op_users`, but of the backward pass the line that called backward: there the program waits and copies."""
+        """`op_users`, but for ops of the backward pass the line that called backward: there the program waits."""
         ops = self.trace.ops
         backward = ops.ints("phase") == self.strings.get("backward", -1)
         seeds = ops.ints("name") == self.strings.get("aten.ones_like", -1)
@@ -91,14 +90,14 @@ class TraceQueries:
 
     @cached_property
     def dims(self) -> Ints:
-        """The number of dimensions of each tensor; -1 where the shape is not known."""
+        """Number of dimensions of each tensor; -1 where the shape is not known."""
         lengths = np.diff(self.trace.shapes.lists("dims").offsets)
         shapes = self.trace.tensors.ints("shape")
         return np.where(shapes >= 0, lengths[shapes], -1) if len(lengths) else np.full(len(shapes), -1)
 
     @cached_property
     def uses_device(self) -> bool:
-        """Whether any op ran on an accelerator."""
+        """True if any op ran on an accelerator."""
         devices = self.trace.ops.ints("device")
         return bool(((devices >= 0) & (devices != self.host)).any())
 
@@ -112,7 +111,7 @@ class TraceQueries:
 
     @cached_property
     def producers(self) -> Ints:
-        """The op that made each tensor: the recorded one, else the first factory that gave it back."""
+        """For each tensor the op that made it: the recorded one, else the first factory that returned it."""
         recorded = self.trace.tensors.ints("producer")
         outputs = self.trace.ops.lists("outputs")
         made = np.flatnonzero(np.repeat(self.is_kind("create"), np.diff(outputs.offsets)))
@@ -145,7 +144,7 @@ class TraceQueries:
         return storage_owners(self.trace)
 
     def made_from(self, tensor: int) -> list[int]:
-        """The tensors that this one was made of: what it was copied or viewed from, else its producer's inputs."""
+        """Return the tensors that a tensor was copied, viewed or else computed from."""
         source, op = self.source(tensor), self.producer(tensor)
         if source >= 0 and (op < 0 or self.kind(op) in ("view", "copy")):
             return [source]
@@ -154,7 +153,7 @@ class TraceQueries:
         return [row for row in self.inputs(op) if row != tensor]
 
     def ancestors(self, tensor: int, most: int = 400) -> Iterator[int]:
-        """The tensor, then what it was made of, nearest first."""
+        """Yield the tensor, then all that it was made of, nearest first."""
         seen, queue = {tensor}, [tensor]
         for row in queue:
             yield row
@@ -164,7 +163,7 @@ class TraceQueries:
                 queue += new
 
     def born(self, tensor: int) -> int:
-        """The site where a tensor was born, -1 when not known."""
+        """Return the site where a tensor was born, -1 when not known."""
         own = self.trace.tensors.number("site", tensor)
         op = self.producer(tensor)
         return own if own >= 0 or op < 0 else self.trace.ops.number("site", op)
@@ -175,7 +174,7 @@ class TraceQueries:
         return Site.of(self.trace.sites[id]) if id >= 0 else None
 
     def source_node(self, id: int) -> SourceNode | None:
-        """Where a site stands in its source; None when there is no source to be had."""
+        """Return a site in its source; None without source."""
         if id not in self._source_nodes:
             self._source_nodes[id] = self._find(id) if id >= 0 else None
         return self._source_nodes[id]
@@ -190,7 +189,7 @@ class TraceQueries:
         return SourceNode(source, node, statement) if node is not None and statement is not None else None
 
     def read(self, file: str, line: int, cell_id: str = "") -> Source | None:
-        """The source of a file around a line: as it was recorded, else as it is now."""
+        """Return the source of a file around a line: as it was recorded, else as it is now."""
         for block in self.trace.sources:
             if block.file == file and block.cell_id == cell_id:
                 lines = block.text.count("\n") + 1
@@ -199,7 +198,7 @@ class TraceQueries:
         return parsing.read(file)
 
     def site_in(self, source: Source, node: ast.AST, like: Site) -> Site:
-        """A site for a piece of source that no op has recorded, in the file or cell of another."""
+        """Return a site for a piece of source that no op has recorded, in the file or cell of another."""
         span = source.span(node)
         function = source.function(node)
         name = getattr(function, "name", "<lambda>") if function is not None else "<module>"
@@ -210,17 +209,17 @@ class TraceQueries:
 
     @cached_property
     def failed(self) -> int:
-        """The last op that raised; one without inputs when none did."""
+        """Last op that raised, -1 when none did."""
         return self.trace.errors[-1].op.id if len(self.trace.errors) else -1
 
     @property
     def frames(self) -> tuple[tuple[int, FrameType], ...]:
-        """The frames of the error, innermost first."""
+        """Sites and frames of the error, innermost first."""
         return self.live.frames if self.live else ()
 
     @property
     def around(self) -> list[int]:
-        """The sites of the failing line and of those that led there, innermost first."""
+        """Sites of the failing line and of those that led there, innermost first."""
         return [*(self.live.around if self.live else ()), *(site for site, _ in self.frames)]
 
     def package(self, site: int) -> str:

@@ -28,7 +28,7 @@ SMALL: Final = 4096
 
 @dataclass(frozen=True)
 class CopiesOfALine:
-    """The copies of one direction (h2d, d2h, d2d) from one line of the user's."""
+    """Copies of one direction (h2d, d2h, d2d) from one line of the user's."""
 
     queries: TraceQueries
     tally: Tally
@@ -42,7 +42,7 @@ class CopiesOfALine:
 
     @cached_property
     def ops(self) -> list[int]:
-        """The recorded ones, which may be fewer than were counted."""
+        """Recorded ops, which may be fewer than were counted."""
         return [int(op) for op in self.queries.trace.copies.ints("op")[self.rows]]
 
     @property

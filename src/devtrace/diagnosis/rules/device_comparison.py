@@ -1,7 +1,7 @@
 """device-comparison: `x.device == "cpu"` is never true, as a torch.device is no string; the branch it guards is dead.
 
-Many objects keep their device as a string, where the comparison is right. So it is told only of what is known to
-answer with a torch.device: a tensor, or an object whose property gives a tensor's.
+Many objects keep their device as a string, and there the comparison is right. So only what is known to answer with a
+torch.device is reported: a tensor, or an object whose property gives a tensor's.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, cast
 
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import access_paths
@@ -19,22 +20,33 @@ from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Finding, Site
 from devtrace.diagnosis.ledger import Tally
 from devtrace.diagnosis.rules.rule import CostRule
-from devtrace.source.matching import called_name
+from devtrace.source.matching import called_name, match_code, same_code
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.safe_values import MISSING, Scope, evaluate, returned_by_property
 
+_COMPARISONS: Final = ("$x.device == $text", "$text == $x.device", "$x.device != $text", "$text != $x.device")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two sides: `x` and `"cpu"` of `x.device == "cpu"`."""
+
+    node: ast.Compare
+    owner: ast.expr
+    device: str
+
 
 def compared_with_a_string(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
-    """The comparisons in functions of the user's that ran."""
-    for at, places in _by_function(queries).items():
-        source = places[0].source
-        body = source.function(places[0].node) or source.tree
-        for node in ast.walk(body):
-            left = _device_of(node)
-            if left is None or source.function(node) is not source.function(places[0].node):
+    """Find the comparisons in functions of the user's that ran."""
+    for site, nodes in _nodes_by_function(queries).items():
+        source = nodes[0].source
+        function = source.function(nodes[0].node)
+        for node in ast.walk(function or source.tree):
+            found = _comparison(node)
+            if found is None or source.function(node) is not function:
                 continue
-            if _worked_on(left, places) or _is_known(left, queries, at):
-                yield _finding(queries, Code(source, at), node, left)
+            if _is_an_operand(found.owner, nodes) or _has_a_torch_device(found.owner, queries, site):
+                yield _finding(queries, Code(source, site), found)
 
 
 RULE: Final = CostRule(
@@ -44,39 +56,31 @@ RULE: Final = CostRule(
 )
 
 
-def _by_function(queries: TraceQueries) -> dict[Site, list[SourceNode]]:
-    """Where ops ran, function by function; each by one of its sites."""
+def _nodes_by_function(queries: TraceQueries) -> dict[Site, list[SourceNode]]:
+    """Return the nodes of ops, function by function; each by one of its sites."""
     found: dict[tuple[str, int], list[SourceNode]] = defaultdict(list)
-    keys: dict[tuple[str, int], Site] = {}
+    sites: dict[tuple[str, int], Site] = {}
     for id in range(len(queries.trace.sites)):
-        place, site = queries.source_node(id) if not queries.package(id) else None, queries.site(id)
-        if place is not None and site is not None:
-            body = place.source.function(place.node) or place.source.tree
-            key = site.file + site.cell_id, _first_line(body)
-            keys.setdefault(key, site)
-            found[key].append(place)
-    return {keys[key]: places for key, places in found.items()}
+        node, site = queries.source_node(id) if not queries.package(id) else None, queries.site(id)
+        if node is not None and site is not None:
+            key = site.file + site.cell_id, getattr(node.source.function(node.node), "lineno", 0)
+            sites.setdefault(key, site)
+            found[key].append(node)
+    return {sites[key]: nodes for key, nodes in found.items()}
 
 
-def _first_line(body: ast.AST) -> int:
-    return getattr(body, "lineno", 0)
-
-
-def _device_of(node: ast.AST) -> ast.expr | None:
-    """`x` of `x.device == "cpu"`."""
-    if not isinstance(node, ast.Compare) or len(node.ops) != 1 or not isinstance(node.ops[0], ast.Eq | ast.NotEq):
-        return None
-    for one, other in ((node.left, node.comparators[0]), (node.comparators[0], node.left)):
-        says = other.value if isinstance(other, ast.Constant) else None
-        if isinstance(one, ast.Attribute) and one.attr == "device" and access_paths.device_named_by(says):
-            return one.value
+def _comparison(node: ast.AST) -> Comparison | None:
+    for pattern in _COMPARISONS if isinstance(node, ast.Compare) else ():
+        found = match_code(pattern, node)
+        text = found["text"] if found is not None else None
+        if found is not None and isinstance(text, ast.Constant) and access_paths.device_named_by(text.value):
+            return Comparison(cast("ast.Compare", node), found["x"], str(text.value))
     return None
 
 
-def _worked_on(path: ast.expr, places: list[SourceNode]) -> bool:
-    """Whether an op of the function took it as a tensor: in arithmetic, as an argument of what ran ops at its line."""
-    said = ast.dump(path)
-    return any(ast.dump(operand) == said for place in places for operand in _operands(place.node))
+def _is_an_operand(path: ast.expr, nodes: list[SourceNode]) -> bool:
+    """Return whether an op of the function took it as a tensor: in arithmetic, or as an argument of a call."""
+    return any(same_code(path, operand) for node in nodes for operand in _operands(node.node))
 
 
 def _operands(node: ast.AST) -> list[ast.expr]:
@@ -84,57 +88,58 @@ def _operands(node: ast.AST) -> list[ast.expr]:
         return [node.left, node.right]
     if not isinstance(node, ast.Call) or called_name(node) in FACTORIES:
         return []
-    return node.args  # not what a method is of: `self.norm(x)` runs a layer of `self`
+    return node.args  # not the owner of a method: `self.norm(x)` runs a layer of `self`
 
 
-def _is_known(path: ast.expr, queries: TraceQueries, at: Site) -> bool:
-    """Whether the objects that are still there tell: a tensor, or a property that gives a tensor's device."""
-    frames = [frame for _, frame in queries.frames if frame.f_code.co_filename == at.file]
-    scopes = [Scope.of(frame) for frame in frames if frame.f_code.co_qualname == at.function]
+def _has_a_torch_device(path: ast.expr, queries: TraceQueries, site: Site) -> bool:
+    """Return whether the objects that are still there show it: a tensor, or a property that gives a tensor's device."""
+    frames = [frame for _, frame in queries.frames if frame.f_code.co_filename == site.file]
+    scopes = [Scope.of(frame) for frame in frames if frame.f_code.co_qualname == site.function]
     namespace = queries.live.namespace if queries.live is not None else None
-    scopes += [Scope({}, namespace)] if namespace is not None and not at.function else []
-    return any(_answers(evaluate(path, scope)) for scope in (*scopes, *_of_objects(queries, at)))
+    scopes += [Scope({}, namespace)] if namespace is not None and not site.function else []
+    return any(_answers(evaluate(path, scope)) for scope in (*scopes, *_scopes_of_a_method(queries, site)))
 
 
-def _of_objects(queries: TraceQueries, at: Site) -> Iterator[Scope]:
-    """For a method that has returned: `self` is any object of its class that variables lead to."""
-    klass = at.function.rpartition(".")[0]
-    for value in FailureSnapshot(queries).walk.objects.values() if klass and queries.live is not None else ():
-        if type(value).__qualname__ == klass:
+def _scopes_of_a_method(queries: TraceQueries, site: Site) -> Iterator[Scope]:
+    """Yield a scope for each object of the class that variables lead to: the method itself has returned."""
+    class_name = site.function.rpartition(".")[0]
+    for value in FailureSnapshot(queries).walk.objects.values() if class_name and queries.live is not None else ():
+        if type(value).__qualname__ == class_name:
             yield Scope({"self": value}, {})
 
 
 def _answers(value: object) -> bool:
+    """Return whether `.device` of a value is known to be a torch.device."""
     if value is MISSING or is_tensor(value):
         return value is not MISSING
-    given = returned_by_property(value, "device")
-    if given is None or not isinstance(given[0], ast.Attribute) or given[0].attr != "device":
+    returned = returned_by_property(value, "device")
+    found = match_code("$tensor.device", returned[0]) if returned is not None else None
+    if returned is None or found is None:
         return False
-    return is_tensor(evaluate(given[0].value, given[1])) or _is_first_parameter(given[0].value)
+    tensor = found["tensor"]
+    return is_tensor(evaluate(tensor, returned[1])) or _is_first_parameter(tensor)
 
 
 def _is_first_parameter(node: ast.expr) -> bool:
-    """`next(self.parameters())`."""
+    """Return whether code is `next(self.parameters())`."""
     inner = node.args[0] if isinstance(node, ast.Call) and called_name(node) == "next" and node.args else None
-    return isinstance(inner, ast.Call) and called_name(inner) == "parameters"
+    return inner is not None and called_name(inner) == "parameters"
 
 
-def _finding(queries: TraceQueries, code: Code, node: ast.AST, left: ast.expr) -> Finding:
-    assert isinstance(node, ast.Compare)
-    sides = (node.left, node.comparators[0])
-    said = str(next(side.value for side in sides if isinstance(side, ast.Constant)))
-    always = "always true" if isinstance(node.ops[0], ast.NotEq) else "never true"
-    sign = "!=" if isinstance(node.ops[0], ast.NotEq) else "=="
-    new = f'str({code.text(left)}.device) {sign} "{said}"' if ":" in said else ""
-    new = new or f'{code.text(left)}.device.type {sign} "{said}"'
-    edit = code.replaced(node, new)
+def _finding(queries: TraceQueries, code: Code, found: Comparison) -> Finding:
+    is_negated = isinstance(found.node.ops[0], ast.NotEq)
+    owner, sign, device = code.text(found.owner), "!=" if is_negated else "==", found.device
+    has_index = ":" in device
+    new = f'str({owner}.device) {sign} "{device}"' if has_index else f'{owner}.device.type {sign} "{device}"'
+    edit = code.replaced(found.node, new)
+    always = "always true" if is_negated else "never true"
     return Finding(
         rule="device-comparison",
         severity="warning",
         cause="",
         devices=(),
-        site=queries.site_in(code.source, node, code.site),
-        message=f"`{code.text(node)}` is {always}: a torch.device is not equal to a string.",
-        help=f"compare its type: {new}" if ":" not in said else f"compare its text: {new}",
+        site=queries.site_in(code.source, found.node, code.site),
+        message=f"`{code.text(found.node)}` is {always}: a torch.device is not equal to a string.",
+        help=f"compare its {'text' if has_index else 'type'}: {new}",
         edits=(edit,) if edit is not None else (),
     )

@@ -16,7 +16,7 @@ from devtrace.diagnosis.evidence.origins import factory_call
 from devtrace.diagnosis.evidence.source_text import assigned_names, statement_site
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding, Site
-from devtrace.diagnosis.messages import message, package_line_that_holds_it
+from devtrace.diagnosis.messages import message, package_line_with_the_owner
 from devtrace.diagnosis.rules.rule import ErrorRule
 from devtrace.source.safe_values import values
 
@@ -156,6 +156,6 @@ def _chain(case: Case) -> tuple[Site, ...]:
     sites = [queries.born(row) for row in reversed(case.origin.path)]
     if sites and queries.package(sites[0]):
         sites.insert(0, int(queries.users[sites[0]]))  # the user's line that led there
-    sites += [package_line_that_holds_it(case), queries.trace.ops.number("site", case.op)]
+    sites += [package_line_with_the_owner(case), queries.trace.ops.number("site", case.op)]
     lines = {(site.file, site.line): site for id in sites if (site := statement_site(queries, id)) is not None}
     return tuple(lines.values())[-LONGEST_CHAIN:]

@@ -9,7 +9,7 @@ storage, which is what it keeps alive; each total counts a storage once, however
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from devtrace.notebook.inventory.parts import Part, elsewhere, main_device, take_apart, tensors_of
@@ -71,22 +71,22 @@ def _tensor_row(holding: Holding, asker: Asker, all_totals: DeviceTotals) -> Ste
 
 
 def _optimizer_row(holding: Holding, asker: Asker, all_totals: DeviceTotals) -> Steps:
-    """An optimizer's own tensors are its state; the parameters that it steps are counted where they are."""
-    own = instance_dict(holding.value)
-    own_totals = DeviceTotals()
-    for parameter in _parameters(own.get("param_groups")):
-        if is_a(parameter, asker.tensor):
-            info = asker.info(parameter)
-            own_totals.count(parameter, info._replace(bytes=0))
-            all_totals.count(parameter, info)
-            yield
-    for tensor in _state(own.get("state")):
+    """List an optimizer: its own tensors are its state, the bytes of the parameters that it steps are theirs."""
+    own, totals = instance_dict(holding.value), DeviceTotals()
+    yield from _count(_parameters(own.get("param_groups")), asker, totals, all_totals)
+    for total in totals.by_device.values():
+        total.bytes = 0
+    yield from _count(_state(own.get("state")), asker, totals, all_totals)
+    return _head(holding, totals.by_device)
+
+
+def _count(tensors: Iterable[Any], asker: Asker, *totals: DeviceTotals) -> Iterator[None]:
+    for tensor in tensors:
         if is_a(tensor, asker.tensor):
             info = asker.info(tensor)
-            own_totals.count(tensor, info)
-            all_totals.count(tensor, info)
-            yield
-    return _head(holding, own_totals.by_device)
+            for each in totals:
+                each.count(tensor, info)
+        yield
 
 
 def _parameters(groups: Any) -> Iterator[Any]:
@@ -101,15 +101,10 @@ def _state(state: Any) -> Iterator[Any]:
 
 
 def _model_row(holding: Holding, asker: Asker, all_totals: DeviceTotals) -> Steps:
-    own_totals = DeviceTotals()
-    for tensor in tensors_of(holding.value, asker):
-        if tensor is not None:
-            info = asker.info(tensor)
-            own_totals.count(tensor, info)
-            all_totals.count(tensor, info)
-        yield
-    row = _head(holding, own_totals.by_device)
-    if main := main_device(own_totals.by_device):
+    totals = DeviceTotals()
+    yield from _count(tensors_of(holding.value, asker), asker, totals, all_totals)
+    row = _head(holding, totals.by_device)
+    if main := main_device(totals.by_device):
         row |= yield from _parts_rows(holding.value, main, asker)
     return row
 

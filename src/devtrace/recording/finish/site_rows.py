@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import linecache
 import re
 from collections.abc import Iterable
@@ -103,9 +102,7 @@ def _function(file: str, first: int) -> tuple[str, int]:
     source = read(file)
     if source is None:
         return "", first
-    for node in ast.walk(source.tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            begin = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-            if begin == first:
-                return "".join(linecache.getlines(file)[begin - 1 : node.end_lineno]), begin
+    function = source.function_at(first)
+    if function is not None:
+        return "".join(linecache.getlines(file)[first - 1 : function.end_lineno]), first
     return linecache.getline(file, first), first
