@@ -5,26 +5,20 @@ Three run with the real packages, AI-Toolkit and Recognize-Anything are re-enact
 
 from __future__ import annotations
 
-import os
 import re
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from devtrace.diagnosis.edits import applied
 from devtrace.diagnosis.findings import Culprit, Finding, Site
+from needs import installed
 from programs import Outcome, run
 from warm import Warm
 
 pytestmark = pytest.mark.slow
 
 SYSTEMS = Path(__file__).with_name("systems")
-
-
-def needs(package: str) -> pytest.MarkDecorator:
-    missing = find_spec(package) is None and not os.environ.get("CI")
-    return pytest.mark.skipif(missing, reason=f"{package} is not installed (requirements/systems.txt)")
 
 
 def program(warm: Warm, name: str, *arguments: str) -> Outcome:
@@ -56,7 +50,7 @@ def at(site: Site | None) -> tuple[str, int]:
     return Path(site.file).name, site.line
 
 
-@needs("recbole")
+@installed("recbole")
 @pytest.mark.parametrize(
     ("model", "born", "made", "fix"),
     [
@@ -89,14 +83,14 @@ def test_recbole_fails_in_validation_over_scores_made_on_the_cpu(
     assert ("admmslim.py", 114) in map(at, culprit.chain) or model != "ADMMSLIM"
 
 
-@needs("recbole")
+@installed("recbole")
 def test_recbole_does_not_fail_in_full_evaluation_which_computes_on_the_cpu(warm: Warm) -> None:
     outcome = program(warm, "recbole_evaluation", "Random", "full")
     assert (outcome.raised, outcome.errors) == ("", [])
     assert any(finding.rule == "cpu-compute" for finding in outcome.findings)
 
 
-@needs("llms_from_scratch")
+@installed("llms_from_scratch")
 def test_the_books_classifier_got_its_head_after_the_move(tmp_path: Path, warm: Warm) -> None:
     finding, culprit, failed = only_error(program(warm, "book_classifier", "cuda:0"))
     assert culprit.name == "model.out_head.weight"
@@ -184,7 +178,7 @@ def test_distributed_data_parallel_hides_the_bug_of_recognize_anything(warm: War
     assert "other inputs are moved by hand (tagging_finetune.py line" in hidden.message
 
 
-@needs("keras")
+@installed("keras")
 def test_keras_replicas_share_the_variables_that_dataparallel_does_not_copy(warm: Warm) -> None:
     finding, culprit, failed = only_error(program(warm, "keras_replicas", "cuda:0", "cuda:1"))
     assert culprit.name == "sequential/dense/kernel"

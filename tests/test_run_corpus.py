@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 from dataclasses import asdict, dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ from corpus_programs import PROGRAMS
 from devtrace.api.diagnose import diagnose
 from devtrace.api.results import Report
 from devtrace.diagnosis.findings import Site, to_json
+from needs import installed
 from warm import Ended, Warm
 
 pytestmark = pytest.mark.slow
@@ -37,10 +36,6 @@ class Case:
     call: str
     package: str = "torch"
     timed: bool = False
-
-    @property
-    def installed(self) -> bool:
-        return find_spec(self.package) is not None or bool(os.environ.get("CI"))
 
 
 def one_program_for_each_cause() -> list[Case]:
@@ -73,13 +68,15 @@ class Script:
     written: str | None
 
 
-@pytest.fixture(
-    scope="module", params=[*one_program_for_each_cause(), *SYSTEMS], ids=lambda case: case.file.removesuffix("/bug.py")
-)
+CASES = [
+    pytest.param(case, id=case.file.removesuffix("/bug.py"), marks=installed(case.package))
+    for case in [*one_program_for_each_cause(), *SYSTEMS]
+]
+
+
+@pytest.fixture(scope="module", params=CASES)
 def script(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, warm: Warm) -> Script:
     case: Case = request.param
-    if not case.installed:
-        pytest.skip(f"{case.package} is not installed (requirements/systems.txt)")
     source = HERE / case.file
     folder = tmp_path_factory.mktemp("case")
     shutil.copytree(source.parent, folder, dirs_exist_ok=True)

@@ -9,13 +9,15 @@ import cuda_truth
 import pytest
 import torch
 
+import needs
+
 FILE = Path(__file__).parent / "data" / "cuda_truth.json"
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not FILE.exists(), reason="nobody has run `python tools/cuda_truth.py` on a GPU yet")
 def test_the_simulator_answers_as_real_cuda_does() -> None:
-    pytest.importorskip("expecttest")
+    needs.imported("expecttest")
     said = json.loads(FILE.read_text())["answers"]
     assert cuda_truth.differences(said, cuda_truth.survey((), simulate=True)) == []
 
@@ -53,7 +55,7 @@ def test_words_are_compared_up_to_the_names_of_functions(one: str, other: str, a
 
 
 def test_the_questions_leave_each_tensor_behind_in_turn() -> None:
-    pytest.importorskip("expecttest")
+    needs.imported("expecttest")
     answers = cuda_truth.survey(["mm", "mul"], simulate=True)
     assert set(answers) == {"mm", "mul"}
     assert all("is on cpu" in said or "on cuda:0" in said for said in answers["mm"].values())

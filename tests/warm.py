@@ -1,8 +1,8 @@
 """Runs programs in forks of one Python that has torch loaded.
 
-Each fork is a process of its own, without the seconds that importing takes. It ends as Python does: exit code, functions
-registered at exit, the traceback on stderr. The Python that forks runs no op itself: threads that torch starts
-for one would be missing in its forks.
+Each fork is a process of its own, without the seconds that importing takes. It ends as Python does: exit code,
+functions registered at exit, the traceback on stderr. The Python that forks runs no op itself: threads that torch
+starts for one would be missing in its forks.
 """
 
 from __future__ import annotations
