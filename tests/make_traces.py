@@ -313,10 +313,11 @@ def failing(blocks: int = 6) -> Trace:
         "chain": [born, use],
         "certainty": "seen",
     }
-    edit = {"file": "In[5]", "cell": 5, "line": 1, "before": "", "after": "model.out_head.to(device)"}
+    before, after = "model.out_head = nn.Linear(768, 2)", "model.out_head = nn.Linear(768, 2).to(device)"
+    edit = {"file": "In[5]", "cell": 5, "line": 1, "before": before, "after": after}
     message = (
-        "model.out_head.weight and .bias are on cpu. The other 57 parameters of model are on cuda:0. "
-        "model.out_head was attached in In[5], after model.to(device) in In[4], which could not see it."
+        "model.out_head.weight and .bias are on cpu; the other 57 tensors of model are on cuda:0. "
+        "It was attached to model after the move, which could not see it."
     )
     error = finding(
         "device-mismatch",
@@ -327,7 +328,7 @@ def failing(blocks: int = 6) -> Trace:
         op=op,
         culprit=culprit,
         message=message,
-        help="In[5]: add `model.out_head.to(device)` after line 1, or run model.to(device) again",
+        help=f"move it as you attach it: {after}",
         edits=[edit],
     )
     return scene.trace([error])

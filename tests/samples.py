@@ -181,8 +181,9 @@ def _fail(sample: Sample, head: int) -> None:
             },
             "count": 1,
             "bytes": 0,
-            "message": "model.out_head.weight and .bias are on cpu. The other 19 parameters of model are on cuda:0.",
-            "help": "In[5]: add `model.out_head.to(device)` after line 1, or run model.to(device) again",
+            "message": "model.out_head.weight and .bias are on cpu; the other 19 tensors of model are on cuda:0. "
+            "It was attached to model after the move, which could not see it.",
+            "help": "move it as you attach it: model.out_head = nn.Linear(768, 2).to(device)",
             "edits": [],
         },
     )

@@ -17,6 +17,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import devtrace
 import needs
+import readme_example
 from built import SCRIPT
 from devtrace.api.diagnose import diagnose
 from devtrace.api.results import Report, Trace
@@ -64,8 +65,9 @@ def hostile_report() -> Report:
     return Report(trace, (finding,), notes=(HOSTILE,))
 
 
-def test_the_fragment_of_the_head_that_was_left_behind() -> None:
-    assert_golden("report-head.html", fragment(diagnose(head_trace())).replace("><", ">\n<") + "\n")
+def test_the_fragment_of_readmes_example() -> None:
+    html = re.sub('<svg[^>]*"Timeline .*</svg>', "", fragment(readme_example.made()), flags=re.S)  # it has real times
+    assert_golden("report-head.html", html.replace("><", ">\n<") + "\n")
 
 
 @pytest.mark.parametrize("trace", [training(), head_trace(), odd_trace(), empty_trace()])
@@ -92,10 +94,10 @@ def test_the_html_says_the_tensor_the_line_that_made_it_the_move_and_the_fix() -
     text = " ".join(Seen(fragment(diagnose(head_trace()))).text.split())
     for said in (
         "In[7] line 6 self.out_head(x) addmm · cuda:0 + cpu",
-        "model.out_head.weight and .bias are on cpu.",
+        "model.out_head.weight and .bias are on cpu; the other 19 tensors of model are on cuda:0.",
         "Born In[5] line 1 model.out_head = nn.Linear(768, 2) after",
         "Moved In[4] line 1 model.to(device) which could not see it",
-        "Fix In[5]: add model.out_head.to(device) after line 1",
+        "Fix move it as you attach it: model.out_head = nn.Linear(768, 2).to(device)",
     ):
         assert said in text
 

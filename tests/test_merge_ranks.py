@@ -93,7 +93,7 @@ def test_the_finding_names_the_rank_that_failed() -> None:
     assert merged.findings is None  # two of the three were never diagnosed
     merged = merge([diagnose(training(3, failing=False)).trace, diagnose(training(3)).trace])
     [finding] = diagnose(merged).findings[:1]
-    assert finding.message.startswith("On rank 1: model.out_head.weight and .bias are on cpu.")
+    assert finding.message.startswith("On rank 1: model.out_head.weight and .bias are on cpu; the other")
     assert merged.ops[finding.op].duration == -1
     assert merged.ops[finding.op].thread.rank == 1
     assert "On rank 1:" in diagnose(merged).text
