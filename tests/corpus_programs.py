@@ -54,7 +54,7 @@ class Program:
 
     @property
     def patches(self) -> dict[str, str]:
-        """The hunks of fix.patch by file."""
+        """Return the hunks of fix.patch by file."""
         _, *parts = HEADER.split((self.folder / "fix.patch").read_text())
         return dict(zip(parts[::2], parts[1::2], strict=True))
 

@@ -18,7 +18,7 @@ from warm import Warm
 
 @dataclass(frozen=True)
 class Outcome:
-    """The exception of a program, and its report."""
+    """Exception and report of a program."""
 
     raised: str
     text: str

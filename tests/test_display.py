@@ -34,7 +34,7 @@ HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u202e\
 
 
 class Seen(HTMLParser):
-    """The tags, attributes and text of a fragment."""
+    """Tags, attributes and text of a fragment."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -92,14 +92,14 @@ def test_what_a_trace_says_is_text_in_every_form() -> None:
 
 def test_the_html_says_the_tensor_the_line_that_made_it_the_move_and_the_fix() -> None:
     text = " ".join(Seen(fragment(diagnose(head_trace()))).text.split())
-    for said in (
+    for part in (
         "In[7] line 6 self.out_head(x) addmm · cuda:0 + cpu",
         "model.out_head.weight and .bias are on cpu; the other 19 tensors of model are on cuda:0.",
         "Born In[5] line 1 model.out_head = nn.Linear(768, 2) after",
         "Moved In[4] line 1 model.to(device) which could not see it",
         "Fix move it as you attach it: model.out_head = nn.Linear(768, 2).to(device)",
     ):
-        assert said in text
+        assert part in text
 
 
 def test_notes_are_not_shown_and_many_findings_are_counted() -> None:

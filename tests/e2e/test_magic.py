@@ -14,7 +14,7 @@ LOAD = "%load_ext devtrace\nimport torch\nx = torch.ones(3)"
 
 
 def outputs(notebook: Notebook, index: int) -> list[str]:
-    """The MIME types of a cell's outputs as the page holds them, "error" and "stream" among them."""
+    """Return the MIME types of a cell's outputs as the page holds them, "error" and "stream" among them."""
     kinds: list[str] = notebook.page.evaluate(
         "index => jupyterapp.shell.currentWidget.content.widgets[index].model.outputs.toJSON().map("
         "output => output.data ? Object.keys(output.data)[0] : output.output_type)",
@@ -24,7 +24,7 @@ def outputs(notebook: Notebook, index: int) -> list[str]:
 
 
 def count(notebook: Notebook, index: int) -> int | None:
-    """The execution count of a cell; None before it ran."""
+    """Return the execution count of a cell; None before it ran."""
     number: int | None = notebook.page.evaluate(
         "index => jupyterapp.shell.currentWidget.content.widgets[index].model.executionCount", index
     )

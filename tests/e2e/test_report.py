@@ -38,7 +38,7 @@ def run(notebook: Notebook) -> Notebook:
 
 
 def expect_the_story(notebook: Notebook) -> None:
-    """The finding, and after a click its op, module and line, in every view."""
+    """Expect the finding, and after a click its op, module and line, in every view."""
     page = notebook.page
     finding = page.locator('[data-devtrace="finding"][data-rule="device-mismatch"]')
     expect(finding).to_contain_text("model.head")
