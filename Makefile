@@ -29,14 +29,16 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
 # What marks a step as done. Each names what it was made from, so that a second run does nothing.
-TOOLS := $(VENV)/.made-tools
-NODE := $(VENV)/.made-node
+BUILDER := $(VENV)/.made-builder
+PACKAGES := $(VENV)/.made-packages
 MODULES := node_modules/.made
 BUILT := build/.made-extension
 READY := $(VENV)/.made-ready
 SYSTEMS := $(VENV)/.made-systems
 INSTALLED := $(VENV)/share/jupyter/labextensions/devtrace
 TS_SOURCES := $(shell find labextension -type f -not -path 'labextension/lib/*' -not -path 'labextension/test/*')
+# What runs beside something else prints when it ends, where make can do so (4.0 or newer; macOS has 3.81).
+IN_TURN := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 FIRST_NOTEBOOK = $(firstword $(sort $(wildcard notebooks/0*.ipynb)))
 
 .PHONY: help lab test check lint types layers unit ts wheel notebooks e2e chromium build dev format golden bench sweep \
@@ -48,7 +50,10 @@ help: ## print this list
 lab: $(READY) ## open JupyterLab on the first notebook (ARGS are its own: --no-browser --port 8899)
 	@$(BIN)/python tools/lab.py $(FIRST_NOTEBOOK) $(ARGS)
 
-test: check unit ts wheel notebooks e2e ## all that gates a change
+# Two at a time: the browser tests wait half of their time, and each step of the set-up waits for another server.
+test: ## all that gates a change
+	@$(MAKE) --no-print-directory -j3 $(READY) chromium
+	@$(MAKE) --no-print-directory -j2 $(IN_TURN) $(SYSTEMS) lint types layers ts e2e unit notebooks wheel
 	@echo "make test: all passed"
 
 check: lint types layers ## the gates that take seconds: lint, types, layers
@@ -78,9 +83,9 @@ notebooks: $(READY) $(SYSTEMS) ## run every notebook from top to bottom
 	$(PYTEST) -n 2 -m notebook
 
 e2e: $(READY) chromium ## drive a real JupyterLab in a real Chromium
-	timeout -k 30 1200 $(PYTEST) -m e2e
+	timeout -k 30 1200 $(PYTEST_APART) -m e2e
 
-chromium: $(READY)
+chromium: | $(BIN)/python
 	@$(BIN)/python tests/e2e/chromium.py
 
 build: $(BUILT) ## build the JupyterLab extension and the stand-alone script
@@ -132,9 +137,19 @@ $(BIN)/python:
 			"install one, or name it: make PYTHON=/path/to/python3.11" >&2; exit 1; fi
 	$(PYTHON) -m venv $(VENV)
 
+# What builds the extension comes alone and first, so that make -j2 builds while pip fetches torch. A Node of 20 or newer
+# on PATH is used; else the environment gets its own, from PyPI.
+$(BUILDER): tools/node requirements/constraints.txt | $(BIN)/python
+	$(PIP) install -c requirements/constraints.txt jupyter-builder
+	@tools/node $(BIN)
+	@touch $@
+
+# devtrace's own dependencies, and what make runs. After $(BUILDER), as one pip at a time may change an environment.
 # ipyparallel is there for its engines: what it adds to JupyterLab would be in every browser test and in `make lab`.
-$(TOOLS): requirements/dev.txt requirements/constraints.txt | $(BIN)/python
-	$(PIP) install -c requirements/constraints.txt -r requirements/dev.txt
+$(PACKAGES): requirements/dev.txt requirements/constraints.txt pyproject.toml $(BUILDER)
+	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"], sep="\n")' \
+		> $(VENV)/dependencies.txt
+	$(PIP) install -c requirements/constraints.txt -r $(VENV)/dependencies.txt -r requirements/dev.txt
 	rm -rf $(VENV)/share/jupyter/labextensions/ipyparallel-labextension $(VENV)/etc/jupyter/*/ipyparallel.json
 	@touch $@
 
@@ -143,12 +158,7 @@ $(SYSTEMS): requirements/systems.txt requirements/constraints.txt $(READY)
 	$(PIP) install -c requirements/constraints.txt --no-deps llms-from-scratch
 	@touch $@
 
-# A Node of 20 or newer on PATH is used; else the environment gets its own, from PyPI.
-$(NODE): tools/node requirements/constraints.txt $(TOOLS)
-	@tools/node $(BIN)
-	@touch $@
-
-$(MODULES): package.json yarn.lock .yarnrc.yml $(NODE)
+$(MODULES): package.json yarn.lock .yarnrc.yml $(BUILDER)
 	$(JLPM) install --immutable | grep -vE 'YN0013|YN0066|YN0004' || { $(JLPM) install --immutable; exit 1; }
 	@touch $@
 
@@ -160,8 +170,8 @@ $(BUILT): package.json pyproject.toml $(TS_SOURCES) $(MODULES)
 # Editable, and the extension by a link: what is built later is what runs, without another install. The link is ours, as
 # `jupyter-builder develop` leaves an install.json in the build that a wheel then holds twice; and it goes before pip
 # comes, which would write through it.
-$(READY): pyproject.toml $(TOOLS) | $(BUILT)
+$(READY): $(PACKAGES) | $(BUILT)
 	rm -rf $(INSTALLED)
-	HATCH_JUPYTER_BUILDER_SKIP_NPM=1 $(PIP) install -c requirements/constraints.txt --no-build-isolation -e .
+	HATCH_JUPYTER_BUILDER_SKIP_NPM=1 $(PIP) install --no-deps --no-build-isolation -e .
 	rm -rf $(INSTALLED) && ln -s $(CURDIR)/src/devtrace/labextension $(INSTALLED)
 	@touch $@

@@ -20,7 +20,7 @@ _COLOR = re.compile(r"\x1b\[[0-9;]*m")
 
 @dataclass
 class Sent:
-    """What a kernel sent for one cell: its reply and its outputs, in order."""
+    """Messages of a kernel for one cell: its reply and its outputs, in order."""
 
     reply: dict[str, Any] = field(default_factory=dict)
     outputs: list[dict[str, Any]] = field(default_factory=list)
@@ -31,7 +31,7 @@ class Sent:
 
     @property
     def kinds(self) -> list[str]:
-        """The message types of the outputs; streams are joined."""
+        """Return the message types of the outputs; streams are joined."""
         kinds = [output["type"] for output in self.outputs]
         return [kind for index, kind in enumerate(kinds) if kinds[index - 1 : index] != [kind] or kind != "stream"]
 
@@ -41,7 +41,7 @@ class Sent:
 
     @property
     def result(self) -> str | None:
-        """The text of the cell's value."""
+        """Return the text of the cell's value."""
         texts = [output["data"]["text/plain"] for output in self.outputs if output["type"] == "execute_result"]
         return texts[0] if texts else None
 

@@ -24,7 +24,7 @@ from devtrace.trace.tables import Ints, Lists, Values
 Shape = Sequence[int]
 
 
-class Scene:
+class Sketch:
     """A clock, a current thread, call, site and phase round a TraceBuilder."""
 
     def __init__(self, title: str, *, simulated: bool = True) -> None:
@@ -47,7 +47,7 @@ class Scene:
         self.builder.append("sources", file=f"In[{cell}]", text=text, line=1, cell=cell, cell_id=f"cell-{cell}")
 
     def at(self, cell: int, line: int, text: str, span: str | None = None, function: str = "<module>") -> int:
-        """The site of `span` within a cell's line."""
+        """Return the site of `span` within a cell's line."""
         span = text.strip() if span is None else span
         column = max(text.find(span), 0)
         return self.builder.intern(
@@ -184,72 +184,74 @@ def finding(rule: str, severity: str, **fields: Any) -> dict[str, Any]:
 
 
 class Transformer:
-    """The model of the scenes: embedding, blocks and a head, each block on the device it was given."""
+    """A model: embedding, blocks and a head, each block on the device it was given."""
 
-    def __init__(self, scene: Scene, places: Sequence[str], head: str, width: int = 768, head_site: int = -1) -> None:
-        self.scene, self.places, self.head_place, self.width = scene, places, head, width
-        scene.module("model", "GPT")
-        scene.module("model.tok_emb", "Embedding", "model")
-        scene.module("model.blocks", "ModuleList", "model")
-        for i in range(len(places)):
+    def __init__(
+        self, sketch: Sketch, devices: Sequence[str], head: str, width: int = 768, head_site: int = -1
+    ) -> None:
+        self.sketch, self.devices, self.head_device, self.width = sketch, devices, head, width
+        sketch.module("model", "GPT")
+        sketch.module("model.tok_emb", "Embedding", "model")
+        sketch.module("model.blocks", "ModuleList", "model")
+        for i in range(len(devices)):
             self._declare_block(f"model.blocks.{i}")
-        scene.module("model.norm", "LayerNorm", "model")
-        scene.module("model.out_head", "Linear", "model", site=head_site)
+        sketch.module("model.norm", "LayerNorm", "model")
+        sketch.module("model.out_head", "Linear", "model", site=head_site)
         self.weights: dict[str, int] = {}
         self.head_site = head_site
 
     def _declare_block(self, path: str) -> None:
-        scene = self.scene
-        scene.module(path, "Block", "model.blocks")
-        scene.module(f"{path}.norm1", "LayerNorm", path)
-        scene.module(f"{path}.att", "Attention", path)
+        sketch = self.sketch
+        sketch.module(path, "Block", "model.blocks")
+        sketch.module(f"{path}.norm1", "LayerNorm", path)
+        sketch.module(f"{path}.att", "Attention", path)
         for name in ("qkv", "out_proj"):
-            scene.module(f"{path}.att.{name}", "Linear", f"{path}.att")
-        scene.module(f"{path}.norm2", "LayerNorm", path)
-        scene.module(f"{path}.ff", "FeedForward", path)
+            sketch.module(f"{path}.att.{name}", "Linear", f"{path}.att")
+        sketch.module(f"{path}.norm2", "LayerNorm", path)
+        sketch.module(f"{path}.ff", "FeedForward", path)
         for name, type in (("up", "Linear"), ("gelu", "GELU"), ("down", "Linear")):
-            scene.module(f"{path}.ff.{name}", type, f"{path}.ff")
+            sketch.module(f"{path}.ff.{name}", type, f"{path}.ff")
 
     def weight(self, name: str, shape: Shape, device: str, site: int = -1) -> int:
         if name not in self.weights:
-            self.weights[name] = self.scene.parameter(name, shape, device, site)
+            self.weights[name] = self.sketch.parameter(name, shape, device, site)
         return self.weights[name]
 
     def linear(self, path: str, x: int, features: tuple[int, int], device: str, tokens: int) -> int:
         wide, narrow = features
         site = self.head_site if path.endswith("out_head") else -1
-        with self.scene.running(path):
+        with self.sketch.running(path):
             weight = self.weight(f"{path}.weight", (narrow, wide), device, site)
             bias = self.weight(f"{path}.bias", (narrow,), device, site)
-            turned = self.scene.op("aten.t", [weight], (wide, narrow), device, kind="view", took=1_500, gap=2_000)
+            turned = self.sketch.op("aten.t", [weight], (wide, narrow), device, kind="view", took=1_500, gap=2_000)
             took = 6_000 + wide * narrow // 60
-            return self.scene.op("aten.addmm", [bias, x, turned], (tokens, narrow), device, took=took)
+            return self.sketch.op("aten.addmm", [bias, x, turned], (tokens, narrow), device, took=took)
 
     def norm(self, path: str, x: int, device: str, tokens: int) -> int:
-        with self.scene.running(path):
+        with self.sketch.running(path):
             weight = self.weight(f"{path}.weight", (self.width,), device)
             shape = (tokens, self.width)
-            return self.scene.op("aten.native_layer_norm", [x, weight], shape, device, took=7_000)
+            return self.sketch.op("aten.native_layer_norm", [x, weight], shape, device, took=7_000)
 
     def block(self, i: int, x: int, tokens: int) -> int:
-        scene, width, device, path = self.scene, self.width, self.places[i], f"model.blocks.{i}"
+        sketch, width, device, path = self.sketch, self.width, self.devices[i], f"model.blocks.{i}"
         shape = (tokens, width)
-        with scene.running(path):
+        with sketch.running(path):
             y = self.norm(f"{path}.norm1", x, device, tokens)
-            with scene.running(f"{path}.att"):
+            with sketch.running(f"{path}.att"):
                 qkv = self.linear(f"{path}.att.qkv", y, (width, 3 * width), device, tokens)
-                scores = scene.op("aten.bmm", [qkv], (12, tokens, tokens), device, took=21_000)
-                soft = scene.op("aten._softmax", [scores], (12, tokens, tokens), device, took=12_000)
-                mixed = scene.op("aten.bmm", [soft, qkv], shape, device, took=19_000)
+                scores = sketch.op("aten.bmm", [qkv], (12, tokens, tokens), device, took=21_000)
+                soft = sketch.op("aten._softmax", [scores], (12, tokens, tokens), device, took=12_000)
+                mixed = sketch.op("aten.bmm", [soft, qkv], shape, device, took=19_000)
                 y = self.linear(f"{path}.att.out_proj", mixed, (width, width), device, tokens)
-            x = scene.op("aten.add", [x, y], shape, device, took=5_000)
+            x = sketch.op("aten.add", [x, y], shape, device, took=5_000)
             y = self.norm(f"{path}.norm2", x, device, tokens)
-            with scene.running(f"{path}.ff"):
+            with sketch.running(f"{path}.ff"):
                 y = self.linear(f"{path}.ff.up", y, (width, 4 * width), device, tokens)
-                with scene.running(f"{path}.ff.gelu"):
-                    y = scene.op("aten.gelu", [y], (tokens, 4 * width), device, took=11_000)
+                with sketch.running(f"{path}.ff.gelu"):
+                    y = sketch.op("aten.gelu", [y], (tokens, 4 * width), device, took=11_000)
                 y = self.linear(f"{path}.ff.down", y, (4 * width, width), device, tokens)
-            return scene.op("aten.add", [x, y], shape, device, took=5_000)
+            return sketch.op("aten.add", [x, y], shape, device, took=5_000)
 
 
 CLASSIFY = """%%devtrace --simulate cuda:1
@@ -266,42 +268,42 @@ loss = F.cross_entropy(logits, target.to(device))"""
 
 def failing(blocks: int = 6) -> Trace:
     """DESIGN 1: the head was replaced after model.to(device)."""
-    scene = Scene("In[7]")
+    sketch = Sketch("In[7]")
     lines = CLASSIFY.split("\n")
-    scene.device("cpu"), scene.device("cuda:0")
-    scene.source(4, 'device = torch.device("cuda")\nmodel.to(device)')
-    scene.source(5, "model.out_head = nn.Linear(768, 2)")
-    scene.source(7, CLASSIFY)
-    moved = scene.at(4, 2, "model.to(device)")
-    born = scene.at(5, 1, "model.out_head = nn.Linear(768, 2)", "nn.Linear(768, 2)")
-    model = Transformer(scene, ["cuda:0"] * blocks, "cpu", head_site=born)
-    scene.builder.append("moves", module=0, site=moved, op=-1, device=scene.device("cuda:0"), tensors=20)
-    scene.phase = "other"
-    scene.site = scene.at(7, 8, lines[7])
-    batch = scene.op("aten.stack", [], (8, 128), "cpu", dtype="int64", took=60_000)
-    scene.site = scene.at(7, 9, lines[8], "batch.to(device)")
-    batch = scene.copy(batch, "cuda:0")
-    scene.phase = "forward"
-    scene.site = scene.at(7, 3, lines[2], "model.tok_emb(batch)", "classify")
-    with scene.running("model.tok_emb"):
+    sketch.device("cpu"), sketch.device("cuda:0")
+    sketch.source(4, 'device = torch.device("cuda")\nmodel.to(device)')
+    sketch.source(5, "model.out_head = nn.Linear(768, 2)")
+    sketch.source(7, CLASSIFY)
+    moved = sketch.at(4, 2, "model.to(device)")
+    born = sketch.at(5, 1, "model.out_head = nn.Linear(768, 2)", "nn.Linear(768, 2)")
+    model = Transformer(sketch, ["cuda:0"] * blocks, "cpu", head_site=born)
+    sketch.builder.append("moves", module=0, site=moved, op=-1, device=sketch.device("cuda:0"), tensors=20)
+    sketch.phase = "other"
+    sketch.site = sketch.at(7, 8, lines[7])
+    batch = sketch.op("aten.stack", [], (8, 128), "cpu", dtype="int64", took=60_000)
+    sketch.site = sketch.at(7, 9, lines[8], "batch.to(device)")
+    batch = sketch.copy(batch, "cuda:0")
+    sketch.phase = "forward"
+    sketch.site = sketch.at(7, 3, lines[2], "model.tok_emb(batch)", "classify")
+    with sketch.running("model.tok_emb"):
         table = model.weight("model.tok_emb.weight", (50257, 768), "cuda:0")
-        x = scene.op("aten.embedding", [table, batch], (1024, 768), "cuda:0", took=26_000)
-    scene.site = scene.at(7, 5, lines[4], "block(x)", "classify")
+        x = sketch.op("aten.embedding", [table, batch], (1024, 768), "cuda:0", took=26_000)
+    sketch.site = sketch.at(7, 5, lines[4], "block(x)", "classify")
     for i in range(blocks):
         x = model.block(i, x, 1024)
-    scene.site = scene.at(7, 6, lines[5], "x[:, -1]", "classify")
-    x = scene.op("aten.select", [x], (8, 768), "cuda:0", kind="view", took=2_000)
-    scene.site = use = scene.at(7, 6, lines[5], "model.out_head(x[:, -1])", "classify")
-    with scene.running("model.out_head"):
+    sketch.site = sketch.at(7, 6, lines[5], "x[:, -1]", "classify")
+    x = sketch.op("aten.select", [x], (8, 768), "cuda:0", kind="view", took=2_000)
+    sketch.site = use = sketch.at(7, 6, lines[5], "model.out_head(x[:, -1])", "classify")
+    with sketch.running("model.out_head"):
         weight = model.weight("model.out_head.weight", (2, 768), "cpu", born)
         bias = model.weight("model.out_head.bias", (2,), "cpu", born)
-        turned = scene.op("aten.t", [weight], (768, 2), "cpu", kind="view", took=1_500)
-        scene.op("aten.addmm", [bias, x, turned], (8, 2), "cuda:0", fails=True)
-    op = scene.builder.count("ops") - 1
+        turned = sketch.op("aten.t", [weight], (768, 2), "cpu", kind="view", took=1_500)
+        sketch.op("aten.addmm", [bias, x, turned], (8, 2), "cuda:0", fails=True)
+    op = sketch.builder.count("ops") - 1
     text = (
         "Expected all tensors to be on the same device, but got mat1 is on cuda:0, different from other tensors on cpu"
     )
-    scene.builder.append("errors", op=op, type="RuntimeError", message=text)
+    sketch.builder.append("errors", op=op, type="RuntimeError", message=text)
     culprit = {
         "name": "model.out_head.weight",
         "names": ["model.out_head.weight", "model.out_head.bias"],
@@ -313,10 +315,11 @@ def failing(blocks: int = 6) -> Trace:
         "chain": [born, use],
         "certainty": "seen",
     }
-    edit = {"file": "In[5]", "cell": 5, "line": 1, "before": "", "after": "model.out_head.to(device)"}
+    before, after = "model.out_head = nn.Linear(768, 2)", "model.out_head = nn.Linear(768, 2).to(device)"
+    edit = {"file": "In[5]", "cell": 5, "line": 1, "before": before, "after": after}
     message = (
-        "model.out_head.weight and .bias are on cpu. The other 57 parameters of model are on cuda:0. "
-        "model.out_head was attached in In[5], after model.to(device) in In[4], which could not see it."
+        "model.out_head.weight and .bias are on cpu; the other 57 tensors of model are on cuda:0. "
+        "It was attached to model after the move, which could not see it."
     )
     error = finding(
         "device-mismatch",
@@ -327,10 +330,10 @@ def failing(blocks: int = 6) -> Trace:
         op=op,
         culprit=culprit,
         message=message,
-        help="In[5]: add `model.out_head.to(device)` after line 1, or run model.to(device) again",
+        help=f"move it as you attach it: {after}",
         edits=[edit],
     )
-    return scene.trace([error])
+    return sketch.trace([error])
 
 
 TRAIN = """%%devtrace
@@ -344,68 +347,67 @@ for step, (batch, target) in enumerate(loader):
     history.append(loss.item())"""
 
 
-def _step(scene: Scene, model: Transformer, lines: Sequence[str]) -> None:
-    scene.phase = "other"
-    scene.site = scene.at(7, 3, lines[2], "batch.to(device)")
-    batch = scene.copy(scene.tensor((8, 128), "cpu", "int64"), "cuda:0")
-    scene.site = scene.at(7, 3, lines[2], "target.to(device)")
-    target = scene.copy(scene.tensor((8, 128), "cpu", "int64"), "cuda:0")
-    scene.phase, begin = "forward", scene.builder.count("ops")
-    scene.site = scene.at(7, 4, lines[3], "model(batch)")
-    with scene.running("model"):
-        with scene.running("model.tok_emb"):
-            table = model.weight("model.tok_emb.weight", (50257, 768), model.places[0])
-            x = scene.op("aten.embedding", [table, batch], (1024, 768), model.places[0], took=26_000)
-        for i, place in enumerate(model.places):
-            if i and place != model.places[i - 1]:
-                x = scene.copy(x, place)
+def _step(sketch: Sketch, model: Transformer, lines: Sequence[str]) -> None:
+    sketch.phase = "other"
+    sketch.site = sketch.at(7, 3, lines[2], "batch.to(device)")
+    batch = sketch.copy(sketch.tensor((8, 128), "cpu", "int64"), "cuda:0")
+    sketch.site = sketch.at(7, 3, lines[2], "target.to(device)")
+    target = sketch.copy(sketch.tensor((8, 128), "cpu", "int64"), "cuda:0")
+    sketch.phase, begin = "forward", sketch.builder.count("ops")
+    sketch.site = sketch.at(7, 4, lines[3], "model(batch)")
+    with sketch.running("model"):
+        with sketch.running("model.tok_emb"):
+            table = model.weight("model.tok_emb.weight", (50257, 768), model.devices[0])
+            x = sketch.op("aten.embedding", [table, batch], (1024, 768), model.devices[0], took=26_000)
+        for i, device in enumerate(model.devices):
+            if i and device != model.devices[i - 1]:
+                x = sketch.copy(x, device)
             x = model.block(i, x, 1024)
-        x = model.norm("model.norm", x, model.places[-1], 1024)
-        logits = model.linear("model.out_head", x, (768, 2000), model.head_place, 1024)
-    scene.site = scene.at(7, 5, lines[4], "F.cross_entropy(logits.flatten(0, 1), target.flatten())")
-    loss = scene.op("aten.nll_loss_forward", [logits, target], (), model.head_place, took=15_000)
-    end = scene.builder.count("ops")
-    scene.phase = "backward"
-    scene.site = scene.at(7, 7, lines[6], "loss.backward()")
+        x = model.norm("model.norm", x, model.devices[-1], 1024)
+        logits = model.linear("model.out_head", x, (768, 2000), model.head_device, 1024)
+    sketch.site = sketch.at(7, 5, lines[4], "F.cross_entropy(logits.flatten(0, 1), target.flatten())")
+    loss = sketch.op("aten.nll_loss_forward", [logits, target], (), model.head_device, took=15_000)
+    end = sketch.builder.count("ops")
+    sketch.phase = "backward"
+    sketch.site = sketch.at(7, 7, lines[6], "loss.backward()")
     gradient = loss
     for forward in range(end - 1, begin - 1, -1):
-        device = scene.builder.get("ops", forward, "device")
-        place = ("cpu", "cuda:0", "cuda:1")[device]
-        gradient = scene.op("aten.mm", [gradient], (1024, 768), place, took=14_000, forward=forward)
-    scene.phase = "optimizer"
-    scene.site = scene.at(7, 8, lines[7], "optimizer.step()")
+        device = ("cpu", "cuda:0", "cuda:1")[sketch.builder.get("ops", forward, "device")]
+        gradient = sketch.op("aten.mm", [gradient], (1024, 768), device, took=14_000, forward=forward)
+    sketch.phase = "optimizer"
+    sketch.site = sketch.at(7, 8, lines[7], "optimizer.step()")
     weights = list(model.weights.values())
     for at in range(0, len(weights), 16):
-        place = model.places[min(at * len(model.places) // len(weights), len(model.places) - 1)]
-        scene.op("aten._fused_adam_", weights[at : at + 16], (), place, took=45_000)
-    scene.phase = "other"
-    scene.site = scene.at(7, 9, lines[8], "loss.item()")
-    scene.sync(loss)
+        device = model.devices[min(at * len(model.devices) // len(weights), len(model.devices) - 1)]
+        sketch.op("aten._fused_adam_", weights[at : at + 16], (), device, took=45_000)
+    sketch.phase = "other"
+    sketch.site = sketch.at(7, 9, lines[8], "loss.item()")
+    sketch.sync(loss)
 
 
-def training(ops: int = 20_000, places: Sequence[str] = ("cuda:0",) * 6) -> Trace:
+def training(ops: int = 20_000, devices: Sequence[str] = ("cuda:0",) * 6) -> Trace:
     """A training loop that keeps its loss each step."""
-    scene = Scene("In[7]")
-    for device in ("cpu", *dict.fromkeys(places)):
-        scene.device(device)
-    scene.source(7, TRAIN)
-    model = Transformer(scene, places, places[-1])
+    sketch = Sketch("In[7]")
+    for device in ("cpu", *dict.fromkeys(devices)):
+        sketch.device(device)
+    sketch.source(7, TRAIN)
+    model = Transformer(sketch, devices, devices[-1])
     lines = TRAIN.split("\n")
     steps = 0
-    while scene.builder.count("ops") < ops:
-        _step(scene, model, lines)
+    while sketch.builder.count("ops") < ops:
+        _step(sketch, model, lines)
         steps += 1
     sync = finding(
         "host-sync",
         "warning",
         devices=["cuda:0", "cpu"],
-        site=scene.at(7, 9, lines[8], "loss.item()"),
-        op=scene.builder.count("ops") - 1,
+        site=sketch.at(7, 9, lines[8], "loss.item()"),
+        op=sketch.builder.count("ops") - 1,
         count=steps,
         message="loss.item() waits for the GPU at every step.",
         help="keep `loss.detach()` and read it once per epoch",
     )
-    return scene.trace([sync])
+    return sketch.trace([sync])
 
 
 def pipeline() -> Trace:
@@ -415,40 +417,40 @@ def pipeline() -> Trace:
 
 def threads() -> Trace:
     """DataParallel: two replicas in threads of their own, interleaved in time."""
-    scene = Scene("In[3]")
+    sketch = Sketch("In[3]")
     for device in ("cpu", "cuda:0", "cuda:1"):
-        scene.device(device)
-    scene.source(3, "%%devtrace\nnet = nn.DataParallel(net)\noutputs = net(inputs)")
-    scene.module("net", "DataParallel")
-    scene.module("net.module", "Sequential", "net")
+        sketch.device(device)
+    sketch.source(3, "%%devtrace\nnet = nn.DataParallel(net)\noutputs = net(inputs)")
+    sketch.module("net", "DataParallel")
+    sketch.module("net.module", "Sequential", "net")
     for i in range(8):
-        scene.module(f"net.module.{i}", "Linear", "net.module")
-    scene.site = scene.at(3, 3, "outputs = net(inputs)", "net(inputs)")
-    whole = scene.op("aten.randn", [], (64, 256), "cpu", kind="create")
-    first, second = scene.copy(whole, "cuda:0"), scene.copy(whole, "cuda:1")
-    main = scene.thread
-    workers = [scene.builder.append("threads", name=f"Thread-{i} (_worker)", rank=0) for i in (1, 2)]
+        sketch.module(f"net.module.{i}", "Linear", "net.module")
+    sketch.site = sketch.at(3, 3, "outputs = net(inputs)", "net(inputs)")
+    whole = sketch.op("aten.randn", [], (64, 256), "cpu", kind="create")
+    first, second = sketch.copy(whole, "cuda:0"), sketch.copy(whole, "cuda:1")
+    main = sketch.thread
+    workers = [sketch.builder.append("threads", name=f"Thread-{i} (_worker)", rank=0) for i in (1, 2)]
     for i in range(8):
         for worker, device in zip(workers, ("cuda:0", "cuda:1"), strict=True):
-            scene.thread = worker
+            sketch.thread = worker
             x = first if device == "cuda:0" else second
-            with scene.running(f"net.module.{i}"):
-                y = scene.op("aten.addmm", [x], (32, 256), device, took=15_000, gap=1_000)
-                y = scene.op("aten.relu", [y], (32, 256), device, took=6_000, gap=500)
+            with sketch.running(f"net.module.{i}"):
+                y = sketch.op("aten.addmm", [x], (32, 256), device, took=15_000, gap=1_000)
+                y = sketch.op("aten.relu", [y], (32, 256), device, took=6_000, gap=500)
             first, second = (y, second) if device == "cuda:0" else (first, y)
-    scene.thread = main
-    scene.op("aten.cat", [first, scene.copy(second, "cuda:0")], (64, 256), "cuda:0")
-    return scene.trace()
+    sketch.thread = main
+    sketch.op("aten.cat", [first, sketch.copy(second, "cuda:0")], (64, 256), "cuda:0")
+    return sketch.trace()
 
 
 def timed(*spans: tuple[int, int]) -> Trace:
     """Ops with these starts and durations, on one device."""
-    scene = Scene("times")
-    device = scene.device("cuda:0")
+    sketch = Sketch("times")
+    device = sketch.device("cuda:0")
     for at, (start, duration) in enumerate(spans):
-        scene.builder.append("ops", name=f"aten.op{at}", start=start, duration=duration, device=device, kind="compute",
-                             phase="forward", thread=scene.thread, grad=1)  # fmt: skip
-    return scene.trace()
+        sketch.builder.append("ops", name=f"aten.op{at}", start=start, duration=duration, device=device, kind="compute",
+                             phase="forward", thread=sketch.thread, grad=1)  # fmt: skip
+    return sketch.trace()
 
 
 def million(ops: int = 1_000_000) -> Trace:
@@ -457,7 +459,7 @@ def million(ops: int = 1_000_000) -> Trace:
 
 
 def repeated(trace: Trace, ops: int) -> Trace:
-    """The trace told again and again until it has that many ops (whole columns at a time)."""
+    """Return the trace repeated until it has that many ops (whole columns at a time)."""
     times = -(-ops // len(trace.ops))
     span = int(trace.ops.ints("start")[-1] + trace.ops.ints("duration")[-1]) + 50_000
     per = {name: len(trace.table(name)) for name in ("ops", "tensors", "calls", "copies")}

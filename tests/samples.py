@@ -113,14 +113,14 @@ def training(steps: int = 6, *, failing: bool = True) -> Trace:
     weight = sample.tensor("cuda:0", 768, 64, role="parameter", name="model.encoder.weight")
     for at in range(steps):
         batch = sample.tensor("cpu", 32, 768, name="x")
-        held = sample.copy(batch, "cuda:0", move)
+        now = sample.copy(batch, "cuda:0", move)
         begin = builder.count("ops")
         call = builder.append("calls", module=model, parent=-1, begin=begin, end=begin + 4, thread=0, training=1)
         inner = builder.append("calls", module=layers[0], parent=call, begin=begin, end=begin + 2, thread=0, training=1)
         ids = []
         for number, name in enumerate(FORWARD):
-            inputs = (held, weight) if "addmm" in name else (held,)
-            held = sample.tensor("cuda:0", 32, 64, producer=builder.count("ops"))
+            inputs = (now, weight) if "addmm" in name else (now,)
+            now = sample.tensor("cuda:0", 32, 64, producer=builder.count("ops"))
             ids.append(
                 sample.op(
                     name,
@@ -128,7 +128,7 @@ def training(steps: int = 6, *, failing: bool = True) -> Trace:
                     9_000,
                     site=forward,
                     inputs=inputs,
-                    outputs=(held,),
+                    outputs=(now,),
                     call=inner if number < 2 else call,
                 )
             )
@@ -136,7 +136,7 @@ def training(steps: int = 6, *, failing: bool = True) -> Trace:
             sample.op(name, "cuda:0", 12_000, site=back, phase="backward", forward=of, grad=0)
         sample.op("aten._foreach_add_.List", "cuda:0", 15_000, site=step, phase="optimizer", grad=0)
         if at % 3 == 2:
-            sample.op("aten._local_scalar_dense.default", "cuda:0", 30_000, kind="sync", phase="other", inputs=(held,))
+            sample.op("aten._local_scalar_dense.default", "cuda:0", 30_000, kind="sync", phase="other", inputs=(now,))
     builder.append("ledger", site=forward, ops=(0, 4 * steps), h2d=0, d2h=0, d2d=0, syncs=0, cpu_compute=0, bytes=0)
     builder.append(
         "ledger", site=move, ops=(0, steps), h2d=steps, d2h=0, d2d=0, syncs=0, cpu_compute=0, bytes=98304 * steps
@@ -181,15 +181,16 @@ def _fail(sample: Sample, head: int) -> None:
             },
             "count": 1,
             "bytes": 0,
-            "message": "model.out_head.weight and .bias are on cpu. The other 19 parameters of model are on cuda:0.",
-            "help": "In[5]: add `model.out_head.to(device)` after line 1, or run model.to(device) again",
+            "message": "model.out_head.weight and .bias are on cpu; the other 19 tensors of model are on cuda:0. "
+            "It was attached to model after the move, which could not see it.",
+            "help": "move it as you attach it: model.out_head = nn.Linear(768, 2).to(device)",
             "edits": [],
         },
     )
 
 
-def told(op: Op) -> list[Any]:
-    """What an op says, without row ids."""
+def facts_of(op: Op) -> list[Any]:
+    """Return an op's fields, without row ids."""
     return [
         op.name, op.start, op.duration, op.device, op.kind, op.phase, op.module and op.module.path, str(op.site),
         [_tensor(tensor) for tensor in op.inputs], [_tensor(tensor) for tensor in op.outputs],

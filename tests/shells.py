@@ -32,12 +32,12 @@ class Ran:
 
     @property
     def value(self) -> Any:
-        """The value of the last expression."""
+        """Return the value of the last expression."""
         return self.result.result
 
     @property
     def reports(self) -> list[dict[str, Any]]:
-        """The bundles that carry a trace."""
+        """Return the bundles that carry a trace."""
         return [data for data in self.displayed if MIME_TYPE in data]
 
     @property

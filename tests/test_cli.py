@@ -364,11 +364,11 @@ def test_a_trace_that_cannot_be_written_is_put_elsewhere_and_the_exit_code_is_th
         tmp_path, "run", "--save", path, write("four.py", "import sys, torch\ntorch.ones(1)\nsys.exit(4)")
     )
     assert got.returncode == 4
-    told = re.search(r"devtrace: the trace could not be written to (.*) \((.*)\); it is in (.*) instead", got.stderr)
-    assert told is not None
-    assert told[1] == path
+    message = re.search(r"devtrace: the trace could not be written to (.*) \((.*)\); it is in (.*) instead", got.stderr)
+    assert message is not None
+    assert message[1] == path
     assert path.startswith("/") or f"devtrace: {path} cannot be written as things are" in got.stderr
-    spare = Path(told[3])
+    spare = Path(message[3])
     assert len(load(spare).ops) == 1
     spare.unlink()
     assert Path("/dev/full").is_char_device()

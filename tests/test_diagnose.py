@@ -30,7 +30,7 @@ def failing() -> devtrace.record:
 
 
 def test_no_name_leads_through_an_object_of_devtraces() -> None:
-    """The recording is a variable of the frame that made it, and knows the namespace."""
+    """A recording is a variable of the frame that made it, and knows the namespace."""
     with pytest.raises(RuntimeError, match="same device"), devtrace.record(simulate="cuda:1", namespace={}) as own:  # noqa: PT012
         namespace = own._namespace
         assert isinstance(namespace, dict)
@@ -107,8 +107,8 @@ def test_modules_called_by_one_name_are_no_split_module() -> None:
     with devtrace.record(simulate="cuda:2") as recording:
         blocks = [nn.Linear(4, 4).to("cuda:0"), nn.Linear(4, 4, bias=False).to("cuda:1")]
         x = torch.rand(2, 4)
-        for place, block in enumerate(blocks):
-            x = block(x.to(f"cuda:{place}"))
+        for index, block in enumerate(blocks):
+            x = block(x.to(f"cuda:{index}"))
     assert warnings_of(recording) == []
 
 
@@ -145,7 +145,7 @@ GPU = "cuda:0"
 
 
 def traced(program: Callable[[], object]) -> list[Finding]:
-    """The warnings of a program on two simulated devices."""
+    """Return the warnings of a program on two simulated devices."""
     with devtrace.record(simulate="cuda:2") as recording:
         program()
     report = recording.report
@@ -245,7 +245,7 @@ class Encoder(nn.Module):
         return self.layer.weight.device
 
     @property
-    def place(self) -> str:
+    def device_name(self) -> str:
         return str(self.device)
 
 

@@ -39,10 +39,10 @@ def test_a_trace_does_not_differ_from_itself(trace: TraceData) -> None:
 def test_a_finding_that_came_is_worse_and_one_that_went_is_not() -> None:
     clean, broken = training(failing=False), training()
     came, went = diff(clean, broken), diff(broken, clean)
-    told = "device-mismatch: model.out_head.weight on cpu"
-    assert ("In[7] line 6  self.out_head(x)", "", told) in changes(came, "finding")
+    finding_text = "device-mismatch: model.out_head.weight on cpu"
+    assert ("In[7] line 6  self.out_head(x)", "", finding_text) in changes(came, "finding")
     assert came.worse
-    assert ("In[7] line 6  self.out_head(x)", told, "") in changes(went, "finding")
+    assert ("In[7] line 6  self.out_head(x)", finding_text, "") in changes(went, "finding")
     assert not went.worse
 
 
@@ -165,19 +165,19 @@ def test_a_comparison_is_a_trace_that_also_says_what_changed() -> None:
     compared = diff(training(2, failing=False), training(3))
     data = json.loads(json.dumps(compared.data))
     trace = decode(data)
-    told = data["comparison"]
+    table = data["comparison"]
     assert dump(trace) == dump(compared.after.trace)
-    assert (told["headline"], told["totals"], told["worse"], told["more"]) == (
+    assert (table["headline"], table["totals"], table["worse"], table["more"]) == (
         compared.headline, list(compared.totals), True, 0,
     )  # fmt: skip
-    assert [(row["sign"], row["what"], row["where"], row["before"], row["after"]) for row in told["changes"]] == [
+    assert [(row["sign"], row["what"], row["where"], row["before"], row["after"]) for row in table["changes"]] == [
         (change.sign, change.what, " ".join(change.where.split()), change.before, change.after)
         for change in compared.changes
     ]
-    for row in told["changes"]:
+    for row in table["changes"]:
         assert row["site"] < 0 or str(trace.sites[row["site"]]) in row["where"]
         assert row["module"] < 0 or row["where"].startswith(trace.modules[row["module"]].path)
-    came = next(row for row in told["changes"] if row["finding"] >= 0)
+    came = next(row for row in table["changes"] if row["finding"] >= 0)
     assert compared.after.findings[came["finding"]].rule in came["after"]
 
 
@@ -213,14 +213,14 @@ def test_what_a_failed_run_did_less_is_the_failures_doing() -> None:
         return recording.trace
 
     works, fails = run(False), run(True)
-    broke, mended = diff(works, fails), diff(fails, works)
+    broke, backwards = diff(works, fails), diff(fails, works)
     assert [(change.sign, change.what) for change in broke.changes] == [("+", "finding")]
     assert "  the second ends with RuntimeError at test_diff.py line " in broke.text
     assert broke.worse
-    assert [change.sign for change in mended.changes if change.what != "finding"] == []
-    assert any("device-mismatch" in change.before for change in mended.changes)
-    assert "  the first ends with RuntimeError at test_diff.py line " in mended.text
-    assert not mended.worse
+    assert [change.sign for change in backwards.changes if change.what != "finding"] == []
+    assert any("device-mismatch" in change.before for change in backwards.changes)
+    assert "  the first ends with RuntimeError at test_diff.py line " in backwards.text
+    assert not backwards.worse
 
 
 def test_files_are_called_by_their_names_and_a_long_line_has_what_changed_below_it(tmp_path: Path) -> None:

@@ -236,8 +236,8 @@ def test_a_block_that_computes_elsewhere_raises_with_the_tensor_and_its_birth() 
     with pytest.raises(DeviceError) as caught:
         compute()
     assert caught.value.slug == "computed-elsewhere"
-    told = str(caught.value)
-    assert "torch.ones(4, 2)" in told
+    message = str(caught.value)
+    assert "torch.ones(4, 2)" in message
     assert len(caught.value.tensors) == 2
 
 

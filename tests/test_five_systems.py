@@ -1,43 +1,47 @@
-"""Five bugs of real systems: for each the tensor, its birth, the failing line, the devices, the cause and the way out.
+"""Five bugs of real systems: for each the tensor, its birth, the failing line, the devices, the cause and the fix.
 
 Three run with the real packages, AI-Toolkit and Recognize-Anything are re-enacted with their own names (tests/systems).
 """
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from devtrace.diagnosis.edits import applied
 from devtrace.diagnosis.findings import Culprit, Finding, Site
-from programs import Said, run
+from needs import installed
+from programs import Outcome, run
+from warm import Warm
 
 pytestmark = pytest.mark.slow
 
 SYSTEMS = Path(__file__).with_name("systems")
 
 
-def needs(package: str) -> pytest.MarkDecorator:
-    missing = find_spec(package) is None and not os.environ.get("CI")
-    return pytest.mark.skipif(missing, reason=f"{package} is not installed (requirements/systems.txt)")
+def program(warm: Warm, name: str, *arguments: str) -> Outcome:
+    return run(warm, SYSTEMS / f"{name}.py", arguments)
 
 
-def program(name: str, *args: str) -> Said:
-    return run(SYSTEMS / f"{name}.py", args)
+def mended(warm: Warm, name: str, finding: Finding, folder: Path, *arguments: str) -> Outcome:
+    """Run the program with the finding's edits."""
+    source = SYSTEMS / f"{name}.py"
+    assert finding.edits
+    assert {edit.file for edit in finding.edits} == {str(source)}
+    copy = folder / source.name
+    copy.write_text(applied(source.read_text(), list(finding.edits)))
+    return run(warm, copy, arguments)
 
 
-def the_error(said: Said) -> tuple[Finding, Culprit, Site]:
-    """The one error, its culprit and its line."""
-    (finding,) = said.errors
+def only_error(outcome: Outcome) -> tuple[Finding, Culprit, Site]:
+    """Return the one error, its culprit and its line."""
+    (finding,) = outcome.errors
     assert finding.rule == "device-mismatch"
     assert finding.culprit is not None
     assert finding.site is not None
-    assert not said.notes
+    assert not outcome.notes
     return finding, finding.culprit, finding.site
 
 
@@ -46,20 +50,9 @@ def at(site: Site | None) -> tuple[str, int]:
     return Path(site.file).name, site.line
 
 
-def mended(name: str, finding: Finding, folder: Path, *args: str) -> Said:
-    """The program with the finding's edits, run again."""
-    source = SYSTEMS / f"{name}.py"
-    assert finding.edits
-    assert {edit.file for edit in finding.edits} == {str(source)}
-    place = folder / source.name
-    shutil.copy(source, place)
-    place.write_text(applied(source.read_text(), list(finding.edits)))
-    return run(place, args)
-
-
-@needs("recbole")
+@installed("recbole")
 @pytest.mark.parametrize(
-    ("model", "born", "made", "way_out"),
+    ("model", "born", "made", "fix"),
     [
         (
             "Random",
@@ -72,10 +65,10 @@ def mended(name: str, finding: Finding, folder: Path, *args: str) -> Said:
     ],
 )
 def test_recbole_fails_in_validation_over_scores_made_on_the_cpu(
-    model: str, born: tuple[str, int], made: str, way_out: str
+    model: str, born: tuple[str, int], made: str, fix: str, warm: Warm
 ) -> None:
-    said = program("recbole_evaluation", model)
-    finding, culprit, failed = the_error(said)
+    outcome = program(warm, "recbole_evaluation", model)
+    finding, culprit, failed = only_error(outcome)
     assert culprit.name == "origin_scores"
     assert (culprit.device, culprit.dtype) == ("cpu", "float32")
     assert at(culprit.born) == born
@@ -83,23 +76,23 @@ def test_recbole_fails_in_validation_over_scores_made_on_the_cpu(
     assert (at(failed), failed.text) == (("trainer.py", 558), "scores[row_idx, col_idx]")
     assert set(finding.devices) == {"cpu", "cuda:0"}
     assert finding.cause == ("created-without-device" if model == "Random" else "never-moved")
-    assert way_out in " ".join(finding.help.split())
+    assert fix in " ".join(finding.help.split())
     assert "recbole 1.2.0" in finding.message
     assert "entered from recbole_evaluation.py" in finding.message
     assert "Training did not reach this line" in finding.message
     assert ("admmslim.py", 114) in map(at, culprit.chain) or model != "ADMMSLIM"
 
 
-@needs("recbole")
-def test_recbole_does_not_fail_in_full_evaluation_which_computes_on_the_cpu() -> None:
-    said = program("recbole_evaluation", "Random", "full")
-    assert (said.raised, said.errors) == ("", [])
-    assert any(finding.rule == "cpu-compute" for finding in said.findings)
+@installed("recbole")
+def test_recbole_does_not_fail_in_full_evaluation_which_computes_on_the_cpu(warm: Warm) -> None:
+    outcome = program(warm, "recbole_evaluation", "Random", "full")
+    assert (outcome.raised, outcome.errors) == ("", [])
+    assert any(finding.rule == "cpu-compute" for finding in outcome.findings)
 
 
-@needs("llms_from_scratch")
-def test_the_books_classifier_got_its_head_after_the_move(tmp_path: Path) -> None:
-    finding, culprit, failed = the_error(program("book_classifier", "cuda:0"))
+@installed("llms_from_scratch")
+def test_the_books_classifier_got_its_head_after_the_move(tmp_path: Path, warm: Warm) -> None:
+    finding, culprit, failed = only_error(program(warm, "book_classifier", "cuda:0"))
     assert culprit.name == "model.out_head.weight"
     assert "model.out_head.weight and .bias are on cpu" in finding.message
     assert "other 21 tensors of model are on cuda:0" in finding.message
@@ -112,12 +105,12 @@ def test_the_books_classifier_got_its_head_after_the_move(tmp_path: Path) -> Non
     assert finding.cause == "attached-after-move"
     assert "add `model.to(device)`" in finding.help
     assert "llms-from-scratch 1.0.19" in finding.message
-    again = mended("book_classifier", finding, tmp_path, "cuda:0")
+    again = mended(warm, "book_classifier", finding, tmp_path, "cuda:0")
     assert (again.raised, again.alarms) == ("", [])
 
 
-def test_ai_toolkits_image_ids_come_without_a_device_from_a_dependency() -> None:
-    finding, culprit, failed = the_error(program("ai_toolkit/sampling", "cuda:0"))
+def test_ai_toolkits_image_ids_come_without_a_device_from_a_dependency(warm: Warm) -> None:
+    finding, culprit, failed = only_error(program(warm, "ai_toolkit/sampling", "cuda:0"))
     assert culprit.name == "torch.arange(height)[:, None]"
     assert (culprit.device, culprit.shape, culprit.dtype) == ("cpu", (4, 1), "int64")
     assert at(culprit.born) == at(failed) == ("pipeline_flux.py", 13)
@@ -129,9 +122,9 @@ def test_ai_toolkits_image_ids_come_without_a_device_from_a_dependency() -> None
     assert not finding.edits  # an installed package is not the user's to edit
 
 
-def test_ai_toolkits_vae_was_loaded_on_the_cpu_and_never_moved(tmp_path: Path) -> None:
-    said = program("ai_toolkit/control", "cuda:0")
-    finding, culprit, failed = the_error(said)
+def test_ai_toolkits_vae_was_loaded_on_the_cpu_and_never_moved(tmp_path: Path, warm: Warm) -> None:
+    outcome = program(warm, "ai_toolkit/control", "cuda:0")
+    finding, culprit, failed = only_error(outcome)
     assert culprit.name == "vae.encoder.weight"
     assert "img_cond_seq" in culprit.names
     assert "img_cond_seq is on cpu, what it meets is on cuda:0: it comes from vae.encoder.weight." in finding.message
@@ -141,20 +134,20 @@ def test_ai_toolkits_vae_was_loaded_on_the_cpu_and_never_moved(tmp_path: Path) -
     assert culprit.born.text == "self.encoder = nn.Conv2d(3, 16, 3, padding=1)"
     assert failed.text == "torch.cat((img_input, img_cond_seq), dim=1)"
     assert finding.cause == "never-moved"
-    guard = next(other for other in said.findings if other.rule == "device-comparison")
+    guard = next(other for other in outcome.findings if other.rule == "device-comparison")
     assert '`self.vae.device == "cpu"` is never true' in guard.message
-    again = mended("ai_toolkit/control", finding, tmp_path, "cuda:0")
+    again = mended(warm, "ai_toolkit/control", finding, tmp_path, "cuda:0")
     assert (again.raised, again.errors) == ("", [])
 
 
 @pytest.mark.parametrize(("name", "change"), [("ai_toolkit/sampling", "pinned"), ("ai_toolkit/control", "moved")])
-def test_ai_toolkit_as_it_was_mended_runs(name: str, change: str) -> None:
-    said = program(name, "cuda:0", change)
-    assert (said.raised, said.errors) == ("", [])
+def test_ai_toolkit_as_it_was_mended_runs(name: str, change: str, warm: Warm) -> None:
+    outcome = program(warm, name, "cuda:0", change)
+    assert (outcome.raised, outcome.errors) == ("", [])
 
 
-def test_recognize_anything_moves_two_of_the_four_tensors_of_a_batch(tmp_path: Path) -> None:
-    finding, culprit, failed = the_error(program("tagging_finetune", "cuda:0"))
+def test_recognize_anything_moves_two_of_the_four_tensors_of_a_batch(tmp_path: Path, warm: Warm) -> None:
+    finding, culprit, failed = only_error(program(warm, "tagging_finetune", "cuda:0"))
     assert (culprit.name, culprit.shape, culprit.dtype) == ("image_tag", (4, 20), "int64")
     assert "y" in culprit.names
     assert culprit.born is not None
@@ -164,30 +157,30 @@ def test_recognize_anything_moves_two_of_the_four_tensors_of_a_batch(tmp_path: P
     assert failed.text == "y * torch.log(x_sigmoid.clamp(min=1e-8))"
     assert finding.cause == "never-moved"
     assert "image_tag = image_tag.to(device, non_blocking=True)" in finding.help
-    again = mended("tagging_finetune", finding, tmp_path, "cuda:0")
+    again = mended(warm, "tagging_finetune", finding, tmp_path, "cuda:0")
     assert (again.raised, again.alarms) == ("", [])
 
 
-def test_what_the_issue_of_recognize_anything_proposes_buys_a_round_trip() -> None:
-    said = program("tagging_finetune", "cuda:0", "issue")
-    assert (said.raised, said.errors) == ("", [])
-    (back,) = [finding for finding in said.findings if finding.rule == "device-to-host-copy"]
+def test_what_the_issue_of_recognize_anything_proposes_buys_a_round_trip(warm: Warm) -> None:
+    outcome = program(warm, "tagging_finetune", "cuda:0", "issue")
+    assert (outcome.raised, outcome.errors) == ("", [])
+    (back,) = [finding for finding in outcome.findings if finding.rule == "device-to-host-copy"]
     assert (back.severity, back.count, back.site and back.site.text) == ("warning", 6, "parse_tag.cpu()")
     assert re.search(r": it was sent to the device \(tagging_finetune.py line \d+\) and not used there", back.message)
-    assert said.alarms == [f"{back.rule} at {back.site}: {back.message}"]
+    assert outcome.alarms == [f"{back.rule} at {back.site}: {back.message}"]
 
 
-def test_distributed_data_parallel_hides_the_bug_of_recognize_anything() -> None:
-    said = program("tagging_finetune", "cuda:0", "ddp")
-    assert (said.raised, said.errors) == ("", [])
-    hidden = next(finding for finding in said.findings if "DistributedDataParallel moves them" in finding.message)
+def test_distributed_data_parallel_hides_the_bug_of_recognize_anything(warm: Warm) -> None:
+    outcome = program(warm, "tagging_finetune", "cuda:0", "ddp")
+    assert (outcome.raised, outcome.errors) == ("", [])
+    hidden = next(finding for finding in outcome.findings if "DistributedDataParallel moves them" in finding.message)
     assert (hidden.rule, hidden.severity, hidden.count) == ("host-to-device-copy", "warning", 12)
     assert "other inputs are moved by hand (tagging_finetune.py line" in hidden.message
 
 
-@needs("keras")
-def test_keras_replicas_share_the_variables_that_dataparallel_does_not_copy() -> None:
-    finding, culprit, failed = the_error(program("keras_replicas", "cuda:0", "cuda:1"))
+@installed("keras")
+def test_keras_replicas_share_the_variables_that_dataparallel_does_not_copy(warm: Warm) -> None:
+    finding, culprit, failed = only_error(program(warm, "keras_replicas", "cuda:0", "cuda:1"))
     assert culprit.name == "sequential/dense/kernel"
     assert (culprit.device, culprit.shape) == ("cuda:0", (32, 16))
     assert finding.devices == ("cuda:1", "cuda:0")

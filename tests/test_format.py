@@ -79,8 +79,8 @@ def test_the_period_of_a_column_is_the_nearest_place_where_its_end_occurred(seed
     steps[draw.integers(0, len(steps))] += int(draw.integers(0, 2))  # and a step that was not like the others
     for window in (8, 64):
         raw, tail = steps.tobytes(), steps[-window:].tobytes()
-        places = [at for at in range(len(steps) - window) if raw[8 * at : 8 * at + 8 * window] == tail]
-        nearest = len(steps) - window - places[-1] if places else 0
+        starts = [at for at in range(len(steps) - window) if raw[8 * at : 8 * at + 8 * window] == tail]
+        nearest = len(steps) - window - starts[-1] if starts else 0
         assert format._period(steps, window) == nearest
 
 

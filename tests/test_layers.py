@@ -116,7 +116,7 @@ def _reason_of_ours(here: str, target: str) -> str | None:
 
 
 def python_imports(root: Path) -> dict[str, set[str]]:
-    """The files below `root`, each with those that it imports, for the type checker too."""
+    """Return the files below `root`, each with those that it imports, for the type checker too."""
     files = {".".join(path.relative_to(root).with_suffix("").parts): path for path in root.rglob("*.py")}
     return {
         name: {found for module, _ in _imports(path, root) if (found := _file_of(module, files)) is not None}
@@ -146,7 +146,7 @@ def _imports(path: Path, root: Path) -> Iterator[tuple[str, str]]:
 
 
 def _names(node: ast.AST, package: list[str]) -> list[str]:
-    """What an import statement names: modules, and names that may be modules."""
+    """Return what an import statement names: modules, and names that may be modules."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     if not isinstance(node, ast.ImportFrom):
@@ -172,7 +172,7 @@ def typescript_violations(root: Path) -> list[str]:
 
 
 def typescript_imports(root: Path) -> dict[str, set[str]]:
-    """The files below `root`, each with those that it imports, types included."""
+    """Return the files below `root`, each with those that it imports, types included."""
     return {
         str(path.relative_to(root)): {
             str(found.relative_to(root.resolve()))

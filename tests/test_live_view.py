@@ -35,14 +35,14 @@ def test_the_ops_told_piece_by_piece_are_those_of_the_trace() -> None:
         parts.append(growth.new())
         parts.append(growth.new())
     trace = recording.trace
-    told = joined(parts)
+    columns = joined(parts)
     names, devices = ([text for part in parts for text in getattr(part, key)] for key in ("names", "devices"))
     assert len(parts[-1]) == 0
-    assert [names[name] for name in told["name"]] == [op.name for op in trace.ops]
-    assert [devices[device] for device in told["device"]] == [str(op.device) for op in trace.ops]
-    assert told["start"].tolist() == [op.start for op in trace.ops]
-    assert told["duration"].tolist() == [op.duration for op in trace.ops]
-    assert [["", "backward", "optimizer"][phase] for phase in told["phase"]] == [
+    assert [names[name] for name in columns["name"]] == [op.name for op in trace.ops]
+    assert [devices[device] for device in columns["device"]] == [str(op.device) for op in trace.ops]
+    assert columns["start"].tolist() == [op.start for op in trace.ops]
+    assert columns["duration"].tolist() == [op.duration for op in trace.ops]
+    assert [["", "backward", "optimizer"][phase] for phase in columns["phase"]] == [
         op.phase if op.phase == "backward" else "" for op in trace.ops
     ]
 
@@ -161,15 +161,15 @@ def test_in_a_kernel_at_most_ten_messages_a_second_leave_while_a_cell_runs(kerne
         "end = time.monotonic() + 2",
         "while time.monotonic() < end: torch.ones(3).add_(1)",
     )
-    said = [
+    sent_messages = [
         output["data"]["content"]
         for output in sent.outputs
         if output["type"] == "comm_msg" and output["data"].get("method") == "custom"
     ]
-    kinds = Counter(content["kind"] for content in said)
+    kinds = Counter(content["kind"] for content in sent_messages)
     assert kinds["begin"] == kinds["end"] == 1
     assert 1 < kinds["append"] <= 2 * 10 + 2
-    assert said[-1]["ops"] == sent.reports[0]["application/vnd.devtrace.v1+json"].get("truncated", 0) + _ops(
+    assert sent_messages[-1]["ops"] == sent.reports[0]["application/vnd.devtrace.v1+json"].get("truncated", 0) + _ops(
         sent.reports[0]
     )
 

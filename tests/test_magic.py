@@ -44,7 +44,7 @@ def shell(bare: Shell) -> Shell:
 
 
 def lines_of(error: BaseException | None) -> list[tuple[str, int, str]]:
-    """The user's view of a traceback: file, line and function of each frame below IPython's."""
+    """Return the user's view of a traceback: file, line and function of each frame below IPython's."""
     assert error is not None
     frames = traceback.extract_tb(error.__traceback__)
     return [(frame.filename, frame.lineno or 0, frame.name) for frame in frames if "IPython" not in frame.filename]
@@ -52,8 +52,8 @@ def lines_of(error: BaseException | None) -> list[tuple[str, int, str]]:
 
 def sites(shell: Shell) -> list[tuple[int | None, int, str]]:
     """Cell, line and text of each op's site in the last trace."""
-    places = [op.site for op in shell.traced[-1].trace.ops]
-    return [(site.cell, site.line, site.text) for site in places if site is not None]
+    sites = [op.site for op in shell.traced[-1].trace.ops]
+    return [(site.cell, site.line, site.text) for site in sites if site is not None]
 
 
 # Loading and unloading.
@@ -602,9 +602,9 @@ def test_a_simulation_that_is_already_on_is_used(shell: Shell) -> None:
 )
 def test_a_line_that_cannot_be_followed_is_one_sentence_and_runs_nothing(shell: Shell, line: str, message: str) -> None:
     ran = shell.run(line, "ran = True")
-    said = [each for each in (ran.stdout + ran.stderr).splitlines() if not each.startswith(("CPU times", "Wall time"))]
-    assert len(said) == 1
-    assert said[0].startswith(message)
+    lines = [each for each in (ran.stdout + ran.stderr).splitlines() if not each.startswith(("CPU times", "Wall time"))]
+    assert len(lines) == 1
+    assert lines[0].startswith(message)
     # The %%time of IPython 8 shows an error and goes on.
     assert not ran.result.success or (line.startswith("%%time") and IPython.version_info[0] == 8)
     assert "ran" not in shell.ns

@@ -209,7 +209,7 @@ def terminal(tmp_path: Path) -> Iterator[pexpect.spawn[str]]:
     terminal.close()
 
 
-def said(terminal: pexpect.spawn[str], *lines: str, prompt: int) -> str:
+def answered(terminal: pexpect.spawn[str], *lines: str, prompt: int) -> str:
     """Type a cell, and read up to the next prompt."""
     for line in lines:
         terminal.sendline(line)
@@ -218,13 +218,13 @@ def said(terminal: pexpect.spawn[str], *lines: str, prompt: int) -> str:
 
 
 def test_a_terminal_waits_for_the_body_and_prints_the_report_as_text(terminal: pexpect.spawn[str]) -> None:
-    said(terminal, "%load_ext devtrace", prompt=2)
-    said(terminal, "import torch", prompt=3)
-    shown = said(terminal, "%%devtrace", "y = torch.ones(3)", "y * 2", "", "", prompt=4)
+    answered(terminal, "%load_ext devtrace", prompt=2)
+    answered(terminal, "import torch", prompt=3)
+    shown = answered(terminal, "%%devtrace", "y = torch.ones(3)", "y * 2", "", "", prompt=4)
     assert "Out[3]: tensor([2., 2., 2.])" in shown
     assert "2 ops" in shown
-    failed = said(terminal, "%%devtrace", "y + torch.ones(4)", "", "", prompt=5)
+    failed = answered(terminal, "%%devtrace", "y + torch.ones(4)", "", "", prompt=5)
     assert "RuntimeError" in failed
     assert OURS not in failed
     assert failed.index("RuntimeError") < failed.rindex("op")
-    assert "UsageError: unknown-flag" in said(terminal, "%%devtrace --bogus", "1 / 0", "", "", prompt=6)
+    assert "UsageError: unknown-flag" in answered(terminal, "%%devtrace --bogus", "1 / 0", "", "", prompt=6)

@@ -19,17 +19,17 @@ from devtrace.trace.merge_ranks import merge, with_rank
 from devtrace.trace.rows import Call
 from devtrace.trace.tables import TraceData
 from devtrace.words.errors import UsageError
-from samples import told, training
+from samples import facts_of, training
 from traces import empty_trace, head_trace, odd_trace
 
 
 def ops_of(trace: TraceData, rank: int) -> list[list[object]]:
-    """What the ops of a rank say, their times aside."""
-    return [_timeless(told(op)) for op in trace.ops if op.thread.rank == rank]
+    """Return the fields of a rank's ops, their times aside."""
+    return [_timeless(facts_of(op)) for op in trace.ops if op.thread.rank == rank]
 
 
-def _timeless(said: list[object]) -> list[object]:
-    return [said[0], *said[2:]]
+def _timeless(facts: list[object]) -> list[object]:
+    return [facts[0], *facts[2:]]
 
 
 def ops_in(call: Call, trace: TraceData) -> list[str]:
@@ -49,7 +49,7 @@ def test_each_rank_keeps_its_ops_in_their_order_with_all_that_they_say(traces: l
     merged = merge(traces)
     check(merged)
     for rank, trace in enumerate(traces):
-        assert ops_of(merged, rank) == [_timeless(told(op)) for op in trace.ops]
+        assert ops_of(merged, rank) == [_timeless(facts_of(op)) for op in trace.ops]
     assert len(merged.copies) == sum(len(trace.copies) for trace in traces)
     assert [error.op.duration for error in merged.errors] == [-1 for trace in traces for _ in trace.errors]
 
@@ -93,7 +93,7 @@ def test_the_finding_names_the_rank_that_failed() -> None:
     assert merged.findings is None  # two of the three were never diagnosed
     merged = merge([diagnose(training(3, failing=False)).trace, diagnose(training(3)).trace])
     [finding] = diagnose(merged).findings[:1]
-    assert finding.message.startswith("On rank 1: model.out_head.weight and .bias are on cpu.")
+    assert finding.message.startswith("On rank 1: model.out_head.weight and .bias are on cpu; the other")
     assert merged.ops[finding.op].duration == -1
     assert merged.ops[finding.op].thread.rank == 1
     assert "On rank 1:" in diagnose(merged).text

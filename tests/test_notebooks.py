@@ -26,13 +26,13 @@ EACH = [(name, language) for name, made in MADE.items() for language in made]
 
 
 def committed(name: str, language: str = "en") -> nbformat.NotebookNode:
-    node: nbformat.NotebookNode = nbformat.read(notebooks.place(name, language), as_version=4)
+    node: nbformat.NotebookNode = nbformat.read(notebooks.path_of(name, language), as_version=4)
     return node
 
 
 def test_there_are_notebooks_and_each_has_a_source() -> None:
     found = {path for path in notebooks.FOLDER.rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts}
-    assert found == {notebooks.place(name, language) for name, language in EACH}
+    assert found == {notebooks.path_of(name, language) for name, language in EACH}
     assert found
 
 
@@ -49,7 +49,7 @@ def test_a_notebook_shows_the_same_in_every_language(name: str, language: str) -
 
 @pytest.mark.parametrize(("name", "language"), EACH)
 def test_a_notebook_is_small_enough_to_be_shown_on_the_web(name: str, language: str) -> None:
-    assert notebooks.place(name, language).stat().st_size <= LARGEST
+    assert notebooks.path_of(name, language).stat().st_size <= LARGEST
 
 
 @pytest.mark.parametrize("name", MADE)
@@ -59,8 +59,8 @@ def test_a_notebook_runs_and_shows_what_it_shows_here_and_its_exercise_knows_rig
     made = MADE[name]["en"]
     shown = notebooks.shown(notebooks.execute(with_answers(made, answers)))
     own = len(notebooks.outputs(made))
-    said = shown[own + 1 :: 2]
-    for answer, verdict in zip(answers, said, strict=True):
+    verdicts = shown[own + 1 :: 2]
+    for answer, verdict in zip(answers, verdicts, strict=True):
         assert (verdict.strip() == "Right.") == (answer.kind == "right"), (answer, verdict)
     if not torch.cuda.is_available():  # outputs are committed as simulated devices give them
         assert shown[:own] == notebooks.shown(committed(name)), f"{name} {STALE}"

@@ -45,7 +45,7 @@ def test_importing_devtrace_imports_nothing_that_costs() -> None:
 
 
 def test_no_module_of_ours_has_a_public_name() -> None:
-    """The import system would bind the module to the name, and `devtrace.record` would be a module one time in two."""
+    """Import would bind the module to the name, and `devtrace.record` would be a module one time in two."""
     modules = {path.stem for path in (ROOT / "src" / "devtrace").iterdir()}
     assert not modules & set(devtrace.__all__)
 

@@ -58,7 +58,7 @@ class FrontEnd:
         self._from = len(self.got)
 
     def wait(self, wanted: Callable[[Message], object]) -> Message:
-        """The first message that is wanted, of those since `forget` or to come; each of them fits the list."""
+        """Return the first message that is wanted, of those since `forget` or to come; each of them fits the list."""
 
         def found() -> Message | None:
             return next((message for message in self.got[self._from :] if wanted(message)), None)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import devtrace
+import needs
 from devtrace.api.diagnose import diagnose
 from shells import new_shell
 
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.slow
 def test_a_cell_traced_on_two_engines_is_saved_by_each_and_the_report_names_the_one_that_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ipyparallel = pytest.importorskip("ipyparallel", reason="ipyparallel is not installed (requirements/dev.txt)")
+    ipyparallel = needs.imported("ipyparallel")
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     monkeypatch.chdir(tmp_path)
     with new_shell() as shell, ipyparallel.Cluster(n=2, log_level=40) as engines:

@@ -98,10 +98,10 @@ def model(): return Net().to("cuda")
 @pytest.mark.devices(simulate="cuda:1")
 def test_it(model): model(torch.zeros(3, 4, device="cuda"))
 """
-    said = " ".join(pytest_in(tmp_path, text, "-q").stdout.split())
-    assert "model.to() moves only parameters and buffers of registered modules; it is none." in said
-    assert 'test_project.py line 13 return Net().to("cuda")' in said
-    assert 'self.register_buffer("scale", torch.ones(2), persistent=False)' in said
+    printed = " ".join(pytest_in(tmp_path, text, "-q").stdout.split())
+    assert "model.to() moves only parameters and buffers of registered modules; it is none." in printed
+    assert 'test_project.py line 13 return Net().to("cuda")' in printed
+    assert 'self.register_buffer("scale", torch.ones(2), persistent=False)' in printed
 
 
 def test_a_marker_that_is_not_understood_is_said_so(tmp_path: Path) -> None:

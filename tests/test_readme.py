@@ -9,10 +9,16 @@ from typing import get_args
 import pytest
 import readme_tables
 
+import readme_example
 from devtrace.diagnosis.slugs import CauseSlug, RuleSlug
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_example_shows_the_report_of_its_program() -> None:
+    finding, _, _ = readme_example.made().text.partition("\n\n")
+    assert readme_example.shown() == finding
 
 
 def test_the_tables_of_rules_and_causes_are_those_of_the_code() -> None:

@@ -49,8 +49,8 @@ def training() -> None:
 
 
 def alternating() -> None:
-    places = ["cpu", "cuda:0", "cuda:1"]
-    tensors = [torch.rand(3, device=place) for place in places]
+    devices = ["cpu", "cuda:0", "cuda:1"]
+    tensors = [torch.rand(3, device=device) for device in devices]
     for step in range(800):
         tensors[step % 3].mul_(2)
         tensors[1].copy_(tensors[step % 2 * 2])

@@ -54,79 +54,79 @@ def _nothing_is_left_behind() -> Iterator[None]:
 Step = Callable[[dict[str, Any], random.Random], None]
 
 
-def _module(held: dict[str, Any], pick: random.Random) -> None:
-    held["x"] = held["model"](held["x"].detach())
+def _module(objects: dict[str, Any], pick: random.Random) -> None:
+    objects["x"] = objects["model"](objects["x"].detach())
 
 
-def _train(held: dict[str, Any], pick: random.Random) -> None:
-    held["optimizer"].zero_grad()
-    held["model"](torch.rand(3, 4)).pow(2).sum().backward()
-    held["optimizer"].step()
+def _train(objects: dict[str, Any], pick: random.Random) -> None:
+    objects["optimizer"].zero_grad()
+    objects["model"](torch.rand(3, 4)).pow(2).sum().backward()
+    objects["optimizer"].step()
 
 
-def _view(held: dict[str, Any], pick: random.Random) -> None:
-    held["x"] = held["x"].reshape(-1)[: pick.randint(4, 12)].repeat(3)[:12].view(3, 4)
+def _view(objects: dict[str, Any], pick: random.Random) -> None:
+    objects["x"] = objects["x"].reshape(-1)[: pick.randint(4, 12)].repeat(3)[:12].view(3, 4)
 
 
-def _in_place(held: dict[str, Any], pick: random.Random) -> None:
-    held["x"] = held["x"].detach().clone()
-    held["x"][pick.randint(0, 2)] *= 2
-    held["x"].add_(torch.randn_like(held["x"]))
+def _write(objects: dict[str, Any], pick: random.Random) -> None:
+    objects["x"] = objects["x"].detach().clone()
+    objects["x"][pick.randint(0, 2)] *= 2
+    objects["x"].add_(torch.randn_like(objects["x"]))
 
 
-def _caught(held: dict[str, Any], pick: random.Random) -> None:
+def _caught(objects: dict[str, Any], pick: random.Random) -> None:
     try:
-        held["x"] @ held["x"]
+        objects["x"] @ objects["x"]
     except RuntimeError as error:
-        held["errors"].append(str(error))
+        objects["errors"].append(str(error))
 
 
-def _lists(held: dict[str, Any], pick: random.Random) -> None:
-    parts = torch.split(held["x"], 1)
-    held["x"] = torch.cat([part + index for index, part in enumerate(parts)])
+def _lists(objects: dict[str, Any], pick: random.Random) -> None:
+    parts = torch.split(objects["x"], 1)
+    objects["x"] = torch.cat([part + index for index, part in enumerate(parts)])
 
 
-def _mask(held: dict[str, Any], pick: random.Random) -> None:
-    mask = held["x"] > held["x"].mean()
-    held["x"] = torch.where(mask, held["x"], torch.zeros(()))
-    held["seen"].append(held["x"][mask].sum().item())
+def _mask(objects: dict[str, Any], pick: random.Random) -> None:
+    mask = objects["x"] > objects["x"].mean()
+    objects["x"] = torch.where(mask, objects["x"], torch.zeros(()))
+    objects["seen"].append(objects["x"][mask].sum().item())
 
 
-def _load(held: dict[str, Any], pick: random.Random) -> None:
-    held["model"].load_state_dict(copy.deepcopy(held["model"].state_dict()))
+def _load(objects: dict[str, Any], pick: random.Random) -> None:
+    objects["model"].load_state_dict(copy.deepcopy(objects["model"].state_dict()))
 
 
-def _cast(held: dict[str, Any], pick: random.Random) -> None:
-    held["model"].double().float()
+def _cast(objects: dict[str, Any], pick: random.Random) -> None:
+    objects["model"].double().float()
 
 
-STEPS: list[Step] = [_module, _train, _view, _in_place, _caught, _lists, _mask, _load, _cast]
+STEPS: list[Step] = [_module, _train, _view, _write, _caught, _lists, _mask, _load, _cast]
 
 
 def run(steps: list[Step], seed: int, traced: bool) -> list[Any]:
     torch.manual_seed(seed)
-    held: dict[str, Any] = {
+    objects: dict[str, Any] = {
         "model": nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.3), nn.Tanh()),
         "errors": [],
         "seen": [],
     }
-    held["optimizer"] = torch.optim.Adam(held["model"].parameters())
-    held["x"] = torch.rand(3, 4)
-    names = {id(value): type(value) for value in held["model"].parameters()}
+    objects["optimizer"] = torch.optim.Adam(objects["model"].parameters())
+    objects["x"] = torch.rand(3, 4)
+    names = {id(value): type(value) for value in objects["model"].parameters()}
     pick = random.Random(seed)
     recording = devtrace.record() if traced else None
     if recording:
         recording.__enter__()
     for step in steps:
-        step(held, pick)
+        step(objects, pick)
     if recording:
         recording.__exit__(None, None, None)
         assert recording.trace.notes == ()
         assert broken_rule(recording.trace) is None
-    assert {id(value): type(value) for value in held["model"].parameters()} == names
-    gradients = [None if p.grad is None else p.grad.clone() for p in held["model"].parameters()]
-    state = list(held["model"].state_dict().values())
-    return [held["x"].detach(), *state, *gradients, torch.get_rng_state(), held["errors"], held["seen"]]
+    assert {id(value): type(value) for value in objects["model"].parameters()} == names
+    gradients = [None if p.grad is None else p.grad.clone() for p in objects["model"].parameters()]
+    state = list(objects["model"].state_dict().values())
+    return [objects["x"].detach(), *state, *gradients, torch.get_rng_state(), objects["errors"], objects["seen"]]
 
 
 @settings(deadline=None, max_examples=40)
@@ -146,9 +146,9 @@ def test_no_tensor_outlives_its_owner() -> None:
         x = torch.rand(3, requires_grad=True)
         y = (x * 2).view(3, 1).sum()
         y.backward()
-        held: list[object] = [x, y, x.untyped_storage(), y.untyped_storage()]
-        alive = [weakref.ref(each) for each in held]
-        held.clear()
+        objects: list[object] = [x, y, x.untyped_storage(), y.untyped_storage()]
+        alive = [weakref.ref(each) for each in objects]
+        objects.clear()
         del x, y
         gc.collect()
         assert [ref() for ref in alive] == [None] * 4

@@ -244,7 +244,7 @@ def test_state_of_an_optimizer_is_born_at_the_step_or_load_that_made_it(loaded: 
         optimizer.step()
     assert births(recording.trace, "exp_avg") == {"optimizer.step()"}
     other = torch.optim.Adam(model.parameters())
-    saved["state"] = {key: {k: v.clone() for k, v in held.items()} for key, held in saved["state"].items()}
+    saved["state"] = {key: {k: v.clone() for k, v in tensors.items()} for key, tensors in saved["state"].items()}
     other.load_state_dict(saved)
     with devtrace.record() as recording:
         other.step()

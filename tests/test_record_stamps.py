@@ -52,7 +52,7 @@ def test_where_storages_forget_tensors_are_told_apart_one_by_one(monkeypatch: py
 
 
 def rows_of(*tensors: torch.Tensor) -> list[int]:
-    """The rows that the inputs of `sin` of each tensor have."""
+    """Return the rows that the inputs of `sin` of each tensor have."""
     with devtrace.record() as recording:
         for tensor in tensors:
             tensor.sin()

@@ -51,10 +51,10 @@ def test_a_number_is_a_cuda_device() -> None:
 
 
 def test_devices_are_instances_of_torch_device_and_survive_pickle_and_copy() -> None:
-    place = torch.zeros(1, device="cuda:1").device
-    assert isinstance(place, torch.device)
-    assert type(place) == torch.device  # noqa: E721 (what some libraries ask)
-    assert pickle.loads(pickle.dumps(place)) == copy.deepcopy(place) == place
+    device = torch.zeros(1, device="cuda:1").device
+    assert isinstance(device, torch.device)
+    assert type(device) == torch.device  # noqa: E721 (what some libraries ask)
+    assert pickle.loads(pickle.dumps(device)) == copy.deepcopy(device) == device
 
 
 @pytest.mark.parametrize(

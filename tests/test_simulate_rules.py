@@ -14,6 +14,7 @@ from torch import nn
 from torch.nn import functional
 
 import devtrace
+import needs
 from devtrace.simulation import rules
 
 DATA = Path(__file__).parent / "data"
@@ -40,7 +41,7 @@ def rows(name: str) -> list[list[str]]:
     [("cuda_rules_from_torch", "cuda_rules.tsv"), ("cuda_autocast_from_torch", "cuda_autocast.tsv")],
 )
 def test_a_derived_table_is_what_torch_says_today(maker: str, table: str) -> None:
-    pytest.importorskip("yaml")
+    needs.imported("yaml")
     made = ["\t".join(row).rstrip() for row in script(maker).rows()]
     assert made == ["\t".join(row) for row in rows(table)]
 

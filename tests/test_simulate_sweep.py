@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import islice
 from traceback import walk_tb
 from typing import Any, NamedTuple
@@ -19,10 +20,11 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import devtrace
+import needs
 from devtrace.simulation import checks, rules
 from devtrace.simulation.storage_tags import FLOATING
 
-pytest.importorskip("expecttest")
+needs.imported("expecttest")
 pytestmark = pytest.mark.slow
 
 WHOLE = os.environ.get("DEVTRACE_SWEEP") == "whole"
@@ -44,17 +46,23 @@ class Question(NamedTuple):
     samples: list[cuda_truth.Sample]
 
 
-def questions() -> Iterator[Question]:
-    """Each operator with its samples, or with three of its first nine."""
-    for op in cuda_truth.operators():
-        asked = cuda_truth.samples(op) if WHOLE else islice(cuda_truth.samples(op), 0, 9, 4)
-        yield Question(cuda_truth.full_name(op), op, list(asked))
+@cache
+def questions() -> list[Question]:
+    """Return each operator with its samples, or with three of its first nine."""
+    return [
+        Question(
+            cuda_truth.full_name(op),
+            op,
+            list(cuda_truth.samples(op) if WHOLE else islice(cuda_truth.samples(op), 0, 9, 4)),
+        )
+        for op in cuda_truth.operators()
+    ]
 
 
-def some(all_: Iterator[Question]) -> Iterator[list[Question]]:
-    """So many at a time: to end a simulation takes longer than most operators, to keep all results much memory."""
-    while chunk := list(islice(all_, 100)):
-        yield chunk
+def chunks(asked: list[Question]) -> Iterator[list[Question]]:
+    """Split: to end a simulation takes longer than most operators, to keep all results takes much memory."""
+    for start in range(0, len(asked), 100):
+        yield asked[start : start + 100]
 
 
 def outcome(op: Any, sample: cuda_truth.Sample) -> list[Any] | Exception:
@@ -89,7 +97,7 @@ def agrees(plain: list[Any] | Exception, simulated: list[Any] | Exception, exact
 
 
 def wrong_ones(asked: Sequence[Question]) -> Iterator[str]:
-    """The operators that do not give the CPU's values on the device."""
+    """Yield the operators that do not give the CPU's values on the device."""
     expected = [[outcome(op, cuda_truth.moved(sample, "cpu")) for sample in samples] for _, op, samples in asked]
     with devtrace.simulate("cuda:2"):
         for (name, op, samples), plain in zip(asked, expected, strict=True):
@@ -101,14 +109,14 @@ def wrong_ones(asked: Sequence[Question]) -> Iterator[str]:
 def test_at_least_99_percent_of_torchs_operators_give_the_values_of_the_cpu() -> None:
     counted = [question for question in questions() if question.name not in NO_DEVICE | UNINITIALISED]
     with warnings.catch_warnings(action="ignore"):  # torch's, of what it will drop
-        wrong = {name for chunk in some(iter(counted)) for name in wrong_ones(chunk)}
+        wrong = {name for chunk in chunks(counted) for name in wrong_ones(chunk)}
     assert len(counted) > 600
     assert wrong <= ALSO_VECTORS, wrong
     assert len(wrong) <= 0.01 * len(counted), wrong
 
 
 class Judge(TorchDispatchMode):
-    """Notes what the rule table says of each mix of devices, before the simulated device is asked."""
+    """Notes the verdict of the rule table on each mix of devices, before the simulated device is asked."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -137,24 +145,28 @@ def verdict(func: Any, found: list[rules.Arg]) -> str:
 
 
 def disagreement(op: Any, sample: cuda_truth.Sample, left: torch.Tensor) -> str:
-    """What is wrong with the outcome of a sample of which one tensor was left on the CPU; empty if nothing is."""
+    """Compare the outcome of a sample, of which one tensor was left on the CPU, with the rule table; empty if alike."""
     with Judge() as judge:
         got = outcome(op, cuda_truth.moved(sample, cuda_truth.DEVICE, but=left))
-    said = judge.verdicts[-1] if judge.verdicts else LEGAL
+    verdict_of_table = judge.verdicts[-1] if judge.verdicts else LEGAL
     if not isinstance(got, Exception):
-        return "" if said in (LEGAL, NO_ROW) else f"legal, and the table says: {said}"
-    if said == NO_ROW or str(got) == said or raised_above(got):
+        return "" if verdict_of_table in (LEGAL, NO_ROW) else f"legal, and the table expects: {verdict_of_table}"
+    if verdict_of_table == NO_ROW or str(got) == verdict_of_table or raised_above(got):
         return ""
     alone = outcome(op, cuda_truth.moved(sample, cuda_truth.DEVICE))
-    return "" if isinstance(alone, Exception) and said == LEGAL else f"{got!r}, and the table says: {said}"
+    return (
+        ""
+        if isinstance(alone, Exception) and verdict_of_table == LEGAL
+        else f"{got!r}, and the table expects: {verdict_of_table}"
+    )
 
 
 def raised_above(error: Exception) -> bool:
-    """Whether it is the words of a check that torch makes before it dispatches, and that has no row."""
+    """Return whether a check raised it that torch makes before it dispatches, and that has no row."""
     return any(frame.f_code.co_filename == checks.__file__ for frame, _ in walk_tb(error.__traceback__))
 
 
-def test_what_becomes_of_a_tensor_left_on_the_cpu_is_what_the_rule_table_says() -> None:
+def test_what_becomes_of_a_tensor_left_on_the_cpu_fits_the_rule_table() -> None:
     found: dict[str, str] = {}
     asked = 0
     with devtrace.simulate("cuda:2"), warnings.catch_warnings(action="ignore"):
@@ -168,8 +180,9 @@ def test_what_becomes_of_a_tensor_left_on_the_cpu_is_what_the_rule_table_says() 
 
 
 def mixable(sample: cuda_truth.Sample) -> list[torch.Tensor]:
-    """The tensors that can be left behind; of a sparse one torch has no copy that shares nothing, and one alone mixes
-    nothing.
+    """Return the tensors that can be left behind.
+
+    A sparse tensor cannot: torch has no copy of it that shares nothing. One tensor alone mixes nothing.
     """
     tensors = [tensor for _, tensor in cuda_truth.tensors(sample) if not tensor.is_sparse]
     return tensors if len(tensors) > 1 else []

@@ -187,8 +187,8 @@ def test_a_data_loader_gives_host_batches_pinned_as_asked(workers: int, pin: boo
         ("cuda:0", "cuda:0"),
         (torch.device("cuda"), "cuda:0"),
         ({"cuda:1": "cuda:0"}, "cuda:0"),
-        (lambda storage, place: storage, "cpu"),
-        (lambda storage, place: storage.cuda(0), "cuda:0"),
+        (lambda storage, target: storage, "cpu"),
+        (lambda storage, target: storage.cuda(0), "cuda:0"),
     ],
 )
 def test_what_was_saved_is_loaded_to_the_place_asked_for(map_location: Any, expected: str, tmp_path: Path) -> None:

@@ -299,26 +299,32 @@ def _rank(rank: int, port: int, simulated: bool, results: Any) -> None:
             update.zero_grad()
             loss.backward()
             update.step()
-        places = {str(t.device) for t in (loss, *(p.grad for p in model.parameters())) if t is not None}
+        devices = {str(t.device) for t in (loss, *(p.grad for p in model.parameters())) if t is not None}
         total = torch.ones(2, device=device) * rank
         dist.all_reduce(total)
-        results.put((rank, device, places, total.tolist(), [p.flatten().tolist() for p in model.parameters()]))
+        results.put((rank, device, devices, total.tolist(), [p.flatten().tolist() for p in model.parameters()]))
         dist.destroy_process_group()
 
 
-def _job(simulated: bool) -> list[Any]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    context = multiprocessing.get_context("spawn")
-    results = context.Queue()
-    ranks = [context.Process(target=_rank, args=(rank, port, simulated, results)) for rank in range(2)]
-    for rank in ranks:
-        rank.start()
-    got = sorted(results.get(timeout=240) for _ in ranks)
-    for rank in ranks:
-        rank.join()
-    return got
+class Job:
+    """A job of two ranks, in processes that are forked from one Python with torch loaded."""
+
+    def __init__(self, *, simulated: bool) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["torch._dynamo", "torch.distributed", "devtrace.simulation.simulation"])
+        self._results = context.Queue()
+        self._ranks = [context.Process(target=_rank, args=(rank, port, simulated, self._results)) for rank in range(2)]
+        for rank in self._ranks:
+            rank.start()
+
+    def results(self) -> list[Any]:
+        found = sorted(self._results.get(timeout=240) for _ in self._ranks)
+        for rank in self._ranks:
+            rank.join()
+        return found
 
 
 @pytest.mark.slow
@@ -326,8 +332,9 @@ def _job(simulated: bool) -> list[Any]:
     torch.__version__ < "2.13", reason="the DDP of torch 2.11 fails an assertion of its own under a mode"
 )
 def test_distributed_data_parallel_on_gloo_gives_the_values_of_the_cpu() -> None:
-    simulated, plain = _job(True), _job(False)
-    for (_, device, places, total, parameters), (_, _, _, _, expected) in zip(simulated, plain, strict=True):
-        assert places == {device}
+    simulated, plain = Job(simulated=True), Job(simulated=False)
+    pairs = zip(simulated.results(), plain.results(), strict=True)
+    for (_, device, devices, total, parameters), (_, _, _, _, expected) in pairs:
+        assert devices == {device}
         assert total == [1, 1]
         assert parameters == expected

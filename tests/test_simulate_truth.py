@@ -9,15 +9,17 @@ import cuda_truth
 import pytest
 import torch
 
+import needs
+
 FILE = Path(__file__).parent / "data" / "cuda_truth.json"
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not FILE.exists(), reason="nobody has run `python tools/cuda_truth.py` on a GPU yet")
 def test_the_simulator_answers_as_real_cuda_does() -> None:
-    pytest.importorskip("expecttest")
-    said = json.loads(FILE.read_text())["answers"]
-    assert cuda_truth.differences(said, cuda_truth.survey((), simulate=True)) == []
+    needs.imported("expecttest")
+    answer = json.loads(FILE.read_text())["answers"]
+    assert cuda_truth.differences(answer, cuda_truth.survey((), simulate=True)) == []
 
 
 def test_a_comparison_finds_what_differs_and_only_that() -> None:
@@ -26,11 +28,11 @@ def test_a_comparison_finds_what_differs_and_only_that() -> None:
         "add": {"q": "legal -> cpu"},
     }
     assert cuda_truth.differences(seen, seen) == []
-    said = {
+    answer = {
         "mm": {"float32[2] | 0": "RuntimeError: no", "float32[3] | 0": "RuntimeError: no", "float32[4] | 0": "unasked"},
         "unknown": {"q": "legal -> cpu"},
     }
-    assert cuda_truth.differences(said, seen) == [
+    assert cuda_truth.differences(answer, seen) == [
         "mm | float32[2] | 0: CUDA 'RuntimeError: no', simulated 'legal -> cuda:0'"
     ]
 
@@ -53,12 +55,12 @@ def test_words_are_compared_up_to_the_names_of_functions(one: str, other: str, a
 
 
 def test_the_questions_leave_each_tensor_behind_in_turn() -> None:
-    pytest.importorskip("expecttest")
+    needs.imported("expecttest")
     answers = cuda_truth.survey(["mm", "mul"], simulate=True)
     assert set(answers) == {"mm", "mul"}
-    assert all("is on cpu" in said or "on cuda:0" in said for said in answers["mm"].values())
-    assert any(said == "legal -> cuda:0" for said in answers["mul"].values())  # a 0-dimensional host tensor
-    assert any("cuda:0 and cpu!" in said for said in answers["mul"].values())
+    assert all("is on cpu" in answer or "on cuda:0" in answer for answer in answers["mm"].values())
+    assert any(answer == "legal -> cuda:0" for answer in answers["mul"].values())  # a 0-dimensional host tensor
+    assert any("cuda:0 and cpu!" in answer for answer in answers["mul"].values())
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine can answer")

@@ -41,7 +41,7 @@ class Hostile:
 
     @property
     def behind(self) -> int:
-        """The stored one."""
+        """Return the stored attribute."""
         return self.stored
 
     def __getattr__(self, name: str) -> Any:

@@ -13,7 +13,7 @@ from trace_dump import dump
 from devtrace.trace.format import check
 from devtrace.trace.subset import LONGEST_TEXT, around, cut
 from devtrace.trace.tables import TraceData
-from samples import told, training
+from samples import facts_of, training
 from traces import head_trace, odd_trace
 
 TRACES = [training(4), head_trace(), odd_trace()]
@@ -25,7 +25,7 @@ def test_whatever_is_cut_the_rest_keeps_the_rules_and_says_the_same(data: st.Dat
     keep = np.array(data.draw(st.lists(st.booleans(), min_size=len(trace.ops), max_size=len(trace.ops))), dtype=bool)
     less = cut(trace, keep)
     check(less)
-    assert [told(op) for op in less.ops] == [told(trace.ops[id]) for id in np.flatnonzero(keep)]
+    assert [facts_of(op) for op in less.ops] == [facts_of(trace.ops[id]) for id in np.flatnonzero(keep)]
     assert less.truncated == trace.truncated + int((~keep).sum())
     assert {copy.op.name for copy in less.copies} <= {copy.op.name for copy in trace.copies}
 

@@ -55,9 +55,9 @@ def test_a_trace_without_ops_has_no_picture() -> None:
 
 
 def test_the_worst_finding_is_flagged_with_its_op_its_devices_and_its_tensor() -> None:
-    said = texts(timeline(head_trace()))
-    assert "addmm · cuda:0 + cpu" in said
-    assert "model.out_head.weight" in said
+    shown = texts(timeline(head_trace()))
+    assert "addmm · cuda:0 + cpu" in shown
+    assert "model.out_head.weight" in shown
 
 
 def test_devices_of_one_hue_differ_by_their_letters_too() -> None:
@@ -146,10 +146,10 @@ def test_places_keep_the_order_of_moments_and_fill_the_width(times: list[tuple[i
     trace = sample.builder.build()
     scale = Scale(trace)
     start = trace.ops.ints("start").astype(np.int64)
-    places = scale(np.sort(np.concatenate([start, start + np.maximum(trace.ops.ints("duration"), 0)])))
-    assert bool(np.all(np.diff(places) >= 0))
-    assert places[0] == 0
-    assert 0 <= places[-1] <= 1
+    points = scale(np.sort(np.concatenate([start, start + np.maximum(trace.ops.ints("duration"), 0)])))
+    assert bool(np.all(np.diff(points) >= 0))
+    assert points[0] == 0
+    assert 0 <= points[-1] <= 1
     ElementTree.fromstring(timeline(trace))
 
 
@@ -158,5 +158,5 @@ def test_notes_have_no_flag_and_flags_keep_the_numbers_of_the_report() -> None:
     ops = [sample.op("aten.mm", "cpu") for _ in range(3)]
     severities = ("error", "note", "warning")
     sample.builder.findings = tuple({"severity": name, "op": op} for name, op in zip(severities, ops, strict=True))
-    said = texts(timeline(sample.builder.build()))
-    assert [number in said for number in "123"] == [True, False, True]
+    shown = texts(timeline(sample.builder.build()))
+    assert [number in shown for number in "123"] == [True, False, True]

@@ -58,7 +58,7 @@ OPS: Final = (
 
 
 def test_numbers_and_op_names_read_the_same_in_both_languages() -> None:
-    """The TypeScript tests hold `layout/units.ts` and the timeline's op names against the same golden."""
+    """TypeScript tests compare `layout/units.ts` and the timeline's op names with the same golden."""
     tables = {
         "bytes": [_row(count, text_format.format_bytes(count)) for count in BYTES],
         "times": [_row(nanoseconds, text_format.format_time(nanoseconds)) for nanoseconds in TIMES],

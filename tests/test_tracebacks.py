@@ -41,7 +41,7 @@ def files_of(error: BaseException) -> list[str]:
 
 
 def shown(*calls: Callable[..., Any]) -> list[str]:
-    """The files of the traceback of nested calls that end in an error, our frames hidden, this file's left out."""
+    """Return the files of the traceback of nested calls that end in an error, without our frames and this file's."""
     go_on: Callable[[], Any] = fail
     for call in reversed(calls):
         go_on = partial(call, go_on)

@@ -99,7 +99,9 @@ def _head_finding(site: int, op: int, made: int, moved: int) -> dict[str, object
         "site": site, "op": op, "count": 1, "bytes": 0,
         "culprit": {"name": names[0], "names": names, "device": "cpu", "shape": [2, 768], "dtype": "float32",
                     "born": made, "moved": moved, "chain": [made, site], "certainty": "seen"},
-        "message": "model.out_head.weight and .bias are on cpu. The other 19 parameters of model are on cuda:0.",
-        "help": "In[5]: add `model.out_head.to(device)` after line 1, or run model.to(device) again",
-        "edits": [{"file": "<cell 5>", "cell": 5, "line": 1, "before": "", "after": "model.out_head.to(device)"}],
+        "message": "model.out_head.weight and .bias are on cpu; the other 19 tensors of model are on cuda:0. "
+        "It was attached to model after the move, which could not see it.",
+        "help": "move it as you attach it: model.out_head = nn.Linear(768, 2).to(device)",
+        "edits": [{"file": "<cell 5>", "cell": 5, "line": 1, "before": "model.out_head = nn.Linear(768, 2)",
+                   "after": "model.out_head = nn.Linear(768, 2).to(device)"}],
     }  # fmt: skip

@@ -1,7 +1,8 @@
-"""Runs programs in forks of one Python that has torch loaded: each is a process of its own, that ends as Python does
-(exit code, what is registered at exit, the traceback on stderr), without the seconds that importing takes.
+"""Runs programs in forks of one Python that has torch loaded.
 
-The Python that forks runs no op itself: threads that torch starts for one would be missing in its forks.
+Each fork is a process of its own, without the seconds that importing takes. It ends as Python does: exit code,
+functions registered at exit, the traceback on stderr. The Python that forks runs no op itself: threads that torch
+starts for one would be missing in its forks.
 """
 
 from __future__ import annotations
@@ -12,29 +13,31 @@ import gc
 import importlib
 import json
 import os
+import pickle
 import runpy
+import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-DEVTRACE = "devtrace"
-PYTHON = "python"
-CELL = "cell"
+LIMIT = 300  # seconds for one program, on a machine that is busy with something else
 JOB = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
 NEEDED = (
     "torch._dynamo",  # every optimizer imports it
+    "numpy.ma",
     "devtrace.cli.main", "devtrace.recording.recording", "devtrace.simulation.simulation",
     "devtrace.diagnosis.store", "devtrace.notebook.magic",
-    "shells", "IPython.core.completer", "IPython.core.magics", "stack_data",
+    "programs", "shells", "IPython.core.completer", "IPython.core.magics", "stack_data",
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Ended:
-    """What a process left."""
+    """Exit code and output of a process."""
 
     returncode: int
     stdout: str
@@ -42,12 +45,12 @@ class Ended:
 
 
 class Warm:
-    """The Python that forks; `with Warm() as warm`."""
+    """Python that forks: `with Warm() as warm`."""
 
     def __enter__(self) -> Warm:
-        alone = {name: value for name, value in os.environ.items() if name not in JOB}
+        environment = {name: value for name, value in os.environ.items() if name not in JOB}
         self._process = subprocess.Popen(
-            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=alone
+            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
         )
         return self
 
@@ -56,23 +59,30 @@ class Warm:
         self._process.communicate()
 
     def devtrace(self, folder: Path, *arguments: str) -> Ended:
-        """`devtrace ARGUMENT ...` in a folder."""
-        return self._run(DEVTRACE, folder, arguments)
+        """Run `devtrace ARGUMENT ...` in a folder."""
+        return self._run(run_devtrace, folder, *arguments)
 
     def python(self, folder: Path, script: str, simulate: str) -> Ended:
-        """`python SCRIPT` on a machine that has the pretended devices."""
-        return self._run(PYTHON, folder, [script, simulate])
+        """Run `python SCRIPT` as on a machine that has the simulated devices."""
+        return self._run(run_python, folder, script, simulate)
 
     def cell(self, folder: Path, file: str, as_file: str) -> Ended:
-        """The text of a file as a cell after `%load_ext devtrace`; `as_file` is what it believes to be its file."""
-        return self._run(CELL, folder, [file, as_file])
+        """Run the text of a file as a cell after `%load_ext devtrace`, with `as_file` as its `__file__`."""
+        return self._run(run_cell, folder, file, as_file)
 
-    def _run(self, what: str, folder: Path, arguments: Any) -> Ended:
+    def call(self, module: str, function: str, *arguments: str) -> Any:
+        """Return the result of a function of a module that stands in tests/."""
+        with tempfile.TemporaryDirectory() as folder:
+            result = Path(folder) / "result.pickle"
+            ended = self._run(run_function, Path(folder), str(result), module, function, *arguments)
+            assert ended.returncode == 0, ended.stderr
+            return pickle.loads(result.read_bytes())
+
+    def _run(self, job: Callable[..., None], folder: Path, *arguments: str) -> Ended:
         out, err = folder / "stdout.log", folder / "stderr.log"
-        job = {"what": what, "folder": str(folder), "arguments": list(arguments), "out": str(out), "err": str(err)}
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(job) + "\n")
+        self._process.stdin.write(json.dumps([job.__name__, str(folder), str(out), str(err), arguments]) + "\n")
         self._process.stdin.flush()
         code = int(self._process.stdout.readline())
         ended = Ended(code, out.read_text(), err.read_text())
@@ -81,37 +91,38 @@ class Warm:
         return ended
 
 
-def _serve() -> dict[str, Any] | None:
-    """Fork for each job. In the fork, what to do; None at the end."""
+def serve() -> Callable[[], None] | None:
+    """Fork for each job. Return the job in its fork, None in the Python that forked, once nobody asks any more."""
     for name in NEEDED:
         importlib.import_module(name)
     gc.collect()
     gc.freeze()  # a fork that ends need not look through all of torch: 0.1 s instead of 0.9
     while line := sys.stdin.readline():
-        job: dict[str, Any] = json.loads(line)
+        name, folder, out, err, arguments = json.loads(line)
         child = os.fork()
         if child == 0:
-            _move_in(job)
-            return job
+            redirect(folder, out, err)
+            signal.alarm(LIMIT)
+            return functools.partial(globals()[name], *arguments)
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
     return None
 
 
-def _move_in(job: dict[str, Any]) -> None:
-    os.chdir(job["folder"])
-    for descriptor, path in ((0, os.devnull), (1, job["out"]), (2, job["err"])):
+def redirect(folder: str, out: str, err: str) -> None:
+    os.chdir(folder)
+    for descriptor, path in ((0, os.devnull), (1, out), (2, err)):
         file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         os.dup2(file, descriptor)
         os.close(file)
 
 
-def _devtrace(*arguments: str) -> None:
+def run_devtrace(*arguments: str) -> None:
     from devtrace.cli.main import main
 
     sys.exit(main(arguments))
 
 
-def _python(script: str, simulate: str) -> None:
+def run_python(script: str, simulate: str) -> None:
     import devtrace
 
     devtrace.simulate(simulate).start()
@@ -120,7 +131,7 @@ def _python(script: str, simulate: str) -> None:
     runpy.run_path(os.path.abspath(script), run_name="__main__")
 
 
-def _cell(file: str, as_file: str) -> None:
+def run_cell(file: str, as_file: str) -> None:
     from shells import new_shell
 
     sys.path[0] = os.getcwd()
@@ -130,10 +141,13 @@ def _cell(file: str, as_file: str) -> None:
         print(shell.run(Path(file).read_text()).stdout, end="")
 
 
-def _leave_after(run: Callable[[], None]) -> None:
-    """Run, and end as Python does up to the last of what is registered at exit: taking all modules down after it costs
-    more than the program.
-    """
+def run_function(result: str, module: str, function: str, *arguments: str) -> None:
+    value = getattr(importlib.import_module(module), function)(*arguments)
+    Path(result).write_bytes(pickle.dumps(value))
+
+
+def run_and_leave(job: Callable[[], None]) -> None:
+    """Run a job and end as Python does, but leave before modules are taken down: that costs more than the program."""
     code = 0
 
     def leave() -> None:
@@ -143,7 +157,7 @@ def _leave_after(run: Callable[[], None]) -> None:
 
     atexit.register(leave)
     try:
-        run()
+        job()
     except SystemExit as ending:
         code = ending.code if isinstance(ending.code, int) else int(ending.code is not None)
         raise
@@ -153,7 +167,6 @@ def _leave_after(run: Callable[[], None]) -> None:
 
 
 if __name__ == "__main__":
-    todo = _serve()
-    if todo is not None:
-        runs: dict[str, Callable[..., None]] = {DEVTRACE: _devtrace, PYTHON: _python, CELL: _cell}
-        _leave_after(functools.partial(runs[todo["what"]], *todo["arguments"]))
+    chosen = serve()
+    if chosen is not None:
+        run_and_leave(chosen)

@@ -61,7 +61,7 @@ def full_name(op: Any) -> str:
 
 
 def samples(op: Any) -> Iterator[Sample]:
-    """The samples of an operator, the same every time."""
+    """Yield the samples of an operator, the same every time."""
     torch.manual_seed(0)
     for sample in op.sample_inputs("cpu", torch.float32):
         yield Sample((sample.input, *sample.args), sample.kwargs)
@@ -81,13 +81,13 @@ def moved(sample: Sample, device: str, but: object = None) -> Sample:
 
 
 def tensors(sample: Sample) -> list[tuple[str, torch.Tensor]]:
-    """The tensor arguments with their places: `0`, `1[0]`, `weight`."""
+    """Return the tensor arguments with their places: `0`, `1[0]`, `weight`."""
     leaves, _ = pytree.tree_flatten_with_path(tuple(sample))
     return [("".join(map(str, path[1:])), leaf) for path, leaf in leaves if isinstance(leaf, torch.Tensor)]
 
 
 def answer(op: Any, sample: Sample) -> str:
-    """What a call does."""
+    """Return what a call does."""
     torch.manual_seed(7)
     try:
         result = op(*sample.args, **sample.kwargs)
@@ -113,10 +113,10 @@ def ask(op: Any) -> dict[str, str]:
 def differences(truth: Answers, seen: Answers) -> list[str]:
     """Questions that both were asked and answered differently, one line each."""
     return [
-        f"{op} | {question}: CUDA {said!r}, simulated {seen[op][question]!r}"
+        f"{op} | {question}: CUDA {answer!r}, simulated {seen[op][question]!r}"
         for op, answers in truth.items()
-        for question, said in answers.items()
-        if question in seen.get(op, {}) and not agree(said, seen[op][question])
+        for question, answer in answers.items()
+        if question in seen.get(op, {}) and not agree(answer, seen[op][question])
     ]
 
 
@@ -125,8 +125,8 @@ def agree(one: str, other: str) -> bool:
     return _plain(one) == _plain(other)
 
 
-def _plain(said: str) -> str:
-    return said.partition(" (when checking argument")[0]
+def _plain(answer: str) -> str:
+    return answer.partition(" (when checking argument")[0]
 
 
 def survey(names: Sequence[str], simulate: bool) -> Answers:
@@ -165,7 +165,7 @@ def work(names: Sequence[str], simulate: bool) -> None:
             answers = ask(by_name[name])
         sys.stdout.write(json.dumps({name: answers}) + "\n")
         sys.stdout.flush()
-        if any(words in said for said in answers.values() for words in _POISON):
+        if any(words in answer for answer in answers.values() for words in _POISON):
             return
 
 

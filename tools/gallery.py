@@ -33,7 +33,7 @@ def page(traces: list[Path]) -> str:
 
 
 def write(target: Path = PAGE) -> int:
-    """The page with every golden trace; the result is how many there are."""
+    """Return the page with every golden trace; the result is how many there are."""
     traces = sorted(GOLDEN.rglob("*.devtrace"))
     target.parent.mkdir(exist_ok=True)
     target.write_text(page(traces), encoding="utf-8")

@@ -11,7 +11,7 @@ import sys
 
 
 def asked_port(arguments: list[str]) -> int | None:
-    """The port that `--port 8899` or `--port=8899` asks for."""
+    """Return the port that `--port 8899` or `--port=8899` asks for."""
     for name, value in zip(arguments, [*arguments[1:], ""], strict=True):
         key, _, joined = name.partition("=")
         text = joined or value

@@ -59,7 +59,7 @@ class Piece:
 
 
 def pieces(source: str) -> list[Piece]:
-    """The cells of a source, in order."""
+    """Return the cells of a source, in order."""
     marks = list(MARKER.finditer(source))
     ends = [*(mark.start() for mark in marks[1:]), len(source)]
     return [
@@ -73,7 +73,7 @@ def languages(found: list[Piece]) -> list[str]:
 
 
 def notebook(found: list[Piece], language: str) -> Node:
-    """The notebook of a source in one language, without outputs."""
+    """Return the notebook of a source in one language, without outputs."""
     cells = [
         _code(piece) if piece.kind == "code" else new_markdown_cell(_prose(piece.text))
         for piece in found
@@ -94,7 +94,7 @@ def _prose(text: str) -> str:
     return "\n".join(line.removeprefix("#").removeprefix(" ") for line in text.splitlines())
 
 
-def place(name: str, language: str) -> Path:
+def path_of(name: str, language: str) -> Path:
     return FOLDER / f"{name}.ipynb" if language == "en" else FOLDER / language / f"{name}.ipynb"
 
 
@@ -109,11 +109,11 @@ def all_notebooks() -> dict[str, dict[str, Node]]:
 
 def execute(made: Node, folder: Path = FOLDER) -> Node:
     """Run it from top to bottom in a kernel of its own; an error that no tag allows is raised."""
-    with tempfile.TemporaryDirectory() as home:
+    with tempfile.TemporaryDirectory() as ipython_folder:
         client = NotebookClient(
             made, timeout=600, kernel_name="python3", resources={"metadata": {"path": folder}}, coalesce_streams=True
         )
-        client.execute(env={**os.environ, "IPYTHONDIR": home})
+        client.execute(env={**os.environ, "IPYTHONDIR": ipython_folder})
     for cell in made.cells:
         cell.metadata.pop("execution", None)
         if cell.cell_type == "code":
@@ -129,13 +129,13 @@ def _anywhere(value: Any) -> Any:
         return [_anywhere(item) for item in value]
     if not isinstance(value, str):
         return value
-    for here, said in HERE.items():
-        value = value.replace(here, said)
+    for here, name_of_folder in HERE.items():
+        value = value.replace(here, name_of_folder)
     return value
 
 
 def shown(made: Node) -> list[str]:
-    """What each code cell shows as text, without what differs from run to run."""
+    """Return what each code cell shows as text, without what differs from run to run."""
     return [_stable("\n".join(_texts(cell))) for cell in made.cells if cell.cell_type == "code"]
 
 
@@ -175,7 +175,7 @@ def main(names: list[str]) -> None:
         ran = execute(made["en"])
         for language, node in made.items():
             give_outputs(ran, node)
-            path = place(name, language)
+            path = path_of(name, language)
             path.parent.mkdir(exist_ok=True)
             nbformat.write(node, path)
             print(f"{path.relative_to(FOLDER)}: {path.stat().st_size // 1024} KB")

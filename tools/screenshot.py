@@ -21,7 +21,7 @@ from e2e import chromium  # noqa: E402 (the tests' own way to find one)
 
 
 def report(folder: Path) -> Path:
-    """The page that the program's failing run leaves."""
+    """Return the page that the program's failing run leaves."""
     page = folder / "report.html"
     command = [sys.executable, "-m", "devtrace", "run", "--simulate", "cuda:1", "--html", str(page), PROGRAM.name]
     subprocess.run(command, cwd=PROGRAM.parent, check=False, capture_output=True)

@@ -65,7 +65,7 @@ _FINDING: Final = {
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of format version 1."""
+    """Return the JSON Schema of format version 1."""
     tables = {name: _object({column.name: _column(column) for column in columns}) for name, columns in TABLES.items()}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -95,7 +95,7 @@ def schema() -> dict[str, Any]:
 
 
 def text() -> str:
-    """The file's content."""
+    """Return the file's content."""
     return json.dumps(schema(), indent=1) + "\n"
 
 

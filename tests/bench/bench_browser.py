@@ -30,7 +30,7 @@ RUNS = 3
 
 
 def bundle() -> str:
-    """The views' code by its parts, as one script."""
+    """Return the views' code by its parts, as one script."""
     esbuild = ROOT / "node_modules" / ".bin" / "esbuild"
     entry = ROOT / "labextension" / "test" / "bench-entry.ts"
     command = [str(esbuild), str(entry), "--bundle", "--minify", "--format=iife", f"--outfile={BUNDLE}"]
@@ -51,7 +51,7 @@ def best(page: Page, call: str, data: str) -> float:
 
 
 def p95(page: Page, call: str, data: str) -> float:
-    """Of the quietest run: a step waits for its frame, and on a shared machine a frame may wait for others."""
+    """Measure the quietest run: a step waits for its frame, which on a shared machine may wait for others."""
     runs = [sorted(measure(page, call, data)) for _ in range(RUNS)]
     return min(float(steps[int(len(steps) * 0.95)]) for steps in runs)
 
@@ -61,7 +61,7 @@ def packed(trace: TraceData) -> str:
 
 
 def rows(page: Page) -> list[tuple[str, float, float, str]]:
-    """What was measured, its figure, its budget and the unit."""
+    """Return what was measured, its figure, its budget and the unit."""
     hundred, million = packed(make_traces.million(100_000)), packed(make_traces.million())
     modules = packed(make_traces.training(1, ("cuda:0",) * 50 + ("cuda:1",) * 60))
     figures: list[tuple[str, Callable[[Page, str, str], float], str, str, float]] = [

@@ -58,7 +58,7 @@ def best(page: Page, code: str, argument: Any) -> float:
 
 
 def rows(page: Page, server: Server) -> list[tuple[str, float, float]]:
-    """What was measured, its figure and its budget, ms."""
+    """Return what was measured, its figure and its budget, ms."""
     save(make_traces.million(), server.folder / "million.devtrace")
     Notebook.open(page, server, server.write("bench.ipynb", "1"))
     hundred = best(page, OUTPUT, [MIME_TYPE, encode(make_traces.million(100_000))])

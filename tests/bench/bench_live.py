@@ -51,7 +51,7 @@ class FrontEnd:
 
 
 def cell_rows(shell: InteractiveShell) -> list[Row]:
-    """What a cell `n = 1` takes longer: every cell traced, a visible panel connected."""
+    """Return what a cell `n = 1` takes longer: every cell traced, a visible panel connected."""
     best = {"bare": float("inf"), "panel": float("inf")}
     for _ in range(RUNS // 10):
         shell.run_cell("%unload_ext devtrace")

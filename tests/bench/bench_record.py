@@ -97,7 +97,7 @@ def ops_of(step: Step) -> int:
 
 
 def bytes_an_op(step: Step) -> float:
-    """What a recording holds after forty more steps."""
+    """Return what a recording holds after forty more steps."""
     recording = Recording(10**9, None)
     recording.start()
     state = recording.recorder.threads[0]

@@ -47,7 +47,7 @@ def _row(function: NativeFunction, structured: bool, group: NativeFunctionsGroup
 
 @functools.cache
 def _comments() -> dict[str, str]:
-    """What the file says after `device_check: NoCheck`, which the parser drops."""
+    """Return what the file says after `device_check: NoCheck`, which the parser drops."""
     entries = re.split(r"\n(?=- func: )", (NATIVE / "native_functions.yaml").read_text())
     found = {}
     for entry in entries:

@@ -18,13 +18,13 @@ HOW_TO_GET_IT = (
 
 
 def find() -> str | None:
-    """The path of a Chromium or Chrome, None where there is none."""
+    """Return the path of a Chromium or Chrome, None where there is none."""
     named = os.environ.get("DEVTRACE_CHROMIUM")
     return named or next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
 def may_install() -> bool:
-    """Whether this is root on Debian or Ubuntu."""
+    """Return whether this is root on Debian or Ubuntu."""
     return sys.platform == "linux" and os.geteuid() == 0 and shutil.which("apt-get") is not None
 
 

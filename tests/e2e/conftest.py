@@ -55,7 +55,7 @@ def running_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]
 
 @pytest.fixture
 def server(running_server: Server) -> Iterator[Server]:
-    """The Jupyter server; the kernels that a test leaves are shut down after it."""
+    """Give the Jupyter server; the kernels that a test leaves are shut down after it."""
     yield running_server
     running_server.shut_kernels_down()
 
@@ -69,7 +69,7 @@ def shared_lab(chromium: Chromium, running_server: Server) -> Iterator[Lab]:
 
 @pytest.fixture
 def lab(shared_lab: Lab, request: pytest.FixtureRequest) -> Iterator[Lab]:
-    """The module's page of JupyterLab, in which this test finds nothing open."""
+    """Give the module's page of JupyterLab, in which this test finds nothing open."""
     yield shared_lab
     failed = request.node.stash.get(FAILED, False)
     if failed and not shared_lab.page.is_closed():

@@ -34,7 +34,7 @@ LONG = 1000
 
 
 def with_text(trace: dict[str, Any], text: str) -> dict[str, Any]:
-    """The trace with its words replaced, but for those that mean something to the views."""
+    """Return the trace with its words replaced, but for those that mean something to the views."""
     changed = copy.deepcopy(trace)
     replaced = set(range(len(changed["strings"]))) if len(text) < LONG else _one_of_each(changed)
     words = enumerate(changed["strings"])

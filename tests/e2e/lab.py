@@ -22,7 +22,7 @@ _CLOSE: Final = "() => { for (const widget of [...jupyterapp.shell.widgets('main
 
 
 class Lab:
-    """The page, and a kernel for those who need none of their own."""
+    """A page of JupyterLab, and a kernel for tests that need none of their own."""
 
     def __init__(self, context: BrowserContext, server: Server) -> None:
         self.context = context

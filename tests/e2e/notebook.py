@@ -106,7 +106,7 @@ class Notebook:
         self.page.wait_for_function("window.e2eDone")
 
     def view(self, name: str, index: int = 0) -> Locator:
-        """The view `data-devtrace=name` (report, timeline, sidebar ...), the index-th of them on the page."""
+        """Return the view `data-devtrace=name` (report, timeline, sidebar ...), the index-th of them on the page."""
         return self.page.locator(f'[data-devtrace="{name}"]').nth(index)
 
     def wait_ready(self, name: str = "report", index: int = 0) -> Locator:

@@ -49,12 +49,12 @@ class Server:
         return name
 
     def read(self, name: str) -> Any:
-        """The notebook as it is saved."""
+        """Return the notebook as it is saved."""
         return nbformat.read(self.folder / name, as_version=4)
 
     @contextmanager
     def settings(self, plugin: str, **values: object) -> Iterator[None]:
-        """The user's settings of a plugin (package:name), for pages that are opened in the block."""
+        """Yield the user's settings of a plugin (package:name), for pages that are opened in the block."""
         package, _, name = plugin.partition(":")
         path = self.folder.parent / "home" / "settings" / package / f"{name}.jupyterlab-settings"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -106,9 +106,9 @@ def serve(base: Path, *arguments: str, extension: bool = True) -> Iterator[Serve
 
 
 def _environment(base: Path) -> dict[str, str]:
-    home = base / "home"
-    settings = home / "settings"
-    extensions = home / "share" / "labextensions"
+    user_folder = base / "home"
+    settings = user_folder / "settings"
+    extensions = user_folder / "share" / "labextensions"
     extensions.mkdir(parents=True)
     (extensions / "devtrace").symlink_to(EXTENSION)
     news = settings / "@jupyterlab" / "apputils-extension" / "notification.jupyterlab-settings"
@@ -116,14 +116,14 @@ def _environment(base: Path) -> dict[str, str]:
     news.write_text(json.dumps({"fetchNews": "false", "checkForUpdates": False}))
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("JUPYTER", "IPYTHON", "DEVTRACE"))}
     return kept | {
-        "HOME": str(home),
-        "IPYTHONDIR": str(home / "ipython"),
-        "JUPYTER_CONFIG_DIR": str(home / "config"),
-        "JUPYTER_DATA_DIR": str(home / "data"),
-        "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
-        "JUPYTER_PATH": str(home / "share"),
+        "HOME": str(user_folder),
+        "IPYTHONDIR": str(user_folder / "ipython"),
+        "JUPYTER_CONFIG_DIR": str(user_folder / "config"),
+        "JUPYTER_DATA_DIR": str(user_folder / "data"),
+        "JUPYTER_RUNTIME_DIR": str(user_folder / "runtime"),
+        "JUPYTER_PATH": str(user_folder / "share"),
         "JUPYTERLAB_SETTINGS_DIR": str(settings),
-        "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces"),
+        "JUPYTERLAB_WORKSPACES_DIR": str(user_folder / "workspaces"),
         "PYTHONPATH": str(ROOT / "src"),
     }
 
@@ -142,7 +142,7 @@ def _free_port() -> int:
 
 
 def _wait_for(process: subprocess.Popen[bytes], runtime: Path, log: Path) -> str:
-    """The url that the server writes into its runtime file, once it answers there (it writes a little before)."""
+    """Return the url that the server writes into its runtime file, once it answers there; it writes a little before."""
     end = time.monotonic() + START_LIMIT
     file = runtime / f"jpserver-{process.pid}.json"
     while time.monotonic() < end and process.poll() is None:

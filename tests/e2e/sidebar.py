@@ -30,7 +30,7 @@ STORY = (
 
 
 class Sidebar:
-    """The panel of a page that shows a notebook."""
+    """A page's panel, beside a notebook."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
@@ -51,7 +51,7 @@ class Sidebar:
 
     @property
     def said(self) -> Locator:
-        """The sentence about the kernel."""
+        """Return the sentence about the kernel."""
         return self.root.locator(".dt-side-status")
 
     @property
@@ -73,12 +73,12 @@ class Sidebar:
         return self.root.locator(f'[data-part=devices] details[data-device="{name}"]')
 
     def held(self, name: str, device: str = "") -> Locator:
-        """The row of what a name holds, among those of a device."""
+        """Return the row of what a name holds, among those of a device."""
         around = self.device(device) if device else self.root
         return around.locator(".dt-side-held").filter(has=self.page.locator(f'code[title="{name}"]'))
 
     def expect_traces(self, *labels: str) -> None:
-        """The traces, newest first, are these."""
+        """Expect these traces, newest first."""
         expect(self.traces.locator(".dt-side-label")).to_have_text(list(labels))
 
 
@@ -98,7 +98,7 @@ def stripes(notebook: Notebook, index: int) -> list[tuple[int, str, bool]]:
 
 
 def source(notebook: Notebook, index: int) -> str:
-    """The text of a cell."""
+    """Return the text of a cell."""
     text: str = notebook.page.evaluate(
         "index => jupyterapp.shell.currentWidget.content.model.cells.get(index).sharedModel.getSource()", index
     )
@@ -106,7 +106,7 @@ def source(notebook: Notebook, index: int) -> str:
 
 
 def selected(page: Page) -> str:
-    """The text that is selected in the editor that has the focus."""
+    """Return the text that is selected in the editor that has the focus."""
     text: str = page.evaluate("document.activeElement.closest('.cm-editor') ? getSelection().toString() : null")
     return text
 
@@ -124,7 +124,7 @@ def execution_count(notebook: Notebook, index: int) -> int:
 
 
 def violations(page: Page, within: str = "#devtrace-sidebar") -> list[str]:
-    """What axe-core finds wrong, each with the elements that it is about."""
+    """Return what axe-core finds wrong, each with the elements that it is about."""
     page.add_script_tag(path=AXE)
     found = page.evaluate("async within => (await axe.run(within)).violations", within)
     return [f"{each['id']}: {[node['html'][:160] for node in each['nodes']]}" for each in found]

@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+import needs
 from devtrace.api.diagnose import diagnose
 from devtrace.report.figures import FIGURES
 from e2e.browser import Chromium
@@ -21,7 +22,7 @@ PNG_OF_800_BY_400 = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sII", 13, b"IHDR", 80
 def test_every_figure_is_written_as_png_and_svg(
     chromium: Chromium, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("kaleido", reason="kaleido is not installed (requirements/dev.txt)")
+    needs.imported("kaleido")
     from plotly.io import write_images  # of plotly 6.1, which kaleido 1 needs
 
     monkeypatch.setenv("BROWSER_PATH", chromium.executable)

@@ -23,7 +23,7 @@ def built() -> None:
 
 
 def alive(page: Page) -> None:
-    """The page answers, ran nothing of the data, and holds no element that the data brought."""
+    """Assert that the page answers, ran nothing of the data, and has no element that the data brought."""
     assert page.evaluate("1 + 1") == 2
     assert page.evaluate("window.hacked") is None
     assert page.locator("#slot").locator("script, img, iframe, object, embed, link, style").count() == 0

@@ -33,7 +33,7 @@ def test_nbconvert_keeps_the_findings_and_the_picture(page: Page, tmp_path: Path
     page.goto(converted(tmp_path, theme).as_uri())
     expect(page.locator("body")).to_have_css("background-color", GROUND[theme])
     finding = page.locator('[data-devtrace="finding"][data-rule="device-mismatch"]')
-    expect(finding).to_contain_text("model.out_head.weight and .bias are on cpu.")
+    expect(finding).to_contain_text("model.out_head.weight and .bias are on cpu; the other 57 tensors of model are on")
     picture = page.get_by_role("img", name="Timeline of 102 ops")
     expect(picture).to_be_visible()
     # The lanes' names take the page's own colour, so that they can be read on its ground.

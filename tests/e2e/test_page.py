@@ -26,7 +26,7 @@ def built() -> None:
 
 
 def opened(page: Page, trace: TraceData, folder: Path) -> Locator:
-    """The report of a page that was written, opened from the disk while nothing can be reached."""
+    """Return the report of a page that was written, opened from the disk while nothing can be reached."""
     path = diagnose(trace).to_html(folder / "run.html")
     page.context.set_offline(True)
     page.goto(path.as_uri())

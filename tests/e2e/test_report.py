@@ -11,7 +11,8 @@ from playwright.sync_api import Page, expect
 import make_traces
 from devtrace.interchange.diff import diff
 from devtrace.trace.format import save
-from e2e.notebook import App, Notebook
+from e2e.lab import Lab
+from e2e.notebook import Notebook
 from e2e.server import TOKEN, Server
 from e2e.views import AXE, TABS, violations
 from samples import training
@@ -27,15 +28,17 @@ HEAD = "model.head = nn.Linear(8, 2)"
 USE = "%%devtrace\nx = torch.randn(4, 8, device=device)\nmodel(x)"
 
 
-def open_and_run(page: Page, server: Server, name: str, app: App = "lab") -> Notebook:
-    notebook = Notebook.open(page, server, server.write(name, LOAD, MODEL, HEAD, USE), app)
+CELLS = (LOAD, MODEL, HEAD, USE)
+
+
+def run(notebook: Notebook) -> Notebook:
     notebook.run_all()
     notebook.wait_ready("report")
     return notebook
 
 
 def expect_the_story(notebook: Notebook) -> None:
-    """The finding, and after a click its op, module and line, in every view."""
+    """Expect the finding, and after a click its op, module and line, in every view."""
     page = notebook.page
     finding = page.locator('[data-devtrace="finding"][data-rule="device-mismatch"]')
     expect(finding).to_contain_text("model.head")
@@ -52,29 +55,33 @@ def expect_the_story(notebook: Notebook) -> None:
         expect(page.locator(picked)).to_be_visible()
 
 
-@pytest.mark.parametrize("app", ["lab", "notebook"])
-def test_a_failing_cell_tells_its_story(page: Page, server: Server, app: App) -> None:
-    expect_the_story(open_and_run(page, server, f"story-{app}.ipynb", app))
+def test_a_failing_cell_tells_its_story(lab: Lab) -> None:
+    expect_the_story(run(lab.open("story.ipynb", *CELLS)))
 
 
-def test_a_comparison_of_two_traces_is_one_table_above_the_report(page: Page, server: Server) -> None:
+def test_a_failing_cell_tells_its_story_in_notebook_7(page: Page, server: Server) -> None:
+    expect_the_story(run(Notebook.open(page, server, server.write("story-7.ipynb", *CELLS), "notebook")))
+
+
+def test_a_comparison_of_two_traces_is_one_table_above_the_report(lab: Lab) -> None:
     data = diff(training(3, failing=False), training(3))._repr_mimebundle_()
     output = nbformat.v4.new_output("execute_result", data, execution_count=1)
     cell = nbformat.v4.new_code_cell("devtrace.diff(a, b)", outputs=[output])
-    Notebook.open(page, server, server.write("diff.ipynb", cell), kernel=False).wait_ready("report")
+    page = lab.page
+    lab.open("diff.ipynb", cell).wait_ready("report")
     row = page.locator('[data-devtrace="diff"] [data-what="finding"]').filter(has_text="model.out_head.weight")
     row.click()
     finding = page.locator('[data-devtrace="finding"][data-rule="device-mismatch"]')
     expect(finding).to_have_attribute("aria-selected", "true")
 
 
-def test_axe_finds_no_violation_in_lab_in_either_theme(page: Page, server: Server) -> None:
+def test_axe_finds_no_violation_in_lab_in_either_theme(lab: Lab) -> None:
     """With JupyterLab's own colours, which the report takes over."""
-    save(make_traces.failing(), server.folder / "axe.devtrace")
-    open_file(page, server, "axe.devtrace")
+    page, notebook = lab.page, Notebook(lab.page)
+    save(make_traces.failing(), lab.server.folder / "axe.devtrace")
+    notebook.command("docmanager:open", path="axe.devtrace")
     page.locator('[data-devtrace="timeline"][data-ready="true"]').wait_for()
     page.add_script_tag(path=str(AXE))
-    notebook = Notebook(page)
     for theme, is_light in (("JupyterLab Dark", "false"), ("JupyterLab Light", "true")):
         notebook.command("apputils:change-theme", theme=theme)
         page.wait_for_function("light => document.body.dataset.jpThemeLight === light", arg=is_light)
@@ -85,7 +92,7 @@ def test_axe_finds_no_violation_in_lab_in_either_theme(page: Page, server: Serve
 
 
 def test_it_is_all_there_again_untrusted_and_without_a_kernel(page: Page, server: Server) -> None:
-    open_and_run(page, server, "first.ipynb").save()
+    run(Notebook.open(page, server, server.write("first.ipynb", *CELLS))).save()
     saved = server.read("first.ipynb")
     server.shut_kernels_down()
     # Written from outside, the copy has no signature: JupyterLab does not trust it.
@@ -96,22 +103,18 @@ def test_it_is_all_there_again_untrusted_and_without_a_kernel(page: Page, server
     expect_the_story(again)
 
 
-def open_file(page: Page, server: Server, name: str) -> None:
-    page.goto(f"{server.url}lab/workspaces/e2e?reset&token={TOKEN}")
-    page.wait_for_function("window.jupyterapp !== undefined")
-    page.get_by_role("listitem", name=name).first.dblclick()
-
-
 def test_a_file_opens_with_a_double_click(page: Page, server: Server) -> None:
     save(make_traces.failing(), server.folder / "run.devtrace")
-    open_file(page, server, "run.devtrace")
+    page.goto(f"{server.url}lab/workspaces/e2e?reset&token={TOKEN}")
+    page.wait_for_function("window.jupyterapp !== undefined")
+    page.get_by_role("listitem", name="run.devtrace").first.dblclick()
     report = page.locator('[data-devtrace="report"][data-ready="true"]')
     expect(report).to_have_attribute("data-op-count", "102")
     expect(report.locator('[data-devtrace="timeline"]')).to_have_attribute("data-ready", "true")
 
 
 @pytest.mark.parametrize("text", ["{", json.dumps({"format": "devtrace", "version": 99}), ""])
-def test_a_file_that_is_no_trace_is_told_in_one_sentence(page: Page, server: Server, text: str) -> None:
-    (server.folder / "broken.devtrace").write_text(text)
-    open_file(page, server, "broken.devtrace")
-    expect(page.get_by_role("alert").filter(has_text="trace-")).to_be_visible()
+def test_a_file_that_is_no_trace_is_refused_in_one_sentence(lab: Lab, text: str) -> None:
+    (lab.server.folder / "broken.devtrace").write_text(text)
+    Notebook(lab.page).command("docmanager:open", path="broken.devtrace")
+    expect(lab.page.get_by_role("alert").filter(has_text="trace-")).to_be_visible()

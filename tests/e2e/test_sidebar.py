@@ -29,7 +29,7 @@ LOAD = "%load_ext devtrace\nimport torch"
 
 
 def expect_fixed(notebook: Notebook, sidebar: Sidebar, before: list[str]) -> None:
-    """The edit stands in its cell, selected and not run; one undo takes it back; then all runs clean."""
+    """Expect the edit in its cell, selected and not run; one undo takes it back; then all runs clean."""
     page = notebook.page
     expect(page.locator(".jp-Notebook.jp-mod-editMode")).to_be_attached()
     changed = active_cell(page)

@@ -33,7 +33,7 @@ def expect_stripes(notebook: Notebook, *wanted: tuple[int, str, bool]) -> None:
 
 
 def number(notebook: Notebook) -> str:
-    """How the cell's run is called."""
+    """Return how the cell's run is called."""
     return f"In[{execution_count(notebook, 0)}]"
 
 

@@ -34,7 +34,7 @@ class Plot:
         return self.left + share * (self.right - self.left)
 
     def op(self, share: float) -> int:
-        """The op that the card tells at a share of the width, once that has been painted."""
+        """Return the op that the card names at a share of the width, once that has been painted."""
         self.page.mouse.move(self.at(share), self.y - 300)
         self.page.evaluate("() => new Promise(requestAnimationFrame)")
         self.page.mouse.move(self.at(share), self.y)
@@ -89,11 +89,11 @@ def test_the_wheel_with_ctrl_zooms_round_the_pointer_and_sideways_pans(plot: Plo
 def test_dragging_takes_the_ops_along(plot: Plot) -> None:
     plot.node.focus()
     plot.page.keyboard.press("+")
-    held = plot.op(0.6)
+    grabbed = plot.op(0.6)
     plot.page.mouse.down()
     plot.page.mouse.move(plot.at(0.4), plot.y, steps=5)
     plot.page.mouse.up()
-    assert abs(plot.op(0.4) - held) <= 1
+    assert abs(plot.op(0.4) - grabbed) <= 1
 
 
 def test_the_small_picture_of_the_whole_takes_one_there(plot: Plot) -> None:

@@ -23,7 +23,7 @@ def built() -> None:
 
 
 def selected(page: Page, view: str) -> list[str]:
-    """What is selected in a view: the paths of modules, the numbers of lines, the texts of ops."""
+    """Return what is selected in a view: the paths of modules, the numbers of lines, the texts of ops."""
     within = f'[data-devtrace="{view}"] [aria-selected="true"]:not([hidden])'
     read = {
         "modules": "e => e.dataset.module",

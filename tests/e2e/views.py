@@ -19,7 +19,7 @@ AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
 
 
 def violations(page: Page, within: str = "html") -> list[str]:
-    """What axe-core finds wrong with a part of the page, one line each; the page must have loaded AXE."""
+    """Return what axe-core finds wrong with a part of the page, one line each; the page must have loaded AXE."""
     found = page.evaluate("within => axe.run(within)", within)["violations"]
     return [f"{rule['id']}: {rule['help']}: {node['html'][:160]}" for rule in found for node in rule["nodes"][:3]]
 
@@ -59,5 +59,5 @@ class Views:
 
     @property
     def is_refused(self) -> bool:
-        """Whether a sentence stands where a report would."""
+        """Return whether a sentence stands where a report would."""
         return self.page.locator(".dt-refused").count() == 1
