@@ -18,7 +18,7 @@ import torch
 import devtrace
 from devtrace.cli.main import main
 from devtrace.notebook.cells import Tracing
-from devtrace.notebook.panel.trace_numbers import Kept
+from devtrace.notebook.panel.trace_summaries import find
 from devtrace.runtime import requirements
 from devtrace.trace.format import encode
 from devtrace.words import errors
@@ -143,7 +143,7 @@ PROVOKED: dict[str, Callable[[pytest.MonkeyPatch], str]] = {
     "torch-too-old": lambda monkeypatch: without_torch(monkeypatch, "2.9.1"),
     "trace-damaged": lambda _: raised(lambda: devtrace.load(written("a.devtrace", '{"format": "devtrace"}'))),
     "trace-foreign": lambda _: raised(lambda: devtrace.load(written("a.devtrace", "[]"))),
-    "trace-gone": lambda _: raised(lambda: Kept(Tracing({})).find(1)),
+    "trace-gone": lambda _: raised(lambda: find(Tracing({}).history, 1)),
     "trace-newer": lambda _: raised(
         lambda: devtrace.load(written("a.devtrace", json.dumps(encode(training(1)) | {"version": 99})))
     ),

@@ -100,7 +100,6 @@ def files(roots: tuple[Path, ...]) -> list[Path]:
     return [path for found in listed for path in found]
 
 
-@pytest.mark.xfail(reason="being reworded", strict=True)
 def test_names_and_docstrings_are_in_plain_words() -> None:
     assert [complaint for path in files(SOURCES) for complaint in complaints(path)] == []
 

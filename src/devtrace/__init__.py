@@ -88,7 +88,7 @@ def unload_ipython_extension(shell: InteractiveShell) -> None:
 
 
 def _jupyter_labextension_paths() -> list[dict[str, str]]:
-    """Where `jupyter-builder develop` finds the built extension."""
+    """Say to `jupyter-builder develop` which folder the built extension is in."""
     return [{"src": "labextension", "dest": "devtrace"}]
 
 
