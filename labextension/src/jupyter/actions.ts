@@ -1,5 +1,5 @@
 /**
- * What the buttons of the sidebar and the commands do.
+ * The actions behind the buttons of the sidebar and the commands.
  */
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Notification, type MainAreaWidget } from '@jupyterlab/apputils';

@@ -1,6 +1,6 @@
 /**
  * A comm with the kernel, also over a connection that JupyterLab keeps comms away from: of several connections to one kernel (two
- * notebooks, a notebook and its console) only the first may have any. Both ways go messages of the one list only.
+ * notebooks, a notebook and its console) only the first may have any.
  */
 import { KernelMessage, type Kernel } from '@jupyterlab/services';
 import type { JSONObject } from '@lumino/coreutils';

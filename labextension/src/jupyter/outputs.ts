@@ -1,5 +1,5 @@
 /**
- * The traces that stand in the outputs of a notebook's or a console's cells, read as they come and go.
+ * The traces in the outputs of a notebook's or a console's cells, read as they come and go.
  */
 import type { CodeCell, ICellModel, ICodeCellModel } from '@jupyterlab/cells';
 import type { ConsolePanel } from '@jupyterlab/console';
@@ -14,7 +14,6 @@ export type CodeWidget = NotebookPanel | ConsolePanel;
 /** Outputs change with every line that is printed; this many ms later we look. */
 const SETTLE = 60;
 
-/** The code cells of either. */
 export function codeCells(widget: CodeWidget): ICodeCellModel[] {
   const models: ICellModel[] =
     widget instanceof NotebookPanel
@@ -53,7 +52,7 @@ export class Outputs {
     return this._entries;
   }
 
-  /** The whole trace, as the output holds it. */
+  /** The whole trace, from the output. */
   dataOf(entry: IEntry): unknown {
     return this._data.get(entry.key);
   }

@@ -9,7 +9,7 @@ import type { Palette } from '../paint/palette';
 
 export const PANEL_PLUGIN = 'devtrace:panel';
 
-/** What holds until the settings are read, and where there are none. */
+/** Until the settings are read, and where there are none. */
 const DEFAULTS = {
   traceEveryCell: false,
   simulatedDevices: 0,
@@ -53,14 +53,14 @@ export class Preferences {
     return this._changed;
   }
 
-  /** What the user wants in a fresh kernel of the notebook at this path. */
+  /** The user's choices for a fresh kernel of the notebook at this path. */
   async choices(path: string): Promise<IChoices> {
     const { traceEveryCell: tracing, simulatedDevices: simulated } = this._settings;
     const kept = await this._states?.fetch(key(path)).catch(() => undefined);
     return { tracing, simulated, ...(kept as Partial<IChoices> | undefined) };
   }
 
-  /** One after the other: each adds to what the one before it has kept. */
+  /** Keeps one change after the other: each adds to those before it. */
   keep(path: string, choices: Partial<IChoices>): Promise<void> {
     this._keeping = this._keeping.then(() => this._keep(path, choices));
     return this._keeping;

@@ -1,5 +1,5 @@
 /**
- * One notebook or console: what its outputs and its kernel know, as the one value that the sidebar shows.
+ * One notebook or console: the traces of its outputs and of its kernel, as the one value that the sidebar shows.
  */
 import type { ISessionContext } from '@jupyterlab/apputils';
 import { NotebookPanel } from '@jupyterlab/notebook';

@@ -25,7 +25,7 @@ export class Sessions {
         this._add(widget, shell);
       });
     }
-    // The shell's word, not the trackers': they go by the focus, which may be in the panel.
+    // Not the trackers' signal: they go by the focus, which may be in the panel.
     shell.currentChanged?.connect(() => {
       this._choose(shell.currentWidget);
     });

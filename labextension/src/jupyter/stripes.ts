@@ -26,7 +26,7 @@ import { locate } from '../model/source-span';
 import type { ICellStripes, IMark, IStripe } from '../model/stripes';
 import { markCard, stripeCard, stripeElement } from '../view/stripe';
 
-/** Who knows what stands beside the lines of which cell. */
+/** The stripes and marks of each cell, for the editors that show them. */
 export class StripeStore {
   private readonly _cells = new Map<string, ICellStripes>();
   private readonly _owned = new WeakMap<object, Set<string>>();
@@ -36,7 +36,7 @@ export class StripeStore {
     return this._cells.get(cell) ?? null;
   }
 
-  /** `owner`'s cells from here on. */
+  /** Replaces the cells of `owner`. */
   set(owner: object, cells: ReadonlyMap<string, ICellStripes>): void {
     const before = this._owned.get(owner) ?? new Set();
     this._owned.set(owner, new Set(cells.keys()));
@@ -103,7 +103,7 @@ const shown = StateField.define<IShown>({
   }
 });
 
-/** Where the traced lines are in the text as it is now. */
+/** Finds the traced lines in the text as it is now. */
 function shownIn(cell: ICellStripes | null, doc: Text): IShown {
   if (cell === null) {
     return NOTHING;

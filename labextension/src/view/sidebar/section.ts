@@ -88,7 +88,11 @@ export class Part {
 
   private _listenToPresses(): void {
     const page = this._body.ownerDocument;
-    this._listeners.listen(this._body, 'pointerdown', this._press);
+    this._listeners.listen(this._body, 'pointerdown', event => {
+      if (event.button === 0) {
+        this._press();
+      }
+    });
     this._listeners.listen(this._body, 'keydown', event => {
       if (event.key === ' ') {
         this._press();
