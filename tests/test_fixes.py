@@ -83,6 +83,12 @@ def main_of(*lines: str) -> str:
             id="a tensor that a module holds as an attribute becomes a buffer",
         ),
         pytest.param(
+            STORE.format(line='vars(self)["a-b"] = torch.zeros(2)', use="__dict__['a-b']"),
+            ["return x * self.scale + self.__dict__['a-b']"],
+            ["return x * self.scale + self.__dict__['a-b'].to(x.device)"],
+            id="an attribute that no assignment can name is moved where it is used",
+        ),
+        pytest.param(
             STORE.format(line="self.layers = [nn.Linear(2, 2)]", use="layers[0](x)"),
             ["self.layers = [nn.Linear(2, 2)]"],
             ["self.layers = nn.ModuleList([nn.Linear(2, 2)])"],

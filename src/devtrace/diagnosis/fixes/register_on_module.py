@@ -61,8 +61,9 @@ def assignments(queries: TraceQueries, owner: Any, attribute: str) -> Iterator[t
         site = Site.of(row) if row is not None else Site(code.co_filename, 0)
         for body in ast.walk(source.tree):
             for node in ast.walk(body) if isinstance(body, ast.ClassDef) and body.name == klass.__name__ else ():
-                found = match_code(f"$owner.{attribute} = $value", node)
-                if isinstance(node, ast.Assign) and found is not None and isinstance(found["owner"], ast.Name):
+                found = match_code("$owner.$name = $value", node) or {}
+                is_own = found.get("name") == attribute and isinstance(found["owner"], ast.Name)
+                if is_own and isinstance(node, ast.Assign):
                     yield Code(source, site), node
 
 

@@ -122,8 +122,7 @@ def _answers(value: object) -> bool:
 
 def _is_first_parameter(node: ast.expr) -> bool:
     """Return whether code is `next(self.parameters())`."""
-    inner = node.args[0] if isinstance(node, ast.Call) and called_name(node) == "next" and node.args else None
-    return inner is not None and called_name(inner) == "parameters"
+    return match_code("next($module.parameters())", node) is not None
 
 
 def _finding(queries: TraceQueries, code: Code, found: Comparison) -> Finding:

@@ -14,6 +14,7 @@ from devtrace.diagnosis.ledger import Tally
 from devtrace.diagnosis.rules import copies_of_a_line
 from devtrace.diagnosis.rules.copies_of_a_line import AGAIN, CopiesOfALine, Habit, is_of_ddp
 from devtrace.diagnosis.rules.rule import CostRule
+from devtrace.source.matching import match_code
 
 _FAR: Final = 400
 """Ops after a copy within which what was made of it must come back, to be of the same step."""
@@ -136,12 +137,8 @@ def _unused(copies: CopiesOfALine) -> Habit | None:
 
 def _moves_one_tensor(found: SourceNode | None) -> bool:
     """Return whether somebody chose this tensor, `tags = tags.to(device)`; no line that moves a whole batch."""
-    statement = found.statement if found is not None else None
-    if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
-        return False
-    call = statement.value
-    owner = call.func.value if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) else None
-    return isinstance(owner, ast.Name) and owner.id == statement.targets[0].id
+    moved = match_code("$x = $x.$move(...)", found.statement) if found is not None else None
+    return moved is not None and isinstance(moved["x"], ast.Name)
 
 
 def _copy_in_vain(queries: TraceQueries, op: int) -> int | None:

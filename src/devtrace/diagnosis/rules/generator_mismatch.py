@@ -18,7 +18,7 @@ from devtrace.diagnosis.fixes.generators import GeneratorCall, fix_generator
 from devtrace.diagnosis.fixes.register_on_module import assignments
 from devtrace.diagnosis.rules.rule import ErrorRule
 from devtrace.diagnosis.slugs import Certainty
-from devtrace.source.matching import called_name
+from devtrace.source.matching import called_name, calls_in
 
 _IS_GENERATOR: Final = re.compile(r"Expected an? '([\w:]+)' (?:device type|generator device) .*found '([\w:]+)'")
 
@@ -96,16 +96,16 @@ def _generator_call(queries: TraceQueries, snapshot: FailureSnapshot, name: Acce
         bound = [(frame.code, statement) for statement in reversed(frame.bindings(leaf))] if frame is not None else []
     else:
         bound = list(assignments(queries, owner, leaf))
-    calls = ((code, call) for code, statement in bound for call in ast.walk(statement) if isinstance(call, ast.Call))
+    calls = ((code, call) for code, statement in bound for call in calls_in(statement))
     return next((GeneratorCall(code, call) for code, call in calls if called_name(call) == "Generator"), None)
 
 
 def _default_device(frame: FailingFrame) -> GeneratorCall | None:
     """Return the call that sets a default device: in the frame's function, else anywhere in its file."""
     for root in (frame.body, frame.source_node.source.tree):
-        for node in ast.walk(root):
-            if isinstance(node, ast.Call) and called_name(node) in ("set_default_device", "set_default_tensor_type"):
-                return GeneratorCall(frame.code, node)
+        for call in calls_in(root):
+            if called_name(call) in ("set_default_device", "set_default_tensor_type"):
+                return GeneratorCall(frame.code, call)
     for node in ast.walk(frame.source_node.source.tree):
         for item in node.items if isinstance(node, ast.With) else ():
             if isinstance(item.context_expr, ast.Call) and called_name(item.context_expr) == "device":

@@ -14,7 +14,7 @@ from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding
 from devtrace.diagnosis.fixes.fix import Fix
 from devtrace.diagnosis.rules.rule import ErrorRule
-from devtrace.source.matching import called_name
+from devtrace.source.matching import called_name, calls_in, match_code
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.safe_values import values
 from devtrace.words.text_format import one_line
@@ -102,9 +102,8 @@ def _fix(row: int, frame: FailingFrame | None) -> Fix:
 def _operand(frame: FailingFrame) -> ast.expr | None:
     """Return what is converted: `x` of `x.numpy()` and of `np.asarray(x)`."""
     at = frame.source_node.node
-    calls = (inner for inner in ast.walk(at) if isinstance(inner, ast.Call) and not inner.args)
-    for call in calls:
-        if isinstance(call.func, ast.Attribute) and call.func.attr == "numpy":
+    for call in calls_in(at):
+        if match_code("$x.numpy()", call) and isinstance(call.func, ast.Attribute):
             return call.func.value
     if isinstance(at, ast.Call) and called_name(at) in ("array", "asarray", "ascontiguousarray") and at.args:
         return None if isinstance(at.args[0], ast.List | ast.Tuple | ast.ListComp) else at.args[0]
