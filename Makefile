@@ -71,7 +71,7 @@ layers: $(READY) ## who may import whom, in both languages
 	$(PYTEST) tests/test_layers.py
 
 unit: $(READY) $(SYSTEMS) ## Python tests without notebooks and browser
-	$(PYTEST_APART) -m "not e2e and not notebook and not wheel" --ignore=tests/test_layers.py
+	$(PYTEST_APART) --no-loadscope-reorder -m "not e2e and not notebook and not wheel" --ignore=tests/test_layers.py
 
 ts: $(READY) ## TypeScript tests
 	$(JLPM) test

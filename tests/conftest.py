@@ -14,6 +14,11 @@ SOURCES = str(Path(__file__).parents[1] / "src")
 os.environ["PYTHONPATH"] = os.pathsep.join([SOURCES, *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what is slow: on two workers the end of a run is then made of short tests."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 @pytest.fixture(scope="session")
 def warm() -> Iterator[Warm]:
     """A Python with torch loaded, whose forks run programs."""

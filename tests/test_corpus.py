@@ -55,8 +55,8 @@ def test_the_edits_make_the_program_run_clean(program: Program, warm: Warm, tmp_
     for path in program.folder.glob("*.py"):
         edits = [edit for edit in finding.edits if Path(edit.file).name == path.name]
         (tmp_path / path.name).write_text(applied(path.read_text(), edits))
-    mended = run(warm, tmp_path / "bug.py", program.arguments)
-    assert (mended.raised, mended.alarms) == ("", [])
+    repaired = run(warm, tmp_path / "bug.py", program.arguments)
+    assert (repaired.raised, repaired.alarms) == ("", [])
 
 
 @failing
@@ -77,5 +77,5 @@ def test_costs_are_counted_exactly(program: Program, warm: Warm) -> None:
 
 @each
 def test_the_mended_program_raises_no_alarm(program: Program, warm: Warm, tmp_path: Path) -> None:
-    mended = run(warm, program.with_fix(tmp_path), program.arguments)
-    assert (mended.raised, mended.alarms) == ("", [])
+    repaired = run(warm, program.with_fix(tmp_path), program.arguments)
+    assert (repaired.raised, repaired.alarms) == ("", [])

@@ -25,7 +25,7 @@ def program(warm: Warm, name: str, *arguments: str) -> Outcome:
     return run(warm, SYSTEMS / f"{name}.py", arguments)
 
 
-def mended(warm: Warm, name: str, finding: Finding, folder: Path, *arguments: str) -> Outcome:
+def repaired(warm: Warm, name: str, finding: Finding, folder: Path, *arguments: str) -> Outcome:
     """Run the program with the finding's edits."""
     source = SYSTEMS / f"{name}.py"
     assert finding.edits
@@ -105,7 +105,7 @@ def test_the_books_classifier_got_its_head_after_the_move(tmp_path: Path, warm: 
     assert finding.cause == "attached-after-move"
     assert "add `model.to(device)`" in finding.help
     assert "llms-from-scratch 1.0.19" in finding.message
-    again = mended(warm, "book_classifier", finding, tmp_path, "cuda:0")
+    again = repaired(warm, "book_classifier", finding, tmp_path, "cuda:0")
     assert (again.raised, again.alarms) == ("", [])
 
 
@@ -136,7 +136,7 @@ def test_ai_toolkits_vae_was_loaded_on_the_cpu_and_never_moved(tmp_path: Path, w
     assert finding.cause == "never-moved"
     guard = next(other for other in outcome.findings if other.rule == "device-comparison")
     assert '`self.vae.device == "cpu"` is never true' in guard.message
-    again = mended(warm, "ai_toolkit/control", finding, tmp_path, "cuda:0")
+    again = repaired(warm, "ai_toolkit/control", finding, tmp_path, "cuda:0")
     assert (again.raised, again.errors) == ("", [])
 
 
@@ -157,7 +157,7 @@ def test_recognize_anything_moves_two_of_the_four_tensors_of_a_batch(tmp_path: P
     assert failed.text == "y * torch.log(x_sigmoid.clamp(min=1e-8))"
     assert finding.cause == "never-moved"
     assert "image_tag = image_tag.to(device, non_blocking=True)" in finding.help
-    again = mended(warm, "tagging_finetune", finding, tmp_path, "cuda:0")
+    again = repaired(warm, "tagging_finetune", finding, tmp_path, "cuda:0")
     assert (again.raised, again.alarms) == ("", [])
 
 

@@ -128,8 +128,8 @@ def test_the_new_state_comes_before_the_answer_and_no_older_one_after_it(panel: 
 
 def test_a_wish_to_trace_the_next_run_of_a_cell_is_granted_once(panel: Panel, tracing: Tracing) -> None:
     FrontEnd(panel).ask("trace_next", cell="a")
-    other, wished = Cell("f", "", 1, "b"), Cell("f", "", 2, "a")
-    assert [tracing.take_request(cell) for cell in (other, wished, wished)] == [False, True, False]
+    other, requested = Cell("f", "", 1, "b"), Cell("f", "", 2, "a")
+    assert [tracing.take_request(cell) for cell in (other, requested, requested)] == [False, True, False]
 
 
 def test_what_another_one_switches_is_told_to_all(panel: Panel, tracing: Tracing) -> None:
@@ -161,10 +161,10 @@ def test_what_cannot_be_done_is_refused_with_the_reason(panel: Panel) -> None:
 def test_traces_are_told_once_with_an_outline_that_decodes(panel: Panel, tracing: Tracing) -> None:
     front = FrontEnd(panel)
     trace(tracing, lambda: torch.ones(3) + 1, count=7)
-    told = front.wait(lambda message: message.get("traces"))
-    assert [(each["label"], each["cell"], each["ops"]) for each in told["traces"]] == [("In[7]", "a", 2)]
-    assert told["traces"][0]["seconds"] > 0
-    outline = decode(told["traces"][0]["outline"])
+    message = front.wait(lambda message: message.get("traces"))
+    assert [(each["label"], each["cell"], each["ops"]) for each in message["traces"]] == [("In[7]", "a", 2)]
+    assert message["traces"][0]["seconds"] > 0
+    outline = decode(message["traces"][0]["outline"])
     assert (len(outline.ops), list(outline.devices)) == (0, ["cpu"])
     trace(tracing, lambda: torch.ones(3), count=8)
     again = front.wait(lambda message: len(message.get("kept", ())) == 2)
@@ -176,8 +176,8 @@ def test_who_comes_later_is_told_all_that_is_kept(panel: Panel, tracing: Tracing
     tracing.history.most = 2
     for count in (1, 2, 3):
         trace(tracing, lambda: torch.ones(3), count=count)
-    told = FrontEnd(panel).wait(lambda message: message.get("traces"))
-    assert [each["label"] for each in told["traces"]] == ["In[2]", "In[3]"]
+    message = FrontEnd(panel).wait(lambda message: message.get("traces"))
+    assert [each["label"] for each in message["traces"]] == ["In[2]", "In[3]"]
 
 
 def test_a_trace_is_fetched_whole_and_one_that_is_gone_is_refused(panel: Panel, tracing: Tracing) -> None:
@@ -361,11 +361,11 @@ def test_after_a_cell_the_names_are_listed_again_and_told_if_they_changed(kernel
     kernel.cell(lambda: kernel.namespace.update(y=torch.ones(1)))
     listed(front, "x", "Out[3]", "y")
     front.forget()
-    told = len(front.got)
+    count = len(front.got)
     kernel.cell(lambda: None)
     kernel.cell(lambda: kernel.namespace.pop("y"))
     listed(front, "x", "Out[3]")
-    assert len([message for message in front.got[told:] if "inventory" in message]) == 1
+    assert len([message for message in front.got[count:] if "inventory" in message]) == 1
 
 
 def test_a_panel_that_becomes_visible_is_told_then(kernel: Kernel) -> None:

@@ -81,7 +81,7 @@ def moved(sample: Sample, device: str, but: object = None) -> Sample:
 
 
 def tensors(sample: Sample) -> list[tuple[str, torch.Tensor]]:
-    """Return the tensor arguments with their places: `0`, `1[0]`, `weight`."""
+    """Return the tensor arguments with their paths: `0`, `1[0]`, `weight`."""
     leaves, _ = pytree.tree_flatten_with_path(tuple(sample))
     return [("".join(map(str, path[1:])), leaf) for path, leaf in leaves if isinstance(leaf, torch.Tensor)]
 
@@ -94,8 +94,8 @@ def answer(op: Any, sample: Sample) -> str:
         torch.cuda.synchronize()
     except Exception as error:  # noqa: BLE001 (the exception is the answer)
         return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
-    places = sorted({str(leaf.device) for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)})
-    return "legal -> " + (", ".join(places) or "no tensor")
+    devices = sorted({str(leaf.device) for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)})
+    return "legal -> " + (", ".join(devices) or "no tensor")
 
 
 def ask(op: Any) -> dict[str, str]:
@@ -103,8 +103,8 @@ def ask(op: Any) -> dict[str, str]:
     answers: dict[str, str] = {}
     for sample in samples(op):
         found = tensors(sample)
-        for place, tensor in found if len(found) > 1 else ():  # one tensor alone mixes nothing
-            question = f"{sample.signature} | {place}"
+        for path, tensor in found if len(found) > 1 else ():  # one tensor alone mixes nothing
+            question = f"{sample.signature} | {path}"
             if question not in answers and not tensor.is_sparse:
                 answers[question] = answer(op, moved(sample, DEVICE, but=tensor))
     return answers
@@ -161,7 +161,7 @@ def work(names: Sequence[str], simulate: bool) -> None:
     warnings.simplefilter("ignore")
     by_name = {full_name(op): op for op in operators(names)}
     for name in names:
-        with place(simulate):
+        with devices_of(simulate):
             answers = ask(by_name[name])
         sys.stdout.write(json.dumps({name: answers}) + "\n")
         sys.stdout.flush()
@@ -169,7 +169,7 @@ def work(names: Sequence[str], simulate: bool) -> None:
             return
 
 
-def place(simulate: bool) -> AbstractContextManager[Any]:
+def devices_of(simulate: bool) -> AbstractContextManager[Any]:
     from devtrace.simulation.simulation import simulate as pretend
 
     return pretend("cuda:2") if simulate else nullcontext()

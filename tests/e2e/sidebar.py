@@ -50,7 +50,7 @@ class Sidebar:
         self.root.locator(f'[data-devtrace="sidebar"][data-link="{link}"]').wait_for()
 
     @property
-    def said(self) -> Locator:
+    def status(self) -> Locator:
         """Return the sentence about the kernel."""
         return self.root.locator(".dt-side-status")
 
@@ -72,7 +72,7 @@ class Sidebar:
     def device(self, name: str) -> Locator:
         return self.root.locator(f'[data-part=devices] details[data-device="{name}"]')
 
-    def held(self, name: str, device: str = "") -> Locator:
+    def row_of(self, name: str, device: str = "") -> Locator:
         """Return the row of what a name holds, among those of a device."""
         around = self.device(device) if device else self.root
         return around.locator(".dt-side-held").filter(has=self.page.locator(f'code[title="{name}"]'))

@@ -55,14 +55,14 @@ def expect_fixed(notebook: Notebook, sidebar: Sidebar, before: list[str]) -> Non
 
 
 def test_run_see_the_finding_jump_insert_the_fix_run_again_clean(lab: Lab) -> None:
-    tell_the_story(lab.open("story.ipynb", *STORY))
+    expect_the_story(lab.open("story.ipynb", *STORY))
 
 
 def test_the_same_in_notebook_7(page: Page, server: Server) -> None:
-    tell_the_story(Notebook.open(page, server, server.write("story-7.ipynb", *STORY), "notebook"))
+    expect_the_story(Notebook.open(page, server, server.write("story-7.ipynb", *STORY), "notebook"))
 
 
-def tell_the_story(notebook: Notebook) -> None:
+def expect_the_story(notebook: Notebook) -> None:
     page = notebook.page
     sidebar = Sidebar.open(notebook, link=None)
     notebook.run_all()
@@ -135,7 +135,7 @@ def test_axe_finds_no_violation(lab: Lab) -> None:
     assert violations(page) == []
     notebook.run_all()
     expect(sidebar.findings).to_have_count(1)
-    expect(sidebar.held("x")).to_be_visible()
+    expect(sidebar.row_of("x")).to_be_visible()
     sidebar.traces.first.click()
     page.locator(".dt-tab-page [data-devtrace=report][data-ready=true]").wait_for()
     for theme, light in (("JupyterLab Dark", "false"), ("JupyterLab Light", "true")):
@@ -224,14 +224,14 @@ def test_a_running_cell_is_counted_and_the_panel_stays_responsive(lab: Lab) -> N
     section.locator("summary").first.click()
     expect(section).to_have_attribute("open", "")
     sidebar.tracing.click()
-    expect(sidebar.said).to_contain_text("Waiting for the kernel")
+    expect(sidebar.status).to_contain_text("Waiting for the kernel")
     assert violations(page) == []
     (lab.server.folder / "enough").touch()
     notebook.wait_idle()
     sidebar.expect_traces("In[2]")
     expect(live).to_have_count(0)
     expect(sidebar.tracing).to_be_checked()
-    expect(sidebar.said).to_be_empty()
+    expect(sidebar.status).to_be_empty()
 
 
 def number(text: str) -> int:
@@ -250,15 +250,15 @@ def test_names_are_listed_by_device_and_a_mixed_model_by_what_differs(lab: Lab) 
     sidebar = Sidebar.open(notebook, link="absent")
     for index in range(4):
         notebook.run(index)
-    expect(sidebar.held("x")).to_contain_text("[256, 4] float32")
-    expect(sidebar.held("x", "cpu")).to_be_visible()
-    expect(sidebar.held("batch['y']", "cuda:0")).to_contain_text("4.1 KB")
+    expect(sidebar.row_of("x")).to_contain_text("[256, 4] float32")
+    expect(sidebar.row_of("x", "cpu")).to_be_visible()
+    expect(sidebar.row_of("batch['y']", "cuda:0")).to_contain_text("4.1 KB")
     mixed = sidebar.root.locator('.dt-side-mixed-model[data-name="net"]')
     expect(mixed.locator('[data-part="head"]')).to_contain_text("Linear")
     expect(mixed.locator('[data-part="head"] [data-device="cpu"]')).to_be_visible()
     expect(sidebar.root.locator('[data-name="sgd"]')).to_contain_text("2 tensors on cpu")
     notebook.run(4)
-    expect(sidebar.held("x")).to_have_count(0)
+    expect(sidebar.row_of("x")).to_have_count(0)
 
 
 def test_every_command_is_in_the_palette_and_does_what_it_says(lab: Lab) -> None:

@@ -58,7 +58,7 @@ def test_without_a_notebook_the_panel_says_what_it_is_for(lab: Lab) -> None:
     notebook.command("docmanager:save")
     notebook.command("application:close")
     sidebar.wait_link("nowhere")
-    expect(sidebar.said).to_contain_text("Open a notebook or a console")
+    expect(sidebar.status).to_contain_text("Open a notebook or a console")
 
 
 def test_without_a_kernel_the_traces_of_the_outputs_are_shown(lab: Lab) -> None:
@@ -69,7 +69,7 @@ def test_without_a_kernel_the_traces_of_the_outputs_are_shown(lab: Lab) -> None:
     sidebar.expect_traces("In[2]")
     page.evaluate("() => jupyterapp.shell.currentWidget.sessionContext.shutdown()")
     sidebar.wait_link("no-kernel")
-    expect(sidebar.said).to_contain_text("has no kernel")
+    expect(sidebar.status).to_contain_text("has no kernel")
     sidebar.expect_traces("In[2]")
     expect(notebook.cell(1).locator(".dt-stripe")).to_have_count(1)
     sidebar.traces.first.click()
@@ -90,7 +90,7 @@ def test_a_kernel_without_devtrace_is_told_how_to_get_it(lab: Lab) -> None:
     notebook.run(0)
     sidebar = Sidebar.open(notebook, link="absent")
     sidebar.root.get_by_role("button", name="Run %load_ext devtrace").click()
-    expect(sidebar.said).to_contain_text("not installed where this kernel runs. Run %pip install devtrace")
+    expect(sidebar.status).to_contain_text("not installed where this kernel runs. Run %pip install devtrace")
     expect(sidebar.tracing).to_have_attribute("aria-disabled", "true")
 
 
@@ -157,7 +157,7 @@ def test_a_page_that_is_loaded_while_a_cell_runs_says_so_and_connects_after_it(p
     page.wait_for_function("jupyterapp.shell.currentWidget.sessionContext.session.kernel.status === 'busy'")
     notebook = Notebook.open(page, server, "busy.ipynb", kernel=False)
     sidebar = Sidebar.open(notebook, link="busy")
-    expect(sidebar.said).to_contain_text("a cell runs. The panel connects when it is free")
+    expect(sidebar.status).to_contain_text("a cell runs. The panel connects when it is free")
     (server.folder / "loaded-again").touch()
     sidebar.wait_link("connected")
     notebook.wait_idle()
@@ -184,7 +184,7 @@ def test_a_lost_connection_is_said_and_mended(page: Page, server: Server) -> Non
     for route in list(routes):
         route.close(code=1011)
     sidebar.wait_link("disconnected")
-    expect(sidebar.said).to_contain_text("connection to the kernel is lost")
+    expect(sidebar.status).to_contain_text("connection to the kernel is lost")
     cut = False
     sidebar.wait_link("connected")
     notebook.wait_idle()
@@ -278,7 +278,7 @@ def test_a_kernel_of_another_language_is_left_alone(page: Page, server: Server) 
     (folder / "kernel.json").write_text(json.dumps(spec))
     notebook = Notebook.open(page, server, server.write("foreign.ipynb", "1", kernel="foreign"))
     sidebar = Sidebar.open(notebook, link="foreign")
-    expect(sidebar.said).to_contain_text("devtrace works in Python kernels")
+    expect(sidebar.status).to_contain_text("devtrace works in Python kernels")
 
 
 @pytest.mark.parametrize(("protocol", "link"), [(99, "newer"), (0, "older")])
@@ -287,8 +287,8 @@ def test_another_devtrace_in_the_kernel_is_told_from_ours(lab: Lab, protocol: in
     notebook = lab.open(f"{link}.ipynb", IMPOSTOR.format(messages=[welcome]))
     notebook.run(0)
     sidebar = Sidebar.open(notebook, link=link)
-    expect(sidebar.said).to_contain_text(f"{link} devtrace than this panel")
-    expect(sidebar.said).to_contain_text("It is 9.9.")
+    expect(sidebar.status).to_contain_text(f"{link} devtrace than this panel")
+    expect(sidebar.status).to_contain_text("It is 9.9.")
 
 
 def test_what_does_not_fit_is_refused_with_one_line_and_markup_stays_text(lab: Lab) -> None:
@@ -323,7 +323,7 @@ def test_what_does_not_fit_is_refused_with_one_line_and_markup_stays_text(lab: L
     notebook = lab.open("hostile.ipynb", cell)
     notebook.run(0)
     sidebar = Sidebar.open(notebook)
-    expect(sidebar.held(markup)).to_contain_text(markup)
+    expect(sidebar.row_of(markup)).to_contain_text(markup)
     expect(sidebar.root.locator("[data-part=live]")).to_contain_text(f"{markup} is running")
     assert len(lines) == len(bad)
     assert all(line.startswith("devtrace: refused from the kernel: ") and "\n" not in line for line in lines)
