@@ -24,6 +24,7 @@ from devtrace.recording.hot.recorder import Recorder
 from devtrace.runtime.job import rank_of_job
 from devtrace.runtime.mode_stack import on_top
 from devtrace.runtime.patches import Patches
+from devtrace.runtime.quiet import Quiet
 from devtrace.source.live_objects import CellText
 from devtrace.trace.tables import TraceData
 
@@ -98,7 +99,8 @@ class Recording:
         if error is not None and not errors_before_dispatch.was_recorded(error, self.recorder):
             self._add_refused(error, frames[0][0] if frames else sites.NOWHERE)
         named = Named(self.recorder.rows, self.namespace)
-        named.collect(self.modules, hooks.moves(), self.optimizers)
+        with Quiet():
+            named.collect(self.modules, hooks.moves(), self.optimizers)
         idle = self.optimizers.idle()
         around = self.recorder.failures[-1].around if self.recorder.failures else []
         done = assemble(
