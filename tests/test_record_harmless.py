@@ -34,6 +34,7 @@ def surroundings() -> list[object]:
         threading.Thread._bootstrap_inner,  # type: ignore[attr-defined]
         torch.jit._trace._trace_impl,
         torch.jit.trace_module,
+        torch.ctc_loss,
         dict(registry._global_parameter_registration_hooks),
         dict(registry._global_module_registration_hooks),
         dict(_global_optimizer_pre_hooks),

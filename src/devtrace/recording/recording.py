@@ -21,6 +21,7 @@ from devtrace.recording.finish.assemble import assemble
 from devtrace.recording.finish.names import Named
 from devtrace.recording.hot.dispatch import RecordMode
 from devtrace.recording.hot.recorder import Recorder
+from devtrace.runtime import eager_paths
 from devtrace.runtime.job import rank_of_job
 from devtrace.runtime.mode_stack import on_top
 from devtrace.runtime.patches import Patches
@@ -70,6 +71,7 @@ class Recording:
             self.modules.install(patches)
             threads.install(self.recorder, patches)
             jit_tracing.install(self.recorder, patches)
+            eager_paths.install(patches)
             for handle in self.optimizers.install():
                 stack.callback(handle.remove)
             state = self.recorder.follow(current_thread().name)

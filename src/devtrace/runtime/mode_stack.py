@@ -42,10 +42,15 @@ def without(mode: TorchDispatchMode) -> Iterator[None]:
             _push_under(mode, above)
 
 
+def all_are_ours() -> bool:
+    """Return whether this thread has no mode but devtrace's own."""
+    return all(_is_ours(_from_the_top(index)) for index in range(_height()))
+
+
 @contextmanager
 def of_ours_only() -> Iterator[None]:
     """Take the modes of others out for the length of a block: an op of devtrace's own is none of theirs."""
-    if all(_is_ours(_from_the_top(index)) for index in range(_height())):
+    if all_are_ours():
         yield
         return
     all_modes = _pop(_height())
