@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
-from threading import current_thread
 from types import FrameType
 from typing import Any
 
@@ -20,7 +19,7 @@ from devtrace.recording.context.optimizers import Optimizers
 from devtrace.recording.finish.assemble import assemble
 from devtrace.recording.finish.names import Named
 from devtrace.recording.hot.dispatch import RecordMode
-from devtrace.recording.hot.recorder import Recorder
+from devtrace.recording.hot.recorder import Recorder, thread_name
 from devtrace.runtime import eager_paths
 from devtrace.runtime.job import rank_of_job
 from devtrace.runtime.mode_stack import on_top
@@ -74,7 +73,7 @@ class Recording:
             eager_paths.install(patches)
             for handle in self.optimizers.install():
                 stack.callback(handle.remove)
-            state = self.recorder.follow(current_thread().name)
+            state = self.recorder.follow(thread_name())
             stack.callback(self.recorder.leave, state)
             stack.enter_context(on_top(RecordMode(self.recorder, state)))
             stack.callback(_resume, _pause())

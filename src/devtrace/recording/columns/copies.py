@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import torch
 
@@ -10,7 +10,10 @@ from devtrace.recording.columns import stamps
 from devtrace.recording.columns.process_history import Past
 from devtrace.recording.columns.recorded_ops import Copied, RecordedOps
 from devtrace.runtime.mode_stack import of_ours_only
-from devtrace.runtime.quiet import Quiet, device_of, is_tensor
+from devtrace.runtime.quiet import Quiet, device_of, dtype_of, is_tensor, shape_of
+
+_HOST: Final = torch.device("cpu")
+_NO_COPY: Final = ("cpu", "meta")
 
 
 def copied(recorded: RecordedOps, op: int, args: Any, kwargs: Any, out: Any) -> tuple[int, Past | None]:
@@ -26,6 +29,14 @@ def copied(recorded: RecordedOps, op: int, args: Any, kwargs: Any, out: Any) -> 
     _carried(recorded, op, first, out, args, kwargs)
     _, _, birth, past = stamps.get(first)
     return recorded.rows.row_for_input(first), stamps.shorten((birth, device_of(first), past))
+
+
+def lifted(recorded: RecordedOps, op: int, made: Any) -> None:
+    """Note that torch made a tensor of a list or numbers on a device: it copied them there below any mode."""
+    rows, device = recorded.rows, device_of(made)
+    if device.type not in _NO_COPY:
+        source = rows.layout_of(shape_of(made), dtype_of(made), _HOST)[2]
+        recorded.copies.append(Copied(op, source, rows.layout(made)[2], False, False))
 
 
 def _carried(recorded: RecordedOps, op: int, source: Any, target: Any, args: Any, kwargs: Any) -> None:

@@ -44,8 +44,8 @@ class OperatorInfo:
     """
 
     __slots__ = (
-        "call", "creates_from_host", "func", "head", "id", "keywords", "kind", "may_carry", "may_index_by_mask",
-        "name", "plain", "profiler_region", "result_kind", "silent", "special",
+        "call", "creates_from_host", "func", "head", "id", "keywords", "kind", "lifts", "may_carry",
+        "may_index_by_mask", "name", "plain", "profiler_region", "result_kind", "silent", "special",
     )  # fmt: skip
 
     def __init__(self, func: Any, id: int) -> None:
@@ -56,7 +56,7 @@ class OperatorInfo:
         self.call = func._op if type(func) is OpOverload else func
         self.name = str(func)
         self.kind = COMPUTE
-        self.silent = self.may_carry = self.may_index_by_mask = self.creates_from_host = False
+        self.silent = self.may_carry = self.may_index_by_mask = self.creates_from_host = self.lifts = False
         self.profiler_region = 0
         self.keywords = True
         self.result_kind = OTHER
@@ -79,6 +79,7 @@ class OperatorInfo:
         self.may_carry = base in CARRIERS
         # The tensor handed in is only being made: torch.tensor, from_numpy, torch.load.
         self.creates_from_host = base in ("lift_fresh", "set_")
+        self.lifts = base == "lift_fresh"
         self.may_index_by_mask = base in _INDEXING
         self.keywords = any(argument.kwarg_only for argument in tensors)
         if not any("List[" in str(argument.type) for argument in tensors):

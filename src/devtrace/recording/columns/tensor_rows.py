@@ -125,7 +125,7 @@ class Rows:
             return -1
         site, device, earlier = past
         shape, dtype, _ = self.layouts[layout]
-        before = self._layout(shape, dtype, device)[2]
+        before = self.layout_of(shape, dtype, device)[2]
         return self.add(before, -1, self._past(earlier, before), site)
 
     def add(self, layout: int, producer: int, source: int, site: int) -> int:
@@ -167,9 +167,9 @@ class Rows:
         return {key: row for key, row in views.items() if not any(first <= row < last for first, last in self.gone)}
 
     def layout(self, tensor: Any) -> Layout:
-        return self._layout(shape_of(tensor), dtype_of(tensor), device_of(tensor))
+        return self.layout_of(shape_of(tensor), dtype_of(tensor), device_of(tensor))
 
-    def _layout(self, shape: Any, dtype: Any, device: Any) -> Layout:
+    def layout_of(self, shape: Any, dtype: Any, device: Any) -> Layout:
         key = (shape, dtype, device)
         entry = self._by_all.get(key)
         if entry is None:

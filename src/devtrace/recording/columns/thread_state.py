@@ -52,7 +52,7 @@ class ThreadState:
 
     __slots__ = (
         "base", "call", "called", "chunks", "ended", "fixed", "flat", "heads", "ident", "index", "mode", "name",
-        "number", "op", "opened", "outers", "packed", "parent", "phase", "regions", "steps", "task",
+        "number", "op", "opened", "outers", "packed", "parent", "pass_of_base", "phase", "regions", "steps", "task",
         "task_site",
     )  # fmt: skip
 
@@ -60,6 +60,7 @@ class ThreadState:
         self.index = index
         self.ident = ident
         self.name = name
+        self.pass_of_base = -1  # of a thread of autograd's: the backward pass whose site `base` is
         self.base = base  # the site where the thread was started, for ops with no user frame below them
         self.parent = parent  # the module in whose call it was started, -1 for none
         self.heads: list[int] = []
@@ -117,6 +118,12 @@ class ThreadState:
             self.task_site = self.find(caller)
         number = node._sequence_nr()
         return head, self.task_site, number if number < NO_NUMBER else -1
+
+    def waits_at(self, frame: FrameType | None) -> int | None:
+        """Return the site that called backward if this thread, which has come to `frame`, is in it."""
+        while frame is not None and frame.f_code is not _ENGINE:
+            frame = frame.f_back
+        return None if frame is None else self.find(frame)
 
     def outer(self, frame: FrameType) -> int:
         """Return the site of the innermost open call, whose wrapper is `frame`: its line does not change meanwhile."""

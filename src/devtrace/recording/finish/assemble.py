@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from devtrace.recording.columns.graph import Numbered, forward_ops
-from devtrace.recording.columns.operator_info import COMPUTE, SYNC, by_id
+from devtrace.recording.columns.operator_info import COMPUTE, COPY, SYNC, by_id
 from devtrace.recording.columns.process_history import Moved
 from devtrace.recording.columns.tensor_rows import size_of
 from devtrace.recording.context.modules import Modules
@@ -73,8 +73,8 @@ class _Assembly:
         self.inputs = self.tensors.lists(self.merged.inputs)
         self.outputs = self.tensors.lists(self.merged.outputs)
         self.history = History(modules, recorder.first_tick)
-        self.kind = np.where(self.merged.mask, SYNC, self.merged.by_operator(lambda operator: operator.kind))
         self.device = self._op_devices()
+        self.kind = self._kinds()
         self.forward = self._forward()
 
     def run(self, extra_sites: Iterable[int]) -> Assembled:
@@ -126,6 +126,15 @@ class _Assembly:
         some = self.outputs.offsets[1:] > self.outputs.offsets[:-1]
         device[some] = self.tensors.device[self.outputs.flat[self.outputs.offsets[:-1][some]]]
         return device
+
+    def _kinds(self) -> Array:
+        """Return the kind of each op: by its operator, but for a mask and for a list that was lifted onto a device."""
+        copied = [each.op for each in self.recorder.copies]
+        carries = np.isin(np.arange(len(self.merged)), self.merged.numbering.ids(np.array(copied, dtype=np.int64)))
+        lifts = self.merged.by_operator(lambda operator: operator.lifts).astype(np.bool_)
+        kind = self.merged.by_operator(lambda operator: operator.kind)
+        found: Array = np.where(self.merged.mask, SYNC, np.where(lifts & carries, COPY, kind))
+        return found
 
     def _forward(self) -> Array:
         merged = self.merged

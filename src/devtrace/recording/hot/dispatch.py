@@ -93,7 +93,7 @@ class RecordMode(TorchDispatchMode):
                 rows.clear()
                 recorder.gather(args, rows)
             if operator.special:
-                head |= recorder.special(operator, args, kwargs, rows)
+                head |= recorder.special(state, operator, args, kwargs, rows)
         except Exception as fault:  # noqa: BLE001 (whatever it is, the user's op runs)
             recorder.fault(fault)
             return call(*args, **(kwargs or _NONE))

@@ -8,6 +8,7 @@ from time import perf_counter_ns, time
 from typing import Any, Final
 
 import torch
+from torch._C import _current_graph_task_id as current_task
 
 from devtrace.recording.columns import copies, sites
 from devtrace.recording.columns.chunk import COUNT_SHIFT, GRAD_SHIFT, MASK, SEVERAL
@@ -17,6 +18,7 @@ from devtrace.recording.columns.recorded_ops import Failed, RecordedOps
 from devtrace.recording.columns.thread_state import ThreadState
 from devtrace.recording.folding import fold as folding
 from devtrace.runtime.quiet import Quiet, is_tensor
+from devtrace.source.safe_values import instance_dict
 
 
 class Recorder(RecordedOps):
@@ -53,8 +55,19 @@ class Recorder(RecordedOps):
 
     def native(self) -> ThreadState:
         """Return the state of a thread that autograd made, which runs the mode of the thread that called backward."""
-        state = self.states.get(threading.get_ident())
-        return state or self.follow(threading.current_thread().name)
+        state = self.states.get(threading.get_ident()) or self.follow(thread_name())
+        task = current_task()
+        if task != state.pass_of_base:
+            state.pass_of_base, state.base = task, self._waiting_at()
+        return state
+
+    def _waiting_at(self) -> int:
+        """Return the site that waits for the backward pass; NOWHERE if those of several threads differ."""
+        frames = sys._current_frames()
+        with self.lock:
+            followed = [state for state in self.states.values() if state.mode is not None]
+        found = {site for state in followed if (site := state.waits_at(frames.get(state.ident))) is not None}
+        return found.pop() if len(found) == 1 else sites.NOWHERE
 
     def gather(self, value: Any, rows: list[int]) -> None:
         """Append the rows of all tensors in an argument."""
@@ -71,11 +84,14 @@ class Recorder(RecordedOps):
             for item in value.values():
                 self.gather(item, rows)
 
-    def special(self, operator: OperatorInfo, args: Any, kwargs: Any, rows: list[int]) -> int:
+    def special(self, state: ThreadState, operator: OperatorInfo, args: Any, kwargs: Any, rows: list[int]) -> int:
         """Handle tensors among the keyword arguments, and masks; return flags for the head."""
         if operator.creates_from_host:
             rows.clear()
             self.rows.forget_input(args[0])
+            if operator.lifts:
+                with Quiet():
+                    copies.lifted(self, state.op, args[0])
         elif kwargs and operator.keywords:
             self.gather(kwargs, rows)
         return MASK if operator.may_index_by_mask and mask_among(args) else 0
@@ -147,6 +163,13 @@ class Recorder(RecordedOps):
     def note(self, text: str) -> None:
         if text not in self.notes:
             self.notes.append(text)
+
+
+def thread_name() -> str:
+    """Name the current thread as Python knows it. To ask for the thread itself would make one for autograd's."""
+    found = vars(threading)["_active"].get(threading.get_ident())
+    name = instance_dict(found).get("_name")
+    return name if type(name) is str else "autograd"
 
 
 def text_of(error: BaseException) -> str:

@@ -1,0 +1,145 @@
+"""Recording on a genuine device, which has threads of autograd's own and data that no mode sees come.
+
+Each test runs in a process of its own: to register the device is for a process's whole life.
+"""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import threading
+from collections.abc import Callable, Iterator
+from multiprocessing.pool import Pool
+from typing import Any, TypeVar
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+import accelerator
+import devtrace
+import needs
+from devtrace.trace.checks import broken_rule
+
+T = TypeVar("T")
+Run = Callable[[Callable[[], Any]], Any]
+
+
+@pytest.fixture(scope="module")
+def forks() -> Any:
+    missing = accelerator.why_not()
+    if missing and not needs.CI:
+        pytest.skip(missing)
+    assert not missing
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["torch", "devtrace.recording.recording", "numpy.ma"])
+    return context
+
+
+@pytest.fixture
+def run(forks: Any) -> Iterator[Run]:
+    """Call a function of this file where `accel:0` and `accel:1` are devices."""
+    with Pool(1, initializer=load, context=forks) as pool:
+        yield lambda function: pool.apply_async(function).get(timeout=280)
+
+
+def load() -> None:
+    torch.set_num_threads(1)
+    accelerator.load()
+
+
+def copies_of(make: Callable[[str], Any], device: str) -> list[tuple[str, str, int, str]]:
+    with devtrace.record() as recording:
+        make(device)
+    assert broken_rule(recording.trace) is None
+    assert recording.trace.notes == ()
+    assert recording.report.text
+    return [(str(each.from_.name), str(each.to.name), each.bytes, each.op.kind) for each in recording.trace.copies]
+
+
+def lists() -> list[list[tuple[str, str, int, str]]]:
+    x = torch.ones(4, device="accel:1")
+    makers: list[Callable[[str], Any]] = [
+        lambda device: torch.tensor([1.0, 2.0], device=device),
+        lambda device: x.new_tensor([1, 2]),
+        lambda device: torch.as_tensor([1.0], device=device),
+        lambda device: x[[0, 1]],
+        lambda device: x.__setitem__([0, 1], 2.0),
+        lambda device: x.__setitem__(0, 2.0),
+        lambda device: torch.tensor([1.0, 2.0]),
+        lambda device: torch.tensor([1.0, 2.0], device="meta"),
+    ]
+    return [copies_of(make, "accel:1") for make in makers]
+
+
+def test_data_of_the_host_that_torch_makes_a_tensor_of_on_a_device_is_a_copy(run: Run) -> None:
+    def copied(bytes: int) -> list[tuple[str, str, int, str]]:
+        return [("cpu", "accel:1", bytes, "copy")]
+
+    assert run(lists) == [copied(8), copied(8), copied(4), copied(16), copied(16), [], [], []]
+
+
+def fit(*, repeated: bool = False) -> list[torch.Tensor]:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)).to("accel:1")
+    optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+    for _ in range(2):
+        x, target = torch.rand(2, 4).to("accel:1"), torch.zeros(2, dtype=torch.long, device="accel:1")
+        out = checkpoint(model, x, use_reentrant=False) if repeated else model(x)
+        loss = nn.functional.cross_entropy(out, target)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    return [each.detach().cpu() for each in model.parameters()]
+
+
+def sites_of_backward() -> list[tuple[str, int, list[str]]]:
+    found = []
+    for repeated in (False, True):
+        with devtrace.record() as recording:
+            fit(repeated=repeated)
+        ops = [op for op in recording.trace.ops if op.phase == "backward"]
+        alone = {op.site.text for op in ops if op.site is not None and op.forward is None and op.site.function == "fit"}
+        without = [op.name for op in recording.trace.ops if op.site is None]
+        found.append((" ".join(sorted(alone)), len(without), sorted({op.name for op in ops} & {"aten.addmm"})))
+    return found
+
+
+def test_every_op_of_a_backward_pass_on_a_thread_of_the_device_has_a_line(run: Run) -> None:
+    plain, repeated = run(sites_of_backward)
+    assert (plain[1], repeated[1]) == (0, 0)
+    assert "loss.backward()" in plain[0]
+    assert repeated[2] == ["aten.addmm"]
+
+
+def names_of_threads() -> tuple[list[str], list[str]]:
+    with devtrace.record() as recording:
+        fit()
+    return [thread.name for thread in threading.enumerate()], [thread.name for thread in recording.trace.threads]
+
+
+def test_a_thread_of_autograd_s_is_none_of_python_s(run: Run) -> None:
+    known, followed = run(names_of_threads)
+    assert not [name for name in known if name.startswith("Dummy")]
+    assert followed == ["MainThread", "autograd"]
+
+
+def surroundings() -> list[object]:
+    gc.collect()
+    memory = [accelerator.load().memory_allocated(index) for index in range(2)]
+    return [torch._C._len_torch_dispatch_stack(), threading.enumerate(), memory, nn.Module.__call__, torch.ctc_loss]
+
+
+def both_ways() -> tuple[list[bytes], list[bytes], bool]:
+    plain = [each.numpy().tobytes() for each in fit()]
+    before = surroundings()
+    with devtrace.record():
+        traced = [each.numpy().tobytes() for each in fit()]
+    return plain, traced, surroundings() == before
+
+
+def test_training_gives_the_same_bits_and_leaves_no_thread_mode_or_tensor_behind(run: Run) -> None:
+    plain, traced, same = run(both_ways)
+    assert traced == plain
+    assert same
