@@ -5,6 +5,7 @@ Each test runs in a process of its own: to register the device is for a process'
 
 from __future__ import annotations
 
+import functools
 import gc
 import multiprocessing
 import threading
@@ -20,6 +21,7 @@ from torch.utils.checkpoint import checkpoint
 import accelerator
 import devtrace
 import needs
+from accelerator import one_liners
 from devtrace.trace.checks import broken_rule
 
 T = TypeVar("T")
@@ -143,3 +145,15 @@ def test_training_gives_the_same_bits_and_leaves_no_thread_mode_or_tensor_behind
     plain, traced, same = run(both_ways)
     assert traced == plain
     assert same
+
+
+def test_what_each_one_liner_copies_and_waits_for(run: Run) -> None:
+    assert run(functools.partial(one_liners.carried, "accel:0")) == one_liners.GENUINE
+
+
+def test_simulated_devices_copy_and_wait_likewise_but_where_the_reason_is_known(forks: Any) -> None:
+    with Pool(1, context=forks) as pool:
+        found = pool.apply_async(one_liners.carried_simulated).get(timeout=280)
+    otherwise = {code: (copies, syncs) for code, (copies, syncs, _) in one_liners.SIMULATED.items()}
+    assert found == one_liners.GENUINE | otherwise
+    assert all(one_liners.GENUINE[code] != seen for code, seen in otherwise.items())
