@@ -204,28 +204,11 @@ class LedgerRow(Row):
     bytes: int
 
 
-def _device(table: RowTable, id: int) -> Device:
-    device = Device(table.value("name", id))
-    device.id, device.simulated = id, bool(table.number("simulated", id))
-    return device
+def device(table: RowTable, id: int) -> Device:
+    made = Device(table.value("name", id))
+    made.id, made.simulated = id, bool(table.number("simulated", id))
+    return made
 
 
-def _shape(table: RowTable, id: int) -> Shape:
+def shape(table: RowTable, id: int) -> Shape:
     return Shape(table.value("dims", id))
-
-
-ROW_TYPES: dict[str, Any] = {
-    "devices": _device,
-    "sites": Site,
-    "sources": Source,
-    "shapes": _shape,
-    "modules": Module,
-    "calls": Call,
-    "tensors": Tensor,
-    "threads": Thread,
-    "ops": Op,
-    "copies": Copy,
-    "moves": Move,
-    "errors": Failure,
-    "ledger": LedgerRow,
-}
