@@ -136,7 +136,7 @@ def _where(site: Site | None) -> str:
 
 def _errors(sides: _Sides) -> Iterable[Change]:
     """Yield exceptions of ops that came or went, where no finding explains them."""
-    before, after = ({_failure(error): error for error in _unexplained(report)} for report in sides)
+    before, after = map(_unexplained, sides)
     for key, error in after.items():
         if key not in before:
             site = Site.of(error.op.site) if error.op.site else None
@@ -146,13 +146,11 @@ def _errors(sides: _Sides) -> Iterable[Change]:
             yield Change("error", f"{error.op.site or NO_SITE}", ": ".join(key), "")
 
 
-def _failure(error: Failure) -> Key:
-    return error.type, error.message.partition("\n")[0]
-
-
-def _unexplained(report: ReportData) -> list[Failure]:
+def _unexplained(report: ReportData) -> dict[Key, Failure]:
+    """Return errors that no finding explains, by type and first line."""
     explained = {finding.op for finding in report.findings}
-    return [error for error in report.trace.errors if error.op.id not in explained]
+    errors = [error for error in report.trace.errors if error.op.id not in explained]
+    return {(error.type, error.message.partition("\n")[0]): error for error in errors}
 
 
 def _devices(sides: _Sides) -> Iterable[Change]:
@@ -199,11 +197,8 @@ def _compute(sides: _Sides) -> Iterable[Change]:
     before, after = _computing_devices(sides.before.trace), _computing_devices(sides.after.trace)
     for path in sorted(before.keys() & after.keys()):
         if before[path] != after[path]:
-            yield Change("compute", path, _joined(before[path]), _joined(after[path]), module=path)
-
-
-def _joined(devices: Iterable[str]) -> str:
-    return " + ".join(sorted(devices))
+            first, second = (" + ".join(sorted(side[path])) for side in (before, after))
+            yield Change("compute", path, first, second, module=path)
 
 
 def _computing_devices(trace: TraceData) -> dict[str, set[str]]:
@@ -227,19 +222,9 @@ def _counted(sides: _Sides, what: Literal["copies", "syncs"]) -> Iterable[Change
             if count(row):
                 side[_same_line(row.site)] += count(row)
                 sites[_same_line(row.site)] = row.site
-    before, after = sums
     first_stopped, second_stopped = sides.stopped
-    less = {
-        key
-        for key in sites
-        if (second_stopped and after[key] < before[key]) or (first_stopped and after[key] > before[key])
-    }
-    changed = [key for key in sites if before[key] != after[key] and key not in less]
-    for key in sorted(changed, key=lambda key: -abs(after[key] - before[key])):
-        counts = _number(before[key], after[key]), _number(after[key], before[key])
-        yield Change(what, _where(sites[key]), *counts, site=sites[key])
-
-
-def _number(count: int, other: int) -> str:
-    """Write a count; 0 only beside another number."""
-    return f"{count:,}" if count or not other else ""
+    more = {key: sums[1][key] - sums[0][key] for key in sites}
+    changed = [key for key in sites if (more[key] > 0 and not first_stopped) or (more[key] < 0 and not second_stopped)]
+    for key in sorted(changed, key=lambda key: -abs(more[key])):
+        before, after = (f"{side[key]:,}" if side[key] else "" for side in sums)
+        yield Change(what, _where(sites[key]), before, after, site=sites[key])

@@ -7,6 +7,7 @@ fonts; no text from the trace is taken for markup.
 from __future__ import annotations
 
 import re
+from itertools import starmap
 from typing import Final
 
 from devtrace.diagnosis.findings import Finding, ReportData, Site
@@ -36,7 +37,7 @@ def fragment(report: ReportData, *, picture: bool = True) -> str:
 def _finding(report: ReportData, number: int, finding: Finding) -> str:
     times, op, devices = parts.headline(finding, report.trace)
     right = " · ".join(escape_markup(part) for part in (times, short_op_name(op), devices) if part)
-    lines = [_marked_up(finding.message), *map(_labelled, parts.sites(finding))]
+    lines = [_marked_up(finding.message), *starmap(_labelled, parts.sites(finding))]
     if finding.help:
         lines.append(f"<b>Fix</b> {_marked_up(finding.help)}")
     return (
@@ -62,11 +63,9 @@ def _source(site: Site | None) -> str:
     return f"<b>{escape_markup(str(site))}</b>{_code(site) if site.text else ''}"
 
 
-def _labelled(labelled: parts.LabelledSite) -> str:
-    label, site, remark = labelled
-    return (
-        f"<b>{label}</b> {escape_markup(str(site))}{_code(site)}{f' &ensp; {escape_markup(remark)}' if remark else ''}"
-    )
+def _labelled(label: str, site: Site, remark: str) -> str:
+    beside = f" &ensp; {escape_markup(remark)}" if remark else ""
+    return f"<b>{label}</b> {escape_markup(str(site))}{_code(site)}{beside}"
 
 
 def _code(site: Site) -> str:

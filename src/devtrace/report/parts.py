@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Final, NamedTuple
+from typing import Final
 
 from devtrace.diagnosis.causes.ordered import CAUSES
 from devtrace.diagnosis.findings import Finding, ReportData, Site
@@ -14,48 +14,30 @@ from devtrace.words.text_format import format_bytes, pluralize
 NO_SITE: Final = "somewhere"
 
 
-class Headline(NamedTuple):
-    """Parts of a finding's first line, beside its site: how often, op (else the rule), devices; "" is left out."""
-
-    times: str
-    op: str
-    devices: str
-
-
-class LabelledSite(NamedTuple):
-    label: str
-    site: Site
-    remark: str
-
-
 def shown(report: ReportData) -> list[tuple[int, Finding]]:
     """Return errors and warnings, worst first, each with its number in the report."""
     return [(number, finding) for number, finding in enumerate(report.findings, 1) if finding.severity != "note"]
 
 
-def headline(finding: Finding, trace: TraceData) -> Headline:
+def headline(finding: Finding, trace: TraceData) -> tuple[str, str, str]:
+    """Return the first line's parts beside the site: how often, op (else the rule), devices; "" is left out."""
     op = trace.ops[finding.op].name if 0 <= finding.op < len(trace.ops) else finding.rule
-    return Headline(f"{finding.count:,}×" if finding.count > 1 else "", op, " + ".join(finding.devices))
+    return f"{finding.count:,}×" if finding.count > 1 else "", op, " + ".join(finding.devices)
 
 
-def sites(finding: Finding) -> list[LabelledSite]:
-    """Return where the culprit was born and moved, with a remark on each."""
+def sites(finding: Finding) -> list[tuple[str, Site, str]]:
+    """Return where the culprit was born and moved: a label, the site, the cause's remark on it."""
     if finding.culprit is None:
         return []
-    born, moved = _remarks(finding)
+    cause = CAUSES.get(finding.cause) if finding.cause and finding.severity == "error" else None
+    born, moved = (cause.born_remark, cause.moved_remark) if cause else ("", "")
     found = (("Born", finding.culprit.born, born), ("Moved", finding.culprit.moved, moved))
-    return [LabelledSite(label, site, remark) for label, site, remark in found if site]
+    return [(label, site, remark) for label, site, remark in found if site]
 
 
 def summary(report: ReportData) -> list[str]:
     """Return a sentence on each: ops in all, copies and syncs in all, notes."""
     return [_ops(report), *_copies_and_syncs(report), *(f"devtrace: {note}" for note in report.notes)]
-
-
-def _remarks(finding: Finding) -> tuple[str, str]:
-    """Return the remarks beside the birth and beside the move."""
-    cause = CAUSES.get(finding.cause) if finding.cause and finding.severity == "error" else None
-    return (cause.born_remark, cause.moved_remark) if cause else ("", "")
 
 
 def _ops(report: ReportData) -> str:
