@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from devtrace.recording.columns.graph import Numbered, forward_ops
 from devtrace.recording.columns.operator_info import COMPUTE, SYNC, by_id
 from devtrace.recording.columns.process_history import Moved
+from devtrace.recording.columns.recorded_ops import Copied
 from devtrace.recording.columns.tensor_rows import size_of
 from devtrace.recording.context.modules import Modules
 from devtrace.recording.finish.history import History
@@ -120,10 +121,10 @@ class _Assembly:
         """
         device = np.full(len(self.merged), -1, dtype=np.int32)
         of_input = self.tensors.device[self.inputs.flat]
-        op_of_input = np.repeat(np.arange(len(device)), np.diff(self.inputs.offsets))
+        op_of_input = self.inputs.rows
         for ranked in (np.arange(len(of_input)), np.flatnonzero(of_input != self.host)):
             device[op_of_input[ranked[::-1]]] = of_input[ranked[::-1]]  # the last write is the first input's
-        some = self.outputs.offsets[1:] > self.outputs.offsets[:-1]
+        some = self.outputs.lengths > 0
         device[some] = self.tensors.device[self.outputs.flat[self.outputs.offsets[:-1][some]]]
         return device
 
@@ -182,19 +183,25 @@ class _Assembly:
         )
 
     def _copies_and_errors(self) -> None:
-        layouts, failures = self.recorder.rows.layouts, self.recorder.failures
-        for copied, op in zip(self.recorder.copies, self._ids(self.recorder.copies), strict=True):
+        for copied, op, source, target in self._copies():
             self.builder.append(
                 "copies",
                 op=op,
-                **{"from": self._device(layouts[copied.source][2])},
-                to=self._device(layouts[copied.target][2]),
-                bytes=size_of(layouts[copied.source]),
+                **{"from": source},
+                to=target,
+                bytes=size_of(self.recorder.rows.layouts[copied.source]),
                 pinned=int(copied.pinned),
                 non_blocking=int(copied.non_blocking),
             )
+        failures = self.recorder.failures
         for failed, op in zip(failures, self._ids(failures), strict=True):
             self.builder.append("errors", op=op, type=failed.type, message=failed.message)
+
+    def _copies(self) -> Iterator[tuple[Copied, int, int, int]]:
+        """Yield each copy with its op and the devices of its ends."""
+        layouts, copies = self.recorder.rows.layouts, self.recorder.copies
+        for copied, op in zip(copies, self._ids(copies), strict=True):
+            yield copied, op, self._device(layouts[copied.source][2]), self._device(layouts[copied.target][2])
 
     def _ids(self, happened: list[Any]) -> list[int]:
         ids: list[int] = self.merged.numbering.ids(np.array([each.op for each in happened], dtype=np.int64)).tolist()
@@ -207,9 +214,10 @@ class _Assembly:
         if not self.builder.truncated:
             return
         deep = self.tensors.have_dimensions(self.inputs) | self.tensors.have_dimensions(self.outputs)
+        copies = [(op, source, to, copied.times - 1, copied.more) for copied, op, source, to in self._copies()]
         by_device, counts = count(
             Ops(site, self.device, times, self.kind == SYNC, self.kind == COMPUTE, deep, self._paid_at(site)),
-            self._folded_copies(),
+            Copies(*np.array(copies, dtype=np.int64).reshape(-1, 5).T),
             sites=self.builder.count("sites"),
             devices=len(self.device_names),
             host=self.host,
@@ -223,17 +231,3 @@ class _Assembly:
     def _paid_at(self, site: Array) -> Array:
         seeds = self.merged.by_operator(lambda operator: operator.name == "aten.ones_like").astype(np.bool_)
         return callers_of_backward(site, self.merged.backward, self.forward, seeds)
-
-    def _folded_copies(self) -> Copies:
-        copies, layouts = self.recorder.copies, self.recorder.rows.layouts
-        columns = [
-            (
-                op,
-                self._device(layouts[copied.source][2]),
-                self._device(layouts[copied.target][2]),
-                copied.times - 1,
-                copied.more,
-            )
-            for copied, op in zip(copies, self._ids(copies), strict=True)
-        ]
-        return Copies(*np.array(columns, dtype=np.int64).reshape(-1, 5).T)

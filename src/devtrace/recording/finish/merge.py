@@ -12,10 +12,9 @@ import numpy.typing as npt
 from devtrace.recording.columns.chunk import BACKWARD, GRAD, MASK, NODE_SHIFT, NODES, OPTIMIZER, Chunk
 from devtrace.recording.columns.operator_info import OperatorInfo, by_id
 from devtrace.recording.columns.thread_state import NUMBERS, THREAD_SHIFT, ThreadState
+from devtrace.trace.tables import Lists
 
 Array = npt.NDArray[Any]
-Flat = tuple[Array, Array]
-"""Lists, one after the other: offsets and values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +37,8 @@ class Merged:
     sequence: Array
     thread: Array
     times: Array
-    inputs: Flat
-    outputs: Flat
+    inputs: Lists
+    outputs: Lists
     new_row: Array
     new_layout: Array
     numbering: OpNumbering
@@ -102,7 +101,7 @@ def merge(threads: Sequence[ThreadState], origin: int) -> Merged:
         sequence=every.sequence[order],
         thread=thread[order],
         times=every.times[order],
-        inputs=_gathered(every.flat, begins[order], inputs[order]),
+        inputs=Lists.gather(begins[order], inputs[order], every.flat),
         outputs=_outputs(every.flat, (begins + inputs)[order], outputs[order], only[order]),
         new_row=np.where(new, every.row, -1)[order],
         new_layout=np.where(new, every.layout, -1)[order],
@@ -110,24 +109,9 @@ def merge(threads: Sequence[ThreadState], origin: int) -> Merged:
     )
 
 
-def without(lists: Flat, unknown: Array) -> Flat:
-    """Return the lists without the values that a mask marks."""
-    offsets, flat = lists
-    before = np.concatenate(([0], np.cumsum(~unknown)))
-    return before[offsets], flat[~unknown]
-
-
-def _gathered(flat: Array, begins: Array, counts: Array) -> Flat:
-    """Return the lists flat[begin : begin + count], one after the other."""
-    offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
-    at = np.repeat(begins - offsets[:-1], counts) + np.arange(offsets[-1])
-    return offsets, flat[at]
-
-
-def _outputs(flat: Array, begins: Array, counts: Array, only: Array) -> Flat:
-    """As `_gathered`, and where there is one output it is `only`."""
-    counts = np.where(only >= 0, 1, counts)
-    offsets, rows = _gathered(np.append(flat, -1), np.where(only >= 0, len(flat), begins), counts)
+def _outputs(flat: Array, begins: Array, counts: Array, only: Array) -> Lists:
+    """Return the lists flat[begin : begin + count]; where there is one output it is `only`."""
     single = only >= 0
-    rows[offsets[:-1][single]] = only[single]
-    return offsets, rows
+    lists = Lists.gather(np.where(single, len(flat), begins), np.where(single, 1, counts), np.append(flat, -1))
+    lists.flat[lists.offsets[:-1][single]] = only[single]
+    return lists
