@@ -110,7 +110,12 @@ def lanes(trace: TraceData) -> list[Lane]:
         for key, ops in zip(found, np.split(order, first[1:]), strict=True)
         if key >= 0
     ]
-    return sorted(made + _idle(trace, made), key=lambda lane: _order(trace, lane))
+
+    def rank_device_thread(lane: Lane) -> tuple[int, tuple[int, int, str], int]:
+        rank = trace.threads[lane.thread].rank if len(trace.threads) else -1
+        return rank, palette.order(trace.devices[lane.device].name), lane.thread
+
+    return sorted(made + _idle(trace, made), key=rank_device_thread)
 
 
 def _idle(trace: TraceData, made: list[Lane]) -> list[Lane]:
@@ -120,11 +125,6 @@ def _idle(trace: TraceData, made: list[Lane]) -> list[Lane]:
     touched = {id for id, device in enumerate(trace.devices) if device.name in named}
     touched |= set(trace.copies.ints("from").tolist()) | set(trace.copies.ints("to").tolist())
     return [Lane(device, 0, np.zeros(0, np.int64)) for device in sorted(touched - seen) if device >= 0]
-
-
-def _order(trace: TraceData, lane: Lane) -> tuple[int, tuple[int, int, str], int]:
-    rank = trace.threads[lane.thread].rank if len(trace.threads) else -1
-    return rank, palette.order(trace.devices[lane.device].name), lane.thread
 
 
 def detail(trace: TraceData, lane: Lane, *, threads: bool) -> str:

@@ -102,11 +102,8 @@ def _summary(picture: _Picture) -> str:
 
 def _choose(every: Sequence[Lane], flagged: Sequence[int]) -> list[Lane]:
     """Choose the lanes that are shown: those with a finding, then the busiest, in their old order."""
-    if len(every) <= MOST_LANES:
-        return list(every)
-    best = sorted(every, key=lambda lane: (not np.isin(flagged, lane.ops).any(), -len(lane.ops)))[:MOST_LANES]
-    kept = {(lane.device, lane.thread) for lane in best}
-    return [lane for lane in every if (lane.device, lane.thread) in kept]
+    ranked = sorted(enumerate(every), key=lambda at: (not np.isin(flagged, at[1].ops).any(), -len(at[1].ops)))
+    return [every[at] for at in sorted(at for at, _ in ranked[:MOST_LANES])]
 
 
 def _label(picture: _Picture, row: _Row) -> str:

@@ -32,14 +32,11 @@ _COUNTS: Final[dict[str, Callable[[LedgerRow], int]]] = {
     "syncs": lambda row: row.syncs,
 }
 
+Given = TraceData | ReportData | str | Path
 Key = tuple[str, ...]
 
 
-def diff(
-    before: TraceData | ReportData | str | Path,
-    after: TraceData | ReportData | str | Path,
-    names: tuple[str, str] | None = None,
-) -> Comparison:
+def diff(before: Given, after: Given, names: tuple[str, str] | None = None) -> Comparison:
     """Compare two traces, or files of them, under these names.
 
     Where one of them failed, the failure explains what it did less than the other: that is no change of its own.
@@ -85,11 +82,11 @@ def _stopping(sides: _Sides) -> str:
     return ""
 
 
-def _file(given: TraceData | ReportData | str | Path) -> str:
+def _file(given: Given) -> str:
     return Path(given).name if isinstance(given, str | Path) else ""
 
 
-def _report(given: TraceData | ReportData | str | Path) -> ReportData:
+def _report(given: Given) -> ReportData:
     if isinstance(given, ReportData):
         return given
     return diagnose(load(given) if isinstance(given, str | Path) else given)
@@ -115,13 +112,12 @@ def _findings(sides: _Sides) -> Iterable[Change]:
 
 
 def _by_identity(report: ReportData) -> dict[Key, tuple[int, Finding]]:
-    """Return errors and warnings, worst first, each with its index in the report."""
-    numbered = enumerate(report.findings)
-    return {_identity(finding): (number, finding) for number, finding in numbered if finding.severity != "note"}
-
-
-def _identity(finding: Finding) -> Key:
-    return finding.rule, finding.culprit.name if finding.culprit else "", *_same_line(finding.site)
+    """Return errors and warnings by rule, culprit and line, worst first, each with its index in the report."""
+    return {
+        (finding.rule, finding.culprit.name if finding.culprit else "", *_same_line(finding.site)): (number, finding)
+        for number, finding in enumerate(report.findings)
+        if finding.severity != "note"
+    }
 
 
 def _described(finding: Finding) -> str:

@@ -143,10 +143,10 @@ class _Import:
         job = exported.get("distributedInfo")
         self.rank = job["rank"] if isinstance(job, dict) and type(job.get("rank")) is int else -1
         self.chosen = _chosen(spans)
-        self.number = {id(span): number for number, span in enumerate(self.chosen)}
+        self.number = {span: number for number, span in enumerate(self.chosen)}
         self.begins = [span.begin for span in self.chosen]
         self.launched = self._launched()
-        self.call_of: dict[int, int] = {}
+        self.call_of: dict[_Span, int] = {}
         self.paths: dict[int, str] = {}
 
     def trace(self) -> TraceData:
@@ -164,9 +164,9 @@ class _Import:
         owners: dict[Any, int] = {}
         for span in self.spans:
             if span.cat == "cpu_op" and "External id" in span.args:
-                whole = next((each for each in (span, *span.above()) if id(each) in self.number), None)
+                whole = next((each for each in (span, *span.above()) if each in self.number), None)
                 if whole is not None:
-                    owners[_key(span.args["External id"])] = self.number[id(whole)]
+                    owners[_key(span.args["External id"])] = self.number[whole]
         launched: dict[int, list[_Span]] = defaultdict(list)
         for span in self.spans:
             owner = owners.get(_key(span.args.get("External id"))) if span.cat in _ON_DEVICE else None
@@ -181,15 +181,18 @@ class _Import:
         """A call for each entry of a module. Modules are known by class and number: Linear_0."""
         for span in self.spans:
             if span.cat == "python_function" and span.name.startswith(_MODULE):
-                around = next((each for each in span.above() if id(each) in self.call_of), None)
-                parent = self.call_of[id(around)] if around else -1
+                parent = self._call(span)
                 module = self._module(span.name.removeprefix(_MODULE), parent)
                 begin = bisect_left(self.begins, span.begin)
                 end = bisect_left(self.begins, span.end, begin)
                 thread = self._thread(span.thread)
-                self.call_of[id(span)] = self.builder.append(
+                self.call_of[span] = self.builder.append(
                     "calls", module=module, parent=parent, begin=begin, end=end, thread=thread
                 )
+
+    def _call(self, span: _Span) -> int:
+        """Return the innermost call around it; -1 for none."""
+        return next((self.call_of[each] for each in span.above() if each in self.call_of), -1)
 
     def _module(self, name: str, call: int) -> int:
         parent = self.builder.get("calls", call, "module") if call >= 0 else -1
@@ -201,7 +204,7 @@ class _Import:
 
     def _add_op(self, number: int, span: _Span) -> None:
         around = list(span.above())
-        call = next((self.call_of[id(each)] for each in around if id(each) in self.call_of), -1)
+        call = self._call(span)
         kind = kind_by_name(span.short)
         self.builder.append(
             "ops",
@@ -253,8 +256,8 @@ def _chosen(spans: Sequence[_Span]) -> list[_Span]:
     """Choose the ops that a recording would have seen: those that torch dispatched, without those within them."""
     composite = _composite_ops()
     dispatched = [span for span in spans if span.is_op and span.name not in composite]
-    whole = {id(span) for span in dispatched}
-    return [span for span in dispatched if not any(id(each) in whole for each in span.above())]
+    whole = set(dispatched)
+    return [span for span in dispatched if whole.isdisjoint(span.above())]
 
 
 def _composite_ops() -> frozenset[str]:

@@ -41,20 +41,15 @@ def summary(report: ReportData) -> list[str]:
 
 
 def _ops(report: ReportData) -> str:
-    ops = _ops_without_a_line(report.trace)
+    names, all_ops = list(report.trace.devices), report.trace.ops
+    without_a_line = all_ops.ints("device")[all_ops.ints("site") < 0].tolist()
+    ops = Counter(names[id] for id in without_a_line if id >= 0)
     for row in report.ledger:
         ops.update(row.ops)
     devices = ", ".join(f"{number:,} on {device}" for device, number in ops.most_common() if number)
     sign = "" if shown(report) else "✓ nothing to mend: "
     folded = f"; {report.trace.truncated:,} of them folded away" if report.trace.truncated else ""
     return f"{sign}{pluralize(sum(ops.values()), 'op')}{f' ({devices})' if devices else ''}{folded}"
-
-
-def _ops_without_a_line(trace: TraceData) -> Counter[str]:
-    """Count the ops that no line of the ledger counts, by device."""
-    names = list(trace.devices)
-    devices = trace.ops.ints("device")[trace.ops.ints("site") < 0].tolist()
-    return Counter(names[device] for device in devices if device >= 0)
 
 
 def _copies_and_syncs(report: ReportData) -> list[str]:

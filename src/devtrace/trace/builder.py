@@ -23,6 +23,9 @@ class _ListColumn:
         self.offsets = array("q", [0])
         self.flat = array("q")
 
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
     def append(self, values: Iterable[int]) -> None:
         self.flat.extend(values)
         self.offsets.append(len(self.flat))
@@ -51,7 +54,6 @@ class TraceBuilder:
             table: {column.name: _ListColumn() if column.is_list else array("q") for column in columns}
             for table, columns in TABLES.items()
         }
-        self._whole: dict[str, dict[str, Values]] = {}
 
     def text(self, value: str) -> int:
         """Return the index of a string in the trace's table of strings."""
@@ -88,7 +90,6 @@ class TraceBuilder:
             self._columns[table][name][id] = self._encoded(kinds[name], value)
 
     def get(self, table: str, id: int, name: str) -> int:
-        """Return a field of a row as stored."""
         return int(self._columns[table][name][id])
 
     def columns(self, table: str, values: Mapping[str, Values]) -> None:
@@ -96,14 +97,10 @@ class TraceBuilder:
         expected = {column.name for column in TABLES[table]}
         if set(values) != expected:
             raise TypeError(f"columns of {table}: got {sorted(values)}, expected {sorted(expected)}")
-        self._whole[table] = dict(values)
+        self._columns[table] = dict(values)
 
     def count(self, table: str) -> int:
-        if table in self._whole:
-            return len(next(iter(self._whole[table].values())))
-        first = TABLES[table][0]
-        column = self._columns[table][first.name]
-        return len(column.offsets) - 1 if first.is_list else len(column)
+        return len(next(iter(self._columns[table].values())))
 
     def build(self) -> TraceData:
         return TraceData(
@@ -118,15 +115,14 @@ class TraceBuilder:
         )
 
     def _built(self, table: str) -> dict[str, Values]:
-        if table in self._whole:
-            return self._whole[table]
-        columns = self._columns[table]
+        """Return the columns of a table; those that were handed over stay as they are."""
+        columns = ((column, self._columns[table][column.name]) for column in TABLES[table])
         return {
-            column.name: columns[column.name].build(column)
-            if column.is_list
-            else _ints(columns[column.name], wide=column.wide)
-            for column in TABLES[table]
-        }
+            column.name: _ints(values, wide=column.wide) if isinstance(values, array)
+            else values.build(column) if isinstance(values, _ListColumn)
+            else values
+            for column, values in columns
+        }  # fmt: skip
 
     def _encoded(self, column: Column, value: Any) -> Any:
         if value is None:

@@ -8,11 +8,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from devtrace.recording.columns.graph import Numbered, forward_ops
+from devtrace.recording.columns.graph import Array, Numbered, forward_ops
 from devtrace.recording.columns.operator_info import COMPUTE, SYNC, by_id
-from devtrace.recording.columns.process_history import Moved
 from devtrace.recording.columns.recorded_ops import Copied
 from devtrace.recording.columns.tensor_rows import size_of
 from devtrace.recording.context.modules import Modules
@@ -26,8 +24,6 @@ from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.columns import OP_KINDS, PHASES
 from devtrace.trace.ledger_counts import Copies, Ops, callers_of_backward, count
 from devtrace.trace.tables import TraceData
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +84,7 @@ class _Assembly:
         for id, row in rows.items():
             look_up[id] = row
         self.history.add_modules(self.builder, self.named.paths(self.modules.known), rows, merged.numbering)
-        self.history.add_moves(self.builder, rows, merged.numbering, self._moved_to)
+        self.history.add_moves(self.builder, rows, merged.numbering, self._device)
         for state in self.recorder.threads:
             self.builder.append("threads", name=state.name, rank=self.recorder.rank)
         self._ops(look_up[site], self._calls())
@@ -105,9 +101,6 @@ class _Assembly:
         if row == len(self.device_names):
             self.device_names.append(name)
         return row
-
-    def _moved_to(self, moved: Moved) -> int:
-        return self._device(moved.device) if moved.device is not None else -1
 
     @property
     def host(self) -> int:

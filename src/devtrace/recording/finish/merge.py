@@ -7,14 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from devtrace.recording.columns.chunk import BACKWARD, GRAD, MASK, NODE_SHIFT, NODES, OPTIMIZER, Chunk
+from devtrace.recording.columns.chunk import BACKWARD, GRAD, MASK, NODE_SHIFT, NODES, OPTIMIZER, Array, Chunk
 from devtrace.recording.columns.operator_info import OperatorInfo, by_id
 from devtrace.recording.columns.thread_state import NUMBERS, THREAD_SHIFT, ThreadState
 from devtrace.trace.tables import Lists
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +62,7 @@ class OpNumbering:
         ids = np.full(len(numbers), -1, dtype=np.int64)
         for thread, (mine, own) in enumerate(zip(self._numbers, self._ids, strict=True)):
             asked = np.flatnonzero((numbers >= 0) & (numbers >> THREAD_SHIFT == thread))
-            wanted = numbers[asked] & NUMBERS
-            at = np.searchsorted(mine, wanted)
-            kept = at < len(mine)
-            kept[kept] = mine[at[kept]] == wanted[kept]
-            ids[asked[kept]] = own[at[kept]]
+            ids[asked] = np.append(own, -1)[indexes_in(mine, numbers[asked] & NUMBERS)]
         return ids
 
     def boundary(self, thread: int, number: int) -> int:
@@ -77,6 +70,14 @@ class OpNumbering:
         mine, ids = self._numbers[thread], self._ids[thread]
         at = int(np.searchsorted(mine, number))
         return int(ids[at]) if at < len(ids) else (int(ids[-1]) + 1 if len(ids) else 0)
+
+
+def indexes_in(known: Array, wanted: Array) -> Array:
+    """Return the index of each wanted value among the known ones, which are in order; -1 for none."""
+    at = np.searchsorted(known, wanted)
+    found = at < len(known)
+    found[found] = known[at[found]] == wanted[found]
+    return np.where(found, at, -1)
 
 
 def merge(threads: Sequence[ThreadState], origin: int) -> Merged:

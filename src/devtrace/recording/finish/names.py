@@ -8,20 +8,18 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from devtrace.recording.columns import sites
 from devtrace.recording.columns.process_history import Moved, Stamp
 from devtrace.recording.columns.sites import USER, files
-from devtrace.recording.columns.tensor_rows import Rows
+from devtrace.recording.columns.tensor_rows import Array, Rows
 from devtrace.recording.context.modules import Known, Modules, own_tensors
 from devtrace.recording.context.optimizers import Optimizers
+from devtrace.recording.finish.merge import indexes_in
 from devtrace.source.matching import is_path
 from devtrace.source.object_walk import stored
 from devtrace.source.parsing import read, span_at
-
-Array = npt.NDArray[Any]
 
 
 class Named:
@@ -119,9 +117,8 @@ class Named:
         role = np.full(len(rows), text(""), dtype=np.int32)
         name = role.copy()
         found = sorted(self._found)
-        indexes = np.searchsorted(rows, np.array(found, dtype=np.int64))
-        for row, index in zip(found, indexes.tolist(), strict=True):
-            if index < len(rows) and rows[index] == row:
+        for row, index in zip(found, indexes_in(rows, np.array(found, dtype=np.int64)).tolist(), strict=True):
+            if index >= 0:
                 role[index], name[index] = (text(each) for each in self._found[row])
         return role, name
 

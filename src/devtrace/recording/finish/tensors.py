@@ -6,15 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from devtrace.recording.columns.operator_info import COPY, VIEW
-from devtrace.recording.columns.tensor_rows import Rows, dims_of, size_of
-from devtrace.recording.finish.merge import Merged
+from devtrace.recording.columns.tensor_rows import Array, Rows, dims_of, size_of
+from devtrace.recording.finish.merge import Merged, indexes_in
 from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.tables import Lists
-
-Array = npt.NDArray[Any]
 
 
 class Tensors:
@@ -39,10 +36,7 @@ class Tensors:
 
     def rows_of(self, rows: Array) -> Array:
         """Return the rows of the table for the recorder's rows; -1 for none."""
-        at = np.searchsorted(self.rows, rows)
-        known = at < len(self.rows)
-        known[known] = self.rows[at[known]] == rows[known]
-        return np.where(known, at, -1)
+        return indexes_in(self.rows, rows)
 
     def row_of(self, row: int | None) -> int | None:
         found = -1 if row is None else int(self.rows_of(np.array([row]))[0])

@@ -8,17 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from devtrace.recording.columns.chunk import WIDTH, Chunk
+from devtrace.recording.columns.chunk import WIDTH, Array, Chunk
 from devtrace.recording.columns.tensor_rows import size_of
 from devtrace.recording.columns.thread_state import NUMBERS, ThreadState
 from devtrace.recording.hot.recorder import Recorder
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(slots=True)

@@ -6,15 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
-from devtrace.recording.columns.chunk import BACKWARD, OPTIMIZER, Chunk
+from devtrace.recording.columns.chunk import BACKWARD, OPTIMIZER, Array, Chunk
 from devtrace.recording.columns.operator_info import by_id
 from devtrace.recording.columns.thread_state import ThreadState
 from devtrace.recording.hot.recorder import Recorder
 from devtrace.recording.progress.counts import Reader
-
-Array = npt.NDArray[Any]
 
 COLUMNS: Final[dict[str, Any]] = {
     "start": np.float64,
