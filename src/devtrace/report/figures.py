@@ -151,12 +151,12 @@ def _modules(trace: TraceData, theme: Theme) -> Figure:
     shown = sorted(range(len(trace.modules)), key=lambda id: -int(time[id]))[:MOST_MODULES]
     kept = {id for id in shown if time[id] > 0}
     parents = trace.modules.ints("parent").tolist()
-    ids = [id for id in sorted(kept) if _all_kept(id, parents, kept)]
+    ids = sorted(kept)
     shades = [palette.shade(trace.devices[int(by_device[id].argmax())].name, theme) for id in ids]
     icicle = {
         "type": "icicle",
         "ids": [str(id) for id in ids],
-        "parents": [str(parents[id]) if parents[id] >= 0 else "" for id in ids],
+        "parents": [str(parents[id]) if parents[id] in kept else "" for id in ids],
         "labels": [_safe(trace.modules[id].path.rsplit(".", 1)[-1]) for id in ids],
         "values": [float(time[id]) / 1e6 for id in ids],
         "branchvalues": "remainder" if _overlapping(ids, parents, time) else "total",
@@ -170,14 +170,6 @@ def _modules(trace: TraceData, theme: Theme) -> Figure:
         "pathbar": {"visible": False},
     }
     return _canvas([icicle], "Modules, by time; fill is the device that did most", theme, height=480)
-
-
-def _all_kept(id: int, parents: Sequence[int], kept: set[int]) -> bool:
-    while id >= 0:
-        if id not in kept:
-            return False
-        id = parents[id]
-    return True
 
 
 def _overlapping(ids: Sequence[int], parents: Sequence[int], time: Whole) -> bool:

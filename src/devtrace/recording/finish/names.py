@@ -27,7 +27,7 @@ class Named:
 
     def __init__(self, rows: Rows, namespace: Mapping[str, Any] | None) -> None:
         self._rows = rows
-        self._namespace = namespace
+        self._namespace = namespace or {}
         self._found: dict[int, tuple[str, str]] = {}
 
     def paths(self, known: list[Known]) -> list[str]:
@@ -51,7 +51,7 @@ class Named:
     def _item(self, root: Known) -> str:
         """Return its path as an item of a container or module that a variable of the user's holds."""
         module = root.module()
-        for name, value in list((self._namespace or {}).items()) if module is not None else ():
+        for name, value in list(self._namespace.items()) if module is not None else ():
             for reference in stored(value) if not name.startswith("_") else ():
                 if reference.value is module and reference.kind in ("item", "module"):
                     return f"{name}{reference.text}"
@@ -65,7 +65,7 @@ class Named:
         if written and sites.is_outermost(root.site):
             return written
         module = root.module()
-        names = [name for name, value in list((self._namespace or {}).items()) if value is module]
+        names = [name for name, value in list(self._namespace.items()) if value is module]
         return next((name for name in names if not name.startswith("_")), written or root.type.lower())
 
     def collect(self, modules: Modules, moves: list[Moved], optimizers: Optimizers) -> None:
