@@ -16,6 +16,7 @@ from devtrace.trace.tables import Ints, TraceData
 from devtrace.words.text_format import pluralize, safe_line
 
 Floats = npt.NDArray[np.float64]
+Whole = npt.NDArray[np.int64]
 
 LONGEST_SHARE: Final = 0.05
 """A stretch without change may take this share of the width: twenty of them fill it."""
@@ -81,11 +82,11 @@ def _limit(stretches: Ints) -> float:
     return limit
 
 
-def begins(trace: TraceData) -> npt.NDArray[np.int64]:
+def begins(trace: TraceData) -> Whole:
     return trace.ops.ints("start").astype(np.int64)
 
 
-def durations(trace: TraceData) -> npt.NDArray[np.int64]:
+def durations(trace: TraceData) -> Whole:
     """Return the ns of each op; 0 for an op that raised."""
     return np.maximum(trace.ops.ints("duration").astype(np.int64), 0)
 

@@ -53,7 +53,7 @@ class _Row(NamedTuple):
 
 
 class _Picture:
-    """A trace, its scale and the lanes that are shown."""
+    """A trace, its scale, the lanes that are shown, and the errors and warnings with their numbers in the report."""
 
     def __init__(self, trace: TraceData) -> None:
         self.trace = trace
@@ -61,8 +61,11 @@ class _Picture:
         kind, devices = trace.ops.ints("kind"), trace.ops.ints("device")
         host = next((id for id, device in enumerate(trace.devices) if device == "cpu"), -1)
         self.waits = waits(kind == trace.string_id("sync"), devices, host)
-        numbered = enumerate(trace.findings or (), 1)
-        self.flagged = [(number, finding) for number, finding in numbered if _is_flagged(finding)][:MOST_FLAGS]
+        self.flagged = [
+            (number, finding)
+            for number, finding in enumerate(trace.findings or (), 1)
+            if int(finding.get("op", -1)) >= 0 and finding.get("severity") != "note"
+        ][:MOST_FLAGS]
         every = lanes(trace)
         chosen = _choose(every, [int(finding["op"]) for _, finding in self.flagged])
         self.rows = [self._row(lane, TOP + number * LANE) for number, lane in enumerate(chosen)]
@@ -72,11 +75,6 @@ class _Picture:
     def _row(self, lane: Lane, top: int) -> _Row:
         device = self.trace.devices[lane.device].name
         return _Row(lane, top, device, palette.shade(device), *self.scale.spans(lane.ops))
-
-
-def _is_flagged(finding: Mapping[str, Any]) -> bool:
-    """Return whether the finding has a flag with its number in the report: errors and warnings of an op do."""
-    return int(finding.get("op", -1)) >= 0 and finding.get("severity") != "note"
 
 
 def timeline(trace: TraceData) -> str:

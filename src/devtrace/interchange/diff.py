@@ -150,7 +150,7 @@ def _unexplained(report: ReportData) -> dict[Key, Failure]:
 
 
 def _devices(sides: _Sides) -> Iterable[Change]:
-    before, after = _devices_by_name(sides.before.trace), _devices_by_name(sides.after.trace)
+    before, after = (_devices_by_name(report.trace) for report in sides)
     moved = {name: (before[name], after[name]) for name in after if name in before and before[name] != after[name]}
     for name, count, (first, second) in _gathered(moved, before.keys() & after.keys()):
         label = f"{name} ({pluralize(count, 'tensor')})" if count > 1 else name
@@ -190,14 +190,13 @@ def _prefixes(name: str) -> list[str]:
 
 def _compute(sides: _Sides) -> Iterable[Change]:
     """Yield modules that compute on other devices than before."""
-    before, after = _computing_devices(sides.before.trace), _computing_devices(sides.after.trace)
+    before, after = (_computing_devices(report.trace) for report in sides)
     for path in sorted(before.keys() & after.keys()):
         if before[path] != after[path]:
-            first, second = (" + ".join(sorted(side[path])) for side in (before, after))
-            yield Change("compute", path, first, second, module=path)
+            yield Change("compute", path, before[path], after[path], module=path)
 
 
-def _computing_devices(trace: TraceData) -> dict[str, set[str]]:
+def _computing_devices(trace: TraceData) -> dict[str, str]:
     ops = trace.ops
     kind = trace.string_id("compute")
     chosen = (ops.ints("kind") == kind) & (ops.ints("call") >= 0) & (ops.ints("device") >= 0)
@@ -205,7 +204,7 @@ def _computing_devices(trace: TraceData) -> dict[str, set[str]]:
     found: dict[str, set[str]] = defaultdict(set)
     for module, device in set(zip(modules.tolist(), ops.ints("device")[chosen].tolist(), strict=True)):
         found[trace.modules[module].path].add(trace.devices[device].name)
-    return dict(found)
+    return {path: " + ".join(sorted(devices)) for path, devices in found.items()}
 
 
 def _counted(sides: _Sides, what: Literal["copies", "syncs"]) -> Iterable[Change]:

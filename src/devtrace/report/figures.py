@@ -10,19 +10,16 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 from plotly.graph_objects import Figure
 
 from devtrace.drawing import palette
-from devtrace.drawing.lanes import begins, durations
+from devtrace.drawing.lanes import Whole, begins, durations
 from devtrace.drawing.palette import Theme
 from devtrace.trace.columns import PHASES
 from devtrace.trace.tables import Ints, TraceData
 from devtrace.trace.views import storage_owners
 from devtrace.words.errors import UsageError
 from devtrace.words.text_format import escape_markup, format_bytes, format_time, pluralize, safe_line
-
-Whole = npt.NDArray[np.int64]
 
 MOST_BARS: Final = 15
 MOST_STEPS: Final = 1500
@@ -147,7 +144,8 @@ def _modules(trace: TraceData, theme: Theme) -> Figure:
     """Draw the tree of modules that ran: width is time, fill the device that most of it went to."""
     if not len(trace.calls):
         return _canvas([], "Modules, by time", theme)
-    time, by_device = _module_times(trace)
+    by_device = _module_times(trace)
+    time = by_device.sum(axis=1)
     shown = sorted(range(len(trace.modules)), key=lambda id: -int(time[id]))[:MOST_MODULES]
     kept = {id for id in shown if time[id] > 0}
     parents = trace.modules.ints("parent").tolist()
@@ -163,7 +161,7 @@ def _modules(trace: TraceData, theme: Theme) -> Figure:
         "marker": {"colors": [shade.fill for shade in shades], "line": {"width": 1.5}},
         "leaf": {"opacity": 1},
         "textfont": {"color": [shade.ink for shade in shades]},
-        "hovertext": [_module_words(trace, id, time, by_device) for id in ids],
+        "hovertext": [_module_words(trace, id, by_device[id].tolist()) for id in ids],
         "hoverinfo": "text",
         "textinfo": "label",
         "tiling": {"orientation": "v"},
@@ -180,8 +178,8 @@ def _overlapping(ids: Sequence[int], parents: Sequence[int], time: Whole) -> boo
     return any(inner[id] > int(time[id]) for id in ids)
 
 
-def _module_times(trace: TraceData) -> tuple[Whole, Whole]:
-    """Return the ns of ops in each module with its children, in all and by device."""
+def _module_times(trace: TraceData) -> Whole:
+    """Return the ns of ops in each module with its children, by device."""
     by_device = np.zeros((len(trace.modules), len(trace.devices)), np.int64)
     calls, device = trace.ops.ints("call"), trace.ops.ints("device")
     inside = (calls >= 0) & (device >= 0)
@@ -191,14 +189,13 @@ def _module_times(trace: TraceData) -> tuple[Whole, Whole]:
     for id in reversed(range(len(parents))):  # a parent comes before its children
         if 0 <= parents[id] < id:
             by_device[parents[id]] += by_device[id]
-    return by_device.sum(axis=1), by_device
+    return by_device
 
 
-def _module_words(trace: TraceData, id: int, time: Whole, by_device: Whole) -> str:
+def _module_words(trace: TraceData, id: int, by_device: list[int]) -> str:
     module = trace.modules[id]
-    spent = zip(trace.devices, by_device[id].tolist(), strict=True)
-    used = [_safe(f"{device}: {format_time(ns)}") for device, ns in spent if ns]
-    return "<br>".join([f"<b>{_safe(module.path)}</b> {_safe(module.type)}", format_time(int(time[id])), *used])
+    used = [_safe(f"{name}: {format_time(ns)}") for name, ns in zip(trace.devices, by_device, strict=True) if ns]
+    return "<br>".join([f"<b>{_safe(module.path)}</b> {_safe(module.type)}", format_time(sum(by_device)), *used])
 
 
 def _memory(trace: TraceData, theme: Theme) -> Figure:

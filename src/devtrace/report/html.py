@@ -37,12 +37,14 @@ def fragment(report: ReportData, *, picture: bool = True) -> str:
 def _finding(report: ReportData, number: int, finding: Finding) -> str:
     times, op, devices = parts.headline(finding, report.trace)
     right = " · ".join(escape_markup(part) for part in (times, short_op_name(op), devices) if part)
+    site = finding.site
+    line = f"<b>{escape_markup(str(site or parts.NO_SITE))}</b>{_code(site) if site and site.text else ''}"
     lines = [_marked_up(finding.message), *starmap(_labelled, parts.sites(finding))]
     if finding.help:
         lines.append(f"<b>Fix</b> {_marked_up(finding.help)}")
     return (
         f'<div data-devtrace="finding" data-rule="{escape_markup(finding.rule)}" data-severity="{finding.severity}">\n'
-        f"<p>{_disc(number, finding)} {_source(finding.site)} &ensp; {right}</p>\n"
+        f"<p>{_disc(number, finding)} {line} &ensp; {right}</p>\n"
         f"<blockquote><p>{'<br>'.join(lines)}</p></blockquote>\n</div>\n"
     )
 
@@ -55,12 +57,6 @@ def _disc(number: int, finding: Finding) -> str:
         f'<circle cx="8" cy="8" r="8" fill="{fill}"/><text x="8" y="11.5" font-size="10" font-weight="700" '
         f'font-family="system-ui, sans-serif" text-anchor="middle" fill="#ffffff">{number}</text></svg>'
     )
-
-
-def _source(site: Site | None) -> str:
-    if site is None:
-        return f"<b>{parts.NO_SITE}</b>"
-    return f"<b>{escape_markup(str(site))}</b>{_code(site) if site.text else ''}"
 
 
 def _labelled(label: str, site: Site, remark: str) -> str:

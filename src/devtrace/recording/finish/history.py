@@ -23,7 +23,7 @@ class History:
         self._first_tick = first_tick
         self._modules = modules
         self._take_moved()
-        self.attached: list[Attached | None] = [_attached(known) for known in modules.known]
+        self.attached = [_attached(known) for known in modules.known]
         self.moves = [moved for moved in hooks.moves() if modules.row_of(moved.module()) >= 0]
         earlier = sorted(at.tick for at in self._happenings() if at.tick < first_tick)
         self._rank = {tick: index - len(earlier) for index, tick in enumerate(earlier)}
