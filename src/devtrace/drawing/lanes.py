@@ -61,7 +61,6 @@ class Scale:
         )
 
     def spans(self, ops: Ints) -> tuple[Floats, Floats]:
-        """Return the begins and ends of ops."""
         return self(self._begins[ops]), self(self._ends[ops])
 
     def __call__(self, moments: Ints) -> Floats:

@@ -26,7 +26,6 @@ LONGEST_MESSAGE: Final = 2000
 
 
 def to_perfetto(trace: TraceData, path: str | Path) -> Path:
-    """Write the trace as Chrome trace JSON."""
     target = Path(path)
     with target.open("w", encoding="ascii") as file:
         file.write('{"displayTimeUnit": "ns", "otherData": ')

@@ -135,8 +135,6 @@ def _nest(spans: Sequence[_Span]) -> None:
 
 
 class _Import:
-    """Fills the tables from the entries."""
-
     def __init__(self, title: str, exported: Mapping[str, Any], spans: Sequence[_Span]) -> None:
         self.builder = TraceBuilder(title, "", "torch.profiler")
         self.spans = spans

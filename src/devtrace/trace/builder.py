@@ -60,7 +60,6 @@ class TraceBuilder:
         return self.intern("shapes", dims, dims=dims)
 
     def set(self, table: str, id: int, **fields: Any) -> None:
-        """Change fields of a row (a call's end, a tensor's name)."""
         kinds = {column.name: column for column in TABLES[table]}
         for name, value in fields.items():
             self._columns[table][name][id] = self._encoded(kinds[name], value)

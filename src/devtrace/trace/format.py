@@ -93,7 +93,6 @@ def decode(data: object) -> TraceData:
 
 
 def _upgraded(data: object) -> dict[str, Any]:
-    """Return the object in today's version."""
     if not isinstance(data, dict) or data.get("format") != "devtrace":
         raise FormatError(
             "trace-foreign",
@@ -118,14 +117,12 @@ def _upgraded(data: object) -> dict[str, Any]:
 
 
 def save(trace: TraceData, path: str | Path) -> Path:
-    """Write the trace as a file."""
     target = Path(path)
     target.write_text(json.dumps(encode(trace), separators=(",", ":")), encoding="ascii")
     return target
 
 
 def load(path: str | Path) -> TraceData:
-    """Read a file that `save` wrote."""
     source = Path(path)
     if source.stat().st_size > MOST_BYTES:
         raise FormatError(

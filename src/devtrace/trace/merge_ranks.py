@@ -25,7 +25,6 @@ _SHARED: Final = ("devices", "shapes", "sites", "sources")
 
 
 def with_rank(trace: TraceData, rank: int | None) -> TraceData:
-    """Mark the threads of a trace as those of a rank."""
     if rank is None:
         return trace
     threads = dict(trace.values["threads"])

@@ -15,7 +15,7 @@ from devtrace.recording.columns.recorded_ops import Copied
 from devtrace.recording.columns.tensor_rows import size_of
 from devtrace.recording.context.modules import Modules
 from devtrace.recording.finish.history import History
-from devtrace.recording.finish.merge import merge
+from devtrace.recording.finish.merge import Merged
 from devtrace.recording.finish.names import Named
 from devtrace.recording.finish.site_rows import add_sites
 from devtrace.recording.finish.tensors import Tensors
@@ -65,7 +65,7 @@ class _Assembly:
         self.named = named
         self.simulated = simulated
         self.device_names: list[str] = []
-        self.merged = merge(recorder.threads, recorder.origin)
+        self.merged = Merged(recorder.threads, recorder.origin)
         self.tensors = Tensors(recorder.rows, self.merged, self._device)
         self.inputs = self.tensors.lists(self.merged.inputs)
         self.outputs = self.tensors.lists(self.merged.outputs)
