@@ -64,7 +64,7 @@ class _Assembly:
         self.modules = modules
         self.named = named
         self.simulated = simulated
-        self.device_names: list[str] = []
+        self.host = -1
         self.merged = Merged(recorder.threads, recorder.origin)
         self.tensors = Tensors(recorder.rows, self.merged, self._device)
         self.inputs = self.tensors.lists(self.merged.inputs)
@@ -81,8 +81,7 @@ class _Assembly:
         used = {*site.tolist(), *self.tensors.site.tolist(), *self.history.sites(), *extra_sites}
         rows = add_sites(self.builder, used)
         look_up = np.full(max(rows) + 2, -1, dtype=np.int32)
-        for id, row in rows.items():
-            look_up[id] = row
+        look_up[list(rows)] = list(rows.values())
         self.history.add_modules(self.builder, self.named.paths(self.modules.known), rows, merged.numbering)
         self.history.add_moves(self.builder, rows, merged.numbering, self._device)
         for state in self.recorder.threads:
@@ -98,13 +97,9 @@ class _Assembly:
     def _device(self, device: Any) -> int:
         name = str(device)
         row = self.builder.device(name, simulated=self.simulated(name))
-        if row == len(self.device_names):
-            self.device_names.append(name)
+        if name == "cpu":
+            self.host = row
         return row
-
-    @property
-    def host(self) -> int:
-        return self.device_names.index("cpu") if "cpu" in self.device_names else -1
 
     def _op_devices(self) -> Array:
         """Return the device of each op: that of its first output (for a copy between devices where the data arrives).
@@ -212,7 +207,7 @@ class _Assembly:
             Ops(site, self.device, times, self.kind == SYNC, self.kind == COMPUTE, deep, self._paid_at(site)),
             Copies(*np.array(copies, dtype=np.int64).reshape(-1, 5).T),
             sites=self.builder.count("sites"),
-            devices=len(self.device_names),
+            devices=self.builder.count("devices"),
             host=self.host,
             uses_device=bool(np.any((self.device >= 0) & (self.device != self.host))),
         )
