@@ -38,13 +38,13 @@ def _finding(report: ReportData, number: int, finding: Finding) -> str:
     times, op, devices = parts.headline(finding, report.trace)
     right = " · ".join(escape_markup(part) for part in (times, short_op_name(op), devices) if part)
     site = finding.site
-    line = f"<b>{escape_markup(str(site or parts.NO_SITE))}</b>{_code(site) if site and site.text else ''}"
+    where = f"<b>{escape_markup(str(site or parts.NO_SITE))}</b>{_code(site) if site and site.text else ''}"
     lines = [_marked_up(finding.message), *starmap(_labelled, parts.sites(finding))]
     if finding.help:
         lines.append(f"<b>Fix</b> {_marked_up(finding.help)}")
     return (
         f'<div data-devtrace="finding" data-rule="{escape_markup(finding.rule)}" data-severity="{finding.severity}">\n'
-        f"<p>{_disc(number, finding)} {line} &ensp; {right}</p>\n"
+        f"<p>{_disc(number, finding)} {where} &ensp; {right}</p>\n"
         f"<blockquote><p>{'<br>'.join(lines)}</p></blockquote>\n</div>\n"
     )
 

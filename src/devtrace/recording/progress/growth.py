@@ -55,7 +55,8 @@ class Growth:
     def new(self) -> New:
         names, devices, threads = len(self._names), len(self._devices), self._threads
         self._reader.begin_look()
-        self._learn_devices()
+        for _, _, device in self._recorder.rows.layouts[len(self._device_of) :]:
+            self._device_of.append(self._devices.setdefault(str(device), len(self._devices)))
         parts = [self._columns(state, chunk, layouts) for state, chunk, layouts in self._reader.new()]
         columns = {
             name: np.concatenate([np.zeros(0, kind), *(part[name] for part in parts)]).astype(kind)
@@ -68,10 +69,6 @@ class Growth:
             list(self._devices)[devices:],
             [state.name for state, _ in self._reader.complete[threads:]],
         )
-
-    def _learn_devices(self) -> None:
-        for _, _, device in self._recorder.rows.layouts[len(self._device_of) :]:
-            self._device_of.append(self._devices.setdefault(str(device), len(self._devices)))
 
     def _columns(self, state: ThreadState, chunk: Chunk, layouts: Array) -> dict[str, Array]:
         device_of = np.array([*self._device_of, -1], dtype=np.int16)
