@@ -14,12 +14,15 @@ from devtrace.recording.columns import sites
 from devtrace.recording.columns.process_history import Moved, Stamp
 from devtrace.recording.columns.sites import USER, files
 from devtrace.recording.columns.tensor_rows import Array, Rows
-from devtrace.recording.context.modules import Known, Modules, own_tensors
+from devtrace.recording.context.module_tree import own_tensors
+from devtrace.recording.context.modules import Known, Modules
 from devtrace.recording.context.optimizers import Optimizers
 from devtrace.recording.finish.merge import indexes_in
+from devtrace.runtime.quiet import gradient_of, is_tensor
 from devtrace.source.matching import is_path
 from devtrace.source.object_walk import stored
 from devtrace.source.parsing import read, span_at
+from devtrace.source.safe_values import instance_dict
 
 
 class Named:
@@ -89,8 +92,8 @@ class Named:
     def _module(self, module: torch.nn.Module, path: str) -> None:
         for role, name, value in own_tensors(module):
             self._name(value, role, f"{path}.{name}")
-            if role == "parameter" and value.grad is not None:
-                self._name(value.grad, "gradient", f"{path}.{name}.grad")
+            if role == "parameter" and gradient_of(value) is not None:
+                self._name(gradient_of(value), "gradient", f"{path}.{name}.grad")
 
     def _same(self, old: Stamp, new: Stamp) -> None:
         """Give the tensor that a move left behind the name of the one that it made."""
@@ -100,11 +103,12 @@ class Named:
                 self._found.setdefault(before, self._found[after])
 
     def _optimizer(self, optimizer: Any) -> None:
-        for parameter, state in optimizer.state.items():
+        states: Any = instance_dict(optimizer).get("state")
+        for parameter, state in dict.items(states) if issubclass(type(states), dict) else ():
             row = self._rows.row_of(parameter)
             name = self._found.get(-1 if row is None else row, ("", ""))[1]
-            for key, value in state.items() if isinstance(state, dict) else ():
-                if isinstance(value, torch.Tensor):
+            for key, value in dict.items(state) if issubclass(type(state), dict) else ():
+                if is_tensor(value):
                     self._name(value, "optimizer-state", f"{name}.{key}" if name else str(key))
 
     def _name(self, tensor: Any, role: str, name: str) -> None:
