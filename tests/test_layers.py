@@ -65,7 +65,7 @@ INSIDE = {
 CONFINED = {
     "torch": {
         "recording", "simulation", "runtime.mode_stack", "runtime.quiet", "runtime.eager_paths",
-        "diagnosis.evidence.access_paths", "api.environment", "interchange.composite_ops",
+        "diagnosis.evidence.access_paths", "api.environment", "interchange.torch_profiler",
     },
     "IPython": {"notebook.magic"},
     "ipywidgets": {"notebook.live_view"},

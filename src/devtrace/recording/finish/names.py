@@ -8,23 +8,21 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from devtrace.recording.columns import sites
 from devtrace.recording.columns.process_history import Moved, Stamp
 from devtrace.recording.columns.sites import USER, files
-from devtrace.recording.columns.tensor_rows import Rows
+from devtrace.recording.columns.tensor_rows import Array, Rows
 from devtrace.recording.context.module_tree import own_tensors
 from devtrace.recording.context.modules import Known, Modules
 from devtrace.recording.context.optimizers import Optimizers
+from devtrace.recording.finish.merge import indexes_in
 from devtrace.runtime.quiet import gradient_of, is_tensor
 from devtrace.source.matching import is_path
 from devtrace.source.object_walk import stored
 from devtrace.source.parsing import read, span_at
 from devtrace.source.safe_values import instance_dict
-
-Array = npt.NDArray[Any]
 
 
 class Named:
@@ -32,7 +30,7 @@ class Named:
 
     def __init__(self, rows: Rows, namespace: Mapping[str, Any] | None) -> None:
         self._rows = rows
-        self._namespace = namespace
+        self._namespace = namespace or {}
         self._found: dict[int, tuple[str, str]] = {}
 
     def paths(self, known: list[Known]) -> list[str]:
@@ -56,7 +54,7 @@ class Named:
     def _item(self, root: Known) -> str:
         """Return its path as an item of a container or module that a variable of the user's holds."""
         module = root.module()
-        for name, value in list((self._namespace or {}).items()) if module is not None else ():
+        for name, value in list(self._namespace.items()) if module is not None else ():
             for reference in stored(value) if not name.startswith("_") else ():
                 if reference.value is module and reference.kind in ("item", "module"):
                     return f"{name}{reference.text}"
@@ -70,7 +68,7 @@ class Named:
         if written and sites.is_outermost(root.site):
             return written
         module = root.module()
-        names = [name for name, value in list((self._namespace or {}).items()) if value is module]
+        names = [name for name, value in list(self._namespace.items()) if value is module]
         return next((name for name in names if not name.startswith("_")), written or root.type.lower())
 
     def collect(self, modules: Modules, moves: list[Moved], optimizers: Optimizers) -> None:
@@ -123,9 +121,8 @@ class Named:
         role = np.full(len(rows), text(""), dtype=np.int32)
         name = role.copy()
         found = sorted(self._found)
-        indexes = np.searchsorted(rows, np.array(found, dtype=np.int64))
-        for row, index in zip(found, indexes.tolist(), strict=True):
-            if index < len(rows) and rows[index] == row:
+        for row, index in zip(found, indexes_in(rows, np.array(found, dtype=np.int64)).tolist(), strict=True):
+            if index >= 0:
                 role[index], name[index] = (text(each) for each in self._found[row])
         return role, name
 
