@@ -3,8 +3,8 @@
     accelerator.load()              # once in a process; torch.device("accel:1") works from here on
     accelerator.why_not()           # a sentence where it cannot be built: no C++ compiler
 
-`backend.cpp` says what of it is torch's own and what is arranged. It is compiled at first use, about a minute, into a cache
-that is keyed by torch, Python and the source.
+`backend.cpp` says what of it is torch's own and what is arranged. It is compiled at first use, in about a minute, into a
+cache that is keyed by torch, Python and the source.
 """
 
 from __future__ import annotations
