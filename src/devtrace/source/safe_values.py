@@ -43,10 +43,7 @@ class Scope:
         return cls(frame.f_locals, frame.f_globals)
 
     def lookup(self, name: str) -> Any:
-        for names in (self.locals, self.globals):
-            if name in names:
-                return names[name]
-        return MISSING
+        return self.locals.get(name, self.globals.get(name, MISSING))
 
 
 def evaluate(node: ast.AST, scope: Scope) -> Any:
@@ -64,12 +61,10 @@ def evaluate(node: ast.AST, scope: Scope) -> Any:
 
 def _index(node: ast.AST, scope: Scope) -> Any:
     """Evaluate a subscript's index: a literal, or a name that holds a plain int or str."""
-    if isinstance(node, ast.Constant):
-        return node.value if type(node.value) in (int, str) else MISSING
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
-        value = node.operand.value
-        return -value if type(value) is int else MISSING
-    value = evaluate(node, scope)
+    try:
+        value = ast.literal_eval(node)
+    except (TypeError, ValueError):
+        value = evaluate(node, scope)
     return value if type(value) in (int, str) else MISSING
 
 
@@ -84,7 +79,8 @@ def attribute(owner: Any, name: str) -> Any:
     own = instance_dict(owner)
     found = _class_attribute(owner, name)
     if issubclass(type(found), property):
-        return _plain_property(owner, found)
+        given = _returned(owner, found)
+        return evaluate(*given) if given is not None and isinstance(given[0], ast.Attribute) else MISSING
     if name in own:
         return own[name]
     for table in ("_parameters", "_buffers", "_modules"):
@@ -120,12 +116,6 @@ def _class_attribute(owner: Any, name: str) -> Any:
         if name in own:
             return own[name]
     return MISSING
-
-
-def _plain_property(owner: Any, found: property) -> Any:
-    """Look up `self._x` for `@property def x(self): return self._x`."""
-    given = _returned(owner, found)
-    return evaluate(*given) if given is not None and isinstance(given[0], ast.Attribute) else MISSING
 
 
 def returned_by_property(owner: Any, name: str) -> tuple[ast.expr, Scope] | None:
