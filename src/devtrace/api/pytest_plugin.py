@@ -8,7 +8,8 @@ Loaded by pytest in every project of the environment, so that it imports nothing
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -47,9 +48,7 @@ class MarkerOptions:
             raise pytest.UsageError(f"pytest.mark.devices: got {words}; it takes {_HELP}")
         self.simulate: str | None = marker.kwargs.get("simulate")
         self.expect: str | None = marker.kwargs.get("expect")
-        self.limits: dict[str, int | None] = _LIMITS | {
-            key: marker.kwargs[key] for key in _LIMITS if key in marker.kwargs
-        }
+        self.limits: dict[str, int | None] = {key: marker.kwargs.get(key, most) for key, most in _LIMITS.items()}
 
     def exceeded(self, recording: record) -> list[str]:
         """Make a sentence for each limit that the recorded test went beyond, with the lines that did."""
@@ -73,8 +72,7 @@ def _beyond(recording: record, name: str, most: int) -> str:
 
 
 _OPTIONS: Final = pytest.StashKey[MarkerOptions]()
-_SIMULATION: Final = pytest.StashKey[Any]()
-_HOOKS: Final = pytest.StashKey[Callable[[], None]]()
+_UNDO: Final = pytest.StashKey[ExitStack]()
 _HANDLE: Final = pytest.StashKey[Handle]()
 
 
@@ -101,12 +99,13 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
         need_torch()
         from devtrace.recording.context import hooks
 
+        undo = item.stash[_UNDO] = ExitStack()
         hooks.install()
-        item.stash[_HOOKS] = hooks.uninstall
+        undo.callback(hooks.uninstall)
         if options.simulate:
             from devtrace.simulation.simulation import simulate
 
-            item.stash[_SIMULATION] = simulate(options.simulate).start()
+            undo.enter_context(simulate(options.simulate))
     return (yield)
 
 
@@ -115,10 +114,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
     try:
         return (yield)
     finally:
-        simulation = item.stash.get(_SIMULATION, None)
-        if simulation is not None:
-            simulation.stop()
-        item.stash.get(_HOOKS, lambda: None)()
+        item.stash.get(_UNDO, ExitStack()).close()
 
 
 @pytest.hookimpl(wrapper=True)
