@@ -29,8 +29,6 @@ from devtrace.recording.progress.growth import COLUMNS
 
 if TYPE_CHECKING:
     from devtrace.api.recording import record
-    from devtrace.recording.progress.counts import Counter
-    from devtrace.recording.progress.growth import Growth
 
 log = logging.getLogger("devtrace")
 
@@ -113,8 +111,7 @@ class _Reader:
         assert counter is not None
         self.recording = recording
         self.begun = monotonic() if begun is None else begun
-        self._growth: Growth = growth
-        self._counter: Counter = counter
+        self._growth, self._counter = growth, counter
 
     def again(self) -> _Reader:
         return _Reader(self.recording, self.begun)

@@ -211,7 +211,7 @@ class Extension:
         lines = self._cleaned(running.raw)
         at = usage.magic_line(lines)
         requested = self.tracing.take_request(running.cell)
-        if at is None and (self.tracing.running or not (requested or self.tracing.on)):
+        if at is None and (self.tracing.run is not None or not (requested or self.tracing.on)):
             return
         running.asked = requested or at is not None
         try:
@@ -265,8 +265,10 @@ class Extension:
         file = self.shell.compile.get_code_name(raw, code, number)
         if outer is not None:
             return outer.part(file, code, raw)
-        id = getattr(info, "cell_id", None) or self._parent_cell_id()
-        first = 1 + _blank_lines(raw) + usage.lines_above(self._cleaned(raw))
+        parent = getattr(self.shell, "parent_header", None) or {}
+        id = getattr(info, "cell_id", None) or str(parent.get("metadata", {}).get("cellId", ""))
+        blank = raw[: len(raw) - len(raw.lstrip())].count("\n")
+        first = 1 + blank + usage.lines_above(self._cleaned(raw))
         return Cell(file, code, number if info.store_history else None, id, first)
 
     def _cleaned(self, raw: str) -> list[str]:
@@ -277,10 +279,6 @@ class Extension:
                 break
             lines = transform(lines)
         return lines
-
-    def _parent_cell_id(self) -> str:
-        parent = getattr(self.shell, "parent_header", None) or {}
-        return str(parent.get("metadata", {}).get("cellId", ""))
 
     def _introduce(self, running: _Running) -> None:
         """Make known which lines the cell's code is from, and the code that its own magics run."""
@@ -358,7 +356,3 @@ Extension._line_magic.__doc__ = Extension._cell_magic.__doc__ = usage.help_text(
 def _discard(entries: list[Any], entry: Any) -> None:
     if entry in entries:
         entries.remove(entry)
-
-
-def _blank_lines(text: str) -> int:
-    return text[: len(text) - len(text.lstrip())].count("\n")

@@ -34,11 +34,11 @@ class Lister:
         self._steps: Steps | None = None
         self._timer: asyncio.TimerHandle | None = None
 
-    def cell_begins(self) -> None:
+    def cell_begins(self, _: object = None) -> None:
         self._in_cell = True
         self._give_up()
 
-    def cell_ended(self) -> None:
+    def cell_ended(self, _: object = None) -> None:
         self._in_cell = False
         self.later()
 
