@@ -5,13 +5,11 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any, Final
+from types import ModuleType
+from typing import Any, Final
 
 from devtrace.runtime.requirements import need_torch
 from devtrace.words.errors import DevtraceError, SetupError
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 _PACKAGES: Final = ("numpy", "ipython", "ipykernel", "ipywidgets", "jupyterlab", "notebook", "plotly")
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 import sys
 from contextlib import ContextDecorator
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import FrameType, TracebackType
 from typing import overload
@@ -72,17 +73,17 @@ def check(objects: dict[str, object], device: str) -> None:
         )
 
 
+@dataclass(eq=False)
 class Expectation(ContextDecorator):
     """Checks a block or function. The block's own exception passes through unchanged."""
 
-    def __init__(self, device: str | None, syncs: int | None, copies: int | None) -> None:
-        self.device = device
-        self.syncs = syncs
-        self.copies = copies
-        self._recording: record | None = None
+    device: str | None
+    syncs: int | None
+    copies: int | None
+    _recording: record | None = field(default=None, init=False)
 
     def _recreate_cm(self) -> Expectation:  # for each call of a decorated function
-        return Expectation(self.device, self.syncs, self.copies)
+        return replace(self)
 
     def __enter__(self) -> record:
         self._recording = record(namespace=sys._getframe(1).f_globals)

@@ -96,7 +96,6 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
 
     @property
     def empty(self) -> bool:
-        """True if no op has been recorded so far."""
         return self._recording is None or self._recording.empty
 
     def growth(self) -> Growth | None:
@@ -107,7 +106,6 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         return Growth(recording.recorder) if recording is not None else None
 
     def is_simulated(self, device: str) -> bool:
-        """Return whether a device of this recording is simulated."""
         # A torch without CUDA has no real device of this kind.
         return device.partition(":")[0] == "cuda" and (
             self._simulated or _simulating() or sys.modules["torch"].version.cuda is None

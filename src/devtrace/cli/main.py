@@ -26,7 +26,6 @@ _PROGRAM_FLAGS = [flag for flag in FLAGS if flag.program_help]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """`devtrace` and `python -m devtrace`."""
     try:
         options = _parser().parse_args(arguments)
         code: int = options.command(options)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -160,7 +161,7 @@ class Tracing:
         self._simulation: Any = None
         self._observers: list[Observer] = []
         self._cells: list[Cell] = []
-        self._hooked = False
+        self._undo = ExitStack()
 
     # The session.
 
@@ -169,16 +170,11 @@ class Tracing:
         self._torch.call_when_imported(self._hook)
 
     def close(self) -> None:
-        """Leave nothing behind."""
         self.abandon()
         self.stop_simulating()
         self.on = False
         self._torch.cancel(self._hook)
-        if self._hooked:
-            from devtrace.recording.context import hooks
-
-            hooks.uninstall()
-            self._hooked = False
+        self._undo.close()
 
     @property
     def torch_here(self) -> bool:
@@ -190,7 +186,7 @@ class Tracing:
             from devtrace.recording.context import hooks
 
             hooks.install()
-            self._hooked = True
+            self._undo.callback(hooks.uninstall)
         except Exception as fault:  # noqa: BLE001 (a torch that has changed)
             sys.stderr.write(f"devtrace: modules are not watched: {type(fault).__name__}: {fault}\n")
             return

@@ -97,7 +97,7 @@ class LiveView(DOMWidget):  # type: ignore[misc]  # ipywidgets has no types
             if self._reader is None:
                 self.send({"kind": "idle"})
                 return
-            self._reader = self._reader.again()
+            self._reader = _Reader(self._reader.recording, self._reader.begun)
             self.send({"kind": "begin", "title": self._reader.recording.name})
         self._feed.wake()
 
@@ -112,9 +112,6 @@ class _Reader:
         self.recording = recording
         self.begun = monotonic() if begun is None else begun
         self._growth, self._counter = growth, counter
-
-    def again(self) -> _Reader:
-        return _Reader(self.recording, self.begun)
 
     def progress(self) -> dict[str, Any]:
         return {"ops": self._counter.look().ops, "seconds": monotonic() - self.begun}

@@ -17,12 +17,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 from IPython.core.error import InputRejected
 from IPython.core.error import UsageError as IPythonUsageError
+from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult, InteractiveShell
 from IPython.core.magic import output_can_be_silenced
 
 from devtrace.api.options import Options
@@ -33,9 +34,6 @@ from devtrace.runtime.patches import Patches
 from devtrace.runtime.tracebacks import hide_our_frames
 from devtrace.words.errors import DevtraceError
 
-if TYPE_CHECKING:
-    from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult, InteractiveShell
-
 # The names that code goes by which IPython's own magics run: with %% lines are counted from below the magic.
 _TIMED = {"time": ("<timed exec>", "<timed eval>"), "timeit": ("<magic-timeit>",)}
 
@@ -43,14 +41,12 @@ extensions: WeakKeyDictionary[InteractiveShell, Extension] = WeakKeyDictionary()
 
 
 def load(shell: InteractiveShell) -> None:
-    """Add devtrace's magics to a shell."""
     if shell not in extensions:
         with _in_ipythons_words():
             extensions[shell] = Extension(shell)
 
 
 def unload(shell: InteractiveShell) -> None:
-    """Take them out again, with everything that they started."""
     if extension := extensions.pop(shell, None):
         extension.close()
 

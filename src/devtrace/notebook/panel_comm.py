@@ -7,10 +7,10 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
+from devtrace.notebook.cells import Tracing
+
 if TYPE_CHECKING:
     from comm.base_comm import BaseComm
-
-    from devtrace.notebook.cells import Tracing
 
 TARGET: Final = "devtrace"
 

@@ -74,7 +74,6 @@ class Source:
         return Span(line + shift, column + indent, (end_line or line) + shift, (end_column or column) + indent)
 
     def segment(self, node: ast.AST) -> str:
-        """Return the node's own text, as written."""
         return ast.get_source_segment(self.text, node) or ""
 
     def line(self, number: int) -> str:

@@ -20,17 +20,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from devtrace.notebook.cells import Traced, Tracing
 from devtrace.notebook.inventory.inventory import Steps, listing
 from devtrace.notebook.panel.feed import PERIOD, Feed
 from devtrace.notebook.panel.idle import Lister
 from devtrace.notebook.panel.messages import is_foreign_hello, refusal, spec
 from devtrace.notebook.panel.trace_summaries import TraceSummaries, exported, find
 from devtrace.words.errors import DevtraceError
-
-if TYPE_CHECKING:
-    from devtrace.notebook.cells import Traced, Tracing
 
 log = logging.getLogger("devtrace")
 
