@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from devtrace.api.recording import record
 
 _LIMITS: Final = {"errors": 0, "warnings": None, "syncs": None, "copies": None}
-_SEVERITIES: Final = {"errors": "error", "warnings": "warning"}
 _HELP: Final = (
     "devices(simulate=None, expect=None, errors=0, warnings=None, syncs=None, copies=None): record the test with "
     'devtrace; simulate="cuda:2" gives it, its fixtures too, two pretended CUDA devices; the test fails if the report '
@@ -29,8 +28,7 @@ _HELP: Final = (
 class Handle:
     """Gives the fixture's user devtrace's public functions, and the recording of a marked test."""
 
-    def __init__(self) -> None:
-        self.recording: record | None = None
+    recording: record | None = None
 
     def __getattr__(self, name: str) -> Any:
         import devtrace
@@ -61,12 +59,12 @@ def _beyond(recording: record, name: str, most: int) -> str:
     from devtrace.api.expectation_check import ONE, lines_that
     from devtrace.words.text_format import pluralize
 
-    if name in _SEVERITIES:
-        one, lines = _SEVERITIES[name], []
-        count = sum(finding.severity == one for finding in recording.report.findings)
-    else:
+    if name in ONE:
         one, by_line = ONE[name], lines_that(recording.trace, name)
         count, lines = by_line.total(), [f"  {made:,}×  {line}" for line, made in by_line.most_common()]
+    else:
+        one, lines = name.removesuffix("s"), []
+        count = sum(finding.severity == one for finding in recording.report.findings)
     sentence = f"devtrace: {pluralize(count, one, name)}, at most {most:,} allowed"
     return "\n".join([sentence, *lines]) if count > most else ""
 

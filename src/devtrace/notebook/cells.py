@@ -5,7 +5,7 @@
     tracing.switch(on=True); tracing.on         every following cell
     tracing.request_trace(cell_id)              the next run of one cell
     tracing.simulate("cuda:2")                  pretended devices for the whole session
-    tracing.history["7"].report                 by name or execution count
+    tracing.history.find("7")                   by name or execution count
     stop = tracing.observe(changed)             changed(what, traced): "began", "finished", "switched"
 """
 
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from devtrace.recording.progress.counts import Counter, Counts
 
 Observer = Callable[[str, "Traced | None"], None]
-
-MOST_TRACES = 50
-MOST_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +66,10 @@ class Traced:
 class History:
     """Keeps the last traces, newest last: at most `most` of them and `most_bytes` of columns, but always the newest."""
 
-    def __init__(self, most: int = MOST_TRACES, most_bytes: int = MOST_BYTES) -> None:
-        self.most, self.most_bytes = most, most_bytes
+    most = 50
+    most_bytes = 256 << 20
+
+    def __init__(self) -> None:
         self._kept: dict[int, tuple[Traced, int]] = {}
         self._last = 0
 
@@ -95,9 +94,6 @@ class History:
     @property
     def bytes(self) -> int:
         return sum(size for _, size in self._kept.values())
-
-    def __len__(self) -> int:
-        return len(self._kept)
 
     def __iter__(self) -> Iterator[Traced]:
         return iter(self.numbered.values())
@@ -157,7 +153,7 @@ class Tracing:
         self.history = History()
         self._requested: set[str] = set()
         self._namespace = namespace
-        self._torch = ImportWatcher("torch")
+        self.torch = ImportWatcher("torch")
         self._simulation: Any = None
         self._observers: list[Observer] = []
         self._cells: list[Cell] = []
@@ -167,18 +163,14 @@ class Tracing:
 
     def open(self) -> None:
         """Watch where modules are attached and moved, from torch's import on."""
-        self._torch.call_when_imported(self._hook)
+        self.torch.call_when_imported(self._hook)
 
     def close(self) -> None:
         self.abandon()
         self.stop_simulating()
         self.on = False
-        self._torch.cancel(self._hook)
+        self.torch.cancel(self._hook)
         self._undo.close()
-
-    @property
-    def torch_here(self) -> bool:
-        return self._torch.is_imported
 
     def _hook(self) -> None:
         """Within the user's `import torch`, into which no exception of ours may come."""
@@ -196,7 +188,7 @@ class Tracing:
 
     def register_cell(self, cell: Cell) -> None:
         """Let sites in this cell's code say which cell and line they are."""
-        if self._torch.is_imported:
+        if self.torch.is_imported:
             _register(cell)
         else:
             self._cells.append(cell)
@@ -257,10 +249,10 @@ class Tracing:
         self._step_aside("%%devtrace")
         self.run = Run(cell, options, asked)
         try:
-            if options.simulate or self._torch.is_imported:
+            if options.simulate or self.torch.is_imported:
                 self._record()
             else:
-                self._torch.call_when_imported(self._record_on_arrival)
+                self.torch.call_when_imported(self._record_on_arrival)
         except BaseException:
             self.abandon()
             raise
@@ -324,7 +316,7 @@ class Tracing:
 
     def _end(self) -> Run | None:
         run, self.run = self.run, None
-        self._torch.cancel(self._record_on_arrival)
+        self.torch.cancel(self._record_on_arrival)
         return run
 
 

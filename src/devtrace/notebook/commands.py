@@ -86,7 +86,7 @@ class Commands:
         rows = {
             "traced": "every cell" if tracing.on else "cells that begin with %%devtrace",
             "simulated": tracing.simulated or "nothing",
-            "torch": "imported; modules are watched" if tracing.torch_here else "not imported yet",
+            "torch": "imported; modules are watched" if tracing.torch.is_imported else "not imported yet",
             "kept": f"{kept} ({tracing.history.bytes / 1e6:.1f} MB)" if kept else "no trace",
         }
         _print("\n".join(f"{name:<10} {value}" for name, value in rows.items()))

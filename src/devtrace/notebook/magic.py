@@ -28,7 +28,7 @@ from IPython.core.magic import output_can_be_silenced
 
 from devtrace.api.options import Options
 from devtrace.notebook import panel_comm, usage
-from devtrace.notebook.cells import Cell, Traced, Tracing
+from devtrace.notebook.cells import Cell, Tracing
 from devtrace.notebook.commands import Commands
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.tracebacks import hide_our_frames
@@ -193,7 +193,7 @@ class Extension:
             _discard(self.shell.ast_transformers, running.refuser)
         if running.options is not None:
             with self._guarded():
-                self._finish(running, result)
+                self._finish(running, running.options, result)
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
@@ -223,20 +223,17 @@ class Extension:
         else:
             running.options = options
 
-    def _finish(self, running: _Running, result: ExecutionResult | None) -> None:
+    def _finish(self, running: _Running, options: Options, result: ExecutionResult | None) -> None:
         if result is not None and result.error_before_exec is not None:
             self.tracing.abandon()
             return
         error = result.error_in_exec if result else None
         traced = self.tracing.finish(error)
         # What %%time was given may be no Python either.
-        if not isinstance(error, SyntaxError) or (traced is not None and len(traced.trace.ops)):
-            self._show(running, traced)
-
-    def _show(self, running: _Running, traced: Traced | None) -> None:
-        assert running.options is not None
+        if isinstance(error, SyntaxError) and (traced is None or not len(traced.trace.ops)):
+            return
         if running.asked:
-            self.commands.show_asked(traced, running.options)
+            self.commands.show_asked(traced, options)
         elif traced is not None:
             self.commands.show_in_passing(traced)
 
@@ -298,16 +295,15 @@ class Extension:
         stack = self._stack()
         with _in_ipythons_words():
             options = usage.cell_options(line)
-            running = _Running(cell, stack[0].cell if stack else Cell("", cell), options, asked=True)
-            self.tracing.begin(running.cell, options, asked=True)
+            self.tracing.begin(stack[0].cell if stack else Cell("", cell), options, asked=True)
         try:
             value = self._execute(cell)
         except BaseException as error:
             with self._guarded():
-                self._show(running, self.tracing.finish(error))
+                self.commands.show_asked(self.tracing.finish(error), options)
             raise
         with self._guarded():
-            self._show(running, self.tracing.finish())
+            self.commands.show_asked(self.tracing.finish(), options)
         return value
 
     def _execute(self, body: str) -> Any:

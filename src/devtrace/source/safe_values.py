@@ -130,14 +130,10 @@ def _returned(owner: Any, found: property) -> tuple[ast.expr, Scope] | None:
     if not isinstance(code, CodeType) or source is None or code.co_argcount != 1:
         return None
     function = source.function_at(code.co_firstlineno)
-    body = [part for part in function.body if not _is_docstring(part)] if function is not None else []
+    body = function.body[ast.get_docstring(function) is not None :] if function is not None else []
     if len(body) == 1 and isinstance(body[0], ast.Return) and body[0].value is not None:
         return body[0].value, Scope({code.co_varnames[0]: owner}, {})
     return None
-
-
-def _is_docstring(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
 def item(owner: Any, index: Any) -> Any:

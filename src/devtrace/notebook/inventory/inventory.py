@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from devtrace.notebook.inventory.tensor_info import UNKNOWN, Asker, DeviceTotals, Total, Totals
@@ -126,10 +126,7 @@ def _layout(tensor: Any, asker: Asker) -> Row:
 
 
 def _by_device(totals: Totals) -> list[Row]:
-    return [
-        {"device": device, "tensors": total.tensors, "parameters": total.parameters, "bytes": total.bytes}
-        for device, total in sorted(totals.items())
-    ]
+    return [{"device": device} | asdict(total) for device, total in sorted(totals.items())]
 
 
 _ROWS: Final = {"tensor": _tensor_row, "optimizer": _optimizer_row, "model": _model_row}
