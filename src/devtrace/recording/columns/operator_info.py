@@ -119,4 +119,16 @@ def _add(func: Any) -> OperatorInfo:
 def mask_among(args: tuple[Any, ...]) -> bool:
     """Return whether an indexing op is given a mask: the host must wait until the device has counted its True."""
     indices = args[1] if len(args) > 1 else ()
-    return any(isinstance(index, torch.Tensor) and index.dtype in (torch.bool, torch.uint8) for index in indices)
+    masks = sum(isinstance(index, torch.Tensor) and index.dtype in (torch.bool, torch.uint8) for index in indices)
+    return masks > 0 and not (masks == 1 and _is_filled(args, indices))
+
+
+def _is_filled(args: tuple[Any, ...], indices: Any) -> bool:
+    """Return whether `x[mask] = 0.5` counts nothing: with a number of the host's torch runs masked_fill_ for it.
+
+    See canDispatchToMaskedFill in torch's TensorAdvancedIndexingUtils.h.
+    """
+    others = sum(index is not None for index in indices)
+    value, accumulate = (*args[2:4], None, False)[:2] if len(args) < 4 else args[2:4]
+    is_number = isinstance(value, torch.Tensor) and value.numel() == 1 and value.device.type == "cpu"
+    return others == 1 and is_number and not accumulate
