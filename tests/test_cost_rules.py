@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 from collections.abc import Callable
 from pathlib import Path
@@ -286,15 +287,14 @@ def test_a_tensor_written_by_a_mask_waits() -> None:
     assert [each.count for each in findings(program) if each.rule == "host-sync"] == [1, 1]
 
 
-def installed(folder: Path, source: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+def installed(folder: Path, source: str, monkeypatch: pytest.MonkeyPatch, name: str = "costly_pack") -> ModuleType:
     """Return a module as pip would install it."""
-    import importlib
 
     site_packages = folder / "lib" / "site-packages"
     site_packages.mkdir(parents=True)
-    (site_packages / "costly_pack.py").write_text(source)
+    (site_packages / f"{name}.py").write_text(source)
     monkeypatch.syspath_prepend(str(site_packages))
-    return importlib.import_module("costly_pack")
+    return importlib.import_module(name)
 
 
 PACK = """
@@ -341,6 +341,38 @@ def test_a_cost_in_a_package_is_found_at_the_users_line_and_names_the_packages(
     assert (copy.site.text, copy.count) == ("tables(net(torch.rand(8, 4, device=GPU)))", 12)
     assert "costly_pack.py line 17 (1 more line there likewise)" in copy.message
     assert "tables.cos is the same tensor each time" in copy.message
+
+
+TRAINER = """
+import torch
+def fit(model, batches):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for batch in batches:
+        loss = model(batch).sum()
+        loss.backward()
+        optimizer.step()
+        if torch.isnan(loss):
+            raise ValueError
+"""
+
+
+def test_a_loop_of_a_package_reads_as_it_likes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pack = installed(tmp_path, TRAINER, monkeypatch, "trainer_pack")
+
+    class Body(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(8, 4)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            made: torch.Tensor = self.layer(x.to(GPU)) * 2
+            return made
+
+    def program() -> None:
+        model = Body().to(GPU)
+        pack.fit(model, [torch.rand(2, 8, device=GPU) for _ in range(20)])
+
+    assert warned(program) == []
 
 
 def test_a_tensor_moved_in_each_step_is_moved_above_the_loop() -> None:

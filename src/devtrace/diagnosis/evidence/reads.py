@@ -53,11 +53,11 @@ def is_of_the_line(queries: TraceQueries, found: SourceNode, op: int) -> bool:
     """Return whether a line itself takes the value.
 
     Torch's own code may do so in a call that does not say it: `scaler.step(opt)`. An op may have to know how many
-    values there are, as `x.unique()` does: its shape is the result.
+    values there are, as `x.unique()` does: its shape is the result. So it is with a mask that a package picks by.
     """
     node, name = found.node, called_name(found.node)
     if not isinstance(node, ast.Call):
-        return True
+        return not (isinstance(node, ast.Subscript) and queries.package(queries.trace.ops.number("site", op)))
     if any(part in queries.op_name(op) for part in _SIZED):
         return False
     if name in _READERS or (name and name in queries.op_name(op)):

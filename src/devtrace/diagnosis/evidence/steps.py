@@ -68,6 +68,19 @@ class Steps:
         others = self._times_around(ops, found)
         return _paced(busy.astype(np.int64) * np.maximum(others, 1), 2, times / len(ops), trains=False)
 
+    def runs_again(self, site: int, ops: Rows) -> bool:
+        """Return whether a line of the user's runs in each step; a package that was called once may have the loop."""
+        queries, found, row = self.queries, self.queries.source_node(site), self.queries.site(site)
+        if found is None or row is None or _loop_of(found) is not None:
+            return found is not None
+        beside = [
+            other
+            for other in np.unique(queries.op_users[ops[0] : ops[-1] + 1]).tolist()
+            if (there := queries.site(other)) is not None and there.line != row.line
+            if (there.file, there.cell_id, there.function) == (row.file, row.cell_id, row.function)
+        ]
+        return bool(beside) and row.function != ""
+
     @cached_property
     def _marks(self) -> tuple[_Marks, ...]:
         optimizer, backward = self._is_phase("optimizer"), self._is_phase("backward")

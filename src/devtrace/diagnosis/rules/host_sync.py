@@ -58,7 +58,7 @@ class _Needless:
 
 def _finding(steps: Steps, site: int, ops: Rows, times: int) -> Finding:
     queries = steps.queries
-    needless = _needless(steps, ops, times)
+    needless = _needless(steps, site, ops, times)
     is_habit = needless.count * times >= OFTEN * len(ops) > 0 and needless.steps >= STEPS
     line = needless.lines[0] if needless.lines else -1
     found = queries.source_node(line)
@@ -81,12 +81,12 @@ def _finding(steps: Steps, site: int, ops: Rows, times: int) -> Finding:
     )
 
 
-def _needless(steps: Steps, ops: Rows, times: int) -> _Needless:
+def _needless(steps: Steps, site: int, ops: Rows, times: int) -> _Needless:
     found = []
     for line, at in package_line.parts(steps.queries, ops):
         part = ops[at]
         pace = _pace_of_needless(steps, line, part, round(times * len(part) / len(ops)))
-        if pace is not None:
+        if pace is not None and (line == site or steps.runs_again(site, part)):
             found.append((part, line, pace.steps))
     return _Needless(
         tuple(part for part, _, _ in found),
