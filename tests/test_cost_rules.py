@@ -132,6 +132,35 @@ def test_arrays_of_the_loss_taken_in_each_step_are_a_warning() -> None:
     assert found.help
 
 
+def test_an_accuracy_worked_out_in_numpy_in_each_step_is_a_warning() -> None:
+    def program() -> None:
+        net = nn.Linear(8, 4).to(GPU)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(20):
+            out = net(torch.rand(16, 8, device=GPU))
+            nn.functional.cross_entropy(out, torch.ones(16, dtype=torch.long, device=GPU)).backward()
+            optimizer.step()
+            (out.argmax(1).cpu().numpy() == 1).mean()
+
+    assert warned(program) == ["device-to-host-copy"]
+
+
+def test_a_best_action_of_a_network_that_is_trained_elsewhere_may_come_to_the_host() -> None:
+    def program() -> None:
+        net = nn.Linear(4, 2).to(GPU)
+        optimizer = torch.optim.Adam(net.parameters())
+        states = [torch.rand(4)]
+        for _ in range(30):
+            with torch.no_grad():
+                action = net(states[-1].to(GPU)).argmax().item()
+            states.append(torch.rand(4) + action)
+            optimizer.zero_grad()
+            net(torch.stack(states[-8:]).to(GPU)).max(1).values.mean().backward()
+            optimizer.step()
+
+    assert warned(program) == []
+
+
 def test_results_of_an_inference_may_come_to_the_host() -> None:
     def program() -> None:
         net = nn.Linear(8, 4).to(GPU)

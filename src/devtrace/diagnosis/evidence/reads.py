@@ -6,14 +6,17 @@ import ast
 from collections.abc import Iterator
 from typing import Final
 
+import numpy as np
+
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.source.matching import assigned_names, called_name, match_code, names_in, same_code
 from devtrace.words.text_format import short_op_name
 
-_DRAWN: Final = frozenset((
-    "argmax", "argmin", "bernoulli", "bernoulli_", "multinomial", "normal", "normal_", "poisson", "randint", "randperm",
-))  # fmt: skip
-_PICKED: Final = frozenset(("max", "min", "sort", "topk"))
+_DRAWN: Final = frozenset(
+    ("bernoulli", "bernoulli_", "multinomial", "normal", "normal_", "poisson", "randint", "randperm")
+)
+_PICKED: Final = frozenset(("argmax", "argmin"))
+_PICKED_SECOND: Final = frozenset(("max", "min", "sort", "topk"))
 """They give an index as their second output."""
 _READERS: Final = frozenset((
     "bool", "complex", "cpu", "enumerate", "float", "format", "int", "item", "len", "list", "max", "min", "numpy",
@@ -30,23 +33,38 @@ _SIZED: Final = (
 )
 _NAMESPACES: Final = ("math", "np", "numpy", "th", "torch")
 _STEPS_BACK: Final = 12
+_ANCESTORS: Final = 40
 _LOOPS: Final = (ast.For, ast.AsyncFor, ast.While)
 
 
 def is_a_choice(queries: TraceQueries, op: int) -> bool:
-    """Return whether what is read was drawn or picked (an action, a token): the host goes on with it."""
+    """Return whether what is read was drawn (an action, a token), or picked without training.
+
+    The host goes on with it.
+    """
     row = next(iter(queries.inputs(op)), -1)
     for _ in range(_STEPS_BACK):
         producer = queries.producer(row) if row >= 0 else -1
         if producer < 0:
             return False
         name = short_op_name(queries.op_name(producer))
-        if name in _DRAWN or (name in _PICKED and row in queries.outputs(producer)[1:]):
+        if name in _DRAWN:
             return True
+        if name in _PICKED or (name in _PICKED_SECOND and row in queries.outputs(producer)[1:]):
+            return not is_trained(queries, op)
         if queries.kind(producer) not in ("view", "copy"):
             return False
         row = next(iter(queries.made_from(row)), -1)
     return False
+
+
+def is_trained(queries: TraceQueries, op: int) -> bool:
+    """Return whether what an op takes is of the work that a backward pass differentiates."""
+    if queries.trace.ops.raw("phase", op) in ("backward", "optimizer") or not queries.inputs(op):
+        return False
+    forward = queries.trace.ops.ints("forward")
+    made = [queries.producer(row) for row in queries.ancestors(queries.inputs(op)[0], _ANCESTORS)]
+    return bool(np.isin(forward[forward >= 0], [each for each in made if each >= 0]).any())
 
 
 def is_of_the_line(queries: TraceQueries, found: SourceNode, op: int) -> bool:

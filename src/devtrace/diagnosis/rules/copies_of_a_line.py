@@ -227,7 +227,7 @@ def of_each_step(copies: CopiesOfALine) -> bool:
     if copies.count < OFTEN or copies.bytes > SMALL * len(copies.ops) or len(copies.ops) < 2:
         return False
     found, ops = copies.queries.source_node(copies.line), np.array(copies.ops)
-    if copies.line != copies.site and not copies.steps.runs_again(copies.site, ops):
+    if found is None or (copies.line != copies.site and not copies.steps.runs_again(copies.site, ops)):
         return False
     pace = copies.steps.pace(ops, found, copies.count)
     return pace.is_of_each_step and pace.steps >= STEPS

@@ -19,7 +19,6 @@ from devtrace.source.matching import match_code
 
 _FAR: Final = 400
 """Ops after a copy within which what was made of it must come back, to be of the same step."""
-_ANCESTORS: Final = 40
 _SAMPLE: Final = 20
 """Copies of a line that are looked at."""
 _ARRAYS: Final = ("np", "numpy", "torch", "th")
@@ -54,19 +53,10 @@ def _values(copies: CopiesOfALine) -> Habit | None:
     some = copies.ops[:_SAMPLE]
     if not reads.is_of_the_line(queries, found, some[0]) or reads.is_a_choice(queries, some[0]):
         return None
-    if sum(_is_trained(queries, op) for op in some) * 2 < len(some):
+    if sum(reads.is_trained(queries, op) for op in some) * 2 < len(some):
         return None
     help = "keep the tensors (x.detach()) and copy them once after the loop, or every N steps"
     return Habit("a value in each step, for which the host waits.", help)
-
-
-def _is_trained(queries: TraceQueries, op: int) -> bool:
-    """Return whether what is copied is of the work that a backward pass differentiates."""
-    if queries.trace.ops.raw("phase", op) in ("backward", "optimizer") or not queries.inputs(op):
-        return False
-    forward = queries.trace.ops.ints("forward")
-    made = [queries.producer(row) for row in queries.ancestors(queries.inputs(op)[0], _ANCESTORS)]
-    return bool(np.isin(forward[forward >= 0], [each for each in made if each >= 0]).any())
 
 
 def _round_trip(copies: CopiesOfALine) -> Habit | None:
