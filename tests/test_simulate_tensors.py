@@ -6,6 +6,7 @@ import copy
 import io
 import pickle
 import re
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -52,6 +53,14 @@ FACTORIES: list[Callable[..., torch.Tensor]] = [
     lambda **on: torch.asarray([1, 2], **on),
     lambda **on: torch.sparse_coo_tensor(torch.tensor([[0, 1]]), [1.0, 2.0], (3,), check_invariants=False, **on),
     lambda **on: torch.zeros(1).new_zeros(3, **on),
+    lambda **on: torch.zeros(1).new_empty(3, **on),
+    lambda **on: torch.zeros(1).new_full((3,), 1.0, **on),
+    lambda **on: torch.full_like(torch.zeros(3), 1.0, **on),
+    lambda **on: torch.randint_like(torch.zeros(3), 3, **on),
+    lambda **on: torch.fft.fftfreq(3, **on),
+    lambda **on: torch.signal.windows.hann(3, **on),
+    lambda **on: torch.nested.nested_tensor([torch.ones(2)], **on),
+    lambda **on: nn.Linear(1, 1, device="meta").to_empty(**{"device": "cpu"} | on).weight,
     lambda **on: torch.zeros_like(torch.zeros(3), **on),
     lambda **on: torch.randn_like(torch.zeros(3), **on),
     lambda **on: torch.zeros(1).new_tensor([1.0], **on),
@@ -61,7 +70,7 @@ FACTORIES: list[Callable[..., torch.Tensor]] = [
 @pytest.mark.parametrize("make", FACTORIES)
 def test_every_factory_makes_tensors_where_it_is_told(make: Callable[..., torch.Tensor]) -> None:
     assert make(device="cuda").device == CUDA
-    assert make(device=torch.device("cuda:1")).device == torch.device("cuda:1")
+    assert make(device=torch.device("cuda:1")).device == make(device=1).device == torch.device("cuda:1")
     assert make().device == torch.device("cpu")
 
 
@@ -336,3 +345,75 @@ def test_an_operator_of_the_program_gives_what_its_kernel_makes() -> None:
 
     assert shifted(torch.ones(3, device="cuda:1")).device == torch.device("cuda:1")
     assert shifted(torch.ones(3)).device == torch.device("cpu")
+
+
+def test_every_factory_of_torch_takes_a_number_for_a_device() -> None:
+    schemas = torch._C._jit_get_all_schemas()
+    takes = {each.name.removeprefix("aten::") for each in schemas if any(a.name == "device" for a in each.arguments)}
+    own = [name for name in takes if type(getattr(torch, name, None)).__name__ == "builtin_function_or_method"]
+    methods = [name for name in takes if type(getattr(torch.Tensor, name, None)).__name__ == "method_descriptor"]
+    assert {name for name in own if not name.startswith("_")} == set()
+    assert {name for name in methods if not name.startswith("_")} <= {"is_pinned", "pin_memory"}
+
+
+@pytest.mark.parametrize("where", ["cuda", 1])
+def test_a_lazy_module_can_be_moved_before_its_first_input(where: Any) -> None:
+    device = torch.device("cuda:1" if where == 1 else "cuda:0")
+    module = nn.LazyLinear(3).to(where)
+    assert module.weight.device == device
+    assert module(torch.ones(2, 4, device=device)).device == device
+    assert nn.LazyConv2d(2, 1).cuda(where if where == 1 else None)(torch.ones(1, 4, 2, 2, device=device)).is_cuda
+
+
+SPARSE_INDICES, SPARSE_SHAPE = [[0, 1], [1, 0]], (2, 2)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR")
+def test_indices_of_a_sparse_tensor_follow_its_values_and_leave_what_they_were_made_of() -> None:
+    indices, values = torch.tensor(SPARSE_INDICES), torch.ones(2, device="cuda:1")
+    made = torch.sparse_coo_tensor(indices, values, SPARSE_SHAPE)
+    assert made.device == made._indices().device == made._values().device == torch.device("cuda:1")
+    on_host = torch.sparse_coo_tensor(indices.to("cuda"), torch.ones(2), SPARSE_SHAPE)
+    assert on_host.device == on_host._indices().device == torch.device("cpu")
+    rows = torch.sparse_csr_tensor(torch.tensor([0, 1, 2]), torch.tensor([0, 1]), values, size=SPARSE_SHAPE)
+    assert rows.device == rows.col_indices().device == torch.device("cuda:1")
+    assert indices.device == torch.device("cpu")
+    leaf = torch.sparse_coo_tensor(indices, [1.0, 2.0], SPARSE_SHAPE, device="cuda", requires_grad=True)
+    assert leaf.is_leaf
+    assert leaf.requires_grad
+
+
+@pytest.mark.parametrize(
+    ("indices", "values", "words"),
+    [
+        ("cpu", "cuda:0", r"backend of indices \(CPU\) must match backend of values \(CUDA\)"),
+        ("cuda:0", "cpu", r"backend of indices \(CUDA\) must match backend of values \(CPU\)"),
+        ("cuda:0", "cuda:1", r"device of indices \(0\) must match device of values \(1\)"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["torch.sparse", "torch.cuda.sparse"])
+@pytest.mark.filterwarnings("ignore:torch.sparse.SparseTensor")
+def test_the_older_sparse_constructors_move_nothing(kind: str, indices: str, values: str, words: str) -> None:
+    there = torch.tensor(SPARSE_INDICES, device=values)
+    make = vars(sys.modules[kind])["FloatTensor"]
+    assert make(there, torch.ones(2, device=values), torch.Size(SPARSE_SHAPE)).device == torch.device(values)
+    with pytest.raises(RuntimeError, match=words):
+        make(torch.tensor(SPARSE_INDICES, device=indices), torch.ones(2, device=values), torch.Size(SPARSE_SHAPE))
+
+
+@pytest.mark.parametrize("coalesced", [True, False])
+def test_a_sparse_product_is_differentiated_on_its_device(coalesced: bool) -> None:
+    values = torch.ones(2, device="cuda:1", requires_grad=True)
+    matrix = torch.sparse_coo_tensor(torch.tensor(SPARSE_INDICES, device="cuda:1"), values, SPARSE_SHAPE)
+    matrix = matrix.coalesce() if coalesced else matrix
+    assert matrix.t().device == torch.device("cuda:1")
+    x = torch.ones(2, 2, device="cuda:1", requires_grad=True)
+    torch.sparse.mm(matrix, x).sum().backward()
+    assert [None if each.grad is None else str(each.grad.device) for each in (x, values)] == ["cuda:1", "cuda:1"]
+
+
+def test_lists_of_tensors_are_copied_between_any_devices() -> None:
+    targets = [torch.zeros(2), torch.zeros(2, device="cuda"), torch.zeros(2, device="cuda:1")]
+    torch._foreach_copy_(targets, [torch.ones(2, device=where) for where in ("cuda", "cpu", "cuda:0")])
+    assert [str(target.device) for target in targets] == ["cpu", "cuda:0", "cuda:1"]
+    assert all(target.sum().item() == 2 for target in targets)

@@ -37,6 +37,10 @@ def install(patches: Patches, devices: Devices) -> None:
         own = getattr(torch, kind)
         patches.set(torch, kind, legacy_type(own, f"torch.{kind}", lambda: HOST))
         patches.set(torch.cuda, kind, legacy_type(own, f"torch.cuda.{kind}", devices.find))
+    for kind in (f"{kind}Tensor" for kind in _KINDS if kind != "Bool"):
+        own = getattr(torch.sparse, kind)
+        patches.set(torch.sparse, kind, legacy_type(own, f"torch.sparse.{kind}", lambda: HOST))
+        patches.set(torch.cuda.sparse, kind, legacy_type(own, f"torch.cuda.sparse.{kind}", devices.find))
     patches.set(torch.Tensor, "__init__", on_the_host)
     patches.set(torch.Tensor, "new", new)
     patches.set(torch.Tensor, "new_tensor", new_tensor)
@@ -84,7 +88,9 @@ def legacy_type(own: Any, name: str, find_device: Callable[[], SimulatedDevice])
 
     class LegacyType(type):
         def __call__(cls, *args: Any, **kwargs: Any) -> torch.Tensor:
-            return claimed(own(*args, **kwargs), find_device())
+            made = own(*args, **kwargs)
+            of_parts = made.layout is torch.sparse_coo and any(isinstance(arg, torch.Tensor) for arg in args)
+            return made if of_parts else claimed(made, find_device())
 
         def __instancecheck__(cls, value: object) -> bool:
             return isinstance(value, torch.Tensor) and type_name(value) == name

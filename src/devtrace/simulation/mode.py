@@ -61,10 +61,24 @@ class SimulationMode(TorchDispatchMode):
         self.__class__ = RetiredMode
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if _of_torch(_FAKE) is not None:
+            return func(*args, **(kwargs or _NO_KWARGS))  # which computes nothing and knows devices by itself
+        if _of_torch(_PROXY) is not None or _of_torch(_FUNCTIONAL) is not None:
+            return self._after_torchs_own(func, types, args, kwargs or _NO_KWARGS)
         if types and any(_dispatches(kind) for kind in types):
             return NotImplemented
         handler = _handlers.get(id(func)) or make_handler(func)
         return handler(self, func, args, kwargs or _NO_KWARGS)
+
+    def _after_torchs_own(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """Torch keeps its tracing modes below all others; here each comes first, and sees the program's devices."""
+        key = _FUNCTIONAL if _of_torch(_FUNCTIONAL) is not None else _PROXY
+        tracing: Any = torch._C._unset_dispatch_mode(key)
+        try:
+            with self:
+                return tracing.__torch_dispatch__(func, types, args, kwargs)
+        finally:
+            torch._C._set_dispatch_mode(tracing)
 
 
 class RetiredMode(SimulationMode):
@@ -72,6 +86,12 @@ class RetiredMode(SimulationMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return func(*args, **(kwargs or _NO_KWARGS))
+
+
+_of_torch = torch._C._get_dispatch_mode
+_FAKE = torch._C._TorchDispatchModeKey.FAKE
+_PROXY = torch._C._TorchDispatchModeKey.PROXY
+_FUNCTIONAL = torch._C._TorchDispatchModeKey.FUNCTIONAL
 
 
 def _dispatches(kind: Any) -> bool:
@@ -147,8 +167,13 @@ def nothing(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: dic
 
 
 def plain(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A view of one tensor or a change in place: the storage has its tag already."""
-    return func(*args, **kwargs)
+    """A view of one tensor or a change in place: the storage has its tag already, unless it is a sparse tensor's."""
+    out = func(*args, **kwargs)
+    if args and isinstance(args[0], _Tensor) and args[0].layout is not torch.strided:
+        owner = tag_of(args[0]).owner
+        if owner is not HOST:
+            claim_all(out, owner)
+    return out
 
 
 def one_result(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -158,7 +183,7 @@ def one_result(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: 
         if isinstance(value, _Tensor):
             try:
                 its = value.untyped_storage()._devtrace_tag.owner  # type: ignore[attr-defined]
-            except RuntimeError:
+            except (RuntimeError, ValueError):
                 its = tag_of(value).owner
         elif value.__class__ is list:
             its = _common_owner(value)

@@ -194,6 +194,18 @@ def convolution(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> No
     exact(func, rule, found)
 
 
+def sparse(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
+    """Indices and values of a sparse tensor made in C++, which moves neither."""
+    indices, values = found[0], found[1]
+    if (indices.owner is HOST) != (values.owner is HOST):
+        kinds = ["CPU" if arg.owner is HOST else "CUDA" for arg in (indices, values)]
+        raise RuntimeError(f"backend of indices ({kinds[0]}) must match backend of values ({kinds[1]})")
+    if indices.owner is not values.owner:
+        raise RuntimeError(
+            f"device of indices ({indices.owner.index}) must match device of values ({values.owner.index})"
+        )
+
+
 def type_name(arg: Arg) -> str:
     """`torch.cuda.FloatTensor`: the legacy name of a tensor's type."""
     plain = torch._C.TensorBase.type(arg.tensor)
@@ -208,6 +220,7 @@ CHECKS: dict[str, Callable[[torch._ops.OpOverload, Rule, list[Arg]], None]] = {
     "same": same,
     "convolution": convolution,
     "masked_fill": masked_fill,
+    "sparse": sparse,
     "none": anything,
     "inner": anything,
 }

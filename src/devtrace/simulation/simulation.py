@@ -22,11 +22,13 @@ from devtrace.simulation import (
     gradients,
     legacy_tensor_types,
     parallel,
+    scripting,
     storages,
     streams,
     tensors,
     threads,
     values,
+    wrappers,
 )
 from devtrace.simulation.devices import Devices
 from devtrace.simulation.mode import SimulationMode
@@ -117,6 +119,8 @@ class Simulation:
         legacy_tensor_types.install(patches, devices)
         autocast.install(patches, undo)
         compiling.install(patches, undo)
+        wrappers.install(patches, undo, devices.resolve)
+        scripting.install(patches)
         threads.install(patches, self._new_mode)
         torch._C._set_only_lift_cpu_tensors(True)  # torch.tensor(..., device=) copies where the mode sees it
         undo.callback(torch._C._set_only_lift_cpu_tensors, False)
