@@ -17,6 +17,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.data import DataLoader, TensorDataset
 
 import devtrace
@@ -258,7 +259,7 @@ def test_memory_of_a_device_cannot_be_sent_to_another_process() -> None:
 
 def test_a_gradient_is_taken_from_the_tensors_own_device_only() -> None:
     parameter = nn.Parameter(torch.ones(3, device="cuda"))
-    with pytest.raises(RuntimeError, match="assigned grad has data located on a different device"):
+    with pytest.raises(RuntimeError, match="different device|on the same device"):
         parameter.grad = torch.ones(3)
     parameter.grad = torch.ones(3, device="cuda")
     parameter.grad = None
@@ -363,6 +364,66 @@ def test_a_lazy_module_can_be_moved_before_its_first_input(where: Any) -> None:
     assert module.weight.device == device
     assert module(torch.ones(2, 4, device=device)).device == device
     assert nn.LazyConv2d(2, 1).cuda(where if where == 1 else None)(torch.ones(1, 4, 2, 2, device=device)).is_cuda
+
+
+@pytest.mark.parametrize("other", ["cpu", "cuda:1", "meta"])
+def test_a_gradient_of_another_device_is_refused_in_the_words_of_this_torch(other: str) -> None:
+    with pytest.raises(RuntimeError) as torchs:
+        torch.ones(2).grad = torch.ones(2, device="meta")
+    with pytest.raises(RuntimeError) as ours:
+        torch.ones(2, device="cuda").grad = torch.ones(2, device=other)
+    if "'meta'" in str(torchs.value):
+        names = ("index '1'", "index '0'") if other == "cuda:1" else (f"type '{other}'", "type 'cuda'")
+        assert [name in str(ours.value) for name in names] == [True, True]
+    assert str(ours.value).split()[:4] == str(torchs.value).split()[:4]
+
+
+def test_groups_for_optimizers_are_those_of_the_simulated_devices() -> None:
+    parameters = [nn.Parameter(torch.ones(2, device=where)) for where in ("cuda", "cpu", "cuda:1", "cuda")]
+    for each in parameters:
+        each.grad = torch.ones_like(each)
+    asked: list[Any] = [parameters, [None] * 4]
+    groups = torch.utils._foreach_utils._group_tensors_by_device_and_dtype(asked, True)
+    found = {str(where): numbers for (where, _), (_, numbers) in groups.items()}
+    assert found == {"cuda:0": [0, 3], "cpu": [1], "cuda:1": [2]}
+    with Seen() as seen:
+        nn.utils.clip_grad_norm_([parameters[0], parameters[3]], 1.0)
+        torch.optim.SGD([parameters[0], parameters[3]], foreach=True, lr=0.1).step()
+    assert "_to_copy" not in seen.names
+
+
+class Seen(TorchDispatchMode):
+    """Notes which operators a program calls, and the devices between which it copies."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.names: list[str] = []
+        self.copies: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.names.append(func._schema.name.removeprefix("aten::"))
+        out = func(*args, **(kwargs or {}))
+        if self.names[-1] == "copy_":
+            self.copies.append(f"{args[1].device} to {args[0].device}")
+        return out
+
+
+def test_what_a_storage_is_copied_to_is_on_its_device_from_the_start() -> None:
+    x = torch.ones(2, device="cuda:1")
+    file = io.BytesIO()
+    torch.save(torch.ones(2), file)
+    with Seen() as copied:
+        copy.deepcopy(x)
+    with Seen() as loaded:
+        torch.load(io.BytesIO(file.getvalue()), map_location="cuda:1")
+    assert (copied.copies, loaded.copies) == (["cuda:1 to cuda:1"], ["cpu to cuda:1"])
+
+
+def test_a_seed_runs_no_operator() -> None:
+    with Seen() as seen:
+        torch.manual_seed(0)
+        torch.cuda.manual_seed(1)
+    assert seen.names == []
 
 
 SPARSE_INDICES, SPARSE_SHAPE = [[0, 1], [1, 0]], (2, 2)

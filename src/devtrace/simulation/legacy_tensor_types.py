@@ -115,5 +115,23 @@ def record_stream(self: torch.Tensor, stream: Any) -> None:
 def set_grad(self: torch.Tensor, grad: torch.Tensor | None) -> None:
     """`x.grad = g`, which torch takes from the tensor's own device only."""
     if isinstance(grad, torch.Tensor) and device(grad) != device(self):
-        raise RuntimeError("assigned grad has data located on a different device")
+        raise RuntimeError(_refused(device(grad), device(self)))
     _grad.__set__(self, grad)
+
+
+def _refused(found: torch.device, expected: torch.device) -> str:
+    """Return the words of this release of torch, which it has for the host and the device `meta` too."""
+    with torch._C._DisableTorchDispatch():
+        target, foreign = torch.empty(0, device=_CPU), torch.empty(0, device="meta")
+    try:
+        _grad.__set__(target, foreign)
+    except RuntimeError as error:
+        words = str(error)
+    if "'meta'" not in words:
+        return words
+    if found.type != expected.type:
+        return words.replace("'cpu'", f"'{expected.type}'").replace("'meta'", f"'{found.type}'")
+    return (
+        f"attempting to assign a gradient located on device with index '{found.index}' "
+        f"to a tensor located on device with index '{expected.index}'{words[words.index('. ') :]}"
+    )

@@ -236,6 +236,8 @@ def mixed(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: dict[
     """Tensors of several devices: the rules decide, or, for an operator without a rule, its parts."""
     found = settle(func, args, kwargs)
     owner = found[0].owner
+    if any(arg.tensor.is_meta for arg in found):
+        return _with_meta(func, args, kwargs, found)
     check = ""
     if any(arg.owner is not owner for arg in found):
         check = rules.rule_of(func).check
@@ -250,6 +252,21 @@ def mixed(mode: SimulationMode, func: Func, args: tuple[Any, ...], kwargs: dict[
     elif owner is not HOST:
         mode.last = owner
         claim_all(out, owner)
+    return out
+
+
+def _with_meta(func: Func, args: tuple[Any, ...], kwargs: dict[str, Any], found: list[rules.Arg]) -> Any:
+    """Torch answers a mix with the device `meta` in kernels of their own, some of which compare devices."""
+    owner = rules.first_device(found)
+    try:
+        out = func(*args, **kwargs)
+    except RuntimeError as error:
+        if any(arg.owner is HOST and not arg.tensor.is_meta for arg in found):
+            raise
+        raise type(error)(str(error).replace("device cpu!", f"device {owner.device}!")) from None
+    for tensor in tensors_in((out,)):
+        if not tensor.is_meta and owner is not HOST:
+            claim(tensor, owner)
     return out
 
 
