@@ -259,7 +259,7 @@ def test_memory_of_a_device_cannot_be_sent_to_another_process() -> None:
 
 def test_a_gradient_is_taken_from_the_tensors_own_device_only() -> None:
     parameter = nn.Parameter(torch.ones(3, device="cuda"))
-    with pytest.raises(RuntimeError, match="different device|on the same device"):
+    with pytest.raises(RuntimeError, match=r"different device|on the same device"):
         parameter.grad = torch.ones(3)
     parameter.grad = torch.ones(3, device="cuda")
     parameter.grad = None

@@ -14,7 +14,7 @@ import torch
 from torch.utils._device import DeviceContext, _device_constructors
 
 from devtrace.runtime.patches import Patches
-from devtrace.simulation.mode import TO_HOST
+from devtrace.simulation.handlers import TO_HOST
 from devtrace.simulation.storage_tags import HOST, SIMULATED, claim_all, tag_of
 from devtrace.simulation.tensors import Resolve, device, move
 

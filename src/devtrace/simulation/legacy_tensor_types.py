@@ -9,7 +9,7 @@ import torch
 
 from devtrace.runtime.patches import Patches
 from devtrace.simulation.devices import Devices
-from devtrace.simulation.mode import anchor_floating
+from devtrace.simulation.handlers import anchor_floating
 from devtrace.simulation.storage_tags import HOST, SimulatedDevice, claim, tag_of
 from devtrace.simulation.tensors import Attribute, device, move, read_to
 

@@ -28,6 +28,7 @@ from devtrace.simulation import (
     tensors,
     threads,
     values,
+    wider,
     wrappers,
 )
 from devtrace.simulation.devices import Devices
@@ -116,6 +117,7 @@ class Simulation:
         parallel.install(patches)
         checks.install(patches)
         values.install(patches)
+        wider.install(patches)
         legacy_tensor_types.install(patches, devices)
         autocast.install(patches, undo)
         compiling.install(patches, undo)

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from devtrace.runtime.patches import Patches
-from devtrace.simulation.mode import TO_HOST
+from devtrace.simulation.handlers import TO_HOST
 from devtrace.simulation.storage_tags import SIMULATED, Tag, claim, tag_of
 
 _Base = torch._C.TensorBase
