@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import devtrace
-from devtrace.api.diagnose import diagnose
-from devtrace.api.results import Trace
+from devtrace.api.results import Trace, diagnose
 from devtrace.runtime.job import ranked_path
 from devtrace.trace.checks import broken_rule
 from devtrace.trace.merge_ranks import merge, with_rank

@@ -13,7 +13,7 @@ from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
 import devtrace
-from devtrace.api.diagnose import diagnose
+from devtrace.api.results import diagnose
 from devtrace.drawing.svg import timeline
 from devtrace.trace.checks import broken_rule
 from devtrace.words.errors import FormatError

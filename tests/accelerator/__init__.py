@@ -3,8 +3,8 @@
     accelerator.load()              # once in a process; torch.device("accel:1") works from here on
     accelerator.why_not()           # a sentence where it cannot be built: no C++ compiler
 
-`backend.cpp` says what of it is torch's own and what is arranged. It is compiled at first use, about a minute, into a
-cache that is keyed by torch, Python and the source.
+`backend.cpp` says what of it is torch's own and what is arranged. It is compiled at first use, in about a minute, into
+a cache that is keyed by torch, Python and the source.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import torch
+from torch.utils import backend_registration
 
 NAME: Final = "accel"
 SOURCE: Final = Path(__file__).with_name("backend.cpp")
@@ -37,8 +38,6 @@ def why_not() -> str:
 @cache
 def load() -> types.ModuleType:
     """Register the device with this process's torch, and give its module (`torch.accel`)."""
-    from torch.utils import backend_registration
-
     backend = _compiled()
     backend.leave_unchecked(_names_without_a_check())
     backend_registration.rename_privateuse1_backend(NAME)
@@ -115,8 +114,8 @@ def _device_module(backend: Any) -> types.ModuleType:
 def _index(device: Any, otherwise: int = 0) -> int:
     if device is None or isinstance(device, int):
         return otherwise if device is None else device
-    index: int | None = torch.device(device).index
-    return otherwise if index is None else index
+    found = torch.device(device)
+    return found.index if ":" in str(found) else otherwise
 
 
 def _device_guard(backend: Any) -> type:

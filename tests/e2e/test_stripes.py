@@ -181,7 +181,9 @@ def test_insert_puts_in_the_whole_fix_and_one_undo_takes_it_back(lab: Lab, name:
     assert source(notebook, 0) == before
     page.evaluate("([model, text]) => { eval(model).setSource(text); }", [SOURCE, fixed])
     notebook.run(0)
-    expect(notebook.cell(0).locator(".jp-RenderedText[data-mime-type='application/vnd.jupyter.error']")).to_have_count(0)
+    expect(notebook.cell(0).locator(".jp-RenderedText[data-mime-type='application/vnd.jupyter.error']")).to_have_count(
+        0
+    )
     expect(notebook.cell(0).locator(".jp-OutputArea-output .dt-none").first).to_be_visible()
 
 
