@@ -94,7 +94,10 @@ class Recorder(RecordedOps):
                     copies.lifted(self, state.op, args[0])
         elif kwargs and operator.keywords:
             self.gather(kwargs, rows)
-        return MASK if operator.may_index_by_mask and mask_among(args) else 0
+        if not operator.may_index_by_mask:
+            return 0
+        with Quiet():
+            return MASK if mask_among(args) else 0
 
     def outputs(self, info: OperatorInfo, op: int, site: int, given: tuple[Any, Any], out: Any, rows: list[int]) -> int:
         """Append the rows of an op's outputs; return their number."""
