@@ -348,28 +348,77 @@ class Tables(torch.nn.Module):
 """
 
 
-def test_a_cost_in_a_package_is_found_at_the_users_line_and_names_the_packages(
+def costs_of_packages(program: Callable[[], object]) -> dict[tuple[str, str], Finding]:
+    found = [each for each in findings(program) if each.site is not None and "site-packages" in each.site.file]
+    assert len({(each.rule, each.site) for each in found}) == len(found)
+    return {(each.rule, each.site.text): each for each in found if each.site is not None}
+
+
+def train_with(pack: ModuleType, steps: int = 6) -> None:
+    net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)).to(GPU)
+    tables, optimizer = pack.Tables(), pack.Rising(net.parameters(), lr=0.1)
+    for _ in range(steps):
+        tables(net(torch.rand(8, 4, device=GPU))).sum().backward()
+        optimizer.step()
+
+
+def test_a_cost_in_a_package_is_found_at_its_line_and_names_the_users(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pack = installed(tmp_path, PACK, monkeypatch)
+    found = costs_of_packages(lambda: train_with(pack))
+    assert {key: (each.severity, each.count) for key, each in found.items()} == {
+        ("host-sync", "p.grad.abs().sum().item()"): ("warning", 24),
+        ("host-to-device-copy", "self.cos[: x.shape[0]].to(x.device)"): ("warning", 6),
+        ("host-to-device-copy", "self.sin[: x.shape[0]].to(x.device)"): ("warning", 6),
+    }
+    sync, cos, sin = found.values()
+    assert "It is in costly_pack, called from test_cost_rules.py line" in sync.message
+    assert sync.message.endswith(": optimizer.step().")
+    assert sync.help.startswith("in costly_pack: ")
+    assert "tables.cos is the same tensor each time. It is in costly_pack, called from" in cos.message
+    assert "tables.sin is the same tensor each time." in sin.message
+    assert cos.edits == ()
+
+
+def test_a_cost_in_a_package_is_no_cost_of_the_users_line_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pack = installed(tmp_path, PACK, monkeypatch, "costly_pack_alone")
+    found = findings(lambda: train_with(pack))
+    assert sum(each.count for each in found if each.rule == "host-sync") == 24
+    assert [each.severity for each in found if each.rule == "host-sync"] == ["warning"]
+
+
+def test_a_line_of_a_package_that_two_lines_of_the_users_lead_to_is_one_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pack = installed(tmp_path, PACK, monkeypatch, "costly_pack_twice")
 
     def program() -> None:
-        net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)).to(GPU)
-        tables, optimizer = pack.Tables(), pack.Rising(net.parameters(), lr=0.1)
+        train_with(pack)
+        net = nn.Linear(4, 4).to(GPU)
+        optimizer = pack.Rising(net.parameters(), lr=0.1)
         for _ in range(6):
-            tables(net(torch.rand(8, 4, device=GPU))).sum().backward()
+            net(torch.rand(8, 4, device=GPU)).sum().backward()
             optimizer.step()
 
-    found = {each.rule: each for each in findings(program) if each.severity != "note"}
-    sync, copy = found["host-sync"], found["host-to-device-copy"]
-    assert sync.site is not None
-    assert copy.site is not None
-    assert (sync.site.text, sync.count) == ("optimizer.step()", 24)
-    assert "costly_pack" in sync.message
-    assert "costly_pack.py line 8: p.grad.abs().sum().item()" in sync.message
-    assert (copy.site.text, copy.count) == ("tables(net(torch.rand(8, 4, device=GPU)))", 12)
-    assert "costly_pack.py line 17 (1 more line there likewise)" in copy.message
-    assert "tables.cos is the same tensor each time" in copy.message
+    sync = costs_of_packages(program)["host-sync", "p.grad.abs().sum().item()"]
+    assert sync.count == 24 + 12
+    assert "(1 more line likewise): optimizer.step()." in sync.message
+
+
+def test_the_count_of_a_packages_line_is_exact_above_max_ops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pack = installed(tmp_path, PACK, monkeypatch, "costly_pack_folded")
+    with devtrace.record(simulate="cuda:2", max_ops=400) as recording:
+        train_with(pack, steps=60)
+    assert recording.report.trace.truncated
+    found = [each for each in recording.report.findings if each.site and "site-packages" in each.site.file]
+    assert sorted((each.rule, each.count) for each in found) == [
+        ("host-sync", 240),
+        ("host-to-device-copy", 60),
+        ("host-to-device-copy", 60),
+    ]
 
 
 TRAINER = """

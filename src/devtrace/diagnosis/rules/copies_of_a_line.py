@@ -65,17 +65,21 @@ class CopiesOfALine:
 
     def parts(self) -> list[CopiesOfALine]:
         """Return the copies by the line that makes them, a package's or the user's; the most frequent first."""
-        found = []
-        for line, at in package_line.parts(self.queries, np.array(self.ops, dtype=np.int64)):
-            count = self.count * len(at) // len(self.ops)
-            found.append(replace(self, line=line, rows=self.rows[at], count=count))
-        return found
+        ops = np.array(self.ops, dtype=np.int64)
+        lines = package_line.lines_of(self.queries, ops, self.direction, self.count)
+        return [replace(self, line=line, rows=self.rows[at], count=count) for line, at, count in lines]
 
-    def first(self, *finders: Callable[[CopiesOfALine], Habit | None]) -> Habit | None:
-        """Return the habit of the first of its parts that has one, with the number of the other parts that have."""
+    def divided(self, finders: Iterable[Finder]) -> Iterator[tuple[CopiesOfALine, Habit | None]]:
+        """Yield the copies of each package's line that has a habit, then the rest with the habit of the user's line."""
         parts = [] if self.is_of_torchs_optimizer() else self.parts()
-        found = [(habit, part.line) for part in parts if (habit := _first(finders, part)) is not None]
-        return replace(found[0][0], line=found[0][1], others=len(found) - 1) if found else None
+        found = [(part, habit) for part in parts if (habit := _first(finders, part)) is not None]
+        there = [(part, habit) for part, habit in found if part.line != self.site]
+        yield from there
+        rows = np.concatenate([part.rows for part, _ in there]) if there else self.rows[:0]
+        count = self.count - sum(part.count for part, _ in there)
+        if count:
+            here = next((habit for part, habit in found if part.line == self.site), None)
+            yield replace(self, rows=self.rows[~np.isin(self.rows, rows)], count=count), here
 
     def is_of_torchs_optimizer(self) -> bool:
         """Return whether torch's own optimizer makes the copies: all its ops are at the line of `step`."""
@@ -88,17 +92,18 @@ class CopiesOfALine:
 
 @dataclass(frozen=True)
 class Habit:
-    """Why the copies of a line need not be. `line` is the line that makes them, `others` how many more do."""
+    """Why the copies of a line need not be."""
 
     message: str
     help: str
     culprit: Culprit | None = None
     edits: tuple[Edit, ...] = ()
-    line: int = -1
-    others: int = 0
 
 
-def _first(finders: Iterable[Callable[[CopiesOfALine], Habit | None]], part: CopiesOfALine) -> Habit | None:
+Finder = Callable[[CopiesOfALine], Habit | None]
+
+
+def _first(finders: Iterable[Finder], part: CopiesOfALine) -> Habit | None:
     return next((habit for find in finders if (habit := find(part)) is not None), None)
 
 
@@ -106,9 +111,22 @@ def findings(
     queries: TraceQueries,
     tally: Tally,
     direction: str,
-    to_finding: Callable[[CopiesOfALine], Finding],
+    finders: tuple[Finder, ...],
+    to_finding: Callable[[CopiesOfALine, Habit | None, list[int]], Finding],
 ) -> Iterator[Finding]:
-    """Yield a finding for each line that copied in a direction."""
+    """Yield a finding for each line that copied in a direction, and for each of a package's that has a habit."""
+    of_packages: list[tuple[CopiesOfALine, Habit | None]] = []
+    for copies in _by_site(queries, tally, direction):
+        for part, habit in copies.divided(finders):
+            if part.line != part.site:
+                of_packages.append((part, habit))
+            else:
+                yield to_finding(part, habit, [part.line])
+    for same in package_line.by_site(queries, of_packages, lambda each: each[0].line):
+        yield to_finding(_together([part for part, _ in same]), same[0][1], [part.line for part, _ in same])
+
+
+def _by_site(queries: TraceQueries, tally: Tally, direction: str) -> Iterator[CopiesOfALine]:
     chosen = np.flatnonzero(directions(queries)[direction])
     sites = queries.cost_users[queries.trace.copies.ints("op")[chosen]]
     order = np.argsort(sites, kind="stable")
@@ -116,27 +134,35 @@ def findings(
     steps = Steps(queries)
     for site in tally.sites(direction):
         rows = chosen[order[bounds[site] : bounds[site + 1]]]
-        yield to_finding(CopiesOfALine(steps, tally, direction, site, rows, site, int(tally[direction][site])))
+        yield CopiesOfALine(steps, tally, direction, site, rows, site, int(tally[direction][site]))
 
 
-def finding(rule: RuleSlug, copies: CopiesOfALine, where: str, habit: Habit | None, remark: str = "") -> Finding:
-    """Word the copies of a line: a warning if they are a habit."""
+def _together(parts: list[CopiesOfALine]) -> CopiesOfALine:
+    """Return the copies of one package's line to which several lines of the user's led."""
+    rows = np.sort(np.concatenate([part.rows for part in parts]))
+    return replace(parts[0], rows=rows, count=sum(part.count for part in parts))
+
+
+def finding(
+    rule: RuleSlug, copies: CopiesOfALine, where: str, habit: Habit | None, lines: list[int], remark: str = ""
+) -> Finding:
+    """Word the copies of a line: a warning if they are a habit. `lines` is that line, by each caller of its own."""
     ops, queries = copies.ops, copies.queries
     copied = copies.bytes * copies.count // max(len(ops), 1)
     message = f"{pluralize(copies.count, 'copy', 'copies')} {where}, {format_bytes(copied)} in all"
-    why = f": {habit.message}{package_line.remark(queries, habit.line, habit.others)}" if habit else f"{remark}."
+    why = f": {habit.message}{package_line.remark(queries, lines)}" if habit else f"{remark}."
     return Finding(
         rule=rule,
         severity="warning" if habit else "note",
         cause="",
         devices=copies.devices,
-        site=queries.site(copies.site),
+        site=queries.site(copies.line),
         op=ops[0] if ops else -1,
         culprit=habit.culprit if habit else None,
         count=copies.count,
         bytes=copied,
         message=message + why,
-        help=package_line.advice(queries, habit.line, habit.help) if habit else "",
+        help=package_line.advice(queries, copies.line, habit.help) if habit else "",
         edits=habit.edits if habit else (),
         ops=tuple(ops),
     )

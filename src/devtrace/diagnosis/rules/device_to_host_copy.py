@@ -25,7 +25,7 @@ _ARRAYS: Final = ("np", "numpy", "torch", "th")
 
 
 def copies_to_host(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
-    return copies_of_a_line.findings(queries, tally, "d2h", _finding)
+    return copies_of_a_line.findings(queries, tally, "d2h", _FINDERS, _finding)
 
 
 RULE: Final = CostRule(
@@ -35,9 +35,8 @@ RULE: Final = CostRule(
 )
 
 
-def _finding(copies: CopiesOfALine) -> Finding:
-    finders = (copies_of_a_line.of_one_tensor, _back_and_forth, _values, copies_of_a_line.of_single_elements)
-    return copies_of_a_line.finding("device-to-host-copy", copies, "to the host", copies.first(*finders))
+def _finding(copies: CopiesOfALine, habit: Habit | None, lines: list[int]) -> Finding:
+    return copies_of_a_line.finding("device-to-host-copy", copies, "to the host", habit, lines)
 
 
 def _back_and_forth(copies: CopiesOfALine) -> Habit | None:
@@ -57,6 +56,9 @@ def _values(copies: CopiesOfALine) -> Habit | None:
         return None
     help = "keep the tensors (x.detach()) and copy them once after the loop, or every N steps"
     return Habit("a value in each step, for which the host waits.", help)
+
+
+_FINDERS: Final = (copies_of_a_line.of_one_tensor, _back_and_forth, _values, copies_of_a_line.of_single_elements)
 
 
 def _round_trip(copies: CopiesOfALine) -> Habit | None:

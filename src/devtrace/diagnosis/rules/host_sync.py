@@ -32,8 +32,20 @@ def host_syncs(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
     waiting = np.flatnonzero(waits(queries))
     sites = queries.cost_users[waiting]
     steps = Steps(queries)
+    of_packages: list[_Waits] = []
     for site in tally.sites("syncs"):
-        yield _finding(steps, site, waiting[sites == site], int(tally["syncs"][site]))
+        ops, times = waiting[sites == site], int(tally["syncs"][site])
+        needless = _needless(steps, site, ops, times)
+        habits = _habits(needless)
+        there = [each for each in habits if each.line != site]
+        of_packages += there
+        rest, left = _without(ops, there), times - sum(each.count for each in there)
+        if left:
+            here = [each for each in habits if each.line == site]
+            others = [each for each in needless if each not in there]
+            yield _finding(queries, [_Waits(site, rest, left)], here or others, is_habit=bool(here))
+    for same in package_line.by_site(queries, of_packages, lambda each: each.line):
+        yield _finding(queries, same, same, is_habit=True)
 
 
 RULE: Final = CostRule(
@@ -43,56 +55,61 @@ RULE: Final = CostRule(
 )
 
 
-@dataclass(frozen=True)
-class _Needless:
-    """Waits of each step that nothing needs then, by the line that they come from: the most frequent first."""
+@dataclass(frozen=True, eq=False)
+class _Waits:
+    """Waits of one line, a package's or the user's. `steps` is in how many steps, where nothing needs them then."""
 
-    ops: tuple[Rows, ...]
-    lines: tuple[int, ...]
-    steps: int
-
-    @property
-    def count(self) -> int:
-        return sum(map(len, self.ops))
+    line: int
+    ops: Rows
+    count: int
+    steps: int = 0
 
 
-def _finding(steps: Steps, site: int, ops: Rows, times: int) -> Finding:
-    queries = steps.queries
-    needless = _needless(steps, site, ops, times)
-    is_habit = needless.count * times >= OFTEN * len(ops) > 0 and needless.steps >= STEPS
-    line = needless.lines[0] if needless.lines else -1
+def _finding(queries: TraceQueries, waits: list[_Waits], needless: list[_Waits], *, is_habit: bool) -> Finding:
+    """Word the waits of one line: the user's, or of a package's line to which several lines led."""
+    ops = np.sort(np.concatenate([each.ops for each in waits]))
+    times, line = sum(each.count for each in waits), needless[0].line if needless else -1
     found = queries.source_node(line)
-    words, help = (", to read a value in each step", _LATER) if needless.lines else (", to read a value", "")
+    words, help = (", to read a value in each step", _LATER) if needless else (", to read a value", "")
     if is_habit and found is not None:
         words, help = reads.purpose(found)
     devices = sorted({queries.device_names[device] for device in queries.trace.ops.ints("device")[ops]})
+    lines = [each.line for each in waits]
+    remark = package_line.remark(queries, lines) or package_line.remark_below(queries, line)
     what = f"The host waited for {' and '.join(devices) or 'the device'} {pluralize(times, 'time')} here"
     return Finding(
         rule="host-sync",
         severity="warning" if is_habit else "note",
         cause="",
         devices=tuple(devices),
-        site=queries.site(site),
+        site=queries.site(waits[0].line),
         op=int(ops[0]) if len(ops) else -1,
         count=times,
-        message=f"{what}{words}.{package_line.remark(queries, line, len(needless.lines) - 1)}",
+        message=f"{what}{words}.{remark}",
         help=package_line.advice(queries, line, help),
         ops=tuple(ops.tolist()),
     )
 
 
-def _needless(steps: Steps, site: int, ops: Rows, times: int) -> _Needless:
+def _needless(steps: Steps, site: int, ops: Rows, times: int) -> list[_Waits]:
+    """Return the waits of each step that nothing needs then, by the line they come from: the most frequent first."""
     found = []
-    for line, at in package_line.parts(steps.queries, ops):
-        part = ops[at]
-        pace = _pace_of_needless(steps, line, part, round(times * len(part) / len(ops)))
-        if pace is not None and (line == site or steps.runs_again(site, part)):
-            found.append((part, line, pace.steps))
-    return _Needless(
-        tuple(part for part, _, _ in found),
-        tuple(line for _, line, _ in found),
-        max((steps for _, _, steps in found), default=0),
-    )
+    for line, at, count in package_line.lines_of(steps.queries, ops, "syncs", times):
+        pace = _pace_of_needless(steps, line, ops[at], count)
+        if pace is not None and (line == site or steps.runs_again(site, ops[at])):
+            found.append(_Waits(line, ops[at], count, pace.steps))
+    return found
+
+
+def _habits(needless: list[_Waits]) -> list[_Waits]:
+    """Return those of a loop that waits often."""
+    long = [each for each in needless if each.steps >= STEPS]
+    return long if sum(each.count for each in needless) >= OFTEN else []
+
+
+def _without(ops: Rows, taken: list[_Waits]) -> Rows:
+    found: Rows = np.setdiff1d(ops, np.concatenate([each.ops for each in taken])) if taken else ops
+    return found
 
 
 def _pace_of_needless(steps: Steps, line: int, ops: Rows, times: int) -> Pace | None:

@@ -14,7 +14,7 @@ from devtrace.diagnosis.rules.rule import CostRule
 
 
 def copies_to_device(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
-    return copies_of_a_line.findings(queries, tally, "h2d", _finding)
+    return copies_of_a_line.findings(queries, tally, "h2d", _FINDERS, _finding)
 
 
 RULE: Final = CostRule(
@@ -24,10 +24,9 @@ RULE: Final = CostRule(
 )
 
 
-def _finding(copies: CopiesOfALine) -> Finding:
-    habit = copies.first(copies_of_a_line.of_one_tensor, _numbers, copies_of_a_line.of_single_elements)
+def _finding(copies: CopiesOfALine, habit: Habit | None, lines: list[int]) -> Finding:
     habit = habit or _left_to_ddp(copies)
-    return copies_of_a_line.finding("host-to-device-copy", copies, "to the device", habit, _unpinned(copies))
+    return copies_of_a_line.finding("host-to-device-copy", copies, "to the device", habit, lines, _unpinned(copies))
 
 
 def _numbers(copies: CopiesOfALine) -> Habit | None:
@@ -38,6 +37,9 @@ def _numbers(copies: CopiesOfALine) -> Habit | None:
         return None
     help = "use the number as it is, or make the tensor on the device: torch.full((), value, device=device)"
     return Habit("a single number in each step.", help)
+
+
+_FINDERS: Final = (copies_of_a_line.of_one_tensor, _numbers, copies_of_a_line.of_single_elements)
 
 
 def _left_to_ddp(copies: CopiesOfALine) -> Habit | None:
