@@ -8,12 +8,14 @@ from devtrace.diagnosis.causes.cause import Cause
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.evidence.trace_queries import HOST
 from devtrace.diagnosis.fixes.keep_moved_result import keep_moved_result
 from devtrace.diagnosis.fixes.move_below_binding import move_below_binding
 from devtrace.diagnosis.fixes.move_beside_neighbour import move_beside_neighbour
 from devtrace.diagnosis.fixes.move_in_package import move_in_package
 from devtrace.diagnosis.fixes.move_where_made import move_where_made
+from devtrace.source.matching import called_names
 
 
 def owner_was_not_moved_with_it(case: Case) -> Verdict | None:
@@ -66,9 +68,19 @@ def nothing_moved_it(case: Case) -> Verdict | None:
     return Verdict("never-moved", born=case.born, name=case.name, move=case.move_of_a_neighbour)
 
 
+def _came_from_numpy_past_the_default_device(case: Case) -> bool:
+    found = case.queries.source_node(case.born)
+    if found is None or not called_names(found.node) & {"from_numpy", "frombuffer"}:
+        return False
+    others = (row for row in case.queries.inputs(case.op) if case.is_expected(row))
+    return any(find_origin(case.queries, row).arrival == "made" for row in others)
+
+
 def _reason(case: Case, verdict: Verdict) -> str:
     if verdict.dropped:
         return "`.to()` returns a moved copy and leaves the tensor itself; here nobody kept the copy."
+    if _came_from_numpy_past_the_default_device(case):
+        return "A default device is set, which factories follow; this has its memory from numpy."
     whole = verdict.module_text if verdict.module is not None and not verdict.others else "It"
     return f"{whole} was {verdict.probably}never moved."
 

@@ -61,6 +61,13 @@ def frame_of(case: Case, name: AccessPath | None) -> FailingFrame | None:
     return FailingFrame.of(case.snapshot, name.frame, case.expected_device) if name is not None else None
 
 
+def failing_frame(case: Case) -> FailingFrame | None:
+    """Return the user's innermost frame, if it ran the op: the frames of another thread are gone."""
+    if case.queries.trace.ops.number("thread", case.op) > 0:
+        return None
+    return FailingFrame.of(case.snapshot, 0, case.expected_device)
+
+
 def frame_at(case: Case, site: int) -> FailingFrame | None:
     """Return the frame that is still running the function of a site; of a package's code only to be read."""
     row = case.queries.site(site)
