@@ -12,7 +12,9 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 import devtrace
-from devtrace.diagnosis.findings import Finding
+from devtrace.diagnosis.edits import Code
+from devtrace.diagnosis.findings import Finding, Site
+from devtrace.source.parsing import parse
 
 
 def recorded(program: Callable[[], object]) -> devtrace.record:
@@ -83,6 +85,38 @@ def test_a_default_that_nobody_wrote_down_is_no_wish_for_the_cpu() -> None:
     assert found.devices == ("cuda:0", "cpu")
     assert found.culprit is not None
     assert found.culprit.name == "schedule.table"
+
+
+class HardCoded(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        state = torch.zeros(len(x), 4).cuda()
+        y: torch.Tensor = self.second(self.first(x)) + state
+        return y
+
+
+def test_what_a_module_on_the_cpu_puts_on_the_accelerator_by_itself_is_odd() -> None:
+    def program() -> None:
+        model = HardCoded()
+        model(torch.rand(2, 4))
+
+    found = error_of(program)
+    assert (found.cause, found.devices) == ("wrong-device", ("cpu", "cuda:0"))
+    assert found.culprit is not None
+    assert found.culprit.name == "state"
+
+
+def test_a_variable_for_the_cpu_beside_a_model_on_the_accelerator_decides_nothing() -> None:
+    def program() -> None:
+        cpu_device = torch.device("cpu")
+        model = nn.Linear(4, 2).cuda()
+        rows = torch.rand(2, 4, device=cpu_device)
+        model(rows)
+
+    assert error_of(program).devices == ("cuda:0", "cpu")
 
 
 def test_both_sides_are_told_where_nothing_says_which_device_is_meant() -> None:
@@ -390,3 +424,30 @@ def test_the_state_that_an_optimizer_loaded_is_followed_to_what_read_it() -> Non
     found = error_of(program)
     assert found.culprit is not None
     assert found.culprit.chain[0].text.startswith("saved = ")
+    assert "below `" not in found.help
+    assert (found.edits[0].line, found.edits[0].before) == (found.culprit.chain[1].line, "")
+
+
+def test_a_gradient_that_went_back_to_its_tensor_was_put_there_by_nobody() -> None:
+    def program() -> None:
+        weights = torch.rand(4, requires_grad=True)
+        moved = weights.to("cuda:0")
+        moved.sum().backward()
+        assert weights.grad is not None
+        torch.rand(4, device="cuda:0") - weights.grad
+
+    found = error_of(program)
+    assert found.cause == "never-moved"
+    assert found.culprit is not None
+    assert found.culprit.name == "weights.grad"
+    assert not any("weights.to(" in edit.before for edit in found.edits)
+
+
+def test_an_edit_that_changes_nothing_is_none() -> None:
+    source = parse("y = x.to(device)\n")
+    assert source is not None
+    code = Code(source, Site("a.py", 1))
+    statement = source.tree.body[0]
+    assert code.replaced(statement, "y = x.to( device )") is None
+    assert code.below(statement) is None
+    assert code.replaced(statement, "y = x.to(other)") is not None

@@ -32,6 +32,8 @@ def module_is_on_another_device(case: Case) -> Verdict | None:
 def it_was_put_on_this_device(case: Case) -> Verdict | None:
     if case.origin.arrival not in ("copied", "made-there"):
         return None
+    if case.queries.trace.ops.raw("phase", case.origin.op) == "backward":
+        return None  # a gradient goes back where its tensor came from, at the line that moved that
     return Verdict("wrong-device", born=case.born, name=case.name, sent_by=case.arriving_move)
 
 

@@ -2,8 +2,9 @@
 
     loaded = SAC.load(path, device="cpu")      the owner of the CPU's parameters was told so
     device = "cpu"                             all variables that name a device name this one
+    state = torch.zeros(n).cuda()              a module that computes on the CPU put this there itself
 
-Without such words the accelerator is meant: whoever moves anything there wants to compute there.
+Else the accelerator is meant: whoever moves anything there wants to compute there.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from dataclasses import dataclass, replace
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
-from devtrace.diagnosis.evidence.mismatch import Mismatch, turned
+from devtrace.diagnosis.evidence.mismatch import Mismatch, rarest_of_recent_ops, turned
 from devtrace.diagnosis.evidence.moves import move_of
+from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.source.matching import called_name, calls_in, keyword
@@ -46,7 +48,17 @@ def intended(queries: TraceQueries, snapshot: FailureSnapshot, mismatch: Mismatc
         return mismatch
     if words is None and named:
         words = _words(named[-1])
-    return turned(queries, mismatch, words) if words is not None else replace(mismatch, is_undecided=bool(frames))
+    if words is not None or _is_alone_on_its_device(queries, mismatch):
+        return turned(queries, mismatch, words)
+    return replace(mismatch, is_undecided=bool(frames))
+
+
+def _is_alone_on_its_device(queries: TraceQueries, mismatch: Mismatch) -> bool:
+    """Return whether a module put what is on the accelerator there itself, and most of its work is on the CPU."""
+    here = mismatch.expected_device
+    origins = [find_origin(queries, row) for row in queries.inputs(mismatch.op) if queries.device(row) == here]
+    calls = (queries.trace.ops.number("call", origin.op) for origin in origins if origin.op >= 0)
+    return any(call >= 0 for call in calls) and rarest_of_recent_ops(queries, mismatch.op, [HOST, here]) == here
 
 
 def _asked_for(snapshot: FailureSnapshot, mismatch: Mismatch) -> Iterator[Site]:
@@ -76,8 +88,14 @@ def _named_by_variables(frame: FailingFrame) -> Iterator[_Named]:
     forgotten = _with_defaults(frame.function)
     for variable, (value, _) in access_paths.roots(frame.snapshot.frames[frame.number]).items():
         device = access_paths.device_named_by(value)
-        if device and variable not in forgotten and (type(value) is not str or "dev" in variable.lower()):
+        if device and variable not in forgotten and _is_for_any_device(variable):
             yield _Named(frame, variable, device)
+
+
+def _is_for_any_device(variable: str) -> bool:
+    """Return whether a variable is called `device` or the like, and not `cpu_device`."""
+    name = variable.lower()
+    return "dev" in name and "cpu" not in name and "host" not in name
 
 
 def _with_defaults(function: ast.AST | None) -> set[str]:

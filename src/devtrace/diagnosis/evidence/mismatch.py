@@ -49,7 +49,7 @@ def find_mismatch(queries: TraceQueries, op: int) -> Mismatch | None:
     return _on(queries, op, rows, known or _odd_accelerator(queries, op, rows, devices))
 
 
-def turned(queries: TraceQueries, mismatch: Mismatch, words: Site) -> Mismatch:
+def turned(queries: TraceQueries, mismatch: Mismatch, words: Site | None) -> Mismatch:
     """Return a mismatch in which the expected device is the odd one."""
     rows = _combined(queries, mismatch.op)
     return replace(_on(queries, mismatch.op, rows, mismatch.expected_device), words=words)
@@ -105,7 +105,7 @@ def _odd_accelerator(queries: TraceQueries, op: int, rows: list[int], devices: l
         _not_of_the_thread(queries, op, devices)
         or _left_behind(queries, rows, devices)
         or _not_of_the_module(queries, op, devices)
-        or _rarest_of_ops(queries, range(max(0, op - RECENT), op), devices)
+        or rarest_of_recent_ops(queries, op, devices)
         or devices[-1]
     )
 
@@ -154,6 +154,11 @@ def _not_of_the_module(queries: TraceQueries, op: int, devices: list[str]) -> st
             return _rarest(seen, devices)
         call = call.parent
     return ""
+
+
+def rarest_of_recent_ops(queries: TraceQueries, op: int, devices: list[str]) -> str:
+    """Return the device on which the fewest of the ops before one computed; empty if it were equally many."""
+    return _rarest_of_ops(queries, range(max(0, op - RECENT), op), devices)
 
 
 def _rarest_of_ops(queries: TraceQueries, ops: Iterable[int], devices: list[str]) -> str:
