@@ -428,6 +428,42 @@ def test_the_state_that_an_optimizer_loaded_is_followed_to_what_read_it() -> Non
     assert (found.edits[0].line, found.edits[0].before) == (found.culprit.chain[1].line, "")
 
 
+def test_state_that_was_loaded_before_the_model_moved_is_moved_below_the_move() -> None:
+    def program() -> None:
+        device = "cuda:0"
+        model = nn.Linear(4, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        model(torch.rand(2, 4)).sum().backward()
+        optimizer.step()
+        saved = optimizer.state_dict()
+        resumed = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        resumed.load_state_dict(saved)
+        model.to(device)
+        optimizer.zero_grad()
+        model(torch.rand(2, 4, device=device)).sum().backward()
+        resumed.step()
+
+    found = error_of(program)
+    assert found.culprit is not None
+    assert found.culprit.moved is not None
+    assert found.culprit.moved.text == "model.to(device)"
+    assert found.edits[0].line == found.culprit.moved.line
+    assert "for state in resumed.state.values():" in found.edits[0].after
+
+
+def test_copies_that_nobody_kept_in_a_loop_are_kept_both() -> None:
+    def program() -> None:
+        device = "cuda:0"
+        model = nn.Linear(4, 2).to(device)
+        for rows, wanted in [(torch.rand(2, 4), torch.rand(2, 2))]:
+            rows.to(device)
+            wanted.to(device)
+            (model(rows) - wanted).sum()
+
+    found = error_of(program)
+    assert [edit.after.strip() for edit in found.edits] == ["rows = rows.to(device)", "wanted = wanted.to(device)"]
+
+
 def test_a_gradient_that_went_back_to_its_tensor_was_put_there_by_nobody() -> None:
     def program() -> None:
         weights = torch.rand(4, requires_grad=True)

@@ -76,8 +76,8 @@ def frame_at(case: Case, site: int) -> FailingFrame | None:
 
 
 def siblings_on_odd_device(case: Case, name: AccessPath) -> Iterator[AccessPath]:
-    """Yield the tensors beside a named one, on the same wrong device, that the failing function mentions too."""
-    mentioned = set(case.snapshot.frames[0].f_code.co_names) if case.snapshot.frames else set()
+    """Yield the tensors beside a named one, on the same wrong device, that the failing function or its caller names."""
+    mentioned = {name for frame in case.snapshot.frames[:2] for name in frame.f_code.co_names}
     for sibling in case.snapshot.beside(name):
         row = case.snapshot.row(sibling.last.value)
         if row is None or case.queries.device(row) != case.odd_device or case.queries.dims[row] == 0:
