@@ -19,8 +19,7 @@ import devtrace
 import needs
 import readme_example
 from built import SCRIPT
-from devtrace.api.diagnose import diagnose
-from devtrace.api.results import Report, Trace
+from devtrace.api.results import Report, Trace, diagnose
 from devtrace.diagnosis.findings import Culprit, Finding, Site
 from devtrace.report import mime, page
 from devtrace.report.html import MOST_FINDINGS, fragment

@@ -64,8 +64,8 @@ INSIDE = {
 # A package that costs or binds -> the modules that may import it at run time (a type-checker's import is free).
 CONFINED = {
     "torch": {
-        "recording", "simulation", "runtime.mode_stack", "diagnosis.evidence.access_paths", "api.environment",
-        "interchange.composite_ops",
+        "recording", "simulation", "runtime.mode_stack", "runtime.quiet", "runtime.eager_paths",
+        "diagnosis.evidence.access_paths", "api.environment", "interchange.torch_profiler",
     },
     "IPython": {"notebook.magic"},
     "ipywidgets": {"notebook.live_view"},

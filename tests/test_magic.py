@@ -812,9 +812,9 @@ def test_an_observer_that_fails_is_told_no_more_and_the_trace_goes_on(shell: She
 
 def test_the_recording_can_be_looked_at_while_the_cell_runs(shell: Shell) -> None:
     shell.ns["tracing"] = shell.tracing
-    shell.run("%%devtrace", "seen = tracing.recording", "y = x + 1")
+    shell.run("%%devtrace", "seen = tracing.run.recording", "y = x + 1")
     assert shell.ns["seen"] is not None
-    assert shell.tracing.recording is None
+    assert shell.tracing.run is None
 
 
 def test_a_cell_that_another_thread_runs_meanwhile_is_not_traced(shell: Shell) -> None:

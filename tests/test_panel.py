@@ -16,13 +16,14 @@ import torch
 
 from devtrace.api.options import Options
 from devtrace.notebook.cells import Cell, Tracing
-from devtrace.notebook.inventory.inventory import drain, listing
+from devtrace.notebook.inventory.inventory import listing
 from devtrace.notebook.panel.feed import PERIOD
 from devtrace.notebook.panel.messages import refusal, spec
 from devtrace.notebook.panel.panel import Panel
 from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.format import decode, encode
 from goldens import assert_golden
+from inventories import drain
 
 Message = dict[str, Any]
 
@@ -138,7 +139,7 @@ def test_what_another_one_switches_is_told_to_all(panel: Panel, tracing: Tracing
     for front in fronts:
         front.state(tracing=True)
         front.forget()
-    tracing.turn_off()
+    tracing.switch(on=False)
     for front in fronts:
         front.state(tracing=False)
 
@@ -245,8 +246,8 @@ def test_many_changes_become_few_messages(panel: Panel, tracing: Tracing) -> Non
     front = FrontEnd(panel)
     begun, sent = monotonic(), len(front.got)
     while monotonic() - begun < 1.0:
-        tracing.turn_on()
-        tracing.turn_off()
+        tracing.switch(on=True)
+        tracing.switch(on=False)
     assert len(front.got) - sent <= 10
 
 
@@ -255,7 +256,7 @@ def test_who_is_gone_is_told_nothing(panel: Panel, tracing: Tracing) -> None:
     gone.state(tracing=False)
     gone.disconnect()
     before = len(gone.got)
-    tracing.turn_on()
+    tracing.switch(on=True)
     there.state(tracing=True)
     assert len(gone.got) == before
 
@@ -294,7 +295,7 @@ def test_a_front_end_of_another_protocol_is_told_ours_whatever_else_it_says(pane
     front = FrontEnd(panel, greet=False)
     front.send({"kind": "hello", "request": 5, "protocol": 99, "theme": "dark"})
     assert front.wait(lambda message: message["kind"] == "welcome")["protocol"] == spec()["protocol"]
-    front.panel.tracing.turn_on()
+    front.panel.tracing.switch(on=True)
     assert [message["kind"] for message in front.got] == ["welcome"]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import devtrace
 import needs
-from devtrace.api.diagnose import diagnose
+from devtrace.api.results import diagnose
 from shells import new_shell
 
 pytestmark = pytest.mark.slow

@@ -34,6 +34,7 @@ def surroundings() -> list[object]:
         threading.Thread._bootstrap_inner,  # type: ignore[attr-defined]
         torch.jit._trace._trace_impl,
         torch.jit.trace_module,
+        torch.ctc_loss,
         dict(registry._global_parameter_registration_hooks),
         dict(registry._global_module_registration_hooks),
         dict(_global_optimizer_pre_hooks),
@@ -196,24 +197,6 @@ def test_a_checkpoint_is_the_same_byte_for_byte() -> None:
         return buffer.getvalue()
 
     assert saved(True) == saved(False)
-
-
-class Unanswering(torch.Tensor):
-    """A subclass whose .shape raises."""
-
-    @property
-    def shape(self) -> torch.Size:  # type: ignore[override]
-        raise ValueError("no shape for you")
-
-
-def test_a_tensor_that_does_not_answer_is_one_note_and_the_program_goes_on() -> None:
-    x = torch.rand(3).as_subclass(Unanswering)
-    with devtrace.record() as recording:
-        for _ in range(5):
-            y = torch.ones(3).mul_(x)
-    assert y.sum() > 0
-    (note,) = recording.trace.notes
-    assert "no shape for you" in note
 
 
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, SystemExit])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
 import devtrace
@@ -282,3 +284,52 @@ def test_data_parallel_names_its_replicas() -> None:
     linears = [op for op in trace.ops if op.name == "aten.addmm"]
     assert {str(op.device) for op in linears} == {"cuda:0", "cuda:1"}
     assert {op.module.path for op in linears if op.module} == {"model.module"}
+
+
+def ctc_loss(device: str, lengths: str) -> tuple[torch.Tensor, torch.Tensor]:
+    torch.manual_seed(0)
+    scores = torch.randn(7, 2, 6).to(device).requires_grad_()
+    targets = torch.tensor([[1, 2], [3, 1]]).to(device)
+    given = torch.tensor([7, 6]).to(lengths), torch.tensor([2, 2]).to(lengths)
+    loss = nn.CTCLoss()(scores.log_softmax(-1), targets, *given)
+    loss.backward()  # type: ignore[no-untyped-call]
+    assert scores.grad is not None
+    return loss.detach().cpu(), scores.grad.cpu()
+
+
+def test_ctc_loss_takes_the_path_that_it_takes_without_a_mode() -> None:
+    with devtrace.record() as recording:
+        traced = ctc_loss("cpu", "cpu")
+    assert "aten._ctc_loss" in {op.name for op in recording.trace.ops}
+    for one, other in zip(traced, ctc_loss("cpu", "cpu"), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_ctc_loss_on_a_device_takes_lengths_of_the_host_and_waits_for_those_of_the_device() -> None:
+    with devtrace.record(simulate="cuda:1") as recording:
+        of_host = ctc_loss("cuda", "cpu")
+    assert [each.rule for each in recording.report.findings if each.severity == "error"] == []
+    assert 16 not in [copy.bytes for copy in recording.trace.copies]
+    with devtrace.record(simulate="cuda:1") as recording:
+        of_device = ctc_loss("cuda", "cuda")
+    assert [copy.bytes for copy in recording.trace.copies if str(copy.to.name) == "cpu"][:2] == [16, 16]
+    for one, other in zip(of_host, of_device, strict=True):
+        assert torch.equal(one, other)
+
+
+def test_ctc_loss_under_a_mode_of_the_users_is_theirs() -> None:
+    class Counting(TorchDispatchMode):
+        names: list[str]
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            self.names.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    def seen(traced: bool) -> list[str]:
+        mode = Counting()  # type: ignore[no-untyped-call]
+        mode.names = []
+        with devtrace.record() if traced else contextlib.nullcontext(), mode:
+            ctc_loss("cpu", "cpu")
+        return mode.names
+
+    assert seen(True) == seen(False)

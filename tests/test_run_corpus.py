@@ -13,8 +13,7 @@ import pytest
 
 import devtrace
 from corpus_programs import PROGRAMS
-from devtrace.api.diagnose import diagnose
-from devtrace.api.results import Report
+from devtrace.api.results import Report, diagnose
 from devtrace.diagnosis.findings import Site, to_json
 from needs import installed
 from warm import Ended, Warm

@@ -124,7 +124,7 @@ def test_a_long_wait_is_shortened_and_says_how_long_it_was() -> None:
     sample.clock += 10**12
     sample.op("aten.mm", "cpu")
     trace = sample.builder.build()
-    [cut] = Scale(trace).cuts()
+    [cut] = Scale(trace).cuts
     assert cut.nanoseconds == 10**12 + 2_000
     assert cut.end - cut.begin == pytest.approx(LONGEST_SHARE, rel=0.01)
     assert "shortened, up to 16 min 40 s" in timeline(trace)

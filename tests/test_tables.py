@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from devtrace.trace.columns import TABLES
-from devtrace.trace.rows import ROW_TYPES, Row
+from devtrace.trace.rows import Row
+from devtrace.trace.tables import TraceData
 from traces import empty_trace, head_trace
 
 
@@ -73,9 +74,9 @@ def test_an_unknown_field_is_an_attribute_error_that_lists_the_fields() -> None:
         _ = head_trace().ops[0].colour
 
 
-@pytest.mark.parametrize("table", [name for name, row in ROW_TYPES.items() if isinstance(row, type)])
+@pytest.mark.parametrize("table", [name for name in TABLES if isinstance(vars(TraceData)[name].row, type)])
 def test_the_typed_fields_of_a_row_are_the_columns_of_its_table(table: str) -> None:
-    row: type[Row] = ROW_TYPES[table]
+    row: type[Row] = vars(TraceData)[table].row
     fields = set(row.__annotations__) | {
         name.rstrip("_") for name in vars(row) if isinstance(vars(row)[name], property)
     }

@@ -13,9 +13,9 @@ from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
 import devtrace
-from devtrace.api.diagnose import diagnose
+from devtrace.api.results import diagnose
 from devtrace.drawing.svg import timeline
-from devtrace.trace.format import check
+from devtrace.trace.checks import broken_rule
 from devtrace.words.errors import FormatError
 
 
@@ -61,7 +61,7 @@ def on_gpu(cat: str, name: str, **args: object) -> dict[str, Any]:
 
 def test_a_profile_with_stacks_has_ops_phases_modules_calls_and_lines(tmp_path: Path) -> None:
     trace = devtrace.from_profiler(exported(tmp_path, stack=True))
-    check(trace)
+    assert broken_rule(trace) is None
     assert {"aten.addmm", "aten.relu", "aten.mm"} <= {op.name for op in trace.ops}
     assert {op.phase for op in trace.ops} >= {"forward", "backward", "optimizer"}
     assert [module.path for module in trace.modules] == ["Net_0", "Net_0.Linear_0", "Net_0.Linear_1"]
@@ -75,7 +75,7 @@ def test_a_profile_with_stacks_has_ops_phases_modules_calls_and_lines(tmp_path: 
 
 def test_a_profile_without_stacks_says_that_lines_are_not_known(tmp_path: Path) -> None:
     trace = devtrace.from_profiler(exported(tmp_path, stack=False))
-    check(trace)
+    assert broken_rule(trace) is None
     assert len(trace.ops) > 20
     assert not len(trace.calls)
     assert trace.notes[1] == "it was profiled without with_stack=True: neither lines nor modules are known"
@@ -108,7 +108,7 @@ def test_an_ops_device_is_that_of_the_kernel_or_copy_it_launched(tmp_path: Path)
         ],
     )
     trace = devtrace.from_profiler(path)
-    check(trace)
+    assert broken_rule(trace) is None
     assert [(op.name, op.device, op.kind) for op in trace.ops] == [
         ("aten._to_copy", "cuda:0", "copy"),
         ("aten.addmm", "cuda:1", "compute"),
@@ -159,7 +159,7 @@ COPY = {"External id": 1, "bytes": "many", "device": "x"}
     ],
 )
 def test_odd_entries_are_passed_over(entries: list[Any], tmp_path: Path) -> None:
-    check(devtrace.from_profiler(written(tmp_path, entries)))
+    assert broken_rule(devtrace.from_profiler(written(tmp_path, entries))) is None
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"traceEvents": 3}', "\x1f\x8bbroken", '{"format": "devtrace"}'])

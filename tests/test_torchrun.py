@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import devtrace
-from devtrace.api.diagnose import diagnose
+from devtrace.api.results import diagnose
 
 pytestmark = pytest.mark.slow
 

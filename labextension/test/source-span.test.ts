@@ -57,7 +57,7 @@ test('new lines follow the line that they belong to', () => {
 test('lines are replaced where they stand now', () => {
   assert.equal(applied('a\nb\nc', planEdit('a\nb\nc', edit(2, 'b', 'x'), null)), 'a\n[x]\nc');
   assert.equal(applied('z\na\nb\nc', planEdit('z\na\nb\nc', edit(1, 'a\nb', 'x\ny\nw'), null)), 'z\n[x\ny\nw]\nc');
-  assert.equal(applied('a\nb', planEdit('a\nb', edit(2, 'b', ''), null)), 'a\n[]');
+  assert.equal(applied('a\nb', planEdit('a\nb', edit(2, 'b', ''), null)), 'a[]');
   assert.equal(applied('b\na\nb', planEdit('b\na\nb', edit(3, 'b', 'x'), null)), 'b\na\n[x]');
 });
 

@@ -21,13 +21,13 @@ if sys.version_info < (3, 11):  # noqa: UP036 (where pip was not asked: PYTHONPA
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-    from devtrace.api.diagnose import diagnose as diagnose
     from devtrace.api.expect import expect as expect
-    from devtrace.api.files import from_profiler as from_profiler
-    from devtrace.api.files import load as load
     from devtrace.api.recording import record as record
     from devtrace.api.results import Report as Report
     from devtrace.api.results import Trace as Trace
+    from devtrace.api.results import diagnose as diagnose
+    from devtrace.api.results import from_profiler as from_profiler
+    from devtrace.api.results import load as load
     from devtrace.diagnosis.findings import Culprit as Culprit
     from devtrace.diagnosis.findings import Edit as Edit
     from devtrace.diagnosis.findings import Finding as Finding
@@ -43,28 +43,17 @@ if TYPE_CHECKING:
     from devtrace.words.errors import UsageError as UsageError
 
 # Each public name and the module that it is taken from on first use; type checkers read the imports above.
-_TAKEN_FROM = {
-    "record": "api.recording",
-    "expect": "api.expect",
-    "simulate": "simulation.simulation",
-    "diagnose": "api.diagnose",
-    "load": "api.files",
-    "diff": "interchange.diff",
-    "from_profiler": "api.files",
-    "Trace": "api.results",
-    "Report": "api.results",
-    "Finding": "diagnosis.findings",
-    "Culprit": "diagnosis.findings",
-    "Site": "diagnosis.findings",
-    "Edit": "diagnosis.findings",
-    "LiveView": "notebook.live_view",
-    "DevtraceError": "words.errors",
-    "DeviceError": "words.errors",
-    "FormatError": "words.errors",
-    "SetupError": "words.errors",
-    "SimulateError": "words.errors",
-    "UsageError": "words.errors",
+_NAMES = {
+    "api.recording": ("record",),
+    "api.expect": ("expect",),
+    "simulation.simulation": ("simulate",),
+    "api.results": ("diagnose", "load", "from_profiler", "Trace", "Report"),
+    "interchange.diff": ("diff",),
+    "diagnosis.findings": ("Finding", "Culprit", "Site", "Edit"),
+    "notebook.live_view": ("LiveView",),
+    "words.errors": ("DevtraceError", "DeviceError", "FormatError", "SetupError", "SimulateError", "UsageError"),
 }
+_TAKEN_FROM = {name: module for module, names in _NAMES.items() for name in names}
 
 _NEED_TORCH = ("record", "expect", "simulate")
 
@@ -92,15 +81,9 @@ def _jupyter_labextension_paths() -> list[dict[str, str]]:
     return [{"src": "labextension", "dest": "devtrace"}]
 
 
-def _version() -> str:
-    from importlib.metadata import version
-
-    return version("devtrace")
-
-
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        value: Any = _version()
+        value: Any = importlib.import_module("importlib.metadata").version("devtrace")
     elif name in _TAKEN_FROM:
         if name in _NEED_TORCH:
             importlib.import_module("devtrace.runtime.requirements").need_torch()

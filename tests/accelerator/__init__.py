@@ -3,8 +3,8 @@
     accelerator.load()              # once in a process; torch.device("accel:1") works from here on
     accelerator.why_not()           # a sentence where it cannot be built: no C++ compiler
 
-`backend.cpp` says what of it is torch's own and what is arranged. It is compiled at first use, about a minute, into a cache
-that is keyed by torch, Python and the source.
+`backend.cpp` says what of it is torch's own and what is arranged. It is compiled at first use, in about a minute, into a
+cache that is keyed by torch, Python and the source.
 """
 
 from __future__ import annotations
@@ -66,7 +66,11 @@ def _compile(folder: Path) -> None:
 
     folder.mkdir(parents=True, exist_ok=True)
     cpp_extension.load(
-        f"{NAME}_backend", [str(SOURCE)], build_directory=str(folder), extra_cflags=["-O1", "-g0"], is_python_module=False
+        f"{NAME}_backend",
+        [str(SOURCE)],
+        build_directory=str(folder),
+        extra_cflags=["-O1", "-g0"],
+        is_python_module=False,
     )
 
 
@@ -99,7 +103,9 @@ def _device_module(backend: Any) -> types.ModuleType:
     module.manual_seed = lambda seed: generators[backend.current_device()].manual_seed(seed)
     module.manual_seed_all = lambda seed: [each.manual_seed(seed) for each in generators] and None
     module.get_rng_state = lambda device=NAME: generators[_index(device, backend.current_device())].get_state()
-    module.set_rng_state = lambda state, device=NAME: generators[_index(device, backend.current_device())].set_state(state)
+    module.set_rng_state = lambda state, device=NAME: generators[_index(device, backend.current_device())].set_state(
+        state
+    )
     made: types.ModuleType = module
     return made
 

@@ -9,9 +9,10 @@ No sleeps: everything waits for what the user would see, or for a `data-ready` o
 
 from __future__ import annotations
 
+import json
 from typing import Literal
 
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import Locator, Page, Response
 
 from e2e.server import TOKEN, Server
 
@@ -89,8 +90,11 @@ class Notebook:
         self.page.wait_for_function("name => jupyterapp.shell.currentWidget.title.label === name", arg=name)
 
     def settle_workspace(self) -> None:
-        """Wait until JupyterLab has saved its layout, which a reload brings back."""
-        with self.page.expect_response(lambda response: "/api/workspaces" in response.url):
+        """Wait until JupyterLab has saved its layout as it is now, which a reload brings back.
+
+        A save that was under way may hold an older layout; the one that is waited for knows that the left is collapsed.
+        """
+        with self.page.expect_response(_saves_a_collapsed_left):
             self.page.evaluate("() => { jupyterapp.shell.expandRight(); jupyterapp.shell.collapseLeft(); }")
 
     def save(self) -> None:
@@ -114,3 +118,10 @@ class Notebook:
         ready = self.page.locator(f'[data-devtrace="{name}"][data-ready="true"]').nth(index)
         ready.wait_for()
         return ready
+
+
+def _saves_a_collapsed_left(response: Response) -> bool:
+    if "/api/workspaces" not in response.url or response.request.method != "PUT":
+        return False
+    layout = json.loads(response.request.post_data or "{}")["data"].get("layout-restorer:data", {})
+    return bool(layout.get("left", {}).get("collapsed"))

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 import needs
-from devtrace.api.diagnose import diagnose
+from devtrace.api.results import diagnose
 from devtrace.report.figures import FIGURES
 from e2e.browser import Chromium
 from samples import training

@@ -10,7 +10,7 @@ from nbconvert import HTMLExporter
 from playwright.sync_api import Page, expect
 
 import make_traces
-from devtrace.api.diagnose import diagnose
+from devtrace.api.results import diagnose
 from devtrace.report.mime import mime_bundle
 
 pytestmark = pytest.mark.e2e

@@ -10,7 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 
 import make_traces
 from built import ROOT, stale
-from devtrace.api.diagnose import diagnose
+from devtrace.api.results import diagnose
 from devtrace.interchange.diff import diff
 from devtrace.trace.tables import TraceData
 from e2e.views import TABS

@@ -147,6 +147,46 @@ def test_reports_in_outputs_lead_to_the_line_as_the_panel_does(lab: Lab) -> None
     )
 
 
+ADAGRAD = """%%devtrace
+from torch import nn
+model = nn.Linear(2, 2)
+opt = torch.optim.Adagrad(model.parameters())
+model.to("cuda:0")
+model(torch.ones(1, 2, device="cuda:0")).sum().backward()
+opt.step()"""
+STATISTICS = """%%devtrace
+from torch import nn
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(3, 2)
+        self.mean = torch.zeros(2)
+        self.variance = torch.ones(2)
+        self.scale = torch.ones(2)
+    def forward(self, x):
+        return nn.functional.batch_norm(self.net(x), self.mean, self.variance, self.scale)
+encoder = Encoder().to("cuda:0")
+done = encoder(torch.ones(4, 3, device="cuda:0"))"""
+
+
+@pytest.mark.parametrize(("name", "cell"), [("swapped", ADAGRAD), ("registered", STATISTICS)])
+def test_insert_puts_in_the_whole_fix_and_one_undo_takes_it_back(lab: Lab, name: str, cell: str) -> None:
+    notebook = traced(lab, f"whole-{name}.ipynb", cell)
+    page = notebook.page
+    before = source(notebook, 0)
+    notebook.wait_ready("report").get_by_role("button", name="Insert").first.click()
+    page.wait_for_function(f"before => {SOURCE}.getSource() !== before", arg=before)
+    fixed = source(notebook, 0)
+    page.evaluate(f"() => {{ {SOURCE}.undo(); }}")
+    assert source(notebook, 0) == before
+    page.evaluate("([model, text]) => { eval(model).setSource(text); }", [SOURCE, fixed])
+    notebook.run(0)
+    expect(notebook.cell(0).locator(".jp-RenderedText[data-mime-type='application/vnd.jupyter.error']")).to_have_count(
+        0
+    )
+    expect(notebook.cell(0).locator(".jp-OutputArea-output .dt-none").first).to_be_visible()
+
+
 def test_an_edit_whose_lines_have_changed_is_not_made(lab: Lab) -> None:
     notebook = traced(lab, "changed-lines.ipynb", MIXED)
     page = notebook.page

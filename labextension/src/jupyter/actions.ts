@@ -70,8 +70,8 @@ export class SidebarActions implements IActions {
     void this._navigator.reveal(spanOfSite(entry.outline, site), this._sessions.current);
   };
 
-  insert = (entry: IEntry, edit: IEdit): void => {
-    void this._navigator.insert(entry.outline, edit, this._sessions.current);
+  insert = (entry: IEntry, edits: readonly IEdit[]): void => {
+    void this._navigator.insert(entry.outline, edits, this._sessions.current);
   };
 
   /** Shows a trace in a tab of its own; once only. */

@@ -9,7 +9,8 @@ import { PageConfig } from '@jupyterlab/coreutils';
 import type { IDocumentManager } from '@jupyterlab/docmanager';
 import type { IDocumentWidget } from '@jupyterlab/docregistry';
 import { NotebookPanel } from '@jupyterlab/notebook';
-import { planEdit, type Misfit } from '../model/edit';
+import { groupedByText, misfitOf, planFix, type IChange, type Misfit } from '../model/edit';
+import { linkUndo, type IUndoManager } from '../model/linked-undo';
 import type { IEdit } from '../model/findings';
 import { spanOfLine, locate, spanOfSite, type ISourceSpan } from '../model/source-span';
 import { sourceLabel, type ITrace } from '../model/trace';
@@ -20,14 +21,20 @@ import type { Session } from './session';
 import type { Sessions } from './sessions';
 
 const MISFITS: Readonly<Record<Misfit, string>> = {
-  changed: 'The lines that this edit is about have changed since they were traced. Run the cell again for a new one.',
-  done: 'This edit has been made already.'
+  changed: 'The lines that this fix is about have changed since they were traced. Run the cell again for a new one.',
+  done: 'This fix has been put in already.'
 };
 
 /** A text that is open, and its undo history where that is not the editor's own. */
 interface ITarget {
   readonly view: EditorView;
-  readonly undo?: { stopCapturing?: () => void } | null;
+  readonly undo?: IUndoManager | null;
+}
+
+/** The edits of a fix that are for one text. */
+interface IPart {
+  readonly target: ITarget;
+  readonly plan: readonly IChange[] | Misfit;
 }
 
 export class EditorNavigator {
@@ -43,8 +50,8 @@ export class EditorNavigator {
       reveal: site => {
         void this.reveal(spanOfSite(trace, site), around());
       },
-      insert: edit => {
-        void this.insert(trace, edit, around());
+      insert: edits => {
+        void this.insert(trace, edits, around());
       }
     };
   }
@@ -66,28 +73,23 @@ export class EditorNavigator {
     }
   }
 
-  async insert(trace: ITrace, edit: IEdit, near: Session | null): Promise<void> {
-    const anchor = spanOfLine(trace, edit.file, edit.cell, edit.line);
-    const target = await this._targetOf(anchor, near);
-    if (!target) {
-      return;
+  /** Puts in all edits of a fix, or none: one change, which one undo takes back. */
+  async insert(trace: ITrace, edits: readonly IEdit[], near: Session | null): Promise<void> {
+    const parts: IPart[] = [];
+    for (const group of groupedByText(edits)) {
+      const anchored = group.map(edit => ({ edit, anchor: lineOf(trace, edit).text }));
+      const target = await this._targetOf(lineOf(trace, group[0]), near);
+      if (!target) {
+        return;
+      }
+      parts.push({ target, plan: planFix(target.view.state.doc.toString(), anchored) });
     }
-    const { view, undo } = target;
-    const plan = planEdit(view.state.doc.toString(), edit, anchor.text);
-    if (typeof plan === 'string') {
-      Notification.warning(MISFITS[plan], { autoClose: 6000 });
-      return;
+    const misfit = misfitOf(parts.map(({ plan }) => plan));
+    if (misfit === null) {
+      make(parts);
+    } else {
+      Notification.warning(MISFITS[misfit], { autoClose: 6000 });
     }
-    // What follows is undone by itself: else what was typed in the last half second would go with it.
-    undo?.stopCapturing?.();
-    view.dispatch({
-      changes: { from: plan.from, to: plan.to, insert: plan.insert },
-      selection: { anchor: plan.selectFrom, head: plan.selectTo },
-      scrollIntoView: true,
-      userEvent: 'input.devtrace'
-    });
-    undo?.stopCapturing?.();
-    view.focus();
   }
 
   private async _targetOf(site: ISourceSpan, near: Session | null): Promise<ITarget | null> {
@@ -160,6 +162,37 @@ function cellOf(site: ISourceSpan, near: Session | null, all: readonly Session[]
   }
   const numbered = near && codeCellWidgets(near.widget).find(({ model }) => model.executionCount === site.cell);
   return near && numbered ? [near, numbered] : null;
+}
+
+function lineOf(trace: ITrace, { file, cell, line }: IEdit): ISourceSpan {
+  return spanOfLine(trace, file, cell, line);
+}
+
+/** Makes the changes of a fix in each of its texts, so that one undo takes all of them back. */
+function make(parts: readonly IPart[]): void {
+  const managers = [...new Set(parts.flatMap(({ target }) => target.undo ?? []))];
+  // What the fix does is undone by itself: else what was typed in the last half second would go with it.
+  managers.forEach(manager => manager.stopCapturing());
+  for (const { target, plan } of [...parts].reverse()) {
+    if (typeof plan === 'object') {
+      change(target.view, plan);
+    }
+  }
+  managers.forEach(manager => manager.stopCapturing());
+  linkUndo(managers);
+  parts[0].target.view.focus();
+}
+
+function change(view: EditorView, plan: readonly IChange[]): void {
+  const shown = plan.find(({ insert }) => insert !== '') ?? plan[0];
+  const above = plan.filter(({ from }) => from < shown.from);
+  const moved = above.reduce((sum, { from, to, insert }) => sum + insert.length - (to - from), 0);
+  view.dispatch({
+    changes: plan.map(({ from, to, insert }) => ({ from, to, insert })),
+    selection: { anchor: shown.selectFrom + moved, head: shown.selectTo + moved },
+    scrollIntoView: true,
+    userEvent: 'input.devtrace'
+  });
 }
 
 /** The CodeMirror view of a cell or of a file's editor. */

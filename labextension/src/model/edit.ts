@@ -24,6 +24,43 @@ export function planEdit(text: string, edit: IEdit, anchor: string | null): ICha
   return edit.before === '' ? planInsertion(lines, edit, anchor) : planReplacement(lines, edit);
 }
 
+/** One edit of a fix, with the traced text of its line. */
+export interface IAnchored {
+  readonly edit: IEdit;
+  readonly anchor: string | null;
+}
+
+/** Turn all edits of a fix that are for one text into changes of it: all fit, or none is made. */
+export function planFix(text: string, edits: readonly IAnchored[]): readonly IChange[] | Misfit {
+  const plans = edits.map(({ edit, anchor }) => planEdit(text, edit, anchor));
+  if (plans.every(plan => plan === 'done')) {
+    return 'done';
+  }
+  return plans.every(isChange) ? plans : 'changed';
+}
+
+/** Group the edits of a fix by the cell or file that they are for, in the order of the first of each. */
+export function groupedByText(edits: readonly IEdit[]): IEdit[][] {
+  const groups = new Map<string, IEdit[]>();
+  for (const edit of edits) {
+    const key = `${edit.cell} ${edit.file}`;
+    groups.set(key, [...(groups.get(key) ?? []), edit]);
+  }
+  return [...groups.values()];
+}
+
+/** Why a fix of several texts cannot be put in; null where it can. */
+export function misfitOf(plans: ReadonlyArray<readonly IChange[] | Misfit>): Misfit | null {
+  if (plans.every(plan => plan === 'done')) {
+    return 'done';
+  }
+  return plans.some(plan => typeof plan === 'string') ? 'changed' : null;
+}
+
+function isChange(plan: IChange | Misfit): plan is IChange {
+  return typeof plan === 'object';
+}
+
 function planInsertion(lines: readonly string[], edit: IEdit, anchor: string | null): IChange | Misfit {
   const line = edit.line === 0 ? 0 : locate(lines, edit.line, anchor);
   if (edit.line > 0 && line === 0) {
@@ -50,7 +87,16 @@ function planReplacement(lines: readonly string[], edit: IEdit): IChange | Misfi
   }
   const from = startOf(lines, at - 1);
   const to = startOf(lines, at - 1 + before.length) - 1;
+  if (edit.after === '') {
+    return removal(from, to, at - 1 + before.length >= lines.length);
+  }
   return { from, to, insert: edit.after, selectFrom: from, selectTo: from + edit.after.length };
+}
+
+/** Lines go with the break below them; the last ones with the break above. */
+function removal(from: number, to: number, last: boolean): IChange {
+  const [begin, end] = last ? [Math.max(from - 1, 0), to] : [from, to + 1];
+  return { from: begin, to: end, insert: '', selectFrom: begin, selectTo: begin };
 }
 
 /** Find several lines one after the other, nearest to `line`; 0 for nowhere. */

@@ -168,9 +168,9 @@ function fixButtons({ owner, trace, selection, disposables }: IViewContext, find
   if (!insert || finding.edits.length === 0) {
     return [copy];
   }
-  const put = button(owner, 'Insert', { class: 'dt-small dt-primary', title: 'Put this edit into its cell' });
+  const put = button(owner, 'Insert', { class: 'dt-small dt-primary', title: 'Put this fix into its cell' });
   disposables.listen(put, 'click', () => {
-    insert(finding.edits[0]);
+    insert(finding.edits);
   });
   return [put, copy];
 }

@@ -9,8 +9,8 @@ import type { ITrace } from '../model/trace';
 export interface IHost {
   /** Take the user to a site. */
   readonly reveal?: (site: number) => void;
-  /** Put an edit into its cell. */
-  readonly insert?: (edit: IEdit) => void;
+  /** Put all edits of a fix into their cells. */
+  readonly insert?: (edits: readonly IEdit[]) => void;
 }
 
 export class Selection {

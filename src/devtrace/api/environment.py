@@ -5,15 +5,15 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any, Final
+from types import ModuleType
+from typing import Any, Final
 
 from devtrace.runtime.requirements import need_torch
 from devtrace.words.errors import DevtraceError, SetupError
 
-if TYPE_CHECKING:
-    from types import ModuleType
-
 _PACKAGES: Final = ("numpy", "ipython", "ipykernel", "ipywidgets", "jupyterlab", "notebook", "plotly")
+_OFFER: Final = "`--simulate cuda:2` gives a program two pretended CUDA devices"
+_NOT_NEEDED: Final = "`--simulate` is for a machine without devices of its own"
 
 
 def describe() -> str:
@@ -63,16 +63,10 @@ def _devices(torch: ModuleType) -> Iterator[tuple[str, str]]:
         yield "simulated", ", ".join(found)
     else:
         yield "real", ", ".join(["cpu", *found])
-        yield "simulated", "none now; " + _offer(found)
+        yield "simulated", f"none now; {_NOT_NEEDED if found else _OFFER}"
     yield "default", f"{torch.get_default_device()} for new tensors (torch.get_default_device())"
     chosen = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
     yield "chosen", f"{chosen} by the usual `cuda if torch.cuda.is_available() else ...`"
-
-
-def _offer(found: list[str]) -> str:
-    if found:
-        return "`--simulate` is for a machine without devices of its own"
-    return "`--simulate cuda:2` gives a program two pretended CUDA devices"
 
 
 def _indexed(torch: Any, kind: str) -> list[str]:

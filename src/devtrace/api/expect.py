@@ -11,11 +11,12 @@ def train_step(...): ...
 from __future__ import annotations
 
 import ast
-import functools
 import sys
-from collections.abc import Callable
+from contextlib import ContextDecorator
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from types import FrameType, TracebackType
-from typing import Any, TypeVar, overload
+from typing import overload
 
 from devtrace.api.expectation_check import count_error, device_error
 from devtrace.api.recording import record
@@ -25,8 +26,6 @@ from devtrace.recording.columns import stamps
 from devtrace.source.parsing import read, span_at
 from devtrace.words.errors import DeviceError, UsageError
 from devtrace.words.text_format import pluralize
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 @overload
@@ -74,22 +73,17 @@ def check(objects: dict[str, object], device: str) -> None:
         )
 
 
-class Expectation:
+@dataclass(eq=False)
+class Expectation(ContextDecorator):
     """Checks a block or function. The block's own exception passes through unchanged."""
 
-    def __init__(self, device: str | None, syncs: int | None, copies: int | None) -> None:
-        self.device = device
-        self.syncs = syncs
-        self.copies = copies
-        self._recording: record | None = None
+    device: str | None
+    syncs: int | None
+    copies: int | None
+    _recording: record | None = field(default=None, init=False)
 
-    def __call__(self, function: Function) -> Function:
-        @functools.wraps(function)
-        def expecting(*args: Any, **kwargs: Any) -> Any:
-            with Expectation(self.device, self.syncs, self.copies):
-                return function(*args, **kwargs)
-
-        return expecting  # type: ignore[return-value]  # the same signature, which wraps keeps
+    def _recreate_cm(self) -> Expectation:  # for each call of a decorated function
+        return replace(self)
 
     def __enter__(self) -> record:
         self._recording = record(namespace=sys._getframe(1).f_globals)
@@ -147,7 +141,7 @@ def _born(tensor: object) -> Site | None:
     return None if birth < 0 else _site(birth)
 
 
-@functools.lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096)
 def _site(birth: int) -> Site:
     from devtrace.recording.finish.site_rows import add_sites
     from devtrace.trace.builder import TraceBuilder

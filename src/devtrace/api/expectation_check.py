@@ -13,13 +13,12 @@ from typing import Final
 
 import numpy as np
 
-from devtrace.api.diagnose import diagnose
-from devtrace.api.results import Report, Trace
+from devtrace.api.results import Report, Trace, diagnose
 from devtrace.diagnosis.evidence.elsewhere import Elsewhere, matches
 from devtrace.diagnosis.findings import Culprit, Finding, Site, worst_first
 from devtrace.trace.views import storage_owners
 from devtrace.words.errors import DeviceError
-from devtrace.words.text_format import pluralize
+from devtrace.words.text_format import pluralize, short_op_name
 
 RULE: Final = "expectation"
 ONE: Final = {"syncs": "sync", "copies": "copy"}
@@ -67,14 +66,9 @@ def _computing(trace: Trace) -> list[int]:
     """List the compute ops, without those that only fill a tensor."""
     kind = trace.string_id("compute")
     names = trace.ops.ints("name")
-    fills = [id for id in np.unique(names).tolist() if _fills(trace.strings[id])]
+    fills = [id for id in np.unique(names).tolist() if short_op_name(trace.strings[id]) in _FILLS]
     chosen: list[int] = np.flatnonzero((trace.ops.ints("kind") == kind) & ~np.isin(names, fills)).tolist()
     return chosen
-
-
-def _fills(name: str) -> bool:
-    """Return whether an op is aten.normal_, aten.fill_.Scalar or the like."""
-    return name.partition(".")[2].partition(".")[0] in _FILLS
 
 
 def _prepared(trace: Trace, off: set[int], owners: list[int]) -> set[int]:

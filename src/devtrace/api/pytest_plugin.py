@@ -8,7 +8,8 @@ Loaded by pytest in every project of the environment, so that it imports nothing
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from devtrace.api.recording import record
 
 _LIMITS: Final = {"errors": 0, "warnings": None, "syncs": None, "copies": None}
-_SEVERITIES: Final = {"errors": "error", "warnings": "warning"}
 _HELP: Final = (
     "devices(simulate=None, expect=None, errors=0, warnings=None, syncs=None, copies=None): record the test with "
     'devtrace; simulate="cuda:2" gives it, its fixtures too, two pretended CUDA devices; the test fails if the report '
@@ -28,8 +28,7 @@ _HELP: Final = (
 class Handle:
     """Gives the fixture's user devtrace's public functions, and the recording of a marked test."""
 
-    def __init__(self) -> None:
-        self.recording: record | None = None
+    recording: record | None = None
 
     def __getattr__(self, name: str) -> Any:
         import devtrace
@@ -47,9 +46,7 @@ class MarkerOptions:
             raise pytest.UsageError(f"pytest.mark.devices: got {words}; it takes {_HELP}")
         self.simulate: str | None = marker.kwargs.get("simulate")
         self.expect: str | None = marker.kwargs.get("expect")
-        self.limits: dict[str, int | None] = _LIMITS | {
-            key: marker.kwargs[key] for key in _LIMITS if key in marker.kwargs
-        }
+        self.limits: dict[str, int | None] = {key: marker.kwargs.get(key, most) for key, most in _LIMITS.items()}
 
     def exceeded(self, recording: record) -> list[str]:
         """Make a sentence for each limit that the recorded test went beyond, with the lines that did."""
@@ -62,19 +59,18 @@ def _beyond(recording: record, name: str, most: int) -> str:
     from devtrace.api.expectation_check import ONE, lines_that
     from devtrace.words.text_format import pluralize
 
-    if name in _SEVERITIES:
-        one, lines = _SEVERITIES[name], []
-        count = sum(finding.severity == one for finding in recording.report.findings)
-    else:
+    if name in ONE:
         one, by_line = ONE[name], lines_that(recording.trace, name)
         count, lines = by_line.total(), [f"  {made:,}×  {line}" for line, made in by_line.most_common()]
+    else:
+        one, lines = name.removesuffix("s"), []
+        count = sum(finding.severity == one for finding in recording.report.findings)
     sentence = f"devtrace: {pluralize(count, one, name)}, at most {most:,} allowed"
     return "\n".join([sentence, *lines]) if count > most else ""
 
 
 _OPTIONS: Final = pytest.StashKey[MarkerOptions]()
-_SIMULATION: Final = pytest.StashKey[Any]()
-_HOOKS: Final = pytest.StashKey[Callable[[], None]]()
+_UNDO: Final = pytest.StashKey[ExitStack]()
 _HANDLE: Final = pytest.StashKey[Handle]()
 
 
@@ -101,12 +97,13 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
         need_torch()
         from devtrace.recording.context import hooks
 
+        undo = item.stash[_UNDO] = ExitStack()
         hooks.install()
-        item.stash[_HOOKS] = hooks.uninstall
+        undo.callback(hooks.uninstall)
         if options.simulate:
             from devtrace.simulation.simulation import simulate
 
-            item.stash[_SIMULATION] = simulate(options.simulate).start()
+            undo.enter_context(simulate(options.simulate))
     return (yield)
 
 
@@ -115,10 +112,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
     try:
         return (yield)
     finally:
-        simulation = item.stash.get(_SIMULATION, None)
-        if simulation is not None:
-            simulation.stop()
-        item.stash.get(_HOOKS, lambda: None)()
+        item.stash.get(_UNDO, ExitStack()).close()
 
 
 @pytest.hookimpl(wrapper=True)

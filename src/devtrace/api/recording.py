@@ -9,9 +9,8 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from devtrace.api.diagnose import diagnose
 from devtrace.api.options import MAX_OPS
-from devtrace.api.results import Report, Trace
+from devtrace.api.results import Report, Trace, diagnose
 from devtrace.runtime.tracebacks import hide_our_frames
 from devtrace.source.live_objects import Live, forget_locals
 from devtrace.trace.builder import TraceBuilder
@@ -72,14 +71,20 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
 
     @property
     def trace(self) -> Trace:
-        if self._report is None:
-            raise _not_ended("trace")
-        return self._report.trace
+        return self._result("trace").trace
 
     @property
     def report(self) -> Report:
+        return self._result("report")
+
+    def _result(self, what: str) -> Report:
         if self._report is None:
-            raise _not_ended("report")
+            raise UsageError(
+                "recording-not-ended",
+                f"recording.{what} inside the block",
+                f"the {what} is made when the block ends",
+                "read it after the `with` block",
+            )
         return self._report
 
     def counter(self) -> Counter | None:
@@ -91,7 +96,6 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
 
     @property
     def empty(self) -> bool:
-        """True if no op has been recorded so far."""
         return self._recording is None or self._recording.empty
 
     def growth(self) -> Growth | None:
@@ -102,8 +106,10 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         return Growth(recording.recorder) if recording is not None else None
 
     def is_simulated(self, device: str) -> bool:
-        """Return whether a device of this recording is simulated."""
-        return device.partition(":")[0] == "cuda" and (self._simulated or _simulating() or _without_cuda())
+        # A torch without CUDA has no real device of this kind.
+        return device.partition(":")[0] == "cuda" and (
+            self._simulated or _simulating() or sys.modules["torch"].version.cuda is None
+        )
 
     def abandon(self) -> None:
         """Record nothing more: a forked child leaves the trace to its parent."""
@@ -164,7 +170,9 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         try:
             recorded = recording.finish(self.name, error, self.is_simulated)
         except Exception as fault:  # noqa: BLE001 (a failing recorder is never the user's exception)
-            self._report = diagnose(_empty(self.name, f"the recording was lost ({type(fault).__name__}: {fault})"))
+            builder = TraceBuilder(self.name)
+            builder.notes.append(f"the recording was lost ({type(fault).__name__}: {fault})")
+            self._report = diagnose(builder.build())
         else:
             self._report = _diagnosed(recorded, self._namespace, self._expect)
 
@@ -189,27 +197,7 @@ def _diagnosed(recorded: Recorded, namespace: Mapping[str, Any] | None, expect: 
     return report
 
 
-def _empty(title: str, note: str) -> Trace:
-    builder = TraceBuilder(title)
-    builder.notes.append(note)
-    return Trace.of(builder.build())
-
-
-def _not_ended(what: str) -> UsageError:
-    return UsageError(
-        "recording-not-ended",
-        f"recording.{what} inside the block",
-        f"the {what} is made when the block ends",
-        "read it after the `with` block",
-    )
-
-
 def _simulating() -> bool:
     """Return whether devices are simulated now, for this recording or for the whole process."""
     simulate = sys.modules.get("devtrace.simulation.simulation")
     return simulate is not None and simulate.active() is not None
-
-
-def _without_cuda() -> bool:
-    """Return whether this torch can have no real CUDA device, so that one in a trace was simulated."""
-    return sys.modules["torch"].version.cuda is None

@@ -1,6 +1,7 @@
-"""Trace and Report: the results of a recording, with the methods that a user calls on them.
+"""Trace and Report: the results of a recording, with the methods that a user calls on them, and what makes them.
 
     trace.save("run.devtrace")          report.to_html("run.html")
+    devtrace.load("run.devtrace")       devtrace.diagnose(trace)
 
 The data itself is `TraceData` and `ReportData`. The classes here are above every format that they can be turned into.
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,6 +21,8 @@ from devtrace.words.text_format import pluralize
 if TYPE_CHECKING:
     import pandas
     from plotly.graph_objects import Figure
+
+    from devtrace.source.live_objects import Live
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,14 +35,6 @@ class Trace(TraceData):
     def of(cls, data: TraceData) -> Trace:
         """Give tables the user's methods; a Trace stays itself."""
         return data if isinstance(data, cls) else cls(**_values(data))
-
-    @property
-    def kept_report(self) -> Report | None:
-        """Return the report that was made of this trace, if any."""
-        return self._report[0] if self._report else None
-
-    def keep(self, report: Report) -> None:
-        self._report[:] = [report]
 
     def save(self, path: str | Path) -> Path:
         """Write the trace to a file that `devtrace.load` and JupyterLab open."""
@@ -66,20 +62,17 @@ class Report(ReportData):
     """Findings and ledger of one trace."""
 
     trace: Trace
-    _text: list[str] = field(default_factory=list, repr=False, compare=False, init=False)
 
     @classmethod
     def of(cls, data: ReportData) -> Report:
         """Give findings the user's methods; a Report stays itself."""
         return data if isinstance(data, cls) else cls(**{**_values(data), "trace": Trace.of(data.trace)})
 
-    @property
+    @cached_property
     def text(self) -> str:
-        if not self._text:
-            from devtrace.report.text import text
+        from devtrace.report.text import text
 
-            self._text.append(text(self))
-        return self._text[0]
+        return text(self)
 
     def to_html(self, path: str | Path) -> Path:
         """Write one file with all views, which opens offline."""
@@ -108,6 +101,34 @@ class Report(ReportData):
         counts = Counter(finding.severity for finding in self.findings)
         found = ", ".join(pluralize(counts[severity], severity) for severity in SEVERITIES if counts[severity])
         return f"<Report: {found or 'no findings'} of {self.trace!r}>"
+
+
+def diagnose(trace: TraceData, live: Live | None = None) -> Report:
+    """Make the report of a trace; made once, the trace keeps it.
+
+    `live` gives the frames and objects of a program that is still there: names are then the user's own.
+    """
+    from devtrace.diagnosis import diagnose as diagnosis
+
+    given = Trace.of(trace)
+    if not given._report:
+        report = Report.of(diagnosis.diagnose(given, live))
+        given._report[:] = report.trace._report[:] = [report]
+    return given._report[0]
+
+
+def load(*files: str | Path) -> Trace:
+    """Read a saved trace; of several files, the ranks of one job, one trace with lanes for each."""
+    from devtrace.trace import merge_ranks
+
+    return Trace.of(merge_ranks.load(*files))
+
+
+def from_profiler(path: str | Path) -> Trace:
+    """Read what torch.profiler exported as a Chrome trace."""
+    from devtrace.interchange import torch_profiler
+
+    return Trace.of(torch_profiler.from_profiler(path))
 
 
 def _values(data: TraceData | ReportData) -> dict[str, Any]:

@@ -109,7 +109,8 @@ class Launch:
         try:
             if self._progress is not None:
                 self._progress.stop()
-            _flush(sys.stdout)
+            with contextlib.suppress(AttributeError, OSError, ValueError, RuntimeError):  # the last as in _print
+                sys.stdout.flush()
             end()
             self._save_and_print()
         except Exception as fault:  # noqa: BLE001 (never the program's exit code)
@@ -232,11 +233,4 @@ def _print(text: str) -> None:
         with contextlib.suppress(OSError):
             os.write(2, text.encode("utf-8", "backslashreplace") + b"\n")
     except (AttributeError, OSError, ValueError):
-        return
-
-
-def _flush(stream: Any) -> None:
-    try:
-        stream.flush()
-    except (AttributeError, OSError, ValueError, RuntimeError):  # the last as in _print
         return

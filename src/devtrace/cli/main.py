@@ -7,6 +7,7 @@ import sys
 import tempfile
 import webbrowser
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,6 @@ _PROGRAM_FLAGS = [flag for flag in FLAGS if flag.program_help]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """`devtrace` and `python -m devtrace`."""
     try:
         options = _parser().parse_args(arguments)
         code: int = options.command(options)
@@ -105,7 +105,7 @@ def _program(options: argparse.Namespace) -> Program:
 
 
 def _view(options: argparse.Namespace) -> int:
-    from devtrace.api.diagnose import diagnose
+    from devtrace.api.results import diagnose
     from devtrace.report.page import to_html
 
     report = diagnose(_loaded(options.files))
@@ -120,10 +120,12 @@ def _view(options: argparse.Namespace) -> int:
 
 
 def _loaded(files: Sequence[str]) -> Trace:
-    from devtrace.api.files import load
+    from devtrace.api.results import from_profiler, load
 
     try:
-        return _profile(files[0]) or load(*files)
+        with suppress(FormatError):
+            return from_profiler(files[0])
+        return load(*files)
     except OSError as error:
         raise UsageError(
             "file-unreadable",
@@ -131,16 +133,6 @@ def _loaded(files: Sequence[str]) -> Trace:
             "devtrace reads the files that `--save` and trace.save() write",
             "look where it is",
         ) from None
-
-
-def _profile(file: str) -> Trace | None:
-    """Read an export of torch.profiler; None for any other file."""
-    from devtrace.api.files import from_profiler
-
-    try:
-        return from_profiler(file)
-    except FormatError:
-        return None
 
 
 def _check(options: argparse.Namespace) -> int:

@@ -16,6 +16,7 @@ from devtrace.trace.tables import Ints, TraceData
 from devtrace.words.text_format import pluralize, safe_line
 
 Floats = npt.NDArray[np.float64]
+Whole = npt.NDArray[np.int64]
 
 LONGEST_SHARE: Final = 0.05
 """A stretch without change may take this share of the width: twenty of them fill it."""
@@ -43,30 +44,30 @@ class Scale:
     """Turns moments of a trace, in ns, into positions from 0 to 1."""
 
     def __init__(self, trace: TraceData) -> None:
-        start, end = begins(trace), ends(trace)
-        moments = np.unique(np.concatenate([start, end]))
-        stretches = np.diff(moments)
+        self._begins, self._ends = begins(trace), _ends(trace)
+        self._moments = np.unique(np.concatenate([self._begins, self._ends]))
+        stretches = np.diff(self._moments)
         limit = _limit(stretches)
-        shown = np.minimum(stretches, limit)
-        positions = np.concatenate([[0.0], np.cumsum(shown)])
-        self._moments = moments
-        self._positions = positions / positions[-1] if positions[-1] else positions
-        self.total = int((start + np.maximum(trace.ops.ints("duration"), 0)).max() - start[0]) if len(start) else 0
-        self._long = np.flatnonzero(stretches > CUT * limit)
-        self._stretches = stretches
+        shown = np.concatenate([[0.0], np.cumsum(np.minimum(stretches, limit))])
+        self._positions = shown / (shown[-1] or 1)
+        self.total = int((self._begins + durations(trace)).max() - self._begins[0]) if len(trace.ops) else 0
+        # Shortened stretches, longest first.
+        self.cuts = sorted(
+            (
+                Cut(float(self._positions[at]), float(self._positions[at + 1]), int(stretches[at]))
+                for at in np.flatnonzero(stretches > CUT * limit).tolist()
+            ),
+            key=lambda cut: -cut.nanoseconds,
+        )
+
+    def spans(self, ops: Ints) -> tuple[Floats, Floats]:
+        return self(self._begins[ops]), self(self._ends[ops])
 
     def __call__(self, moments: Ints) -> Floats:
         if not len(self._moments):
             return np.zeros(len(moments))
         positions: Floats = np.interp(moments, self._moments, self._positions)
         return positions
-
-    def cuts(self) -> list[Cut]:
-        """Return the shortened stretches, longest first."""
-        longest = sorted(self._long.tolist(), key=lambda at: -int(self._stretches[at]))
-        return [
-            Cut(float(self._positions[at]), float(self._positions[at + 1]), int(self._stretches[at])) for at in longest
-        ]
 
 
 def _limit(stretches: Ints) -> float:
@@ -80,21 +81,21 @@ def _limit(stretches: Ints) -> float:
     return limit
 
 
-def begins(trace: TraceData) -> Ints:
+def begins(trace: TraceData) -> Whole:
     return trace.ops.ints("start").astype(np.int64)
 
 
-def ends(trace: TraceData) -> Ints:
+def durations(trace: TraceData) -> Whole:
+    """Return the ns of each op; 0 for an op that raised."""
+    return np.maximum(trace.ops.ints("duration").astype(np.int64), 0)
+
+
+def _ends(trace: TraceData) -> Ints:
     """Return the end of each op. An op that raised has none: it is drawn as long as the median op."""
     duration = trace.ops.ints("duration").astype(np.int64)
     ended = duration[duration > 0]
     usual = int(np.median(ended)) if len(ended) else 1
     return begins(trace) + np.where(duration < 0, usual, duration)
-
-
-def spans(trace: TraceData, scale: Scale, ops: Ints) -> tuple[Floats, Floats]:
-    """Return the begins and ends of ops, 0 to 1."""
-    return scale(begins(trace)[ops]), scale(ends(trace)[ops])
 
 
 def lanes(trace: TraceData) -> list[Lane]:
@@ -109,7 +110,12 @@ def lanes(trace: TraceData) -> list[Lane]:
         for key, ops in zip(found, np.split(order, first[1:]), strict=True)
         if key >= 0
     ]
-    return sorted(made + _idle(trace, made), key=lambda lane: _order(trace, lane))
+
+    def rank_device_thread(lane: Lane) -> tuple[int, tuple[int, int, str], int]:
+        rank = trace.threads[lane.thread].rank if len(trace.threads) else -1
+        return rank, palette.order(trace.devices[lane.device].name), lane.thread
+
+    return sorted(made + _idle(trace, made), key=rank_device_thread)
 
 
 def _idle(trace: TraceData, made: list[Lane]) -> list[Lane]:
@@ -119,11 +125,6 @@ def _idle(trace: TraceData, made: list[Lane]) -> list[Lane]:
     touched = {id for id, device in enumerate(trace.devices) if device.name in named}
     touched |= set(trace.copies.ints("from").tolist()) | set(trace.copies.ints("to").tolist())
     return [Lane(device, 0, np.zeros(0, np.int64)) for device in sorted(touched - seen) if device >= 0]
-
-
-def _order(trace: TraceData, lane: Lane) -> tuple[int, tuple[int, int, str], int]:
-    rank = trace.threads[lane.thread].rank if len(trace.threads) else -1
-    return rank, palette.order(trace.devices[lane.device].name), lane.thread
 
 
 def detail(trace: TraceData, lane: Lane, *, threads: bool) -> str:

@@ -30,7 +30,6 @@ def table() -> dict[str, Any]:
 
 
 def shade(device: str, theme: Theme = "light") -> Shade:
-    """Return the shade of a device by name."""
     kind, index = split(device)
     steps = table()["kinds"][kind]["steps"]
     step = steps[index % len(steps)]

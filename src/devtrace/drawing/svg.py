@@ -2,7 +2,8 @@
 
 No script, no style, no background: text takes the page's own colour, so that light and dark both read. Bars stretch
 with the page (a nested svg that may be distorted), text and arrows do not (their position is a percentage). Everything
-is bounded: lanes, boxes, arrows and the length of any text. A lane has one device, named by letter and in full, so that
+is bounded: lanes, boxes, arrows and the length of any text. A box is a thick dash of one path, so the bars of a lane
+are a single element however many ops it has. A lane has one device, named by letter and in full, so that
 no reader depends on colour.
 """
 
@@ -14,12 +15,13 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from devtrace.drawing import palette
-from devtrace.drawing.bars import run, stretched
-from devtrace.drawing.lanes import Lane, Scale, begins, detail, lanes, spans
+from devtrace.drawing.lanes import Floats, Lane, Scale, detail, lanes
 from devtrace.trace.ledger_counts import waits
 from devtrace.trace.tables import Ints, TraceData
 from devtrace.words.text_format import escape_markup, format_bytes, format_time, pluralize, safe_line, short_op_name
 
+COLUMNS: Final = 2000
+"""Columns across the width of the bars: half a pixel where a notebook's output is 1000 wide."""
 MOST_LANES: Final = 10
 MOST_ARROWS: Final = 40
 ROOM: Final = 0.13
@@ -40,12 +42,18 @@ NARROWEST: Final = 430
 
 
 class _Row(NamedTuple):
+    """A lane as drawn; its ops begin and end from 0 to 1."""
+
     lane: Lane
     top: int
+    device: str
+    shade: palette.Shade
+    begin: Floats
+    end: Floats
 
 
 class _Picture:
-    """A trace, its scale and the lanes that are shown."""
+    """A trace, its scale, the lanes that are shown, and the errors and warnings with their numbers in the report."""
 
     def __init__(self, trace: TraceData) -> None:
         self.trace = trace
@@ -53,24 +61,20 @@ class _Picture:
         kind, devices = trace.ops.ints("kind"), trace.ops.ints("device")
         host = next((id for id, device in enumerate(trace.devices) if device == "cpu"), -1)
         self.waits = waits(kind == trace.string_id("sync"), devices, host)
-        numbered = enumerate(trace.findings or (), 1)
-        self.flagged = [(number, finding) for number, finding in numbered if _is_flagged(finding)][:MOST_FLAGS]
+        self.flagged = [
+            (number, finding)
+            for number, finding in enumerate(trace.findings or (), 1)
+            if int(finding.get("op", -1)) >= 0 and finding.get("severity") != "note"
+        ][:MOST_FLAGS]
         every = lanes(trace)
         chosen = _choose(every, [int(finding["op"]) for _, finding in self.flagged])
-        self.rows = [_Row(lane, TOP + number * LANE) for number, lane in enumerate(chosen)]
+        self.rows = [self._row(lane, TOP + number * LANE) for number, lane in enumerate(chosen)]
         self.hidden = len(every) - len(chosen)
         self.bottom = TOP + len(self.rows) * LANE - (LANE - BAR)
 
-    def of_device(self, name: str) -> _Row | None:
-        return next((row for row in self.rows if self.trace.devices[row.lane.device] == name), None)
-
-    def of_op(self, op: int) -> _Row | None:
-        return next((row for row in self.rows if op in row.lane.ops), None)
-
-
-def _is_flagged(finding: Mapping[str, Any]) -> bool:
-    """Return whether the finding has a flag with its number in the report: errors and warnings of an op do."""
-    return int(finding.get("op", -1)) >= 0 and finding.get("severity") != "note"
+    def _row(self, lane: Lane, top: int) -> _Row:
+        device = self.trace.devices[lane.device].name
+        return _Row(lane, top, device, palette.shade(device), *self.scale.spans(lane.ops))
 
 
 def timeline(trace: TraceData) -> str:
@@ -79,7 +83,8 @@ def timeline(trace: TraceData) -> str:
         return ""
     picture = _Picture(trace)
     labels, bars, names = ("".join(draw(picture, row) for row in picture.rows) for draw in (_label, _bar, _names))
-    above = "".join(draw(picture) for draw in (_arrows, _flags, _ribbon, _cuts))
+    flags = "".join(_flag(picture, number, finding) for number, finding in reversed(picture.flagged))
+    above = f"{_arrows(picture)}{flags}{_ribbon(picture)}{_cuts(picture)}"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="100%" height="{picture.bottom + 34}" role="img" '
         f'aria-label="{_summary(picture)}" font-family="system-ui, sans-serif" font-size="11" fill="currentColor">'
@@ -95,49 +100,67 @@ def _summary(picture: _Picture) -> str:
 
 def _choose(every: Sequence[Lane], flagged: Sequence[int]) -> list[Lane]:
     """Choose the lanes that are shown: those with a finding, then the busiest, in their old order."""
-    if len(every) <= MOST_LANES:
-        return list(every)
-    best = sorted(every, key=lambda lane: (not np.isin(flagged, lane.ops).any(), -len(lane.ops)))[:MOST_LANES]
-    kept = {(lane.device, lane.thread) for lane in best}
-    return [lane for lane in every if (lane.device, lane.thread) in kept]
+    ranked = sorted(enumerate(every), key=lambda at: (not np.isin(flagged, at[1].ops).any(), -len(at[1].ops)))
+    return [every[at] for at in sorted(at for at, _ in ranked[:MOST_LANES])]
 
 
 def _label(picture: _Picture, row: _Row) -> str:
-    device = picture.trace.devices[row.lane.device].name
-    shade = palette.shade(device)
+    shade = row.shade
     wide = 7 + 6 * len(shade.letter)
     threads = len({row.lane.thread for row in picture.rows}) > 1
     return (
         f'<rect y="{row.top - 1}" width="{wide}" height="12" rx="3" fill="{shade.fill}"/>'
         f'<text x="{wide / 2}" y="{row.top + 8.5}" font-size="9" font-weight="600" text-anchor="middle" '
         f'fill="{shade.ink}">{escape_markup(shade.letter)}</text>'
-        f'<text x="{wide + 5}" y="{row.top + 9}">{escape_markup(device, 40)}</text>'
+        f'<text x="{wide + 5}" y="{row.top + 9}">{escape_markup(row.device, 40)}</text>'
         f'<text y="{row.top + 21}" font-size="9.5" opacity="0.75">'
         f"{escape_markup(detail(picture.trace, row.lane, threads=threads))}</text>"
     )
 
 
 def _bar(picture: _Picture, row: _Row) -> str:
-    fill = palette.shade(picture.trace.devices[row.lane.device].name).fill
-    begin, end = spans(picture.trace, picture.scale, row.lane.ops)
-    boxes = stretched(row.top, BAR, run(begin, end), f'stroke="{fill}"')
-    at = picture.scale(begins(picture.trace)[row.lane.ops[picture.waits[row.lane.ops]]])
-    ticks = stretched(row.top - 5, 4, run(at, at, 2), 'stroke="currentColor"')
+    boxes = _stretched(row.top, BAR, _run(row.begin, row.end), f'stroke="{row.shade.fill}"')
+    at = row.begin[picture.waits[row.lane.ops]]
+    ticks = _stretched(row.top - 5, 4, _run(at, at, 2), 'stroke="currentColor"')
     back = f'<rect y="{row.top}" width="100%" height="{BAR}" rx="2" fill="#808080" fill-opacity="0.13"/>'
     return back + boxes + ticks
 
 
+def _stretched(top: int, height: int, run: str, stroke: str) -> str:
+    """Draw a run of boxes over the whole width, wherever that ends."""
+    if not run:
+        return ""
+    return (
+        f'<svg y="{top}" width="100%" height="{height}" viewBox="0 {-height / 2:g} {COLUMNS} {height}" '
+        f'preserveAspectRatio="none"><path d="{run}" stroke-width="{height}" {stroke}/></svg>'
+    )
+
+
+def _run(begin: Floats, end: Floats, least: int = 1) -> str:
+    """Write boxes from 0 to 1 as one path of dashes ("M0 0h9m2 0h3"); those closer than a column become one."""
+    if not len(begin):
+        return ""
+    first = np.minimum((begin * COLUMNS).astype(np.int64), COLUMNS - least)
+    last = np.minimum(np.ceil(end * COLUMNS).astype(np.int64), COLUMNS)
+    last = np.maximum(np.where(last - first > 3, last - 1, last), first + least)
+    order = np.argsort(first, kind="stable")
+    first, last = first[order], np.maximum.accumulate(last[order])
+    opens = np.flatnonzero(first[1:] > last[:-1]) + 1
+    starts, stops = first[np.append(0, opens)], last[np.append(opens, len(last)) - 1]
+    lengths, gaps = (stops - starts).tolist(), (starts[1:] - stops[:-1]).tolist()
+    rest = [f"m{gap} 0h{length}" for gap, length in zip(gaps, lengths[1:], strict=True)]
+    return "".join([f"M{starts[0]} 0h{lengths[0]}", *rest])
+
+
 def _names(picture: _Picture, row: _Row) -> str:
     """Write the names of ops into those boxes that are wide enough."""
-    ink = palette.shade(picture.trace.devices[row.lane.device].name).ink
-    begin, end = spans(picture.trace, picture.scale, row.lane.ops)
     parts = []
-    for at in np.flatnonzero((end - begin) * NARROWEST > 24)[:MOST_NAMES]:
+    room, middle = (row.end - row.begin) * NARROWEST, 50 * (row.begin + row.end)
+    for at in np.flatnonzero(room > 24)[:MOST_NAMES]:
         name = short_op_name(picture.trace.ops[int(row.lane.ops[at])].name)
-        if 5.6 * len(name) + 6 < (end[at] - begin[at]) * NARROWEST:
-            x = f"{50 * (begin[at] + end[at]):.2f}%"
-            style = f'font-size="10" text-anchor="middle" fill="{ink}"'
-            parts.append(f'<text x="{x}" y="{row.top + 14.5}" {style}>{escape_markup(name)}</text>')
+        if 5.6 * len(name) + 6 < room[at]:
+            style = f'font-size="10" text-anchor="middle" fill="{row.shade.ink}"'
+            parts.append(f'<text x="{middle[at]:.2f}%" y="{row.top + 14.5}" {style}>{escape_markup(name)}</text>')
     return "".join(parts)
 
 
@@ -173,7 +196,7 @@ def _gathered(picture: _Picture, columns: int) -> list[_Arrow]:
     """Join copies that would be drawn on top of each other, most bytes first."""
     copies, gathered = picture.trace.copies, dict[tuple[int, int, int], _Arrow]()
     ops = copies.ints("op")
-    xs, threads = picture.scale(begins(picture.trace)[ops]), picture.trace.ops.ints("thread")[ops]
+    xs, threads = picture.scale.spans(ops)[0], picture.trace.ops.ints("thread")[ops]
     by_lane = {(row.lane.device, row.lane.thread): row for row in picture.rows}
     by_device = {row.lane.device: row for row in reversed(picture.rows)}
     fields = (xs, threads, copies.ints("from"), copies.ints("to"), copies.ints("bytes"))
@@ -202,20 +225,15 @@ def _unstretched(x: float, content: str, attributes: str = "") -> str:
     return f'<svg x="{100 * x:.2f}%" overflow="visible" {attributes}>{content}</svg>'
 
 
-def _flags(picture: _Picture) -> str:
-    return "".join(_flag(picture, number, finding) for number, finding in reversed(picture.flagged))
-
-
 def _middle(picture: _Picture, finding: Mapping[str, Any]) -> float:
-    op = np.array([int(finding["op"])])
-    begin, end = spans(picture.trace, picture.scale, op)
+    begin, end = picture.scale.spans(np.array([int(finding["op"])]))
     return float(begin[0] + end[0]) / 2
 
 
 def _flag(picture: _Picture, number: int, finding: Mapping[str, Any]) -> str:
     """Draw the numbered flag of a finding and a line down to its op; the first names its op, devices and culprit."""
     fill, x = palette.severity(finding["severity"]), _middle(picture, finding)
-    own = picture.of_op(int(finding["op"]))
+    own = next((row for row in picture.rows if int(finding["op"]) in row.lane.ops), None)
     low = own.top if own else TOP
     words = ""
     if number == 1:
@@ -225,16 +243,16 @@ def _flag(picture: _Picture, number: int, finding: Mapping[str, Any]) -> str:
         f'<circle cy="7.5" r="7.5" fill="{fill}"/><text y="11" font-size="10" font-weight="700" '
         f'text-anchor="middle" fill="#ffffff">{number}</text>'
     )
-    ring = "" if own is None else _ring(own.top, fill)
+    ring = (
+        ""
+        if own is None
+        else (
+            f'<rect x="-5" y="{own.top - 1}" width="10" height="{BAR + 2}" rx="2" fill="{fill}" fill-opacity="0.25" '
+            f'stroke="{fill}" stroke-width="2"/>'
+        )
+    )
     line = f'<path d="M0 15V{low}" stroke="{fill}" stroke-width="1.5" stroke-dasharray="3 2"/>'
     return _unstretched(x, line + ring + disc + words)
-
-
-def _ring(top: int, fill: str) -> str:
-    return (
-        f'<rect x="-5" y="{top - 1}" width="10" height="{BAR + 2}" rx="2" fill="{fill}" fill-opacity="0.25" '
-        f'stroke="{fill}" stroke-width="2"/>'
-    )
 
 
 def _words(picture: _Picture, finding: Mapping[str, Any], x: float, fill: str) -> tuple[str, int]:
@@ -247,7 +265,7 @@ def _words(picture: _Picture, finding: Mapping[str, Any], x: float, fill: str) -
         f'<text y="11" font-weight="600" {side}>{escape_markup(f"{name} · {devices}" if devices else name, 80)}</text>'
     )
     culprit = finding.get("culprit") or {}
-    row = picture.of_device(str(culprit.get("device", "")))
+    row = next((row for row in picture.rows if row.device == culprit.get("device")), None)
     if row is None:
         return head, 0
     dot = f'<circle cy="{row.top + BAR / 2}" r="4.5" fill="{fill}" stroke="#ffffff"/>'
@@ -269,21 +287,22 @@ def _phases(picture: _Picture) -> list[tuple[str, float, Ints]]:
 def _ribbon(picture: _Picture) -> str:
     """Draw below the lanes in which part of a training step each moment is."""
     return "".join(
-        stretched(picture.bottom + 6, 6, boxes, f'stroke="currentColor" stroke-opacity="{opacity}"')
+        _stretched(
+            picture.bottom + 6, 6, _run(*picture.scale.spans(ops)), f'stroke="currentColor" stroke-opacity="{opacity}"'
+        )
         for _, opacity, ops in _phases(picture)
-        for boxes in [run(*spans(picture.trace, picture.scale, ops))]
     )
 
 
 def _cuts(picture: _Picture) -> str:
     path = f'<path d="M-5 {picture.bottom + 2}l4 -{BAR + 4}m2 {BAR + 4}l4 -{BAR + 4}" stroke="currentColor"/>'
-    return "".join(_unstretched((cut.begin + cut.end) / 2, path) for cut in picture.scale.cuts()[:MOST_FLAGS])
+    return "".join(_unstretched((cut.begin + cut.end) / 2, path) for cut in picture.scale.cuts[:MOST_FLAGS])
 
 
 def _foot(picture: _Picture) -> str:
     """Explain the signs, and say what was left out and how long the trace took."""
     y = picture.bottom + 27
-    trace, cuts = picture.trace, picture.scale.cuts()
+    trace, cuts = picture.trace, picture.scale.cuts
     syncs, copied = int(picture.waits.sum()), int(trace.copies.ints("bytes").sum())
     words = [f"{pluralize(picture.hidden, 'more lane')}"] if picture.hidden else []
     if len(trace.copies):

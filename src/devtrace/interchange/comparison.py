@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from devtrace.diagnosis.findings import ReportData, Site
 from devtrace.report.html import fragment
 from devtrace.report.mime import BUDGET, MIME_TYPE, fitted, needs_script
-from devtrace.report.page import page, scripted
+from devtrace.report.page import scripted, to_html
 from devtrace.trace.format import encode
 from devtrace.trace.tables import TraceData
 from devtrace.words.text_format import escape_markup, pluralize, safe_line, shorten
@@ -46,6 +47,12 @@ class Change:
     def sign(self) -> str:
         return "~" if self.before and self.after else "+" if self.after else "-"
 
+    @property
+    def cells(self) -> dict[str, str]:
+        """Return what a table shows of it, fit to be read."""
+        texts = {"sign": self.sign, "what": self.what, "where": self.where, "before": self.before, "after": self.after}
+        return {name: safe_line(text) for name, text in texts.items()}
+
     def __str__(self) -> str:
         values = " → ".join(filter(None, (self.before, self.after)))
         left = f"{self.sign} {self.what:<8} {safe_line(self.where)}"
@@ -76,9 +83,12 @@ class Comparison:
     @property
     def text(self) -> str:
         shown = [str(change) for change in self.changes[:MOST_LINES]]
-        more = len(self.changes) - len(shown)
-        rest = [f"and {pluralize(more, 'more change')}"] if more > 0 else []
-        return "\n".join([self.headline, *(f"  {total}" for total in self.totals), *shown, *rest])
+        return "\n".join([self.headline, *(f"  {total}" for total in self.totals), *shown, *self._more])
+
+    @property
+    def _more(self) -> list[str]:
+        more = len(self.changes) - MOST_LINES
+        return [f"and {pluralize(more, 'more change')}"] if more > 0 else []
 
     @property
     def headline(self) -> str:
@@ -123,37 +133,23 @@ class Comparison:
         return {MIME_TYPE: data, "text/html": html, "text/plain": self.text}
 
     def _repr_html_(self) -> str:
-        rows = "".join(f"<tr>{''.join(map(_cell, _cells(change)))}</tr>" for change in self.changes[:MOST_LINES])
-        more = len(self.changes) - MOST_LINES
-        rest = f"<p>and {pluralize(more, 'more change')}</p>" if more > 0 else ""
+        cells = ([f"<td>{escape_markup(text)}</td>" for text in change.cells.values()] for change in self.changes)
+        rows = "".join(f"<tr>{''.join(row)}</tr>" for row in islice(cells, MOST_LINES))
+        rest = "".join(f"<p>{more}</p>" for more in self._more)
         table = f"<table><tr><th></th><th>what</th><th>where</th><th>before</th><th>after</th></tr>{rows}</table>"
         top = "<br>".join(map(escape_markup, [self.headline, *self.totals]))
         return f'<div data-devtrace="diff"><p>{top}</p>{table if self.changes else ""}{rest}</div>'
 
     def to_html(self, path: str | Path) -> Path:
         """Write one page: what changed, and below it all views of the second trace."""
-        target = Path(path)
-        target.write_text(page(self.after, self.data, self._repr_html_()), encoding="utf-8")
-        return target
+        return to_html(self.after, path, self.data, self._repr_html_())
 
 
 def _plain(change: Change, sites: Mapping[Site, int], modules: Mapping[str, int]) -> dict[str, Any]:
     return {
-        "sign": change.sign,
-        "what": change.what,
-        "where": safe_line(change.where),
-        "before": safe_line(change.before),
-        "after": safe_line(change.after),
+        **change.cells,
         "worse": change.worse,
         "site": sites.get(change.site, -1) if change.site else -1,
         "module": modules.get(change.module, -1),
         "finding": change.finding,
     }
-
-
-def _cells(change: Change) -> list[str]:
-    return [change.sign, change.what, change.where, change.before, change.after]
-
-
-def _cell(text: str) -> str:
-    return f"<td>{escape_markup(safe_line(text))}</td>"

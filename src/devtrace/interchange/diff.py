@@ -32,14 +32,11 @@ _COUNTS: Final[dict[str, Callable[[LedgerRow], int]]] = {
     "syncs": lambda row: row.syncs,
 }
 
+Given = TraceData | ReportData | str | Path
 Key = tuple[str, ...]
 
 
-def diff(
-    before: TraceData | ReportData | str | Path,
-    after: TraceData | ReportData | str | Path,
-    names: tuple[str, str] | None = None,
-) -> Comparison:
+def diff(before: Given, after: Given, names: tuple[str, str] | None = None) -> Comparison:
     """Compare two traces, or files of them, under these names.
 
     Where one of them failed, the failure explains what it did less than the other: that is no change of its own.
@@ -85,11 +82,11 @@ def _stopping(sides: _Sides) -> str:
     return ""
 
 
-def _file(given: TraceData | ReportData | str | Path) -> str:
+def _file(given: Given) -> str:
     return Path(given).name if isinstance(given, str | Path) else ""
 
 
-def _report(given: TraceData | ReportData | str | Path) -> ReportData:
+def _report(given: Given) -> ReportData:
     if isinstance(given, ReportData):
         return given
     return diagnose(load(given) if isinstance(given, str | Path) else given)
@@ -115,13 +112,12 @@ def _findings(sides: _Sides) -> Iterable[Change]:
 
 
 def _by_identity(report: ReportData) -> dict[Key, tuple[int, Finding]]:
-    """Return errors and warnings, worst first, each with its index in the report."""
-    numbered = enumerate(report.findings)
-    return {_identity(finding): (number, finding) for number, finding in numbered if finding.severity != "note"}
-
-
-def _identity(finding: Finding) -> Key:
-    return finding.rule, finding.culprit.name if finding.culprit else "", *_same_line(finding.site)
+    """Return errors and warnings by rule, culprit and line, worst first, each with its index in the report."""
+    return {
+        (finding.rule, finding.culprit.name if finding.culprit else "", *_same_line(finding.site)): (number, finding)
+        for number, finding in enumerate(report.findings)
+        if finding.severity != "note"
+    }
 
 
 def _described(finding: Finding) -> str:
@@ -136,7 +132,7 @@ def _where(site: Site | None) -> str:
 
 def _errors(sides: _Sides) -> Iterable[Change]:
     """Yield exceptions of ops that came or went, where no finding explains them."""
-    before, after = ({_failure(error): error for error in _unexplained(report)} for report in sides)
+    before, after = map(_unexplained, sides)
     for key, error in after.items():
         if key not in before:
             site = Site.of(error.op.site) if error.op.site else None
@@ -146,17 +142,15 @@ def _errors(sides: _Sides) -> Iterable[Change]:
             yield Change("error", f"{error.op.site or NO_SITE}", ": ".join(key), "")
 
 
-def _failure(error: Failure) -> Key:
-    return error.type, error.message.partition("\n")[0]
-
-
-def _unexplained(report: ReportData) -> list[Failure]:
+def _unexplained(report: ReportData) -> dict[Key, Failure]:
+    """Return errors that no finding explains, by type and first line."""
     explained = {finding.op for finding in report.findings}
-    return [error for error in report.trace.errors if error.op.id not in explained]
+    errors = [error for error in report.trace.errors if error.op.id not in explained]
+    return {(error.type, error.message.partition("\n")[0]): error for error in errors}
 
 
 def _devices(sides: _Sides) -> Iterable[Change]:
-    before, after = _devices_by_name(sides.before.trace), _devices_by_name(sides.after.trace)
+    before, after = (_devices_by_name(report.trace) for report in sides)
     moved = {name: (before[name], after[name]) for name in after if name in before and before[name] != after[name]}
     for name, count, (first, second) in _gathered(moved, before.keys() & after.keys()):
         label = f"{name} ({pluralize(count, 'tensor')})" if count > 1 else name
@@ -196,17 +190,13 @@ def _prefixes(name: str) -> list[str]:
 
 def _compute(sides: _Sides) -> Iterable[Change]:
     """Yield modules that compute on other devices than before."""
-    before, after = _computing_devices(sides.before.trace), _computing_devices(sides.after.trace)
+    before, after = (_computing_devices(report.trace) for report in sides)
     for path in sorted(before.keys() & after.keys()):
         if before[path] != after[path]:
-            yield Change("compute", path, _joined(before[path]), _joined(after[path]), module=path)
+            yield Change("compute", path, before[path], after[path], module=path)
 
 
-def _joined(devices: Iterable[str]) -> str:
-    return " + ".join(sorted(devices))
-
-
-def _computing_devices(trace: TraceData) -> dict[str, set[str]]:
+def _computing_devices(trace: TraceData) -> dict[str, str]:
     ops = trace.ops
     kind = trace.string_id("compute")
     chosen = (ops.ints("kind") == kind) & (ops.ints("call") >= 0) & (ops.ints("device") >= 0)
@@ -214,7 +204,7 @@ def _computing_devices(trace: TraceData) -> dict[str, set[str]]:
     found: dict[str, set[str]] = defaultdict(set)
     for module, device in set(zip(modules.tolist(), ops.ints("device")[chosen].tolist(), strict=True)):
         found[trace.modules[module].path].add(trace.devices[device].name)
-    return dict(found)
+    return {path: " + ".join(sorted(devices)) for path, devices in found.items()}
 
 
 def _counted(sides: _Sides, what: Literal["copies", "syncs"]) -> Iterable[Change]:
@@ -227,19 +217,9 @@ def _counted(sides: _Sides, what: Literal["copies", "syncs"]) -> Iterable[Change
             if count(row):
                 side[_same_line(row.site)] += count(row)
                 sites[_same_line(row.site)] = row.site
-    before, after = sums
     first_stopped, second_stopped = sides.stopped
-    less = {
-        key
-        for key in sites
-        if (second_stopped and after[key] < before[key]) or (first_stopped and after[key] > before[key])
-    }
-    changed = [key for key in sites if before[key] != after[key] and key not in less]
-    for key in sorted(changed, key=lambda key: -abs(after[key] - before[key])):
-        counts = _number(before[key], after[key]), _number(after[key], before[key])
-        yield Change(what, _where(sites[key]), *counts, site=sites[key])
-
-
-def _number(count: int, other: int) -> str:
-    """Write a count; 0 only beside another number."""
-    return f"{count:,}" if count or not other else ""
+    more = {key: sums[1][key] - sums[0][key] for key in sites}
+    changed = [key for key in sites if (more[key] > 0 and not first_stopped) or (more[key] < 0 and not second_stopped)]
+    for key in sorted(changed, key=lambda key: -abs(more[key])):
+        before, after = (f"{side[key]:,}" if side[key] else "" for side in sums)
+        yield Change(what, _where(sites[key]), before, after, site=sites[key])

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
+import pandas as pd
 
 from devtrace.trace.columns import TABLES, Column
 from devtrace.trace.tables import Ints, Table, TraceData
-
-if TYPE_CHECKING:
-    import pandas
 
 _YES_NO: Final = {"simulated", "ran", "training", "grad", "pinned", "non_blocking"}
 _TIMES: Final = {"start", "duration"}
@@ -19,15 +17,13 @@ _FINDING_FIELDS: Final = (
 )  # fmt: skip
 
 
-def to_pandas(trace: TraceData) -> dict[str, pandas.DataFrame]:
+def to_pandas(trace: TraceData) -> dict[str, pd.DataFrame]:
     """One DataFrame a table, by its name, and one of the findings.
 
     The index is the row id. A reference to another table is its id (<NA>: none), a device is its name, a time is a
     timedelta (NaT: it never ended). `ops` also has `module`, `ledger` a column of ops for each device.
     """
-    import pandas as pd
-
-    frames = {name: _frame(trace, name) for name in TABLES}
+    frames = {name: _frame(trace, trace.table(name)) for name in TABLES}
     paths = [trace.modules[id].path for id in trace.calls.ints("module").tolist()]
     calls = trace.ops.ints("call").tolist()
     frames["ops"]["module"] = pd.Categorical([paths[call] if call >= 0 else None for call in calls])
@@ -36,17 +32,12 @@ def to_pandas(trace: TraceData) -> dict[str, pandas.DataFrame]:
     return frames
 
 
-def _frame(trace: TraceData, name: str) -> pandas.DataFrame:
-    import pandas as pd
-
-    table = trace.table(name)
+def _frame(trace: TraceData, table: Table[Any]) -> pd.DataFrame:
     index = pd.RangeIndex(len(table), name="id")
-    return pd.DataFrame({column.name: _series(trace, table, column) for column in TABLES[name]}, index=index)
+    return pd.DataFrame({column.name: _series(trace, table, column) for column in table.columns}, index=index)
 
 
 def _series(trace: TraceData, table: Table[Any], column: Column) -> Any:
-    import pandas as pd
-
     if column.is_list:
         lists = table.lists(column.name)
         return [tuple(lists[row].tolist()) for row in range(len(table))]
@@ -69,24 +60,20 @@ def _series(trace: TraceData, table: Table[Any], column: Column) -> Any:
 
 def _categories(values: Ints, names: Any) -> Any:
     """Text as a categorical of those strings that occur, -1 as missing."""
-    import pandas as pd
-
     used, codes = np.unique(values, return_inverse=True)
     known = [id for id in used.tolist() if id >= 0]
     words = pd.Series([names[id] for id in known], dtype="str" if known else "object")
     return pd.Categorical.from_codes(codes - (len(used) - len(known)), categories=pd.Index(words))
 
 
-def _ledger(trace: TraceData, frame: pandas.DataFrame) -> pandas.DataFrame:
+def _ledger(trace: TraceData, frame: pd.DataFrame) -> pd.DataFrame:
     by_device = frame.pop("ops")
     for id, device in enumerate(trace.devices):
         frame[f"ops {device.name}"] = np.array([row[id] if id < len(row) else 0 for row in by_device], dtype=np.int64)
     return frame
 
 
-def _findings(trace: TraceData) -> pandas.DataFrame:
-    import pandas as pd
-
+def _findings(trace: TraceData) -> pd.DataFrame:
     rows = [{**finding, "culprit": (finding.get("culprit") or {}).get("name")} for finding in trace.findings or ()]
     frame = pd.DataFrame(rows, columns=list(_FINDING_FIELDS))
     for name in ("rule", "severity", "cause", "culprit", "message", "help"):

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import chain, pairwise, repeat
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from devtrace.drawing.lanes import begins
+from devtrace.drawing.lanes import begins, durations
+from devtrace.trace.rows import Copy
 from devtrace.trace.tables import Ints, TraceData
 from devtrace.words.text_format import format_bytes, safe_line
 
@@ -25,17 +26,13 @@ LONGEST_MESSAGE: Final = 2000
 
 
 def to_perfetto(trace: TraceData, path: str | Path) -> Path:
-    """Write the trace as Chrome trace JSON."""
     target = Path(path)
     with target.open("w", encoding="ascii") as file:
         file.write('{"displayTimeUnit": "ns", "otherData": ')
         file.write(json.dumps({"title": trace.title, "recorded": trace.recorded, "producer": trace.producer}))
         file.write(', "traceEvents": [')
-        between = "\n"
-        for entry in _Chrome(trace).entries():
-            file.write(between)
-            file.write(entry)
-            between = ",\n"
+        entries = zip(chain(["\n"], repeat(",\n")), _Chrome(trace).entries(), strict=False)
+        file.writelines(chain.from_iterable(entries))
         file.write("\n]}\n")
     return target
 
@@ -47,15 +44,14 @@ class _Chrome:
         self.trace = trace
         self.modules_pid = len(trace.devices) + 1
         self.begin = begins(trace)
-        self.duration = np.maximum(trace.ops.ints("duration").astype(np.int64), 0)
+        self.duration = durations(trace)
         self.end = self.begin + self.duration
 
     def entries(self) -> Iterator[str]:
         yield from map(json.dumps, self._names())
         yield from self._calls()
         yield from self._ops()
-        for id in range(len(self.trace.copies)):
-            yield from map(json.dumps, self._copy(id))
+        yield from map(json.dumps, chain.from_iterable(map(self._copy, self.trace.copies)))
         yield from map(json.dumps, self._marks())
 
     def _names(self) -> Iterator[JsonEntry]:
@@ -148,24 +144,21 @@ class _Chrome:
             words[key] = _quoted(text.strip())
         return [words[key] for key in keys]
 
-    def _copy(self, id: int) -> Iterator[JsonEntry]:
+    def _copy(self, copy: Copy) -> Iterator[JsonEntry]:
         """A slice on the device that gave the data, where no op of this thread can lie, and an arrow to the op."""
-        copy, copies = self.trace.copies[id], self.trace.copies
-        op, tid = copy.op.id, copy.op.thread.id + 1
-        times = {"ts": int(self.begin[op]) / 1000, "dur": int(self.duration[op]) / 1000}
-        ends = copies.number("from", id) + 1, copies.number("to", id) + 1
+        op, source, to = copy.op, copy.from_, copy.to
+        start, duration = int(self.begin[op.id]) / 1000, int(self.duration[op.id]) / 1000
         args = {
-            "op": op, "bytes": copy.bytes, "pinned": copy.pinned > 0, "non_blocking": copy.non_blocking > 0,
+            "op": op.id, "bytes": copy.bytes, "pinned": copy.pinned > 0, "non_blocking": copy.non_blocking > 0,
         }  # fmt: skip
-        own = self.trace.ops.number("device", op) + 1
-        for pid, other in (ends, ends[::-1]):
-            if pid != own:
-                sense = "to" if pid == ends[0] else "from"
-                name = f"copy {sense} {safe_line(self.trace.devices[other - 1].name)}, {format_bytes(copy.bytes)}"
-                yield {"ph": "X", "cat": "copy", "name": name, "pid": pid, "tid": tid, **times, "args": args}
-        for mark, pid in (("s", ends[0]), ("f", ends[1])):
-            flow = {"ph": mark, "cat": "copy", "name": "copy", "id": id, "pid": pid, "tid": tid, "ts": times["ts"]}
-            yield {**flow, "bp": "e"} if mark == "f" else flow
+        ends = [{"pid": device.id + 1, "tid": op.thread.id + 1, "ts": start} for device in (source, to)]
+        ways = (f"to {safe_line(to.name)}", f"from {safe_line(source.name)}")
+        for device, way, end in zip((source, to), ways, ends, strict=True):
+            if op.device is None or device.id != op.device.id:
+                name = f"copy {way}, {format_bytes(copy.bytes)}"
+                yield {"ph": "X", "cat": "copy", "name": name, **end, "dur": duration, "args": args}
+        yield {"ph": "s", "cat": "copy", "name": "copy", "id": copy.id, **ends[0]}
+        yield {"ph": "f", "cat": "copy", "name": "copy", "id": copy.id, **ends[1], "bp": "e"}
 
     def _marks(self) -> Iterator[JsonEntry]:
         for error in self.trace.errors:

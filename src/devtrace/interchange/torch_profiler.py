@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from devtrace.interchange.composite_ops import composite_ops
+import torch
+
 from devtrace.source.user_code import is_user_code
 from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.op_kinds import CARRIERS, kind_by_name
@@ -35,8 +36,6 @@ _FUNCTION: Final = re.compile(r"(?P<file>[^()]+)\((?P<line>\d+)\): (?P<name>.+)"
 _MODULE: Final = "nn.Module: "
 _ON_DEVICE: Final = ("kernel", "gpu_memcpy", "gpu_memset")
 _MEMCPY: Final = re.compile(r"Memcpy (?P<way>HtoD|DtoH)\b(?P<rest>.*)")
-
-
 ROUNDING: Final = 2
 """ns by which an entry may seem to outlast the one it lies in: each of its two times was rounded."""
 
@@ -136,19 +135,16 @@ def _nest(spans: Sequence[_Span]) -> None:
 
 
 class _Import:
-    """Fills the tables from the entries."""
-
     def __init__(self, title: str, exported: Mapping[str, Any], spans: Sequence[_Span]) -> None:
         self.builder = TraceBuilder(title, "", "torch.profiler")
         self.spans = spans
         job = exported.get("distributedInfo")
         self.rank = job["rank"] if isinstance(job, dict) and type(job.get("rank")) is int else -1
         self.chosen = _chosen(spans)
-        self.number = {id(span): number for number, span in enumerate(self.chosen)}
+        self.number = {span: number for number, span in enumerate(self.chosen)}
         self.begins = [span.begin for span in self.chosen]
         self.launched = self._launched()
-        self.threads: dict[tuple[Any, Any], int] = {}
-        self.call_of: dict[int, int] = {}
+        self.call_of: dict[_Span, int] = {}
         self.paths: dict[int, str] = {}
 
     def trace(self) -> TraceData:
@@ -166,9 +162,9 @@ class _Import:
         owners: dict[Any, int] = {}
         for span in self.spans:
             if span.cat == "cpu_op" and "External id" in span.args:
-                whole = next((each for each in (span, *span.above()) if id(each) in self.number), None)
+                whole = next((each for each in (span, *span.above()) if each in self.number), None)
                 if whole is not None:
-                    owners[_key(span.args["External id"])] = self.number[id(whole)]
+                    owners[_key(span.args["External id"])] = self.number[whole]
         launched: dict[int, list[_Span]] = defaultdict(list)
         for span in self.spans:
             owner = owners.get(_key(span.args.get("External id"))) if span.cat in _ON_DEVICE else None
@@ -177,23 +173,24 @@ class _Import:
         return launched
 
     def _thread(self, key: tuple[Any, Any]) -> int:
-        if key not in self.threads:
-            self.threads[key] = self.builder.append("threads", name=f"thread {key[1]}", rank=self.rank)
-        return self.threads[key]
+        return self.builder.intern("threads", key, name=f"thread {key[1]}", rank=self.rank)
 
     def _add_calls(self) -> None:
         """A call for each entry of a module. Modules are known by class and number: Linear_0."""
         for span in self.spans:
             if span.cat == "python_function" and span.name.startswith(_MODULE):
-                around = next((each for each in span.above() if id(each) in self.call_of), None)
-                parent = self.call_of[id(around)] if around else -1
+                parent = self._call(span)
                 module = self._module(span.name.removeprefix(_MODULE), parent)
                 begin = bisect_left(self.begins, span.begin)
                 end = bisect_left(self.begins, span.end, begin)
                 thread = self._thread(span.thread)
-                self.call_of[id(span)] = self.builder.append(
+                self.call_of[span] = self.builder.append(
                     "calls", module=module, parent=parent, begin=begin, end=end, thread=thread
                 )
+
+    def _call(self, span: _Span) -> int:
+        """Return the innermost call around it; -1 for none."""
+        return next((self.call_of[each] for each in span.above() if each in self.call_of), -1)
 
     def _module(self, name: str, call: int) -> int:
         parent = self.builder.get("calls", call, "module") if call >= 0 else -1
@@ -205,7 +202,7 @@ class _Import:
 
     def _add_op(self, number: int, span: _Span) -> None:
         around = list(span.above())
-        call = next((self.call_of[id(each)] for each in around if id(each) in self.call_of), -1)
+        call = self._call(span)
         kind = kind_by_name(span.short)
         self.builder.append(
             "ops",
@@ -224,10 +221,8 @@ class _Import:
     def _device(self, number: int, op: str, kind: str) -> int:
         """By what the op launched. Computation that launched nothing ran on the CPU; of the rest the export is silent
         where there is a device at all."""
-        for span in self.launched.get(number, ()):
-            name = _device_of(span)
-            if name:
-                return self.builder.device(name)
+        if name := next(filter(None, map(_device_of, self.launched.get(number, ()))), ""):
+            return self.builder.device(name)
         if (kind not in ("view", "create") and op not in CARRIERS) or not self.launched:
             return self.builder.device("cpu")
         return -1
@@ -237,9 +232,8 @@ class _Import:
         for span in around:
             found = _FUNCTION.fullmatch(span.name) if span.cat == "python_function" else None
             if found and is_user_code(found["file"]):
-                key = (found["file"], int(found["line"]), found["name"])
-                fields = {"file": found["file"], "line": min(key[1], 10**9), "function": found["name"], "text": ""}
-                return self.builder.intern("sites", key, **fields, column=-1, end_line=-1, end_column=-1, cell=-1)
+                line = min(int(found["line"]), 10**9)
+                return self.builder.intern("sites", found[0], file=found["file"], line=line, function=found["name"])
         return -1
 
     def _add_copies(self) -> None:
@@ -251,22 +245,31 @@ class _Import:
                     ends = [self.builder.device("cpu"), self.builder.device(device)]
                     source, to = ends if found["way"] == "HtoD" else ends[::-1]
                     amount = span.args.get("bytes")
-                    self.builder.append(
-                        "copies",
-                        op=number,
-                        to=to,
-                        bytes=amount if type(amount) is int and 0 <= amount < 2**53 else 0,
-                        pinned=int("Pinned" in found["rest"]),
-                        **{"from": source},
-                    )
+                    known = amount if type(amount) is int and 0 <= amount < 2**53 else 0
+                    pinned = int("Pinned" in found["rest"])
+                    self.builder.append("copies", op=number, **{"from": source}, to=to, bytes=known, pinned=pinned)
 
 
 def _chosen(spans: Sequence[_Span]) -> list[_Span]:
     """Choose the ops that a recording would have seen: those that torch dispatched, without those within them."""
-    composite = composite_ops()
+    composite = _composite_ops()
     dispatched = [span for span in spans if span.is_op and span.name not in composite]
-    whole = {id(span) for span in dispatched}
-    return [span for span in dispatched if not any(id(each) in whole for each in span.above())]
+    whole = set(dispatched)
+    return [span for span in dispatched if whole.isdisjoint(span.above())]
+
+
+def _composite_ops() -> frozenset[str]:
+    """Return the names ("aten::linear") all of whose overloads torch decomposes before it dispatches.
+
+    Overloads for `out=` and named dimensions do not count: they often are where the op itself is not.
+    """
+    decomposed = set(torch._C._dispatch_get_registrations_for_dispatch_key("CompositeImplicitAutograd"))
+    overloads: dict[str, list[str]] = defaultdict(list)
+    for name in torch._C._dispatch_get_all_op_names():
+        base, _, overload = name.partition(".")
+        if not overload.endswith("out") and "name" not in overload.lower():
+            overloads[base].append(name)
+    return frozenset(base for base, names in overloads.items() if all(name in decomposed for name in names))
 
 
 def _key(value: object) -> object:

@@ -2,10 +2,10 @@
 
 `magic` drives it from IPython's events, `panel` from the sidebar. It is the one that knows, both only read it:
 
-    tracing.turn_on(); tracing.on               every following cell
+    tracing.switch(on=True); tracing.on         every following cell
     tracing.request_trace(cell_id)              the next run of one cell
     tracing.simulate("cuda:2")                  pretended devices for the whole session
-    tracing.history["7"].report                 by name or execution count
+    tracing.history.find("7")                   by name or execution count
     stop = tracing.observe(changed)             changed(what, traced): "began", "finished", "switched"
 """
 
@@ -14,7 +14,9 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from devtrace.api.options import MAX_OPS, Options
@@ -24,11 +26,9 @@ from devtrace.words.errors import UsageError
 if TYPE_CHECKING:
     from devtrace.api.recording import record as Recording  # noqa: N812
     from devtrace.api.results import Report, Trace
+    from devtrace.recording.progress.counts import Counter, Counts
 
 Observer = Callable[[str, "Traced | None"], None]
-
-MOST_TRACES = 50
-MOST_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +66,10 @@ class Traced:
 class History:
     """Keeps the last traces, newest last: at most `most` of them and `most_bytes` of columns, but always the newest."""
 
-    def __init__(self, most: int = MOST_TRACES, most_bytes: int = MOST_BYTES) -> None:
-        self.most, self.most_bytes = most, most_bytes
+    most = 50
+    most_bytes = 256 << 20
+
+    def __init__(self) -> None:
         self._kept: dict[int, tuple[Traced, int]] = {}
         self._last = 0
 
@@ -93,9 +95,6 @@ class History:
     def bytes(self) -> int:
         return sum(size for _, size in self._kept.values())
 
-    def __len__(self) -> int:
-        return len(self._kept)
-
     def __iter__(self) -> Iterator[Traced]:
         return iter(self.numbered.values())
 
@@ -107,15 +106,23 @@ def _bytes(trace: Trace) -> int:
 
 
 @dataclass(slots=True)
-class _Run:
+class Run:
     """A cell that is being traced; `recording` is None as long as torch is not imported."""
 
     cell: Cell
     options: Options
     asked: bool
     thread: int = field(default_factory=threading.get_ident)
+    began: float = field(default_factory=monotonic)
     recording: Recording | None = None
     fault: Exception | None = None
+    _counter: Counter | None = None
+
+    def counts(self) -> Counts | None:
+        """Count the ops so far, from another thread; None while nothing is recorded."""
+        if self._counter is None and self.recording is not None:
+            self._counter = self.recording.counter()
+        return self._counter.look() if self._counter is not None else None
 
     def finish(self, error: BaseException | None) -> Traced | None:
         """End the recording. A cell without ops that nobody asked for gives no trace (0.15 ms, not 1)."""
@@ -139,40 +146,31 @@ class Tracing:
     """State of one notebook session. At most one cell is traced at a time."""
 
     def __init__(self, namespace: Mapping[str, Any]) -> None:
-        self._on = False
+        self.on = False  # every cell is traced
+        self.run: Run | None = None  # the cell that is traced now
         self.simulated = ""
         self.max_ops = MAX_OPS
         self.history = History()
         self._requested: set[str] = set()
         self._namespace = namespace
-        self._torch = ImportWatcher("torch")
+        self.torch = ImportWatcher("torch")
         self._simulation: Any = None
         self._observers: list[Observer] = []
         self._cells: list[Cell] = []
-        self._hooked = False
-        self._run: _Run | None = None
+        self._undo = ExitStack()
 
     # The session.
 
     def open(self) -> None:
         """Watch where modules are attached and moved, from torch's import on."""
-        self._torch.call_when_imported(self._hook)
+        self.torch.call_when_imported(self._hook)
 
     def close(self) -> None:
-        """Leave nothing behind."""
         self.abandon()
         self.stop_simulating()
-        self._on = False
-        self._torch.cancel(self._hook)
-        if self._hooked:
-            from devtrace.recording.context import hooks
-
-            hooks.uninstall()
-            self._hooked = False
-
-    @property
-    def torch_here(self) -> bool:
-        return self._torch.is_imported
+        self.on = False
+        self.torch.cancel(self._hook)
+        self._undo.close()
 
     def _hook(self) -> None:
         """Within the user's `import torch`, into which no exception of ours may come."""
@@ -180,7 +178,7 @@ class Tracing:
             from devtrace.recording.context import hooks
 
             hooks.install()
-            self._hooked = True
+            self._undo.callback(hooks.uninstall)
         except Exception as fault:  # noqa: BLE001 (a torch that has changed)
             sys.stderr.write(f"devtrace: modules are not watched: {type(fault).__name__}: {fault}\n")
             return
@@ -190,22 +188,14 @@ class Tracing:
 
     def register_cell(self, cell: Cell) -> None:
         """Let sites in this cell's code say which cell and line they are."""
-        if self._torch.is_imported:
+        if self.torch.is_imported:
             _register(cell)
         else:
             self._cells.append(cell)
 
-    @property
-    def on(self) -> bool:
-        """True if every cell is traced."""
-        return self._on
-
-    def turn_on(self) -> None:
-        self._on = True
-        self._notify("switched")
-
-    def turn_off(self) -> None:
-        self._on = False
+    def switch(self, *, on: bool) -> None:
+        """Trace every following cell, or only those that are asked for."""
+        self.on = on
         self._notify("switched")
 
     def request_trace(self, cell_id: str) -> None:
@@ -251,35 +241,18 @@ class Tracing:
 
     # One cell.
 
-    @property
-    def running(self) -> bool:
-        return self._run is not None
-
-    @property
-    def cell(self) -> Cell | None:
-        return self._run.cell if self._run else None
-
-    @property
-    def simulated_now(self) -> str:
-        """Name the devices that are simulated in the cell that is traced now."""
-        return (self._run.options.simulate if self._run else None) or self.simulated
-
-    @property
-    def recording(self) -> Recording | None:
-        return self._run.recording if self._run else None
-
     def begin(self, cell: Cell, options: Options, *, asked: bool = False) -> None:
         """Trace from here to `finish` in this thread; where torch is not imported, from its import on.
 
         `asked`: by a `%%devtrace`, which nothing else may cut short.
         """
         self._step_aside("%%devtrace")
-        self._run = _Run(cell, options, asked)
+        self.run = Run(cell, options, asked)
         try:
-            if options.simulate or self._torch.is_imported:
+            if options.simulate or self.torch.is_imported:
                 self._record()
             else:
-                self._torch.call_when_imported(self._record_on_arrival)
+                self.torch.call_when_imported(self._record_on_arrival)
         except BaseException:
             self.abandon()
             raise
@@ -304,10 +277,10 @@ class Tracing:
             self._notify("finished")
 
     def _step_aside(self, what: str) -> None:
-        """End the trace of the cell around, if only `turn_on` asked for it; that of another thread's cell never."""
-        if self._run is None:
+        """End the trace of the cell around, if only `switch` asked for it; that of another thread's cell never."""
+        if self.run is None:
             return
-        if self._run.asked or self._run.thread != threading.get_ident():
+        if self.run.asked or self.run.thread != threading.get_ident():
             raise UsageError(
                 "nested-trace",
                 f"{what} within a traced cell",
@@ -319,31 +292,31 @@ class Tracing:
     def _record(self) -> None:
         from devtrace.api.recording import record
 
-        assert self._run is not None
-        options = self._run.options
+        assert self.run is not None
+        options = self.run.options
         recording = record(
             simulate=options.simulate if options.simulate != self.simulated else None,
             max_ops=options.max_ops,
-            name=options.name or self._run.cell.label,
+            name=options.name or self.run.cell.label,
             expect=options.expect,
             namespace=self._namespace,
         )
         # Before it begins, so that whatever stops it there can take it back.
-        self._run.recording = recording
+        self.run.recording = recording
         recording.__enter__()
 
     def _record_on_arrival(self) -> None:
         """Begin inside of the cell's `import torch`, into which no exception of ours may come."""
-        if self._run is None or self._run.thread != threading.get_ident():
+        if self.run is None or self.run.thread != threading.get_ident():
             return
         try:
             self._record()
         except Exception as fault:  # noqa: BLE001 (kept for `finish`, which raises it)
-            self._run.fault = fault
+            self.run.fault = fault
 
-    def _end(self) -> _Run | None:
-        run, self._run = self._run, None
-        self._torch.cancel(self._record_on_arrival)
+    def _end(self) -> Run | None:
+        run, self.run = self.run, None
+        self.torch.cancel(self._record_on_arrival)
         return run
 
 

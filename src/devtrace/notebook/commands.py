@@ -35,17 +35,8 @@ class Commands:
     def run(self, line: str) -> Report | None:
         """Run the subcommand after `%devtrace`; IPython shows the report that it returns."""
         name, argument = usage.command(line)
-        does: dict[str, Callable[[str], Report | None]] = {
-            "on": self._on,
-            "off": self._off,
-            "status": self._status,
-            "check": self._check,
-            "report": self._report,
-            "save": self._save,
-            "simulate": self._simulate,
-            "help": lambda _: _print(usage.help_text()),
-        }
-        return does[name](argument)
+        does: Callable[[str], Report | None] = getattr(self, f"_{name}")
+        return does(argument)
 
     # What a traced cell shows.
 
@@ -79,14 +70,14 @@ class Commands:
 
         self.screen.publish(*mime_bundle(traced.report, timeline=timeline))
 
-    # The subcommands.
+    # The subcommands, by the names that `usage.COMMANDS` gives them.
 
     def _on(self, _: str) -> None:
-        self.tracing.turn_on()
+        self.tracing.switch(on=True)
         _print("devtrace: every following cell is traced; %devtrace off ends it")
 
     def _off(self, _: str) -> None:
-        self.tracing.turn_off()
+        self.tracing.switch(on=False)
         _print("devtrace: only cells that begin with %%devtrace are traced")
 
     def _status(self, _: str) -> None:
@@ -95,7 +86,7 @@ class Commands:
         rows = {
             "traced": "every cell" if tracing.on else "cells that begin with %%devtrace",
             "simulated": tracing.simulated or "nothing",
-            "torch": "imported; modules are watched" if tracing.torch_here else "not imported yet",
+            "torch": "imported; modules are watched" if tracing.torch.is_imported else "not imported yet",
             "kept": f"{kept} ({tracing.history.bytes / 1e6:.1f} MB)" if kept else "no trace",
         }
         _print("\n".join(f"{name:<10} {value}" for name, value in rows.items()))
@@ -119,6 +110,9 @@ class Commands:
         else:
             self.tracing.simulate(devices)
             _print(f"devtrace: {devices} is simulated until %devtrace simulate off")
+
+    def _help(self, _: str) -> None:
+        _print(usage.help_text())
 
     def _kept(self, key: str) -> Traced:
         traced = self.tracing.history.find(key)

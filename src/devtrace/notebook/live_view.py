@@ -29,8 +29,6 @@ from devtrace.recording.progress.growth import COLUMNS
 
 if TYPE_CHECKING:
     from devtrace.api.recording import record
-    from devtrace.recording.progress.counts import Counter
-    from devtrace.recording.progress.growth import Growth
 
 log = logging.getLogger("devtrace")
 
@@ -99,7 +97,7 @@ class LiveView(DOMWidget):  # type: ignore[misc]  # ipywidgets has no types
             if self._reader is None:
                 self.send({"kind": "idle"})
                 return
-            self._reader = self._reader.again()
+            self._reader = _Reader(self._reader.recording, self._reader.begun)
             self.send({"kind": "begin", "title": self._reader.recording.name})
         self._feed.wake()
 
@@ -113,11 +111,7 @@ class _Reader:
         assert counter is not None
         self.recording = recording
         self.begun = monotonic() if begun is None else begun
-        self._growth: Growth = growth
-        self._counter: Counter = counter
-
-    def again(self) -> _Reader:
-        return _Reader(self.recording, self.begun)
+        self._growth, self._counter = growth, counter
 
     def progress(self) -> dict[str, Any]:
         return {"ops": self._counter.look().ops, "seconds": monotonic() - self.begun}

@@ -17,24 +17,22 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 from IPython.core.error import InputRejected
 from IPython.core.error import UsageError as IPythonUsageError
+from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult, InteractiveShell
 from IPython.core.magic import output_can_be_silenced
 
 from devtrace.api.options import Options
 from devtrace.notebook import panel_comm, usage
-from devtrace.notebook.cells import Cell, Traced, Tracing
+from devtrace.notebook.cells import Cell, Tracing
 from devtrace.notebook.commands import Commands
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.tracebacks import hide_our_frames
 from devtrace.words.errors import DevtraceError
-
-if TYPE_CHECKING:
-    from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult, InteractiveShell
 
 # The names that code goes by which IPython's own magics run: with %% lines are counted from below the magic.
 _TIMED = {"time": ("<timed exec>", "<timed eval>"), "timeit": ("<magic-timeit>",)}
@@ -43,14 +41,12 @@ extensions: WeakKeyDictionary[InteractiveShell, Extension] = WeakKeyDictionary()
 
 
 def load(shell: InteractiveShell) -> None:
-    """Add devtrace's magics to a shell."""
     if shell not in extensions:
         with _in_ipythons_words():
             extensions[shell] = Extension(shell)
 
 
 def unload(shell: InteractiveShell) -> None:
-    """Take them out again, with everything that they started."""
     if extension := extensions.pop(shell, None):
         extension.close()
 
@@ -197,7 +193,7 @@ class Extension:
             _discard(self.shell.ast_transformers, running.refuser)
         if running.options is not None:
             with self._guarded():
-                self._finish(running, result)
+                self._finish(running, running.options, result)
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
@@ -211,7 +207,7 @@ class Extension:
         lines = self._cleaned(running.raw)
         at = usage.magic_line(lines)
         requested = self.tracing.take_request(running.cell)
-        if at is None and (self.tracing.running or not (requested or self.tracing.on)):
+        if at is None and (self.tracing.run is not None or not (requested or self.tracing.on)):
             return
         running.asked = requested or at is not None
         try:
@@ -227,20 +223,17 @@ class Extension:
         else:
             running.options = options
 
-    def _finish(self, running: _Running, result: ExecutionResult | None) -> None:
+    def _finish(self, running: _Running, options: Options, result: ExecutionResult | None) -> None:
         if result is not None and result.error_before_exec is not None:
             self.tracing.abandon()
             return
         error = result.error_in_exec if result else None
         traced = self.tracing.finish(error)
         # What %%time was given may be no Python either.
-        if not isinstance(error, SyntaxError) or (traced is not None and len(traced.trace.ops)):
-            self._show(running, traced)
-
-    def _show(self, running: _Running, traced: Traced | None) -> None:
-        assert running.options is not None
+        if isinstance(error, SyntaxError) and (traced is None or not len(traced.trace.ops)):
+            return
         if running.asked:
-            self.commands.show_asked(traced, running.options)
+            self.commands.show_asked(traced, options)
         elif traced is not None:
             self.commands.show_in_passing(traced)
 
@@ -265,8 +258,10 @@ class Extension:
         file = self.shell.compile.get_code_name(raw, code, number)
         if outer is not None:
             return outer.part(file, code, raw)
-        id = getattr(info, "cell_id", None) or self._parent_cell_id()
-        first = 1 + _blank_lines(raw) + usage.lines_above(self._cleaned(raw))
+        parent = getattr(self.shell, "parent_header", None) or {}
+        id = getattr(info, "cell_id", None) or str(parent.get("metadata", {}).get("cellId", ""))
+        blank = raw[: len(raw) - len(raw.lstrip())].count("\n")
+        first = 1 + blank + usage.lines_above(self._cleaned(raw))
         return Cell(file, code, number if info.store_history else None, id, first)
 
     def _cleaned(self, raw: str) -> list[str]:
@@ -277,10 +272,6 @@ class Extension:
                 break
             lines = transform(lines)
         return lines
-
-    def _parent_cell_id(self) -> str:
-        parent = getattr(self.shell, "parent_header", None) or {}
-        return str(parent.get("metadata", {}).get("cellId", ""))
 
     def _introduce(self, running: _Running) -> None:
         """Make known which lines the cell's code is from, and the code that its own magics run."""
@@ -304,16 +295,15 @@ class Extension:
         stack = self._stack()
         with _in_ipythons_words():
             options = usage.cell_options(line)
-            running = _Running(cell, stack[0].cell if stack else Cell("", cell), options, asked=True)
-            self.tracing.begin(running.cell, options, asked=True)
+            self.tracing.begin(stack[0].cell if stack else Cell("", cell), options, asked=True)
         try:
             value = self._execute(cell)
         except BaseException as error:
             with self._guarded():
-                self._show(running, self.tracing.finish(error))
+                self.commands.show_asked(self.tracing.finish(error), options)
             raise
         with self._guarded():
-            self._show(running, self.tracing.finish())
+            self.commands.show_asked(self.tracing.finish(), options)
         return value
 
     def _execute(self, body: str) -> Any:
@@ -358,7 +348,3 @@ Extension._line_magic.__doc__ = Extension._cell_magic.__doc__ = usage.help_text(
 def _discard(entries: list[Any], entry: Any) -> None:
     if entry in entries:
         entries.remove(entry)
-
-
-def _blank_lines(text: str) -> int:
-    return text[: len(text) - len(text.lstrip())].count("\n")

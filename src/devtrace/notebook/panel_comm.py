@@ -7,10 +7,10 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
+from devtrace.notebook.cells import Tracing
+
 if TYPE_CHECKING:
     from comm.base_comm import BaseComm
-
-    from devtrace.notebook.cells import Tracing
 
 TARGET: Final = "devtrace"
 
@@ -40,18 +40,12 @@ def open_panel(shell: Any, tracing: Tracing) -> Callable[[], None]:
         comm.on_close(closed)
         receive(message["content"]["data"])
 
-    def before(info: object) -> None:
-        panel.cell_begins()
-
-    def after(result: object) -> None:
-        panel.cell_ended()
-
     with ExitStack() as undo:
         undo.callback(panel.close)
         manager.register_target(TARGET, opened)
         undo.callback(_unregister, manager, opened)
         undo.callback(_close_all, comms)
-        for event, callback in (("pre_run_cell", before), ("post_run_cell", after)):
+        for event, callback in (("pre_run_cell", panel.cell_begins), ("post_run_cell", panel.cell_ended)):
             shell.events.register(event, callback)
             undo.callback(shell.events.unregister, event, callback)
         return undo.pop_all().close

@@ -1,8 +1,5 @@
 """Reads the lines of the magics; `api.options` has the flags, COMMANDS the subcommands, each once.
 
-    %%devtrace [name] [--simulate cuda:N] [--max-ops N] [--save FILE] [--html FILE] [--no-timeline] [--expect DEVICE]
-    %devtrace on | off | status | check | report [name] | save FILE | simulate cuda:N | simulate off | help
-
 A backslash is an ordinary character, so that Windows paths need no care; a name or path with spaces is quoted.
 """
 
@@ -11,36 +8,26 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from devtrace.api.options import FLAGS, Flag, Keyword, Options
 from devtrace.words.errors import UsageError
 
-
-@dataclass(frozen=True, slots=True)
-class Command(Keyword):
-    """A subcommand of `%devtrace`; the value in its form is optional where it is in brackets."""
-
-    @property
-    def needs_value(self) -> bool:
-        return bool(self.metavar) and not self.metavar.startswith("[")
-
-
+# A value in brackets is optional.
 COMMANDS = (
-    Command("on", "", "trace every following cell; a report is shown where there is something to say"),
-    Command("off", "", "trace only the cells that begin with %%devtrace"),
-    Command("status", "", "say what is traced, simulated and kept"),
-    Command("check", "", "say what this environment has: torch's build, devices, default device"),
-    Command("report", "[name]", "show the report of the last traced cell, or of the one of this name or number"),
-    Command("save", "FILE", "write the last trace to FILE"),
-    Command(
+    Keyword("on", "", "trace every following cell; a report is shown where there is something to say"),
+    Keyword("off", "", "trace only the cells that begin with %%devtrace"),
+    Keyword("status", "", "say what is traced, simulated and kept"),
+    Keyword("check", "", "say what this environment has: torch's build, devices, default device"),
+    Keyword("report", "[name]", "show the report of the last traced cell, or of the one of this name or number"),
+    Keyword("save", "FILE", "write the last trace to FILE"),
+    Keyword(
         "simulate",
         "cuda:N | off",
         "give this whole session N pretended CUDA devices, or take them away",
         offers=("cuda:1", "cuda:2", "off"),
     ),
-    Command("help", "", "print this"),
+    Keyword("help", "", "print this"),
 )
 
 _ANY_MAGIC = re.compile(r"%%(\w+)")
@@ -119,7 +106,7 @@ def command(line: str) -> tuple[str, str]:
     if known is None:
         hint = "put a second % before it to trace a cell" if name in _FLAG else "%devtrace help explains them"
         raise UsageError("unknown-command", f"%devtrace {name}", f"it takes {_any_of(COMMANDS)}", hint)
-    if len(arguments) > bool(known.metavar) or (known.needs_value and not arguments):
+    if len(arguments) > bool(known.metavar) or (not arguments and known.metavar[:1] not in ("", "[")):
         given = " ".join([f"%devtrace {name}", *arguments])
         raise UsageError("command-argument", given, f"the form is %devtrace {known}", "%devtrace help explains it")
     return name, "".join(arguments)

@@ -21,9 +21,11 @@ from devtrace.recording.finish.assemble import assemble
 from devtrace.recording.finish.names import Named
 from devtrace.recording.hot.dispatch import RecordMode
 from devtrace.recording.hot.recorder import Recorder
+from devtrace.runtime import eager_paths
 from devtrace.runtime.job import rank_of_job
 from devtrace.runtime.mode_stack import on_top
 from devtrace.runtime.patches import Patches
+from devtrace.runtime.quiet import Quiet
 from devtrace.source.live_objects import CellText
 from devtrace.trace.tables import TraceData
 
@@ -69,6 +71,7 @@ class Recording:
             self.modules.install(patches)
             threads.install(self.recorder, patches)
             jit_tracing.install(self.recorder, patches)
+            eager_paths.install(patches)
             for handle in self.optimizers.install():
                 stack.callback(handle.remove)
             state = self.recorder.follow(current_thread().name)
@@ -99,7 +102,8 @@ class Recording:
         if origin is not None and not errors_before_dispatch.was_recorded(origin, self.recorder):
             self._add_refused(origin, frames[0][0] if frames else sites.NOWHERE)
         named = Named(self.recorder.rows, self.namespace)
-        named.collect(self.modules, hooks.moves(), self.optimizers)
+        with Quiet():
+            named.collect(self.modules, hooks.moves(), self.optimizers)
         idle = self.optimizers.idle()
         around = self.recorder.failures[-1].around if self.recorder.failures else []
         done = assemble(

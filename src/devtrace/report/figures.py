@@ -6,23 +6,20 @@ Colours and hatches are those of every other view.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
+from plotly.graph_objects import Figure
 
 from devtrace.drawing import palette
-from devtrace.drawing.lanes import begins
+from devtrace.drawing.lanes import Whole, begins, durations
 from devtrace.drawing.palette import Theme
 from devtrace.trace.columns import PHASES
 from devtrace.trace.tables import Ints, TraceData
 from devtrace.trace.views import storage_owners
 from devtrace.words.errors import UsageError
 from devtrace.words.text_format import escape_markup, format_bytes, format_time, pluralize, safe_line
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
 
 MOST_BARS: Final = 15
 MOST_STEPS: Final = 1500
@@ -47,9 +44,7 @@ def figure(trace: TraceData, kind: str, theme: Theme = "light") -> Figure:
 
 
 def _canvas(traces: Sequence[Any], title: str, theme: Theme, **layout: Any) -> Figure:
-    from plotly import graph_objects as go
-
-    drawn = go.Figure(list(traces))
+    drawn = Figure(list(traces))
     drawn.update_layout(
         template="plotly_dark" if theme == "dark" else "plotly_white",
         title={"text": title, "x": 0, "xref": "paper", "font": {"size": 15}},
@@ -72,24 +67,24 @@ def _safe(text: str, longest: int = 60) -> str:
     return escape_markup(safe_line(text, longest), 2 * longest)
 
 
-def _durations(trace: TraceData) -> npt.NDArray[np.int64]:
-    return np.maximum(trace.ops.ints("duration").astype(np.int64), 0)
+def _ordered(trace: TraceData, devices: Iterable[int]) -> list[int]:
+    return sorted(devices, key=lambda id: palette.order(trace.devices[id].name))
 
 
 def _devices(trace: TraceData, theme: Theme) -> Figure:
     """Draw the time of ops by device and phase, with the share of each."""
-    device, phase, duration = trace.ops.ints("device"), trace.ops.ints("phase"), _durations(trace)
-    ids = sorted({id for id in device.tolist() if id >= 0}, key=lambda id: palette.order(trace.devices[id].name))
+    device, phase, duration = trace.ops.ints("device"), trace.ops.ints("phase"), durations(trace)
+    ids = _ordered(trace, {id for id in device.tolist() if id >= 0})
     total = max(int(duration.sum()), 1)
     labels = [_lane(trace, id, int((device == id).sum()), int(duration[device == id].sum()) / total) for id in ids]
     bars = []
     for name, opacity in zip(PHASES, (0.65, 0.85, 1.0, 0.4), strict=True):
-        chosen = phase == trace.string_id(name)
-        spent = [int(duration[chosen & (device == id)].sum()) for id in ids]
+        chosen = [(phase == trace.string_id(name)) & (device == id) for id in ids]
+        spent = [int(duration[ops].sum()) for ops in chosen]
         if sum(spent):
             words = [
-                f"{name}: {format_time(time)}, {pluralize(_count(chosen, device, id), 'op')}"
-                for time, id in zip(spent, ids, strict=True)
+                f"{name}: {format_time(time)}, {pluralize(int(ops.sum()), 'op')}"
+                for time, ops in zip(spent, chosen, strict=True)
             ]
             bars.append({
                 "type": "bar", "y": labels, "x": [time / 1e6 for time in spent], "name": name, "orientation": "h",
@@ -99,10 +94,6 @@ def _devices(trace: TraceData, theme: Theme) -> Figure:
         bars, "Time in ops, by device", theme, barmode="stack", height=120 + 52 * max(len(ids), 1),
         xaxis={"title": "ms"}, yaxis={"autorange": "reversed", "ticksuffix": "  "},
     )  # fmt: skip
-
-
-def _count(chosen: npt.NDArray[np.bool_], device: Ints, id: int) -> int:
-    return int((chosen & (device == id)).sum())
 
 
 def _lane(trace: TraceData, id: int, ops: int, share: float) -> str:
@@ -153,23 +144,24 @@ def _modules(trace: TraceData, theme: Theme) -> Figure:
     """Draw the tree of modules that ran: width is time, fill the device that most of it went to."""
     if not len(trace.calls):
         return _canvas([], "Modules, by time", theme)
-    time, by_device = _module_times(trace)
+    by_device = _module_times(trace)
+    time = by_device.sum(axis=1)
     shown = sorted(range(len(trace.modules)), key=lambda id: -int(time[id]))[:MOST_MODULES]
     kept = {id for id in shown if time[id] > 0}
     parents = trace.modules.ints("parent").tolist()
-    ids = [id for id in sorted(kept) if _all_kept(id, parents, kept)]
+    ids = sorted(kept)
     shades = [palette.shade(trace.devices[int(by_device[id].argmax())].name, theme) for id in ids]
     icicle = {
         "type": "icicle",
         "ids": [str(id) for id in ids],
-        "parents": [str(parents[id]) if parents[id] >= 0 else "" for id in ids],
+        "parents": [str(parents[id]) if parents[id] in kept else "" for id in ids],
         "labels": [_safe(trace.modules[id].path.rsplit(".", 1)[-1]) for id in ids],
         "values": [float(time[id]) / 1e6 for id in ids],
         "branchvalues": "remainder" if _overlapping(ids, parents, time) else "total",
         "marker": {"colors": [shade.fill for shade in shades], "line": {"width": 1.5}},
         "leaf": {"opacity": 1},
         "textfont": {"color": [shade.ink for shade in shades]},
-        "hovertext": [_module_words(trace, id, time, by_device) for id in ids],
+        "hovertext": [_module_words(trace, id, by_device[id].tolist()) for id in ids],
         "hoverinfo": "text",
         "textinfo": "label",
         "tiling": {"orientation": "v"},
@@ -178,15 +170,7 @@ def _modules(trace: TraceData, theme: Theme) -> Figure:
     return _canvas([icicle], "Modules, by time; fill is the device that did most", theme, height=480)
 
 
-def _all_kept(id: int, parents: Sequence[int], kept: set[int]) -> bool:
-    while id >= 0:
-        if id not in kept:
-            return False
-        id = parents[id]
-    return True
-
-
-def _overlapping(ids: Sequence[int], parents: Sequence[int], time: npt.NDArray[np.int64]) -> bool:
+def _overlapping(ids: Sequence[int], parents: Sequence[int], time: Whole) -> bool:
     """Return whether children took longer than their parent (modules called past it): plotly draws nothing then."""
     inner: dict[int, int] = defaultdict(int)
     for id in ids:
@@ -194,37 +178,31 @@ def _overlapping(ids: Sequence[int], parents: Sequence[int], time: npt.NDArray[n
     return any(inner[id] > int(time[id]) for id in ids)
 
 
-def _module_times(trace: TraceData) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the ns of ops in each module with its children, in all and by device."""
+def _module_times(trace: TraceData) -> Whole:
+    """Return the ns of ops in each module with its children, by device."""
     by_device = np.zeros((len(trace.modules), len(trace.devices)), np.int64)
     calls, device = trace.ops.ints("call"), trace.ops.ints("device")
     inside = (calls >= 0) & (device >= 0)
     modules = trace.calls.ints("module")[calls[inside]]
-    np.add.at(by_device, (modules, device[inside]), _durations(trace)[inside])
+    np.add.at(by_device, (modules, device[inside]), durations(trace)[inside])
     parents = trace.modules.ints("parent").tolist()
     for id in reversed(range(len(parents))):  # a parent comes before its children
         if 0 <= parents[id] < id:
             by_device[parents[id]] += by_device[id]
-    return by_device.sum(axis=1), by_device
+    return by_device
 
 
-def _module_words(trace: TraceData, id: int, time: npt.NDArray[np.int64], by_device: npt.NDArray[np.int64]) -> str:
+def _module_words(trace: TraceData, id: int, by_device: list[int]) -> str:
     module = trace.modules[id]
-    used = [
-        f"{device}: {format_time(int(spent))}"
-        for device, spent in zip(trace.devices, by_device[id], strict=True)
-        if spent
-    ]
-    return "<br>".join(
-        [f"<b>{_safe(module.path)}</b> {_safe(module.type)}", format_time(int(time[id])), *map(_safe, used)]
-    )
+    used = [_safe(f"{name}: {format_time(ns)}") for name, ns in zip(trace.devices, by_device, strict=True) if ns]
+    return "<br>".join([f"<b>{_safe(module.path)}</b> {_safe(module.type)}", format_time(sum(by_device)), *used])
 
 
 def _memory(trace: TraceData, theme: Theme) -> Figure:
     """Draw the bytes on each device over time: at the least, since a tensor counts from its birth to its last use."""
     lines = []
-    steps = dict(_levels(trace))
-    for id in sorted(steps, key=lambda id: palette.order(trace.devices[id].name)):
+    steps = _levels(trace)
+    for id in _ordered(trace, steps):
         times, level = steps[id]
         shade = palette.shade(trace.devices[id].name, theme)
         dash = "solid" if shade.hatch == "none" else "dash"
@@ -241,18 +219,20 @@ def _memory(trace: TraceData, theme: Theme) -> Figure:
     )  # fmt: skip
 
 
-def _levels(trace: TraceData) -> Iterator[tuple[int, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]]:
-    """Yield for each device the moments at which its memory changes, and the bytes from then on."""
+def _levels(trace: TraceData) -> dict[int, tuple[Whole, Whole]]:
+    """Return for each device the moments at which its memory changes, and the bytes from then on."""
     first, last, root = _lives(trace)
     device, bytes = trace.tensors.ints("device"), trace.tensors.ints("bytes").astype(np.int64)
     start = begins(trace)
     own = (root == np.arange(len(root))) & (last >= 0)
+    levels = {}
     for id in range(len(trace.devices)):
         rows = np.flatnonzero(own & (device == id) & (bytes > 0))
         if len(rows):
-            ends = start[last[rows]] + _durations(trace)[last[rows]]
+            ends = start[last[rows]] + durations(trace)[last[rows]]
             begun = np.where(first[rows] >= 0, start[first[rows]], 0)
-            yield id, _steps(np.concatenate([begun, ends]), np.concatenate([bytes[rows], -bytes[rows]]))
+            levels[id] = _steps(np.concatenate([begun, ends]), np.concatenate([bytes[rows], -bytes[rows]]))
+    return levels
 
 
 def _lives(trace: TraceData) -> tuple[Ints, Ints, Ints]:
@@ -270,7 +250,7 @@ def _lives(trace: TraceData) -> tuple[Ints, Ints, Ints]:
     return np.where(has_role & (producer < 0) | (first == len(ops)), -1, first), last, root
 
 
-def _steps(times: Ints, changes: Ints) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _steps(times: Ints, changes: Ints) -> tuple[Whole, Whole]:
     """Return the running sum of changes; of more steps than a line needs, the peak of each stretch."""
     order = np.lexsort((-changes, times))
     times, level = times[order].astype(np.int64), np.cumsum(changes[order]).astype(np.int64)

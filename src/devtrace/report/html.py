@@ -7,6 +7,7 @@ fonts; no text from the trace is taken for markup.
 from __future__ import annotations
 
 import re
+from itertools import starmap
 from typing import Final
 
 from devtrace.diagnosis.findings import Finding, ReportData, Site
@@ -36,12 +37,14 @@ def fragment(report: ReportData, *, picture: bool = True) -> str:
 def _finding(report: ReportData, number: int, finding: Finding) -> str:
     times, op, devices = parts.headline(finding, report.trace)
     right = " · ".join(escape_markup(part) for part in (times, short_op_name(op), devices) if part)
-    lines = [_marked_up(finding.message), *map(_labelled, parts.sites(finding))]
+    site = finding.site
+    where = f"<b>{escape_markup(str(site or parts.NO_SITE))}</b>{_code(site) if site and site.text else ''}"
+    lines = [_marked_up(finding.message), *starmap(_labelled, parts.sites(finding))]
     if finding.help:
         lines.append(f"<b>Fix</b> {_marked_up(finding.help)}")
     return (
         f'<div data-devtrace="finding" data-rule="{escape_markup(finding.rule)}" data-severity="{finding.severity}">\n'
-        f"<p>{_disc(number, finding)} {_source(finding.site)} &ensp; {right}</p>\n"
+        f"<p>{_disc(number, finding)} {where} &ensp; {right}</p>\n"
         f"<blockquote><p>{'<br>'.join(lines)}</p></blockquote>\n</div>\n"
     )
 
@@ -56,17 +59,9 @@ def _disc(number: int, finding: Finding) -> str:
     )
 
 
-def _source(site: Site | None) -> str:
-    if site is None:
-        return f"<b>{parts.NO_SITE}</b>"
-    return f"<b>{escape_markup(str(site))}</b>{_code(site) if site.text else ''}"
-
-
-def _labelled(labelled: parts.LabelledSite) -> str:
-    label, site, remark = labelled
-    return (
-        f"<b>{label}</b> {escape_markup(str(site))}{_code(site)}{f' &ensp; {escape_markup(remark)}' if remark else ''}"
-    )
+def _labelled(label: str, site: Site, remark: str) -> str:
+    beside = f" &ensp; {escape_markup(remark)}" if remark else ""
+    return f"<b>{label}</b> {escape_markup(str(site))}{_code(site)}{beside}"
 
 
 def _code(site: Site) -> str:

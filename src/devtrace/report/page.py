@@ -27,10 +27,10 @@ _PAGE_STYLE: Final = (
 )
 
 
-def to_html(report: ReportData, path: str | Path) -> Path:
-    """Write the report as one file with all views, which opens without a network."""
+def to_html(report: ReportData, path: str | Path, data: dict[str, Any] | None = None, above: str = "") -> Path:
+    """Write `page` as one file with all views, which opens without a network."""
     target = Path(path)
-    target.write_text(page(report), encoding="utf-8")
+    target.write_text(page(report, data, above), encoding="utf-8")
     return target
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Final, NamedTuple
+from typing import Final
 
 from devtrace.diagnosis.causes.ordered import CAUSES
 from devtrace.diagnosis.findings import Finding, ReportData, Site
@@ -14,37 +14,25 @@ from devtrace.words.text_format import format_bytes, pluralize
 NO_SITE: Final = "somewhere"
 
 
-class Headline(NamedTuple):
-    """Parts of a finding's first line, beside its site: how often, op (else the rule), devices; "" is left out."""
-
-    times: str
-    op: str
-    devices: str
-
-
-class LabelledSite(NamedTuple):
-    label: str
-    site: Site
-    remark: str
-
-
 def shown(report: ReportData) -> list[tuple[int, Finding]]:
     """Return errors and warnings, worst first, each with its number in the report."""
     return [(number, finding) for number, finding in enumerate(report.findings, 1) if finding.severity != "note"]
 
 
-def headline(finding: Finding, trace: TraceData) -> Headline:
+def headline(finding: Finding, trace: TraceData) -> tuple[str, str, str]:
+    """Return the first line's parts beside the site: how often, op (else the rule), devices; "" is left out."""
     op = trace.ops[finding.op].name if 0 <= finding.op < len(trace.ops) else finding.rule
-    return Headline(f"{finding.count:,}×" if finding.count > 1 else "", op, " + ".join(finding.devices))
+    return f"{finding.count:,}×" if finding.count > 1 else "", op, " + ".join(finding.devices)
 
 
-def sites(finding: Finding) -> list[LabelledSite]:
-    """Return where the culprit was born and moved, with a remark on each."""
+def sites(finding: Finding) -> list[tuple[str, Site, str]]:
+    """Return where the culprit was born and moved: a label, the site, the cause's remark on it."""
     if finding.culprit is None:
         return []
-    born, moved = _remarks(finding)
+    cause = CAUSES.get(finding.cause) if finding.cause and finding.severity == "error" else None
+    born, moved = (cause.born_remark, cause.moved_remark) if cause else ("", "")
     found = (("Born", finding.culprit.born, born), ("Moved", finding.culprit.moved, moved))
-    return [LabelledSite(label, site, remark) for label, site, remark in found if site]
+    return [(label, site, remark) for label, site, remark in found if site]
 
 
 def summary(report: ReportData) -> list[str]:
@@ -52,27 +40,16 @@ def summary(report: ReportData) -> list[str]:
     return [_ops(report), *_copies_and_syncs(report), *(f"devtrace: {note}" for note in report.notes)]
 
 
-def _remarks(finding: Finding) -> tuple[str, str]:
-    """Return the remarks beside the birth and beside the move."""
-    cause = CAUSES.get(finding.cause) if finding.cause and finding.severity == "error" else None
-    return (cause.born_remark, cause.moved_remark) if cause else ("", "")
-
-
 def _ops(report: ReportData) -> str:
-    ops = _ops_without_a_line(report.trace)
+    names, all_ops = list(report.trace.devices), report.trace.ops
+    without_a_line = all_ops.ints("device")[all_ops.ints("site") < 0].tolist()
+    ops = Counter(names[id] for id in without_a_line if id >= 0)
     for row in report.ledger:
         ops.update(row.ops)
     devices = ", ".join(f"{number:,} on {device}" for device, number in ops.most_common() if number)
     sign = "" if shown(report) else "✓ nothing to mend: "
     folded = f"; {report.trace.truncated:,} of them folded away" if report.trace.truncated else ""
     return f"{sign}{pluralize(sum(ops.values()), 'op')}{f' ({devices})' if devices else ''}{folded}"
-
-
-def _ops_without_a_line(trace: TraceData) -> Counter[str]:
-    """Count the ops that no line of the ledger counts, by device."""
-    names = list(trace.devices)
-    devices = trace.ops.ints("device")[trace.ops.ints("site") < 0].tolist()
-    return Counter(names[device] for device in devices if device >= 0)
 
 
 def _copies_and_syncs(report: ReportData) -> list[str]:

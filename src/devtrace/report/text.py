@@ -7,9 +7,10 @@ missed it and the fix.
 from __future__ import annotations
 
 import textwrap
+from itertools import starmap
 from typing import Final
 
-from devtrace.diagnosis.findings import Finding, ReportData
+from devtrace.diagnosis.findings import Finding, ReportData, Site
 from devtrace.drawing import palette
 from devtrace.report import parts
 from devtrace.trace.tables import TraceData
@@ -22,12 +23,12 @@ REMARK: Final = 68
 
 def text(report: ReportData) -> str:
     blocks = [_finding_lines(finding, report.trace) for _, finding in parts.shown(report)]
-    last = [line for sentence in parts.summary(report) for line in _wrapped(sentence, "")]
+    last = [line for sentence in parts.summary(report) for line in _wrapped(sentence, "", "")]
     return "\n\n".join(map("\n".join, [*blocks, last]))
 
 
 def _finding_lines(finding: Finding, trace: TraceData) -> list[str]:
-    lines = [_headline(finding, trace), *_wrapped(finding.message, "  "), *map(_site, parts.sites(finding))]
+    lines = [_headline(finding, trace), *_wrapped(finding.message, "  ", "  "), *starmap(_site, parts.sites(finding))]
     if finding.help:
         lines += _wrapped("Fix    " + finding.help, "  ", "         ")
     return lines
@@ -43,8 +44,7 @@ def _headline(finding: Finding, trace: TraceData) -> str:
     return f"{left:<{max(WIDTH - len(right), 0)}}{right}".rstrip()[:WIDTH]
 
 
-def _site(labelled: parts.LabelledSite) -> str:
-    label, site, remark = labelled
+def _site(label: str, site: Site, remark: str) -> str:
     left = f"  {label:<7}{site}  "
     room = WIDTH - len(left) - len(remark) - 3
     text = shorten(one_line(site.text), max(room, 12))
@@ -52,15 +52,9 @@ def _site(labelled: parts.LabelledSite) -> str:
     return f"{left}{text}{' ' * gap}{remark}"
 
 
-def _wrapped(text: str, first: str, rest: str | None = None) -> list[str]:
-    indent = first if rest is None else rest
+def _wrapped(text: str, first: str, rest: str) -> list[str]:
     lines: list[str] = []
     for part in text.splitlines():
-        lines += textwrap.wrap(
-            part,
-            WIDTH,
-            initial_indent=first if not lines else indent,
-            subsequent_indent=indent,
-            break_on_hyphens=False,
-        )
+        indent = rest if lines else first
+        lines += textwrap.wrap(part, WIDTH, initial_indent=indent, subsequent_indent=rest, break_on_hyphens=False)
     return lines

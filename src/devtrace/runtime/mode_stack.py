@@ -42,6 +42,30 @@ def without(mode: TorchDispatchMode) -> Iterator[None]:
             _push_under(mode, above)
 
 
+def all_are_ours() -> bool:
+    """Return whether this thread has no mode but devtrace's own."""
+    return all(_is_ours(_from_the_top(index)) for index in range(_height()))
+
+
+@contextmanager
+def of_ours_only() -> Iterator[None]:
+    """Take the modes of others out for the length of a block: an op of devtrace's own is none of theirs."""
+    if all_are_ours():
+        yield
+        return
+    all_modes = _pop(_height())
+    _push_back([mode for mode in all_modes if _is_ours(mode)])
+    try:
+        yield
+    finally:
+        _pop(_height())
+        _push_back(all_modes)
+
+
+def _is_ours(mode: TorchDispatchMode) -> bool:
+    return type(mode).__module__.startswith("devtrace.")
+
+
 def push_below(mode: TorchDispatchMode) -> None:
     """Push a mode below all others, so that a recorder's or a user's mode sees an op before this one answers it."""
     _push_under(mode, _height())

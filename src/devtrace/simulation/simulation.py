@@ -8,6 +8,7 @@ from weakref import WeakSet
 
 import torch
 
+from devtrace.runtime import eager_paths
 from devtrace.runtime.device_spec import count_of
 from devtrace.runtime.mode_stack import push_below, take_out
 from devtrace.runtime.patches import Patches
@@ -113,6 +114,7 @@ class Simulation:
         gradients.install(patches)
         parallel.install(patches)
         checks.install(patches)
+        eager_paths.install(patches)
         values.install(patches)
         legacy_tensor_types.install(patches, devices)
         autocast.install(patches, undo)

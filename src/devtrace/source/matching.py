@@ -77,7 +77,6 @@ def called_names(node: ast.AST) -> set[str]:
 
 
 def keyword(call: ast.Call, name: str) -> ast.expr | None:
-    """Return the value of a keyword argument."""
     return next((word.value for word in call.keywords if word.arg == name), None)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache, partial
 from itertools import islice
 from types import (
@@ -96,14 +96,10 @@ def stored(owner: Any, most: int | None = None) -> Iterator[Reference]:
     kind = type(owner)
     if issubclass(kind, dict):
         yield from _entries(owner, most)
-    elif issubclass(kind, tuple):
-        yield from _fields(owner, most)
-    elif issubclass(kind, (list, deque)):
-        for index, value in _first(list if issubclass(kind, list) else deque, owner, most):
-            if may_lead(value):
-                yield Reference(owner, "item", index, value)
+    elif base := next((base for base in (tuple, list, deque) if issubclass(kind, base)), None):
+        yield from _items(base, owner, most)
     if id(kind) not in _BARE:
-        yield from _attributes(owner, instance_dict(owner))
+        yield from _attributes(owner)
 
 
 def registered(module: Any, path: str = "", depth: int = 50) -> Iterator[tuple[str, Any]]:
@@ -115,10 +111,6 @@ def registered(module: Any, path: str = "", depth: int = 50) -> Iterator[tuple[s
             yield from registered(reference.value, f"{path}{reference.key}.", depth - 1)
 
 
-def _first(kind: Any, owner: Any, most: int | None) -> Iterator[tuple[int, Any]]:
-    return enumerate(islice(kind.__iter__(owner), most))
-
-
 def _entries(owner: Any, most: int | None) -> Iterator[Reference]:
     for key, value in list(islice(dict.items(owner), most)):
         if may_lead(value):
@@ -128,10 +120,10 @@ def _entries(owner: Any, most: int | None) -> Iterator[Reference]:
                 yield Reference(owner, "state", key, value)
 
 
-def _fields(owner: Any, most: int | None) -> Iterator[Reference]:
-    """Yield a tuple's items, those of a named tuple by name."""
-    names = class_dict(type(owner)).get("_fields")
-    for index, value in _first(tuple, owner, most):
+def _items(base: Any, owner: Any, most: int | None) -> Iterator[Reference]:
+    """Yield a sequence's items, those of a named tuple by name."""
+    names = class_dict(type(owner)).get("_fields") if base is tuple else None
+    for index, value in enumerate(islice(base.__iter__(owner), most)):
         if may_lead(value):
             if type(names) is tuple and index < len(names):
                 yield Reference(owner, "attribute", names[index], value)
@@ -139,8 +131,9 @@ def _fields(owner: Any, most: int | None) -> Iterator[Reference]:
                 yield Reference(owner, "item", index, value)
 
 
-def _attributes(owner: Any, own: Mapping[str, Any]) -> Iterator[Reference]:
+def _attributes(owner: Any) -> Iterator[Reference]:
     """Yield an object's attributes, a module's registered parts first."""
+    own = instance_dict(owner)
     skipped: frozenset[str] = frozenset()
     if "_modules" in own and "_parameters" in own:
         skipped = _kept_by_torch()

@@ -24,17 +24,6 @@ class Span(NamedTuple):
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
-class _SpannedNode(NamedTuple):
-    node: ast.expr | ast.stmt
-    begin: tuple[int, int]
-    end: tuple[int, int]
-
-    @property
-    def smallness(self) -> tuple[tuple[int, int], tuple[int, int], bool]:
-        end_line, end_column = self.end
-        return self.begin, (-end_line, -end_column), isinstance(self.node, ast.expr)
-
-
 @dataclass(frozen=True, eq=False)
 class Source:
     """A parsed file, cell or part of one. Its text begins at line `first`; `indent` was cut from each of its lines."""
@@ -50,14 +39,8 @@ class Source:
         return {inner: outer for outer in ast.walk(self.tree) for inner in ast.iter_child_nodes(outer)}
 
     @cached_property
-    def _nodes(self) -> list[_SpannedNode]:
-        return [
-            _SpannedNode(
-                node, (node.lineno, node.col_offset), (node.end_lineno or node.lineno, node.end_col_offset or 0)
-            )
-            for node in ast.walk(self.tree)
-            if isinstance(node, ast.expr | ast.stmt)
-        ]
+    def _spans(self) -> dict[ast.expr | ast.stmt, Span]:
+        return {node: self.span(node) for node in ast.walk(self.tree) if isinstance(node, ast.expr | ast.stmt)}
 
     def parent(self, node: ast.AST) -> ast.AST | None:
         return self._parents.get(node)
@@ -87,16 +70,10 @@ class Source:
         """Return a node's span in the file."""
         line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
         end_line, end_column = getattr(node, "end_lineno", None), getattr(node, "end_col_offset", None)
-        shift = self.first - 1
-        return Span(
-            line + shift,
-            column + self.indent,
-            (end_line or line) + shift,
-            (end_column or column) + self.indent,
-        )
+        shift, indent = self.first - 1, self.indent
+        return Span(line + shift, column + indent, (end_line or line) + shift, (end_column or column) + indent)
 
     def segment(self, node: ast.AST) -> str:
-        """Return the node's own text, as written."""
         return ast.get_source_segment(self.text, node) or ""
 
     def line(self, number: int) -> str:
@@ -112,24 +89,22 @@ class Source:
         """
         if span.column < 0:
             return self._statement_at(span.line)
-        shift = self.first - 1
-        begin = (span.line - shift, span.column - self.indent)
-        end = (span.end_line - shift, span.end_column - self.indent)
-        around = [spanned for spanned in self._nodes if spanned.begin <= begin and end <= spanned.end]
-        smallest = max(around, key=lambda spanned: spanned.smallness, default=None)
-        return smallest and smallest.node
+        around = [node for node, at in self._spans.items() if at[:2] <= span[:2] and span[2:] <= at[2:]]
+        return max(around, key=self._smallness, default=None)
+
+    def _smallness(self, node: ast.expr | ast.stmt) -> tuple[int, int, int, int, bool]:
+        at = self._spans[node]
+        return at.line, at.column, -at.end_line, -at.end_column, isinstance(node, ast.expr)
 
     def _statement_at(self, line: int) -> ast.AST | None:
-        wanted = line - self.first + 1
-        around = [
-            spanned
-            for spanned in self._nodes
-            if isinstance(spanned.node, ast.stmt) and spanned.begin[0] <= wanted <= spanned.end[0]
-        ]
-        best = min(
-            around, key=lambda spanned: (spanned.begin[0] != wanted, spanned.end[0] - spanned.begin[0]), default=None
-        )
-        return best and best.node
+        statements = [node for node in self._spans if isinstance(node, ast.stmt)]
+        around = [node for node in statements if self._spans[node].line <= line <= self._spans[node].end_line]
+
+        def distance(node: ast.stmt) -> tuple[bool, int]:
+            at = self._spans[node]
+            return at.line != line, at.end_line - at.line
+
+        return min(around, key=distance, default=None)
 
 
 def _first_line(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:

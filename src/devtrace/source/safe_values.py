@@ -43,10 +43,7 @@ class Scope:
         return cls(frame.f_locals, frame.f_globals)
 
     def lookup(self, name: str) -> Any:
-        for names in (self.locals, self.globals):
-            if name in names:
-                return names[name]
-        return MISSING
+        return self.locals.get(name, self.globals.get(name, MISSING))
 
 
 def evaluate(node: ast.AST, scope: Scope) -> Any:
@@ -64,12 +61,10 @@ def evaluate(node: ast.AST, scope: Scope) -> Any:
 
 def _index(node: ast.AST, scope: Scope) -> Any:
     """Evaluate a subscript's index: a literal, or a name that holds a plain int or str."""
-    if isinstance(node, ast.Constant):
-        return node.value if type(node.value) in (int, str) else MISSING
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
-        value = node.operand.value
-        return -value if type(value) is int else MISSING
-    value = evaluate(node, scope)
+    try:
+        value = ast.literal_eval(node)
+    except (TypeError, ValueError):
+        value = evaluate(node, scope)
     return value if type(value) in (int, str) else MISSING
 
 
@@ -84,7 +79,8 @@ def attribute(owner: Any, name: str) -> Any:
     own = instance_dict(owner)
     found = _class_attribute(owner, name)
     if issubclass(type(found), property):
-        return _plain_property(owner, found)
+        given = _returned(owner, found)
+        return evaluate(*given) if given is not None and isinstance(given[0], ast.Attribute) else MISSING
     if name in own:
         return own[name]
     for table in ("_parameters", "_buffers", "_modules"):
@@ -122,12 +118,6 @@ def _class_attribute(owner: Any, name: str) -> Any:
     return MISSING
 
 
-def _plain_property(owner: Any, found: property) -> Any:
-    """Look up `self._x` for `@property def x(self): return self._x`."""
-    given = _returned(owner, found)
-    return evaluate(*given) if given is not None and isinstance(given[0], ast.Attribute) else MISSING
-
-
 def returned_by_property(owner: Any, name: str) -> tuple[ast.expr, Scope] | None:
     """Return the expression that a property returns, with its scope; None if the property does more than that."""
     found = _class_attribute(owner, name)
@@ -140,14 +130,10 @@ def _returned(owner: Any, found: property) -> tuple[ast.expr, Scope] | None:
     if not isinstance(code, CodeType) or source is None or code.co_argcount != 1:
         return None
     function = source.function_at(code.co_firstlineno)
-    body = [part for part in function.body if not _is_docstring(part)] if function is not None else []
+    body = function.body[ast.get_docstring(function) is not None :] if function is not None else []
     if len(body) == 1 and isinstance(body[0], ast.Return) and body[0].value is not None:
         return body[0].value, Scope({code.co_varnames[0]: owner}, {})
     return None
-
-
-def _is_docstring(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
 def item(owner: Any, index: Any) -> Any:

@@ -20,19 +20,10 @@ _HOSTS: Final = re.compile(
 )
 _STANDARD: Final = tuple({sysconfig.get_path("stdlib") + "/", sysconfig.get_path("platstdlib") + "/"})
 # Code without a file that is a person's: typed at a prompt, timed by %%time, passed with -c.
-_TYPED: Final = (
-    "<timed exec>",
-    "<stdin>",
-    "<string>",
-    "<ipython-input-",
-    "<timed eval>",
-    "<magic-timeit>",
-    "<console>",
-)
+_TYPED = ("<timed exec>", "<timed eval>", "<magic-timeit>", "<ipython-input-", "<stdin>", "<string>", "<console>")
 # torch.profiler cuts off where Python found a file.
-_IN_PROFILES: Final = re.compile(
-    r"(^|/)(torch|contextlib|functools|threading|site-packages|lib/python[\d.]+)(/|\.py)|^<"
-)
+_IN_PROFILES = re.compile(r"(^|/)(torch|contextlib|functools|threading|site-packages|lib/python[\d.]+)(/|\.py)|^<")
+_distributions = cache(packages_distributions)
 
 
 def owner_of(file: str) -> CodeOwner:
@@ -72,8 +63,3 @@ def package_of(file: str) -> str:
         return f"{known[0]} {version(known[0])}" if known else name
     except PackageNotFoundError:
         return name
-
-
-@cache
-def _distributions() -> dict[str, list[str]]:
-    return dict(packages_distributions())

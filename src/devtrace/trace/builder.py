@@ -6,35 +6,14 @@ as whole columns. A table or column that does not exist is an error of ours, and
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Hashable, Iterable, Mapping
+from itertools import accumulate, chain
+from typing import Any, cast
 
 import numpy as np
 
 from devtrace.trace.columns import TABLES, Column
 from devtrace.trace.tables import Ints, Lists, TraceData, Values
-
-
-class _ListColumn:
-    __slots__ = ("flat", "offsets")
-
-    def __init__(self) -> None:
-        self.offsets = array("q", [0])
-        self.flat = array("q")
-
-    def append(self, values: Iterable[int]) -> None:
-        self.flat.extend(values)
-        self.offsets.append(len(self.flat))
-
-    def build(self, column: Column) -> Lists:
-        return Lists(_ints(self.offsets, wide=True), _ints(self.flat, wide=column.wide))
-
-
-def _ints(values: Sequence[int] | Ints, *, wide: bool) -> Ints:
-    built: Ints = np.asarray(values, np.int64) if wide else np.asarray(values, np.int32)
-    built.flags.writeable = False
-    return built
 
 
 class TraceBuilder:
@@ -47,11 +26,10 @@ class TraceBuilder:
         self.findings: tuple[Mapping[str, Any], ...] | None = None
         self._strings: dict[str, int] = {}
         self._interned: dict[Hashable, int] = {}
+        # By table and name: a list of values so far, or the whole column as it was handed over.
         self._columns: dict[str, dict[str, Any]] = {
-            table: {column.name: _ListColumn() if column.is_list else array("q") for column in columns}
-            for table, columns in TABLES.items()
+            table: {column.name: [] for column in columns} for table, columns in TABLES.items()
         }
-        self._whole: dict[str, dict[str, Values]] = {}
 
     def text(self, value: str) -> int:
         """Return the index of a string in the trace's table of strings."""
@@ -82,13 +60,11 @@ class TraceBuilder:
         return self.intern("shapes", dims, dims=dims)
 
     def set(self, table: str, id: int, **fields: Any) -> None:
-        """Change fields of a row (a call's end, a tensor's name)."""
         kinds = {column.name: column for column in TABLES[table]}
         for name, value in fields.items():
             self._columns[table][name][id] = self._encoded(kinds[name], value)
 
     def get(self, table: str, id: int, name: str) -> int:
-        """Return a field of a row as stored."""
         return int(self._columns[table][name][id])
 
     def columns(self, table: str, values: Mapping[str, Values]) -> None:
@@ -96,19 +72,18 @@ class TraceBuilder:
         expected = {column.name for column in TABLES[table]}
         if set(values) != expected:
             raise TypeError(f"columns of {table}: got {sorted(values)}, expected {sorted(expected)}")
-        self._whole[table] = dict(values)
+        self._columns[table] = dict(values)
 
     def count(self, table: str) -> int:
-        if table in self._whole:
-            return len(next(iter(self._whole[table].values())))
-        first = TABLES[table][0]
-        column = self._columns[table][first.name]
-        return len(column.offsets) - 1 if first.is_list else len(column)
+        return len(next(iter(self._columns[table].values())))
 
     def build(self) -> TraceData:
         return TraceData(
             strings=tuple(self._strings),
-            values={table: self._built(table) for table in TABLES},
+            values={
+                table: {column.name: _built(column, self._columns[table][column.name]) for column in columns}
+                for table, columns in TABLES.items()
+            },
             title=self.title,
             recorded=self.recorded,
             producer=self.producer,
@@ -117,18 +92,23 @@ class TraceBuilder:
             findings=self.findings,
         )
 
-    def _built(self, table: str) -> dict[str, Values]:
-        if table in self._whole:
-            return self._whole[table]
-        columns = self._columns[table]
-        return {
-            column.name: columns[column.name].build(column)
-            if column.is_list
-            else _ints(columns[column.name], wide=column.wide)
-            for column in TABLES[table]
-        }
-
     def _encoded(self, column: Column, value: Any) -> Any:
         if value is None:
             return () if column.is_list else self.text("") if column.kind == "text" else -1
-        return self.text(value) if column.kind == "text" else value
+        return tuple(value) if column.is_list else self.text(value) if column.kind == "text" else value
+
+
+def _built(column: Column, values: Any) -> Values:
+    if not isinstance(values, list):
+        return cast(Values, values)
+    if column.is_list:
+        offsets = _ints([0, *accumulate(map(len, values))], wide=True)
+        return Lists(offsets, _ints([*chain.from_iterable(values)], wide=column.wide))
+    return _ints(values, wide=column.wide)
+
+
+def _ints(values: list[int], *, wide: bool) -> Ints:
+    built: Ints = np.array(values, np.int64)
+    built = built if wide else built.astype(np.int32)
+    built.flags.writeable = False
+    return built

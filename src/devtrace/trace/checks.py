@@ -61,9 +61,9 @@ def _broken_order(trace: TraceData) -> Iterator[str]:
         yield "ops.start is negative or falls"
     if bool(np.any(duration < -1)):
         yield "ops.duration is below -1"
-    for name, numbers in (("tensors", "bytes"), ("copies", "bytes")):
-        if bool(np.any(trace.table(name).ints(numbers) < 0)):
-            yield f"{name}.{numbers} is negative"
+    for table in (trace.tensors, trace.copies):
+        if bool(np.any(table.ints("bytes") < 0)):
+            yield f"{table.name}.bytes is negative"
 
 
 def _broken_calls(trace: TraceData) -> Iterator[str]:

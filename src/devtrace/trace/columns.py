@@ -5,7 +5,7 @@ and the TypeScript model with it. A row's id is its index; -1 means none.
 """
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, cast
 
 Kind = Literal["int", "text", "row", "ints", "rows"]
 
@@ -25,16 +25,13 @@ class Column:
         return self.kind in ("ints", "rows")
 
 
-def _text(*names: str) -> tuple[Column, ...]:
-    return tuple(Column(name, "text") for name in names)
-
-
-def _int(*names: str) -> tuple[Column, ...]:
-    return tuple(Column(name) for name in names)
-
-
-def _row(**tables: str) -> tuple[Column, ...]:
-    return tuple(Column(name.rstrip("_"), "row", table) for name, table in tables.items())
+def _table(**columns: str) -> tuple[Column, ...]:
+    """Make columns of their kinds: `name="text"`, `bytes="wide"` (a wide int), `site="row sites"`."""
+    made = []
+    for name, written in columns.items():
+        kind, _, table = written.partition(" ")
+        made.append(Column(name.rstrip("_"), cast(Kind, "int" if kind == "wide" else kind), table, kind == "wide"))
+    return tuple(made)
 
 
 OP_KINDS: Final = ("compute", "view", "create", "copy", "sync")
@@ -54,76 +51,53 @@ OP_POSITIONS: Final = {("calls", "begin"), ("calls", "end"), ("moves", "op"), ("
 """Columns that say how many ops came before, and so are renumbered otherwise than references to an op."""
 
 TABLES: Final[dict[str, tuple[Column, ...]]] = {
-    "devices": (*_text("name"), *_int("simulated")),
+    "devices": _table(name="text", simulated="int"),
     # A site is a span of source. `text` is the source of the span; `cell` is the execution count, -1 in a file;
     # `caller` is the nearest site in the user's own code when this one lies in an installed package, -1 when it is
     # the user's own.
-    "sites": (
-        *_text("file"),
-        *_int("line", "column", "end_line", "end_column"),
-        *_text("function", "text"),
-        *_int("cell"),
-        *_text("cell_id", "package"),
-        *_row(caller="sites"),
+    "sites": _table(
+        file="text", line="int", column="int", end_line="int", end_column="int",
+        function="text", text="text", cell="int", cell_id="text", package="text", caller="row sites",
     ),
     # Blocks of source that the sites lie in: the whole of a cell or a user's file, the touched functions of a
     # package's file.
-    "sources": (*_text("file", "text"), *_int("line", "cell"), *_text("cell_id")),
-    "shapes": (Column("dims", "ints"),),
+    "sources": _table(file="text", text="text", line="int", cell="int", cell_id="text"),
+    "shapes": _table(dims="ints"),
     # `path` as the user would write it (model.encoder.0). `site` and `op`: where, and before which op, it was
     # attached to its parent; site -1: not seen; op negative: before this trace began (-1 the last happening, lower ones
     # earlier). `ran` is 0 for a module of the tree that no call reached.
-    "modules": (*_text("path", "type"), *_row(parent="modules", site="sites"), *_int("op", "ran")),
+    "modules": _table(path="text", type="text", parent="row modules", site="row sites", op="int", ran="int"),
     # begin and end count ops: the call's ops are those of its thread with begin <= id < end. Calls of one thread
     # nest.
-    "calls": (
-        *_row(module="modules", parent="calls"),
-        *_int("begin", "end"),
-        *_row(thread="threads"),
-        *_int("training"),
+    "calls": _table(
+        module="row modules", parent="row calls", begin="int", end="int", thread="row threads", training="int"
     ),
     # A row per tensor that an op saw or made. `producer` is the op that made it (-1: before the trace, or not by an
     # op), `site` where it was born (-1: at its producer's site), `source` the tensor it was copied, cast or taken as
     # a view from.
-    "tensors": (
-        *_row(device="devices"),
-        *_text("dtype"),
-        *_row(shape="shapes"),
-        Column("bytes", wide=True),
-        *_row(producer="ops", site="sites"),
-        *_text("role", "name"),
-        *_row(source="tensors"),
+    "tensors": _table(
+        device="row devices", dtype="text", shape="row shapes", bytes="wide",
+        producer="row ops", site="row sites", role="text", name="text", source="row tensors",
     ),
-    "threads": (*_text("name"), *_int("rank")),
+    "threads": _table(name="text", rank="int"),
     # start and duration in ns from the start of the recording; duration -1: it raised or never ended. `forward` is,
     # for a backward op, the forward op that it differentiates. `grad`: grad mode was on.
-    "ops": (
-        *_text("name"),
-        Column("start", wide=True),
-        Column("duration", wide=True),
-        *_row(device="devices"),
-        *_text("kind", "phase"),
-        *_row(call="calls", site="sites", thread="threads"),
-        Column("inputs", "rows", "tensors"),
-        Column("outputs", "rows", "tensors"),
-        *_row(forward="ops"),
-        *_int("grad"),
+    "ops": _table(
+        name="text", start="wide", duration="wide", device="row devices", kind="text", phase="text",
+        call="row calls", site="row sites", thread="row threads", inputs="rows tensors", outputs="rows tensors",
+        forward="row ops", grad="int",
     ),
     # Every op that carried data from one tensor to another across devices (or that could have: same-device copies are
     # not rows).
-    "copies": (
-        *_row(op="ops", from_="devices", to="devices"),
-        Column("bytes", wide=True),
-        *_int("pinned", "non_blocking"),
+    "copies": _table(
+        op="row ops", from_="row devices", to="row devices", bytes="wide", pinned="int", non_blocking="int"
     ),
     # Each Module.to, .cuda(), .half() ... of a root module: before which op, from where, to which device (-1: no
     # device change).
-    "moves": (*_row(module="modules", site="sites"), *_int("op"), *_row(device="devices"), *_int("tensors")),
-    "errors": (*_row(op="ops"), *_text("type", "message")),
+    "moves": _table(module="row modules", site="row sites", op="int", device="row devices", tensors="int"),
+    "errors": _table(op="row ops", type="text", message="text"),
     # Exact counts per site in user code, folded ops included. `ops` is indexed by device.
-    "ledger": (
-        *_row(site="sites"),
-        Column("ops", "ints"),
-        *(Column(name, wide=name == "bytes") for name in LEDGER_COUNTS),
+    "ledger": _table(
+        site="row sites", ops="ints", **{name: "wide" if name == "bytes" else "int" for name in LEDGER_COUNTS}
     ),
-}
+}  # fmt: skip

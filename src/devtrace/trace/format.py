@@ -24,7 +24,7 @@ import json
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,8 @@ from devtrace.trace.checks import broken_rule
 from devtrace.trace.columns import TABLES, Column
 from devtrace.trace.tables import Ints, Lists, TraceData, Values
 from devtrace.words.errors import FormatError
+
+ItemT = TypeVar("ItemT")
 
 VERSION: Final = 1
 SHORT: Final = 24
@@ -54,7 +56,6 @@ _UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 
 def encode(trace: TraceData) -> dict[str, Any]:
     """Return the trace as one JSON object."""
-    tables = {table: _encode_table(table, trace.values[table]) for table in TABLES}
     return {
         "format": "devtrace",
         "version": VERSION,
@@ -62,7 +63,10 @@ def encode(trace: TraceData) -> dict[str, Any]:
         "title": trace.title,
         "recorded": trace.recorded,
         "strings": list(trace.strings),
-        **tables,
+        **{
+            table: {column.name: _encode_values(trace.values[table][column.name]) for column in columns}
+            for table, columns in TABLES.items()
+        },
         "findings": None if trace.findings is None else [dict(finding) for finding in trace.findings],
         "truncated": trace.truncated,
         "notes": list(trace.notes),
@@ -71,31 +75,24 @@ def encode(trace: TraceData) -> dict[str, Any]:
 
 def decode(data: object) -> TraceData:
     """Read the trace that `encode` wrote; raise FormatError for anything else."""
-    current = upgrade(data)
+    current = _upgraded(data)
     reader = _Reader(current)
     trace = TraceData(
-        strings=reader.texts("strings"),
+        strings=reader.items("strings", str, "texts"),
         values={table: reader.table(table) for table in TABLES},
         title=reader.text("title"),
         recorded=reader.text("recorded"),
         producer=reader.text("producer"),
         truncated=reader.number("truncated"),
-        notes=reader.texts("notes"),
-        findings=reader.findings(),
+        notes=reader.items("notes", str, "texts"),
+        findings=None if current.get("findings") is None else reader.items("findings", dict, "objects"),
     )
-    check(trace)
+    if broken := broken_rule(trace):
+        raise _damaged(broken)
     return trace
 
 
-def check(trace: TraceData) -> None:
-    """Raise FormatError unless the trace keeps the format's rules."""
-    broken = broken_rule(trace)
-    if broken:
-        raise _damaged(broken)
-
-
-def upgrade(data: object) -> dict[str, Any]:
-    """Return the object in today's version."""
+def _upgraded(data: object) -> dict[str, Any]:
     if not isinstance(data, dict) or data.get("format") != "devtrace":
         raise FormatError(
             "trace-foreign",
@@ -120,14 +117,12 @@ def upgrade(data: object) -> dict[str, Any]:
 
 
 def save(trace: TraceData, path: str | Path) -> Path:
-    """Write the trace as a file."""
     target = Path(path)
     target.write_text(json.dumps(encode(trace), separators=(",", ":")), encoding="ascii")
     return target
 
 
 def load(path: str | Path) -> TraceData:
-    """Read a file that `save` wrote."""
     source = Path(path)
     if source.stat().st_size > MOST_BYTES:
         raise FormatError(
@@ -145,10 +140,6 @@ def load(path: str | Path) -> TraceData:
             "expected a trace",
             "open a file that trace.save() wrote",
         ) from None
-
-
-def _encode_table(table: str, values: Mapping[str, Values]) -> dict[str, Any]:
-    return {column.name: _encode_values(values[column.name]) for column in TABLES[table]}
 
 
 def _encode_values(values: Values) -> Any:
@@ -185,12 +176,12 @@ def _lagged(values: Ints, lag: int) -> Ints:
 
 def _best_lag(values: Ints, lags: Sequence[int]) -> int:
     """Return the lag whose coding changes least often from one value to the next, a proxy for its deflated size."""
-    candidates = [0, 1, *_periods(values), *(lag for lag in lags if lag < len(values))]
-    return min(candidates, key=lambda lag: _changes(_lagged(values, lag)))
 
+    def changes(lag: int) -> int:
+        coded = _lagged(values, lag)
+        return int(np.count_nonzero(coded[1:] != coded[:-1]))
 
-def _changes(coded: Ints) -> int:
-    return int(np.count_nonzero(coded[1:] != coded[:-1]))
+    return min([0, 1, *_periods(values), *(lag for lag in lags if lag < len(values))], key=changes)
 
 
 def _periods(values: Ints) -> set[int]:
@@ -236,10 +227,10 @@ class _Reader:
             raise _damaged(f"{key} is {_short(value)}, expected text")
         return value
 
-    def texts(self, key: str) -> tuple[str, ...]:
+    def items(self, key: str, kind: type[ItemT], kinds: str) -> tuple[ItemT, ...]:
         value = self._data.get(key, [])
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise _damaged(f"{key} is not a list of texts")
+        if not isinstance(value, list) or not all(isinstance(item, kind) for item in value):
+            raise _damaged(f"{key} is not a list of {kinds}")
         return tuple(value)
 
     def number(self, key: str) -> int:
@@ -247,14 +238,6 @@ class _Reader:
         if not isinstance(value, int) or not 0 <= value <= LARGEST:
             raise _damaged(f"{key} is {_short(value)}, expected a count")
         return value
-
-    def findings(self) -> tuple[Mapping[str, Any], ...] | None:
-        value = self._data.get("findings")
-        if value is None:
-            return None
-        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-            raise _damaged("findings is not a list of objects")
-        return tuple(value)
 
     def table(self, name: str) -> dict[str, Values]:
         table = self._data.get(name)

@@ -38,13 +38,6 @@ class Copies(NamedTuple):
     bytes: Array
 
 
-class Counted(NamedTuple):
-    """By site: ops by device, and the rest by name."""
-
-    by_device: Array
-    counts: dict[str, Array]
-
-
 def callers_of_backward(site: Array, backward: Mask, forward: Array, seeds: Mask) -> Array:
     """Return the site to which each op's waits and copies count: its own, or that of the call of backward.
 
@@ -85,7 +78,10 @@ def on_host(ops: Ops, host: int, *, uses_device: bool) -> Mask:
     return found
 
 
-def count(ops: Ops, copies: Copies, *, sites: int, devices: int, host: int, uses_device: bool) -> Counted:
+def count(
+    ops: Ops, copies: Copies, *, sites: int, devices: int, host: int, uses_device: bool
+) -> tuple[Array, dict[str, Array]]:
+    """Return by site: ops by device, and the rest by name."""
     counts = {
         "syncs": _sum(ops.paid_at, ops.times * waits(ops.sync, ops.device, host), sites),
         "cpu_compute": _sum(ops.site, ops.times * on_host(ops, host, uses_device=uses_device), sites),
@@ -96,7 +92,7 @@ def count(ops: Ops, copies: Copies, *, sites: int, devices: int, host: int, uses
     counts["bytes"] = _sum(at, copies.bytes, sites)
     known = ops.device >= 0
     flat = _sum(np.where(known & (ops.site >= 0), ops.site * devices + ops.device, -1), ops.times, sites * devices)
-    return Counted(flat.reshape(sites, devices), {name: counts[name] for name in LEDGER_COUNTS})
+    return flat.reshape(sites, devices), {name: counts[name] for name in LEDGER_COUNTS}
 
 
 def _sum(at: Array, values: Array, size: int) -> Array:

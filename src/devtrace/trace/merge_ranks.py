@@ -25,7 +25,6 @@ _SHARED: Final = ("devices", "shapes", "sites", "sources")
 
 
 def with_rank(trace: TraceData, rank: int | None) -> TraceData:
-    """Mark the threads of a trace as those of a rank."""
     if rank is None:
         return trace
     threads = dict(trace.values["threads"])
@@ -193,8 +192,10 @@ def _title(traces: Sequence[TraceData]) -> str:
 def _lateness(traces: Sequence[TraceData]) -> list[int]:
     """Return how long after the first each recording began, in ns; 0 where a trace gives no moment."""
     begun = [_moment(trace.recorded) for trace in traces]
-    first = min((moment for moment in begun if moment is not None), default=None)
-    return [0 if moment is None or first is None else _after(first, moment) for moment in begun]
+    first = min(filter(None, begun), default=None)
+    late = [moment - first if moment and first else timedelta() for moment in begun]
+    # The clocks of recordings that begin a day apart cannot agree.
+    return [each // timedelta(microseconds=1) * 1000 if each < timedelta(days=1) else 0 for each in late]
 
 
 def _moment(text: str) -> datetime | None:
@@ -203,9 +204,3 @@ def _moment(text: str) -> datetime | None:
     except ValueError:
         return None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def _after(first: datetime, moment: datetime) -> int:
-    """Return the ns between two moments; 0 for a day or more, where the clocks cannot agree."""
-    late = (moment - first) // timedelta(microseconds=1)
-    return 1000 * late if late < 86_400_000_000 else 0

@@ -5,20 +5,7 @@ op.inputs[0].device == "cuda:0"
 
 from __future__ import annotations
 
-from typing import Any, Protocol, cast
-
-from devtrace.trace.columns import Column
-
-
-class RowTable(Protocol):
-    """A table as its rows see it."""
-
-    name: str
-    columns: tuple[Column, ...]
-
-    def number(self, name: str, id: int) -> int: ...
-    def raw(self, name: str, id: int) -> Any: ...
-    def value(self, name: str, id: int) -> Any: ...
+from typing import Any, cast
 
 
 class Device(str):
@@ -48,7 +35,7 @@ class Row:
 
     __slots__ = ("_table", "id")
 
-    def __init__(self, table: RowTable, id: int) -> None:
+    def __init__(self, table: Any, id: int) -> None:
         self._table = table
         self.id = id
 
@@ -204,28 +191,11 @@ class LedgerRow(Row):
     bytes: int
 
 
-def _device(table: RowTable, id: int) -> Device:
-    device = Device(table.value("name", id))
-    device.id, device.simulated = id, bool(table.number("simulated", id))
-    return device
+def device(table: Any, id: int) -> Device:
+    made = Device(table.value("name", id))
+    made.id, made.simulated = id, bool(table.number("simulated", id))
+    return made
 
 
-def _shape(table: RowTable, id: int) -> Shape:
+def shape(table: Any, id: int) -> Shape:
     return Shape(table.value("dims", id))
-
-
-ROW_TYPES: dict[str, Any] = {
-    "devices": _device,
-    "sites": Site,
-    "sources": Source,
-    "shapes": _shape,
-    "modules": Module,
-    "calls": Call,
-    "tensors": Tensor,
-    "threads": Thread,
-    "ops": Op,
-    "copies": Copy,
-    "moves": Move,
-    "errors": Failure,
-    "ledger": LedgerRow,
-}

@@ -20,15 +20,23 @@ Mask = npt.NDArray[np.bool_]
 
 LONGEST_TEXT: Final = 20_000
 """Characters of one string (a source file, a message) in a trace that was cut."""
-_OF_AN_OP: Final = ("copies", "errors")
 
 
 def cut(trace: TraceData, keep: Mask) -> TraceData:
     """Return the trace of only those ops that `keep` marks."""
-    kept = _kept_rows(trace, keep)
-    ids = {table: _new_ids(rows) for table, rows in kept.items()}
     before = np.concatenate([[0], np.cumsum(keep)])
-    values = {name: _table(trace.table(name), kept, ids, before) for name in TABLES}
+    kept = {
+        "ops": keep,
+        "tensors": _used_tensors(trace, keep),
+        "calls": before[trace.calls.ints("end")] > before[trace.calls.ints("begin")],
+        "copies": keep[trace.copies.ints("op")],
+        "errors": keep[trace.errors.ints("op")],
+    }
+    ids = {table: _new_ids(rows) for table, rows in kept.items()}
+    values = {
+        name: {column.name: _column(trace.table(name), column, kept.get(name), ids, before) for column in columns}
+        for name, columns in TABLES.items()
+    }
     values["tensors"]["site"] = _births(trace)[kept["tensors"]]
     return replace(
         trace,
@@ -49,16 +57,6 @@ def around(trace: TraceData, count: int) -> Mask:
             keep[max(op - reach, 0) : op + reach + 1] = True
     keep[: max(count - int(keep.sum()), 0)] = True
     return keep
-
-
-def _kept_rows(trace: TraceData, keep: Mask) -> dict[str, Mask]:
-    """Mark the rows that stay, for each table that shrinks."""
-    kept = {"ops": keep, "tensors": _used_tensors(trace, keep)}
-    before = np.concatenate([[0], np.cumsum(keep)])
-    kept["calls"] = before[trace.calls.ints("end")] > before[trace.calls.ints("begin")]
-    for name in _OF_AN_OP:
-        kept[name] = keep[trace.table(name).ints("op")]
-    return kept
 
 
 def _new_ids(rows: Mask) -> Ints:
@@ -88,11 +86,6 @@ def _births(trace: TraceData) -> Ints:
     born = site.copy()
     born[made] = trace.ops.ints("site")[producer[made]]
     return born
-
-
-def _table(table: Table[Any], kept: Mapping[str, Mask], ids: Mapping[str, Ints], before: Ints) -> dict[str, Values]:
-    rows = kept.get(table.name)
-    return {column.name: _column(table, column, rows, ids, before) for column in table.columns}
 
 
 def _column(table: Table[Any], column: Column, rows: Mask | None, ids: Mapping[str, Ints], before: Ints) -> Values:

@@ -8,30 +8,15 @@ Recording fills a trace, diagnosis and every view read it, and nothing else pass
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from devtrace.trace import rows
 from devtrace.trace.columns import TABLES, Column
-from devtrace.trace.rows import (
-    ROW_TYPES,
-    Call,
-    Copy,
-    Device,
-    Failure,
-    LedgerRow,
-    Module,
-    Move,
-    Op,
-    Shape,
-    Site,
-    Source,
-    Tensor,
-    Thread,
-)  # fmt: skip
 
 Ints = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 RowT = TypeVar("RowT")
@@ -54,6 +39,13 @@ class Lists:
     def of(cls, lengths: Ints, flat: Ints) -> Lists:
         return cls(np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)]), flat)
 
+    @classmethod
+    def gather(cls, begins: Ints, lengths: Ints, flat: Ints) -> Lists:
+        """Return the lists flat[begin : begin + length]."""
+        gathered = cls.of(lengths, flat)
+        at = np.repeat(begins - gathered.offsets[:-1], lengths) + np.arange(gathered.offsets[-1])
+        return cls(gathered.offsets, flat[at])
+
     @property
     def lengths(self) -> Ints:
         return cast(Ints, np.diff(self.offsets))
@@ -65,9 +57,7 @@ class Lists:
 
     def take(self, rows: Ints) -> Lists:
         """Return some rows, in the order given."""
-        taken = Lists.of(self.lengths[rows], self.flat)
-        within = np.arange(taken.offsets[-1]) - np.repeat(taken.offsets[:-1], taken.lengths)
-        return Lists(taken.offsets, self.flat[np.repeat(self.offsets[:-1][rows], taken.lengths) + within])
+        return Lists.gather(self.offsets[:-1][rows], self.lengths[rows], self.flat)
 
 
 Values = Ints | Lists
@@ -92,7 +82,8 @@ class Table(Sequence[RowT], Generic[RowT]):
             return [self[i] for i in range(*id.indices(self._length))]
         if not -self._length <= id < self._length:
             raise IndexError(f"{self.name} has {self._length} rows, not {id}")
-        return ROW_TYPES[self.name](self, int(id) % self._length)
+        named: _Named[RowT] = vars(TraceData)[self.name]
+        return named.row(self, int(id) % self._length)
 
     def __iter__(self) -> Iterator[RowT]:
         return (self[i] for i in range(self._length))
@@ -134,7 +125,10 @@ class Table(Sequence[RowT], Generic[RowT]):
 
 
 class _Named(Generic[RowT]):
-    """A table of a trace as an attribute of it."""
+    """A table of a trace as an attribute of it; `row` makes its rows."""
+
+    def __init__(self, row: Callable[[Table[RowT], int], RowT]) -> None:
+        self.row = row
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -166,16 +160,16 @@ class TraceData:
             self._tables[name] = Table(self, name, self.values[name])
         return self._tables[name]
 
-    ops = _Named[Op]()
-    devices = _Named[Device]()
-    sites = _Named[Site]()
-    sources = _Named[Source]()
-    shapes = _Named[Shape]()
-    modules = _Named[Module]()
-    calls = _Named[Call]()
-    tensors = _Named[Tensor]()
-    threads = _Named[Thread]()
-    copies = _Named[Copy]()
-    moves = _Named[Move]()
-    errors = _Named[Failure]()
-    ledger = _Named[LedgerRow]()
+    ops = _Named(rows.Op)
+    devices = _Named(rows.device)
+    sites = _Named(rows.Site)
+    sources = _Named(rows.Source)
+    shapes = _Named(rows.shape)
+    modules = _Named(rows.Module)
+    calls = _Named(rows.Call)
+    tensors = _Named(rows.Tensor)
+    threads = _Named(rows.Thread)
+    copies = _Named(rows.Copy)
+    moves = _Named(rows.Move)
+    errors = _Named(rows.Failure)
+    ledger = _Named(rows.LedgerRow)

@@ -14,7 +14,7 @@ export interface IActions {
   /** Show the trace in a tab of its own. */
   open(entry: IEntry): void;
   reveal(entry: IEntry, site: number): void;
-  insert(entry: IEntry, edit: IEdit): void;
+  insert(entry: IEntry, edits: readonly IEdit[]): void;
 }
 
 export interface IDrawing {

@@ -123,8 +123,8 @@ function drawGroups(entries: readonly IEntry[], { body, scope, actions }: IDrawi
       reveal: (site: number) => {
         actions.reveal(entry, site);
       },
-      insert: (edit: IEdit) => {
-        actions.insert(entry, edit);
+      insert: (edits: readonly IEdit[]) => {
+        actions.insert(entry, edits);
       }
     };
     scope.add(mountFindings(group, entry.outline, new Selection(entry.outline, host)));

@@ -31,7 +31,9 @@ def keep_moved_result(case: Case, verdict: Verdict) -> Fix | None:
 def _dropped_likewise(found: SiteCode, frame: FailingFrame) -> Iterator[tuple[ast.stmt, ast.expr]]:
     """Yield the statements beside it that drop what the same move of another tensor returns, with that tensor."""
     source, move = found.code.source, match_code("$x.$move(...)", getattr(found.statement, "value", None))
-    for each in frame.statements() if source is frame.source and move is not None else ():
+    if move is None or source is not frame.source:
+        return
+    for each in frame.statements():
         other = match_code("$x.$move(...)", each.value) if isinstance(each, ast.Expr) else None
         beside = each is not found.statement and source.parent(each) is source.parent(found.statement)
         if other is None or not beside or other["move"] != move["move"] or not isinstance(other["x"], ast.Name):

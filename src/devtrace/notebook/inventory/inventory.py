@@ -1,53 +1,45 @@
 """What a notebook's names hold, by device: the sidebar's Devices section.
 
     steps = listing(namespace, simulated=False)      # a generator: one short step at a time, for the kernel's idle time
-    listed = drain(steps)                            # to its end: the object that is sent to the panel
 
 It changes nothing, reads no tensor's data and runs no line of the user's code. The bytes of a tensor are those of its
 storage, which is what it keeps alive; each total counts a storage once, however many views, models and names share it.
+A model on several devices is taken apart: which of its modules and tensors lie elsewhere.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Generator, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from devtrace.notebook.inventory.parts import Part, elsewhere, main_device, take_apart, tensors_of
 from devtrace.notebook.inventory.tensor_info import UNKNOWN, Asker, DeviceTotals, Total, Totals
-from devtrace.notebook.inventory.walk import Found, Holding, is_a, torch_is_here, type_name, walk
+from devtrace.notebook.inventory.walk import Holding, is_a, type_name, walk
+from devtrace.runtime.import_hook import ImportWatcher
+from devtrace.source.object_walk import stored
 from devtrace.source.safe_values import instance_dict
-
-__all__ = ["MOST_ROWS", "UNKNOWN", "Steps", "drain", "listing"]
 
 MOST_ROWS: Final = 2_000
 """Rows that are sent, the largest first: 400 KB of JSON, written in 5 ms."""
 MOST_PARTS: Final = 50
 """Parts of one mixed model that are sent."""
+MOST_ITEMS: Final = 1000
+"""Items of a plain container in a module, which should have been a ModuleList."""
 
 Row = dict[str, Any]
 Steps = Generator[None, None, Row]
 
 
-def drain(steps: Steps) -> Row:
-    """Run a listing to its end."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            row: Row = end.value
-            return row
-
-
 def listing(namespace: Mapping[str, Any], *, simulated: bool = False) -> Steps:
     """List what the names hold; yields between steps."""
-    found = Found()
     rows: list[Row] = []
+    left_out = False
     all_totals = DeviceTotals()
-    if torch_is_here():
-        for found in walk(namespace):  # noqa: B007 (read below, when it is complete)
-            yield
+    if ImportWatcher("torch").is_imported:
+        holdings, left_out = yield from walk(namespace)
         asker = Asker()
-        for holding in found.holdings:
+        for holding in holdings:
             rows.append((yield from _ROWS[holding.kind](holding, asker, all_totals)))
             yield
     rows.sort(key=lambda row: (not row.get("parts"), -sum(device["bytes"] for device in row["devices"])))
@@ -58,16 +50,14 @@ def listing(namespace: Mapping[str, Any], *, simulated: bool = False) -> Steps:
         ],
         "holdings": rows[:MOST_ROWS],
         "left_out": max(0, len(rows) - MOST_ROWS),
-        "cut": found.left_out,
+        "cut": left_out,
     }
 
 
 def _tensor_row(holding: Holding, asker: Asker, all_totals: DeviceTotals) -> Steps:
-    info = asker.info(holding.value)
-    all_totals.count(holding.value, info)
-    totals = {info.device: Total(1, info.parameters, info.bytes)}
-    yield
-    return {**_head(holding, totals), "shape": list(info.shape), "dtype": info.dtype}
+    totals = DeviceTotals()
+    yield from _count([holding.value], asker, totals, all_totals)
+    return _head(holding, totals.by_device) | _layout(holding.value, asker)
 
 
 def _optimizer_row(holding: Holding, asker: Asker, all_totals: DeviceTotals) -> Steps:
@@ -85,7 +75,7 @@ def _count(tensors: Iterable[Any], asker: Asker, *totals: DeviceTotals) -> Itera
         if is_a(tensor, asker.tensor):
             info = asker.info(tensor)
             for each in totals:
-                each.count(tensor, info)
+                each.count(tensor, info, each.by_device)
         yield
 
 
@@ -102,36 +92,22 @@ def _state(state: Any) -> Iterator[Any]:
 
 def _model_row(holding: Holding, asker: Asker, all_totals: DeviceTotals) -> Steps:
     totals = DeviceTotals()
-    yield from _count(tensors_of(holding.value, asker), asker, totals, all_totals)
-    row = _head(holding, totals.by_device)
-    if main := main_device(totals.by_device):
-        row |= yield from _parts_rows(holding.value, main, asker)
-    return row
-
-
-def _parts_rows(model: Any, main: str, asker: Asker) -> Steps:
-    parts: list[Part] = []
-    for parts in take_apart(model, main, asker):  # noqa: B007 (read below, when it is complete)
+    for _, tensors in _modules(holding.value, asker):
+        yield from _count((value for _, _, value in tensors), asker, totals, all_totals)
         yield
-    apart = elsewhere(parts)
-    return {
-        "main": main,
-        "parts": [_part_row(part, asker) for part in apart[:MOST_PARTS]],
-        "parts_left_out": max(0, len(apart) - MOST_PARTS),
-    }
-
-
-def _part_row(part: Part, asker: Asker) -> Row:
-    row: Row = {
-        "path": part.path,
-        "kind": part.kind,
-        "type": type_name(part.value),
-        "devices": _by_device(part.totals),
-    }
-    if is_a(part.value, asker.tensor):
-        info = asker.info(part.value)
-        row |= {"shape": list(info.shape), "dtype": info.dtype}
+    row = _head(holding, totals.by_device)
+    if main := _main_device(totals.by_device):
+        apart = _elsewhere((yield from _take_apart(holding.value, main, asker)))
+        row["main"] = main
+        row["parts"] = [_part_row(part, asker) for part in apart[:MOST_PARTS]]
+        row["parts_left_out"] = max(0, len(apart) - MOST_PARTS)
     return row
+
+
+def _part_row(part: _Part, asker: Asker) -> Row:
+    devices = _by_device(part.totals)
+    row = {"path": part.path, "kind": part.kind, "type": type_name(part.value), "devices": devices}
+    return row | _layout(part.value, asker) if is_a(part.value, asker.tensor) else row
 
 
 def _head(holding: Holding, totals: Totals) -> Row:
@@ -144,11 +120,103 @@ def _head(holding: Holding, totals: Totals) -> Row:
     }
 
 
+def _layout(tensor: Any, asker: Asker) -> Row:
+    info = asker.info(tensor)
+    return {"shape": list(info.shape), "dtype": info.dtype}
+
+
 def _by_device(totals: Totals) -> list[Row]:
-    return [
-        {"device": device, "tensors": total.tensors, "parameters": total.parameters, "bytes": total.bytes}
-        for device, total in sorted(totals.items())
-    ]
+    return [{"device": device} | asdict(total) for device, total in sorted(totals.items())]
 
 
 _ROWS: Final = {"tensor": _tensor_row, "optimizer": _optimizer_row, "model": _model_row}
+
+
+@dataclass(slots=True)
+class _Part:
+    """A module of a model, or a tensor that is not on the model's main device.
+
+    `totals` count what lies below it on other devices than the main one.
+    """
+
+    path: str
+    kind: str  # "module", "parameter", "buffer"; "attribute" and "unregistered": what Module.to does not see
+    value: Any
+    above: _Part | None
+    on_main_device: bool = False
+    totals: Totals = field(default_factory=lambda: defaultdict(Total))
+
+
+def _take_apart(model: Any, main: str, asker: Asker) -> Generator[None, None, list[_Part]]:
+    """Return the parts of a model on several devices, parents first; each counts all that lies below it."""
+    parts: list[_Part] = []
+    counted = DeviceTotals()
+    for module, tensors in _modules(model, asker):
+        parts.append(module)
+        for path, kind, tensor in tensors:
+            info = asker.info(tensor)
+            if info.device == main:
+                module.on_main_device = True
+            else:
+                parts.append(_Part(path, kind, tensor, module))
+                counted.count(tensor, info, parts[-1].totals)
+        yield
+    for part in reversed(parts):
+        if part.above is not None:
+            part.above.on_main_device |= part.on_main_device
+            for device, total in part.totals.items():
+                part.above.totals[device].add(total)
+    return parts
+
+
+def _modules(model: Any, asker: Asker) -> Iterator[tuple[_Part, list[tuple[str, str, Any]]]]:
+    """Yield each module of a model, parents first, with path, kind and value of its tensors; each of both once."""
+    seen = {id(model)}
+    waiting = [_Part("", "module", model, None)]
+    while waiting:
+        module = waiting.pop()
+        tensors, inner = [], []
+        for name, kind, value in _parts_of(module.value):
+            is_tensor = is_a(value, asker.tensor)
+            if id(value) in seen or not (is_tensor or is_a(value, asker.module)):
+                continue
+            seen.add(id(value))
+            path = f"{module.path}.{name}" if module.path else name
+            if is_tensor:
+                tensors.append((path, kind, value))
+            else:
+                inner.append(_Part(path, kind, value, module))
+        waiting += reversed(inner)
+        yield module, tensors
+
+
+def _parts_of(module: Any) -> Iterator[tuple[str, str, Any]]:
+    """Yield name, kind and value of all that a module holds directly, or in a container that it holds."""
+    for reference in stored(module):
+        name, value = str(reference.key), reference.value
+        if reference.kind != "attribute":
+            yield name, reference.kind, value
+        elif name[:1] != "_" and issubclass(type(value), (dict, list, tuple)):
+            for inner in stored(value, MOST_ITEMS):
+                yield f"{name}[{inner.key}]", "unregistered", inner.value
+        elif name[:1] != "_":
+            yield name, "attribute", value
+
+
+def _main_device(totals: Totals) -> str:
+    """Return the device of most tensors (a large embedding that was left behind is one), or "" if all share one."""
+    known = [device for device in totals if device != UNKNOWN]
+    return max(known, key=lambda device: (totals[device].tensors, totals[device].parameters)) if len(known) > 1 else ""
+
+
+def _elsewhere(parts: list[_Part]) -> list[_Part]:
+    """Return the largest parts that have nothing on the model's main device."""
+    covered: set[int] = set()
+    found = []
+    for part in parts:
+        if id(part.above) in covered:
+            covered.add(id(part))
+        elif part.totals and not part.on_main_device and UNKNOWN not in part.totals:
+            covered.add(id(part))
+            found.append(part)
+    return found

@@ -7,7 +7,11 @@ it has device "?".
 from __future__ import annotations
 
 import sys
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 from devtrace.source.safe_values import class_dict, classes_of
@@ -40,19 +44,20 @@ class Total:
         self.bytes += other.bytes
 
 
-Totals = dict[str, Total]
+Totals = defaultdict[str, Total]
 
 
 @dataclass(slots=True)
 class DeviceTotals:
     """Totals by device that count each tensor, and the bytes of each storage, once."""
 
-    by_device: Totals = field(default_factory=dict)
+    by_device: Totals = field(default_factory=lambda: defaultdict(Total))
     _seen: set[int] = field(default_factory=set)
     _storages: set[int] = field(default_factory=set)
 
-    def add(self, tensor: Any, info: TensorInfo, total: Total) -> None:
-        """Add to a total what a tensor adds to those counted before; remembers it."""
+    def count(self, tensor: Any, info: TensorInfo, totals: Totals) -> None:
+        """Add to the total of its device what a tensor adds to those counted before; remembers it."""
+        total = totals[info.device]
         if id(tensor) not in self._seen:
             self._seen.add(id(tensor))
             total.tensors += 1
@@ -60,12 +65,6 @@ class DeviceTotals:
         if info.storage not in self._storages:
             self._storages.add(info.storage)
             total.bytes += info.bytes
-
-    def count(self, tensor: Any, info: TensorInfo) -> None:
-        total = self.by_device.get(info.device)
-        if total is None:
-            total = self.by_device[info.device] = Total()
-        self.add(tensor, info, total)
 
 
 class Asker:
@@ -82,24 +81,21 @@ class Asker:
         # A simulation puts its own `device` on torch.Tensor.
         self._device: Any = torch.Tensor.device.__get__
         self._trusted: dict[int, bool] = {}
-        self._texts: dict[Any, str] = {}
+        self._text: Callable[[Any], str] = cache(str)
 
     def info(self, tensor: Any) -> TensorInfo:
         kind = type(tensor)
         trusted = self._trusted.get(id(kind))
         if trusted is None:
             trusted = self._trusted[id(kind)] = not _answers_for_itself(tensor)
-        if not trusted:
-            return TensorInfo(UNKNOWN, (), "", 0, 0, id(tensor))
-        base = self._base
-        with self._quietly():
-            try:
+        if trusted:
+            base = self._base
+            with suppress(Exception), self._quietly():  # a tensor that is half made, or of a kind that has no shape
                 device, dtype = self._text(self._device(tensor)), self._text(base.dtype.__get__(tensor))
                 shape = tuple(base.shape.__get__(tensor))
                 parameters = base.numel(tensor) if issubclass(kind, self._parameter) else 0
                 return TensorInfo(device, shape, dtype.removeprefix("torch."), parameters, *self._memory(tensor))
-            except Exception:  # noqa: BLE001 (a tensor that is half made, or of a kind that has no shape)
-                return TensorInfo(UNKNOWN, (), "", 0, 0, id(tensor))
+        return TensorInfo(UNKNOWN, (), "", 0, 0, id(tensor))
 
     def _memory(self, tensor: Any) -> tuple[int, int]:
         base = self._base
@@ -108,12 +104,6 @@ class Asker:
         except (NotImplementedError, RuntimeError):  # sparse or wrapped: it has none of its own
             return base.numel(tensor) * base.element_size(tensor), id(tensor)
         return storage.nbytes(), storage._cdata
-
-    def _text(self, value: Any) -> str:
-        text = self._texts.get(value)
-        if text is None:
-            text = self._texts[value] = str(value)
-        return text
 
 
 def _answers_for_itself(tensor: Any) -> bool:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
 from types import FunctionType, MethodType
 from typing import Any, Final
 
@@ -48,55 +48,33 @@ class Holding:
     names: list[str]
 
 
-@dataclass(slots=True)
-class Found:
-    """All that a walk has found so far; `left_out` is true once it reached one of its limits."""
-
-    holdings: list[Holding] = field(default_factory=list)
-    left_out: bool = False
-
-
-def walk(names: Mapping[str, Any]) -> Iterator[Found]:
-    """Find what the names hold, breadth first; yields the same object at every step, complete at the last."""
-    found = Found()
-    kinds = _kinds()
+def walk(names: Mapping[str, Any]) -> Generator[None, None, tuple[list[Holding], bool]]:
+    """Return what the names hold, breadth first, and whether the walk reached one of its limits."""
+    found: list[Holding] = []
+    left_out = False
+    torch: Any = sys.modules["torch"]
+    kinds = {id(torch.Tensor): "tensor", id(torch.nn.Module): "model", id(torch.optim.Optimizer): "optimizer"}
     seen: dict[int, Holding | None] = {}
     waiting = deque((name, value, 0) for name, value in list(names.items()) if may_lead(value))
     while waiting:
         name, value, depth = waiting.popleft()
         if id(value) in seen:
-            _also(seen[id(value)], name)
+            known = seen[id(value)]
+            if known is not None and len(known.names) < MOST_NAMES:
+                known.names.append(name)
             continue
         kind = next((kinds[id(base)] for base in classes_of(type(value)) if id(base) in kinds), "")
         holding = seen[id(value)] = Holding(kind, value, [name]) if kind else None
         if holding is not None:
-            found.holdings.append(holding)
+            found.append(holding)
         elif depth < DEEPEST and not issubclass(type(value), _NOT_FOLLOWED):
             inner = [(_path(name, reference), reference.value) for reference in stored(value, MOST_ITEMS + 1)]
             waiting.extend((path, item, depth + 1) for path, item in inner[:MOST_ITEMS])
-            found.left_out |= len(inner) > MOST_ITEMS
+            left_out |= len(inner) > MOST_ITEMS
         if len(seen) >= MOST_LOOKED_AT:
-            found.left_out = True
-            break
-        yield found
-    yield found
-
-
-def torch_is_here() -> bool:
-    """Return whether torch has been imported, to its end."""
-    spec = getattr(sys.modules.get("torch"), "__spec__", None)
-    return spec is not None and not getattr(spec, "_initializing", False)
-
-
-def _kinds() -> dict[int, str]:
-    """Return the classes to look for, by id."""
-    torch: Any = sys.modules["torch"]
-    return {id(torch.Tensor): "tensor", id(torch.nn.Module): "model", id(torch.optim.Optimizer): "optimizer"}
-
-
-def _also(holding: Holding | None, name: str) -> None:
-    if holding is not None and len(holding.names) < MOST_NAMES:
-        holding.names.append(name)
+            return found, True
+        yield
+    return found, left_out
 
 
 def _path(name: str, reference: Reference) -> str:

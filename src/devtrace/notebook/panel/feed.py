@@ -39,7 +39,6 @@ class Feed:
         self._thread: threading.Thread | None = None
 
     def wake(self) -> None:
-        """Send soon: something changed."""
         with self._changed:
             self._pending = True
             if self._thread is None and not self._ended:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Final
 
@@ -16,29 +17,23 @@ SLICE: Final = 0.004
 PAUSE: Final = 0.001
 
 
+@dataclass(eq=False, slots=True)
 class Lister:
     """Makes one listing at a time, in the thread of the kernel's loop, while `wanted()` is true."""
 
-    def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop | None,
-        start: Callable[[], Steps],
-        wanted: Callable[[], bool],
-        listed: Callable[[dict[str, Any]], None],
-    ) -> None:
-        self._loop = loop
-        self._start = start
-        self._wanted = wanted
-        self._listed = listed
-        self._in_cell = False
-        self._steps: Steps | None = None
-        self._timer: asyncio.TimerHandle | None = None
+    _loop: asyncio.AbstractEventLoop | None
+    _start: Callable[[], Steps]
+    _wanted: Callable[[], bool]
+    _listed: Callable[[dict[str, Any]], None]
+    _in_cell: bool = False
+    _steps: Steps | None = None
+    _timer: asyncio.TimerHandle | None = None
 
-    def cell_begins(self) -> None:
+    def cell_begins(self, _: object = None) -> None:
         self._in_cell = True
         self._give_up()
 
-    def cell_ended(self) -> None:
+    def cell_ended(self, _: object = None) -> None:
         self._in_cell = False
         self.later()
 

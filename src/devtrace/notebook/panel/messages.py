@@ -28,7 +28,6 @@ LARGEST: Final = 2**53
 
 @cache
 def spec() -> dict[str, Any]:
-    """Read messages.json."""
     read: dict[str, Any] = json.loads(resources.files(__package__).joinpath("messages.json").read_text("utf-8"))
     return read
 

@@ -20,20 +20,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from devtrace.notebook.cells import Traced, Tracing
 from devtrace.notebook.inventory.inventory import Steps, listing
 from devtrace.notebook.panel.feed import PERIOD, Feed
 from devtrace.notebook.panel.idle import Lister
 from devtrace.notebook.panel.messages import is_foreign_hello, refusal, spec
-from devtrace.notebook.panel.running import Running
 from devtrace.notebook.panel.trace_summaries import TraceSummaries, exported, find
 from devtrace.words.errors import DevtraceError
-
-if TYPE_CHECKING:
-    from devtrace.notebook.cells import Traced, Tracing
-
-__all__ = ["Panel"]
 
 log = logging.getLogger("devtrace")
 
@@ -64,7 +59,6 @@ class Panel:
         self._lock = threading.Lock()
         self._sending = threading.Lock()
         self._summaries = TraceSummaries(tracing.history)
-        self._running = Running(tracing)
         self._inventory: Message | None = None
         self._lister = Lister(loop, self._listing, self._is_seen, self._listed)
         self._feed = Feed(self._send_due, self._pace)
@@ -79,7 +73,7 @@ class Panel:
         self._lister.close()
         self._feed.close()
 
-    # Front ends come, talk and go.
+    # Front ends come, talk and go. `_on_...` answers a message of that kind; None: it will be answered later.
 
     def connect(self, send: Send) -> Callable[[object], None]:
         """Return the function that takes the messages of a front end."""
@@ -98,13 +92,13 @@ class Panel:
             log.warning("refused from the sidebar: %s", reason)
             return
         try:
-            reply = self._answers[data["kind"]](self, connection, data)
+            reply = getattr(self, f"_on_{data['kind']}")(connection, data)
         except Exception as error:  # noqa: BLE001 (the panel shows what failed, and the kernel goes on)
             reply = _refused(error)
         if reply is not None:
             connection.send({"request": data["request"], **reply})
 
-    def _hello(self, connection: _Connection, data: Message) -> Message:
+    def _on_hello(self, connection: _Connection, data: Message) -> Message:
         connection.visible, connection.last_trace = data["visible"], 0
         with self._lock:
             if connection not in self._connections:
@@ -122,29 +116,29 @@ class Panel:
             "fresh": not self._touched,
         }
 
-    def _show(self, connection: _Connection, data: Message) -> Message:
+    def _on_show(self, connection: _Connection, data: Message) -> Message:
         connection.visible = data["visible"]
         self._mark_due({"inventory"}, connection)
         self._lister.soon()
         return _DONE
 
-    def _trace_cells(self, connection: _Connection, data: Message) -> Message:
+    def _on_trace_cells(self, connection: _Connection, data: Message) -> Message:
         self._touched = True
-        (self.tracing.turn_on if data["on"] else self.tracing.turn_off)()
+        self.tracing.switch(on=data["on"])
         self._send_state(connection)
         return _DONE
 
-    def _trace_next(self, connection: _Connection, data: Message) -> Message:
+    def _on_trace_next(self, connection: _Connection, data: Message) -> Message:
         self.tracing.request_trace(data["cell"])
         return _DONE
 
-    def _limit(self, connection: _Connection, data: Message) -> Message:
+    def _on_limit(self, connection: _Connection, data: Message) -> Message:
         self.tracing.max_ops = max(1, data["max_ops"])
         self._mark_due({"state"})
         self._send_state(connection)
         return _DONE
 
-    def _simulate(self, connection: _Connection, data: Message) -> None:
+    def _on_simulate(self, connection: _Connection, data: Message) -> None:
         """Answer when it is done, which is not while a cell runs."""
         self._touched = True
 
@@ -163,30 +157,18 @@ class Panel:
 
         self._lister.when_idle(switch)
 
-    def _fetch(self, connection: _Connection, data: Message) -> Message:
+    def _on_fetch(self, connection: _Connection, data: Message) -> Message:
         from devtrace.trace.format import encode
 
         return {"kind": "trace", "data": encode(find(self.tracing.history, data["trace"]).trace)}
 
-    def _export(self, connection: _Connection, data: Message) -> Message:
+    def _on_export(self, connection: _Connection, data: Message) -> Message:
         name, text = exported(find(self.tracing.history, data["trace"]), data["form"])
         return {"kind": "file", "name": name, "text": text}
-
-    _answers: Final[dict[str, Callable[[Panel, _Connection, Message], Message | None]]] = {
-        "hello": _hello,
-        "show": _show,
-        "trace_cells": _trace_cells,
-        "trace_next": _trace_next,
-        "simulate": _simulate,
-        "limit": _limit,
-        "fetch": _fetch,
-        "export": _export,
-    }
 
     # What changes.
 
     def _changed(self, what: str, traced: Traced | None) -> None:
-        self._running.changed(what)
         if what == "began":
             for connection in list(self._connections):
                 connection.counted = monotonic()
@@ -209,7 +191,7 @@ class Panel:
 
     def _pace(self) -> float | None:
         """Return the seconds between two looks at the running cell, None where none runs."""
-        if not self._running.counting or not self._connections:
+        if self.tracing.run is None or not self._connections:
             return None
         return PERIOD if self._is_seen() else _HIDDEN_PERIOD
 
@@ -225,7 +207,7 @@ class Panel:
 
     def _send_due(self) -> int:
         """Send each panel in one message what it has not been sent yet; return how many messages left."""
-        live = self._running.look() if self._pace() is not None else None
+        live = self._live() if self._pace() is not None else None
         return sum(self._send_update(connection, live) for connection in list(self._connections))
 
     def _send_update(self, connection: _Connection, live: Message | None) -> bool:
@@ -258,7 +240,27 @@ class Panel:
             "tracing": self.tracing.on,
             "simulated": int(self.tracing.simulated.removeprefix("cuda:") or 0),
             "max_ops": self.tracing.max_ops,
-            "running": self.tracing.running,
+            "running": self.tracing.run is not None,
+        }
+
+    def _live(self) -> Message | None:
+        """Return what the traced cell has done so far, None where it has just ended."""
+        run = self.tracing.run
+        if run is None:
+            return None
+        counts = run.counts()
+        simulated = bool(run.options.simulate or self.tracing.simulated)
+        return {
+            "label": run.cell.label,
+            "cell": run.cell.id,
+            "seconds": monotonic() - run.began,
+            "ops": counts.ops if counts else 0,
+            "copies": counts.copies if counts else 0,
+            "copied": counts.copied if counts else 0,
+            "devices": [
+                {"device": device, "simulated": simulated and device.startswith("cuda"), "ops": ops, "bytes": made}
+                for device, (ops, made) in sorted((counts.devices if counts else {}).items())
+            ],
         }
 
 

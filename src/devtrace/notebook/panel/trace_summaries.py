@@ -7,11 +7,11 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from devtrace.notebook.cells import History, Traced
 from devtrace.words.errors import DevtraceError
 
 if TYPE_CHECKING:
     from devtrace.api.results import Trace
-    from devtrace.notebook.cells import History, Traced
 
 Message = dict[str, Any]
 
@@ -26,10 +26,8 @@ class TraceSummaries:
     def since(self, number: int) -> tuple[list[Message], list[int]]:
         """Return the summaries of the traces after this number, and the numbers of all."""
         kept = self._history.numbered
-        self._made = {known: summary for known, summary in self._made.items() if known in kept}
-        for known in kept.keys() - self._made.keys():
-            self._made[known] = _summary(known, kept[known])
-        return [self._made[known] for known in kept if known > number], list(kept)
+        self._made = {known: self._made.get(known) or _summary(known, traced) for known, traced in kept.items()}
+        return [summary for known, summary in self._made.items() if known > number], list(kept)
 
 
 def find(history: History, number: int) -> Traced:

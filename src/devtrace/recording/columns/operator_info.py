@@ -11,6 +11,7 @@ import torch
 from torch._ops import OpOverload
 
 from devtrace.recording.columns.chunk import OPERATOR_SHIFT
+from devtrace.runtime.quiet import dtype_of, is_tensor
 from devtrace.trace.columns import OP_KINDS
 from devtrace.trace.op_kinds import CARRIERS, SYNCS, kind_of
 
@@ -119,4 +120,4 @@ def _add(func: Any) -> OperatorInfo:
 def mask_among(args: tuple[Any, ...]) -> bool:
     """Return whether an indexing op is given a mask: the host must wait until the device has counted its True."""
     indices = args[1] if len(args) > 1 else ()
-    return any(isinstance(index, torch.Tensor) and index.dtype in (torch.bool, torch.uint8) for index in indices)
+    return any(is_tensor(index) and dtype_of(index) in (torch.bool, torch.uint8) for index in indices)

@@ -20,6 +20,7 @@ import torch
 
 from devtrace.recording.columns.process_history import Past, Stamp, history
 from devtrace.runtime.patches import SharedInstallation
+from devtrace.runtime.quiet import storage_of
 
 NAME: Final = "_devtrace_stamp"
 UNSTAMPED: Final[Stamp] = (-1, {}, -1, None)
@@ -42,7 +43,7 @@ DEFAULT: Final = SharedInstallation(_install)
 def _storage(tensor: Any) -> Any:
     if not _kept():
         raise _NoStorageError
-    return tensor.untyped_storage()
+    return storage_of(tensor)
 
 
 def new_epoch() -> int:
@@ -80,6 +81,7 @@ def _kept() -> bool:
 
     Where it does not, each tensor has a stamp of its own, and views do not lead to their base.
     """
-    tensor = torch.empty(2)
-    tensor.untyped_storage()._devtrace_probe = 1  # type: ignore[attr-defined]
-    return getattr(tensor.view(1, 2).untyped_storage(), "_devtrace_probe", 0) == 1
+    with torch._C._DisableTorchDispatch(), torch._C.DisableTorchFunction():
+        tensor = torch.empty(2, device="cpu")
+        tensor.untyped_storage()._devtrace_probe = 1  # type: ignore[attr-defined]
+        return getattr(tensor.view(1, 2).untyped_storage(), "_devtrace_probe", 0) == 1

@@ -13,10 +13,19 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from devtrace.recording.columns import stamps
 from devtrace.recording.columns.process_history import Past
+from devtrace.runtime.quiet import (
+    bytes_of,
+    device_of,
+    dtype_of,
+    is_tensor,
+    offset_of,
+    shape_of,
+    storage_of,
+    strides_of,
+)
 
 Array = npt.NDArray[Any]
 ROW_FIELDS: Final = ("row", "layout", "producer", "source", "site")
@@ -96,12 +105,12 @@ class Rows:
         if epoch == self.epoch:
             return self._view(tensor, views, -1, op)
         row = self.add(self.layout(tensor)[2], op, source, -1)
-        stamps.put(tensor, (self.epoch, {tensor.shape: row}, site, past))
+        stamps.put(tensor, (self.epoch, {shape_of(tensor): row}, site, past))
         return row
 
     def _view(self, tensor: Any, views: dict[Any, int], site: int, producer: int) -> int:
         """Return the row of a tensor whose storage has rows already."""
-        row = views.get(tensor.shape)
+        row = views.get(shape_of(tensor))
         if row is None:
             key = _key(tensor)
             row = views.get(key)
@@ -158,7 +167,7 @@ class Rows:
         return {key: row for key, row in views.items() if not any(first <= row < last for first, last in self.gone)}
 
     def layout(self, tensor: Any) -> Layout:
-        return self._layout(tensor.shape, tensor.dtype, tensor.device)
+        return self._layout(shape_of(tensor), dtype_of(tensor), device_of(tensor))
 
     def _layout(self, shape: Any, dtype: Any, device: Any) -> Layout:
         key = (shape, dtype, device)
@@ -172,14 +181,15 @@ class Rows:
 
     def row_of(self, tensor: Any) -> int | None:
         """Return the row of a live tensor, None if no op has used it."""
-        if not isinstance(tensor, torch.Tensor):
+        if not is_tensor(tensor):
             return None
         try:
             stamp = stamps.get(tensor)
             views = self._remaining(stamp[1]) if stamp[0] in self.epochs else {}
             key = _key(tensor)
-            row = views.get(tensor.shape, views.get(key))  # as `_view` asks: hann_window returns a part of a storage
-            return next(iter(views.values()), None) if row is None and key == tensor.shape else row
+            shape = shape_of(tensor)
+            row = views.get(shape, views.get(key))  # as `_view` asks: hann_window returns a part of a storage
+            return next(iter(views.values()), None) if row is None and key == shape else row
         except Exception:  # noqa: BLE001 (a subclass that does not answer)
             return None
 
@@ -187,11 +197,11 @@ class Rows:
 def _key(tensor: Any) -> Any:
     """Return the key of a tensor among those of its storage: its shape, and for a part its offset and strides."""
     try:
-        if tensor.nbytes == tensor.untyped_storage().nbytes():
-            return tensor.shape
-        return tensor.shape, tensor.storage_offset(), tensor.stride()
+        if bytes_of(tensor) == storage_of(tensor).nbytes():
+            return shape_of(tensor)
+        return shape_of(tensor), offset_of(tensor), strides_of(tensor)
     except _NO_STORAGE:
-        return tensor.shape
+        return shape_of(tensor)
 
 
 def _table(extra_rows: list[int]) -> Array:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Iterator
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, Final, NamedTuple
 
 from torch._C import _current_graph_task_id as current_task
@@ -29,6 +29,8 @@ THREAD_SHIFT: Final = 40
 NUMBERS: Final = (1 << THREAD_SHIFT) - 1
 
 _ENGINE: Final = _engine_run_backward.__code__
+frames_to_skip: Final[set[CodeType]] = set()
+"""Functions of the dispatch mode that only call it again."""
 
 
 class Call(NamedTuple):
@@ -105,6 +107,8 @@ class ThreadState:
             kind = nodes[type(node)] = min(len(nodes), NODES - 1)
         head |= BACKWARD | kind << NODE_SHIFT
         caller = sys._getframe(1).f_back
+        if caller is not None and caller.f_code in frames_to_skip:
+            caller = caller.f_back
         if caller is not None and caller.f_code is not _ENGINE:
             return head, self.where(caller), -1
         task = current_task()

@@ -134,7 +134,7 @@ def _callee(function: ast.expr, scope: Scope, *, anything: bool) -> str:
     if isinstance(function, ast.Attribute) and _is_tensor(safe_values.evaluate(function.value, scope)):
         return f"Tensor.{function.attr}"
     value = _unwrapped(safe_values.evaluate(function, scope))
-    if isinstance(value, torch.nn.Module):
+    if issubclass(type(value), torch.nn.Module):
         return type(value).__name__ if anything else ""
     if type(value) in _C_FUNCTIONS or isinstance(value, FunctionType):
         module = getattr(value, "__module__", None) or ""

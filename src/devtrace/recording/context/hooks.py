@@ -27,7 +27,10 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from devtrace.recording.columns import sites, stamps
 from devtrace.recording.columns.process_history import Attached, Happening, Moved, Stamp, history
+from devtrace.recording.context.module_tree import children, registered
 from devtrace.runtime.patches import Patches, SharedInstallation
+from devtrace.runtime.quiet import Quiet, device_of, is_tensor
+from devtrace.source.safe_values import instance_dict
 
 if TYPE_CHECKING:
     from devtrace.recording.hot.recorder import Recorder
@@ -82,7 +85,7 @@ def ancestors(module: Module) -> Iterator[Module]:
     found = attached(module)
     while found is not None:
         parent = found.parent()
-        if parent is None or id(parent) in seen or parent._modules.get(found.name) is not found.module():
+        if parent is None or id(parent) in seen or dict(children(parent)).get(found.name) is not found.module():
             return
         seen.add(id(parent))
         yield parent
@@ -108,7 +111,7 @@ def _quietly(hook: Callable[[Any, str, Any], None]) -> Callable[[Any, str, Any],
     def called(module: Any, name: str, value: Any) -> None:
         if value is None or is_compiling():
             return
-        with suppress(Exception):  # a lazy parameter, a module that takes no weak reference
+        with suppress(Exception), Quiet():  # a lazy parameter, a module that takes no weak reference
             hook(module, name, value)
 
     return called
@@ -133,8 +136,14 @@ def _stepped(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
     if is_compiling():
         return
     known, size = history.stateful.get(id(optimizer), (None, -1))
-    if known is None or known() is not optimizer or size != len(optimizer.state):
+    if known is None or known() is not optimizer or size != len(_states(optimizer)):
         _take_state(optimizer, 1)
+
+
+def _states(optimizer: Optimizer) -> dict[Any, Any]:
+    """Return an optimizer's state as it is stored; empty where the class has a property of the user's for it."""
+    states = instance_dict(optimizer).get("state")
+    return states if issubclass(type(states), dict) else {}  # type: ignore[return-value]
 
 
 def _loading(original: Callable[..., None]) -> Callable[..., None]:
@@ -149,14 +158,15 @@ def _loading(original: Callable[..., None]) -> Callable[..., None]:
 
 def _take_state(optimizer: Optimizer, depth: int) -> None:
     """Let an optimizer's state that has no birth yet be born at the line that runs now."""
-    with suppress(Exception):
+    with suppress(Exception), Quiet():
         site, key = sites.find(sys._getframe(depth + 1)), id(optimizer)
-        for state in optimizer.state.values():
-            for value in state.values():
-                if isinstance(value, torch.Tensor) and stamps.get(value) is stamps.UNSTAMPED:
+        states = _states(optimizer)
+        for state in dict.values(states):
+            for value in dict.values(state) if issubclass(type(state), dict) else ():
+                if is_tensor(value) and stamps.get(value) is stamps.UNSTAMPED:
                     stamps.put(value, (-1, {}, site, None))
         reference = weakref.ref(optimizer, lambda _: history.stateful.pop(key, None))
-        history.stateful[key] = reference, len(optimizer.state)
+        history.stateful[key] = reference, len(states)
 
 
 def _watched(original: Callable[..., Module]) -> Callable[..., Module]:
@@ -176,24 +186,20 @@ def _watched(original: Callable[..., Module]) -> Callable[..., Module]:
     return _apply
 
 
-def _tensors(module: Module) -> Iterator[torch.Tensor]:
-    yield from module.parameters()
-    yield from module.buffers()
-
-
 def _devices_and_stamps(module: Module) -> list[tuple[Any, Stamp]]:
     """Look at each tensor of a module, in order. No tensor is kept: what moves out must be free to die."""
     try:
-        return [(tensor.device, stamps.get(tensor)) for tensor in _tensors(module)]
+        with Quiet():
+            return [(device_of(tensor), stamps.get(tensor)) for tensor in registered(module)]
     except Exception:  # noqa: BLE001 (a lazy module has parameters without a shape)
         return []
 
 
 def _moved(module: Module, before: list[tuple[Any, Stamp]], at: Happening) -> None:
-    with suppress(Exception):  # such a move is not noted
-        after = list(_tensors(module))
+    with suppress(Exception), Quiet():  # such a move is not noted
+        after = registered(module)
         pairs = list(zip(after, before, strict=True))
-        gone = {tensor.device for tensor, (device, _) in pairs if tensor.device != device}
+        gone = {device_of(tensor) for tensor, (device, _) in pairs if device_of(tensor) != device}
         both = [(stamp, _stamp_after(tensor, device, stamp, at.site)) for tensor, (device, stamp) in pairs]
         changed = tuple((old, new) for old, new in both if old is not new)
         device = gone.pop() if len(gone) == 1 else None

@@ -22,7 +22,7 @@ class Calls(Protocol):
 
     recorder: Any
 
-    def open(self, module: Any, state: Any) -> tuple[int, int, int]: ...
+    def open(self, module: Any, state: Any) -> tuple[int, int, int] | None: ...
 
 
 original: Callable[..., Any] = Module.__call__
@@ -33,6 +33,8 @@ def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
     if is_compiling() or recording is None or (state := recording.recorder.states.get(get_ident())) is None:
         return original(self, *args, **kwargs)
     before = recording.open(self, state)
+    if before is None:
+        return original(self, *args, **kwargs)
     try:
         return original(self, *args, **kwargs)
     finally:

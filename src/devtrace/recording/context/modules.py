@@ -13,12 +13,22 @@ import torch
 
 from devtrace.recording.columns import sites
 from devtrace.recording.context import hooks, module_calls
-from devtrace.source.object_walk import is_tensor, stored
+from devtrace.recording.context.module_tree import (
+    children,
+    class_attribute,
+    class_name,
+    has_hooks,
+    is_training,
+    own_tensors,
+    subtree,
+)
+from devtrace.recording.hot.recorder import Recorder, text_of
+from devtrace.runtime.quiet import Quiet
+from devtrace.source.safe_values import class_dict, classes_of, instance_dict
 from devtrace.source.user_code import is_torch_or_ours
 
 if TYPE_CHECKING:
     from devtrace.recording.columns.thread_state import ThreadState
-    from devtrace.recording.hot.recorder import Recorder
     from devtrace.runtime.patches import Patches
 
 Module = torch.nn.Module
@@ -58,9 +68,15 @@ class Modules:
             patches.set(Module, "__call__", module_calls.__call__)
         patches.set(module_calls, "recording", self)
 
-    def open(self, module: Module, state: ThreadState) -> tuple[int, int, int]:
-        """Begin a call, in the frame below this one."""
-        caller = sys._getframe(1).f_back
+    def open(self, module: Module, state: ThreadState) -> tuple[int, int, int] | None:
+        """Begin a call, in the frame below this one; return None where that fails, which is a note."""
+        try:
+            return self._open(module, state, sys._getframe(1).f_back)
+        except Exception as fault:  # noqa: BLE001 (whatever it is, the user's module runs)
+            self.recorder.note(f"a call of a module was not recorded: {type(fault).__name__}: {text_of(fault)}")
+            return None
+
+    def _open(self, module: Module, state: ThreadState, caller: FrameType | None) -> tuple[int, int, int]:
         row = self.row_of(module)
         if row < 0:
             with self.recorder.lock:
@@ -69,15 +85,16 @@ class Modules:
         if not known.ran:
             known.ran = True
             self._note(row, module)
-        plain = known.plain and not (module._forward_hooks or module._forward_pre_hooks or _global_hooks())
-        return state.open(row, caller, training=module.training, plain=plain)
+        plain = known.plain and not (has_hooks(module) or _global_hooks())
+        return state.open(row, caller, training=is_training(module), plain=plain)
 
     def _note(self, row: int, module: Module) -> None:
         """Note the names of its tensors while it lives: a function's model dies before the recording ends."""
-        for role, name, tensor in own_tensors(module):
-            rows: list[int] = []
-            self.recorder.gather(tensor, rows)
-            self.noted.update((each, (row, role, name)) for each in rows)
+        with Quiet():
+            for role, name, tensor in own_tensors(module):
+                rows: list[int] = []
+                self.recorder.gather(tensor, rows)
+                self.noted.update((each, (row, role, name)) for each in rows)
 
     def take(self, module: Module, site: int) -> None:
         """Add a module that no call has reached; at the site a method of it was called."""
@@ -90,7 +107,7 @@ class Modules:
 
     def _add(self, module: Module, caller: FrameType | None, state: ThreadState) -> int:
         """Add the tree of a module at its first call."""
-        if getattr(module, "_is_replica", False) and state.parent >= 0:
+        if instance_dict(module).get("_is_replica", False) is True and state.parent >= 0:
             self._share(module, state.parent)
         if self.row_of(module) < 0:
             root, frame = _root(module, caller)
@@ -102,7 +119,7 @@ class Modules:
     def _take(self, root: Module, site: int, *, method: bool, passed: bool = False) -> None:
         """Add rows for a root and all below it. Parts that were roots of their own, or that are new, join its tree."""
         rows: dict[str, int] = {}
-        for path, module in root.named_modules():
+        for path, module in subtree(root):
             above = rows.get(path.rpartition(".")[0], -1) if path else -1
             row = rows[path] = self._row(module)
             known = self.known[row]
@@ -116,26 +133,19 @@ class Modules:
         if row < 0:
             row = len(self.known)
             reference = weakref.ref(module)
-            self.known.append(Known(reference, "", type(module).__name__, -1, row, _plain(module)))
+            self.known.append(Known(reference, "", class_name(type(module), "__name__"), -1, row, _plain(module)))
             self._rows[id(module)] = reference, row
         return row
 
     def _share(self, replica: Module, parallel: int) -> None:
         """Let a replica and its parts have the rows of the originals, which are a child of the DataParallel."""
         whole = self.known[parallel].module()
-        for original in whole.children() if whole is not None else ():
+        for _, original in children(whole) if whole is not None else ():
             if type(original) is type(replica):
-                parts = dict(original.named_modules())
-                for path, part in replica.named_modules():
+                parts = dict(subtree(original))
+                for path, part in subtree(replica):
                     if path in parts:
                         self._rows[id(part)] = weakref.ref(part), self._row(parts[path])
-
-
-def own_tensors(module: Module) -> Iterator[tuple[str, str, torch.Tensor]]:
-    """Yield a module's own tensors, each with its role and its name in the module."""
-    for reference in stored(module):
-        if reference.kind != "module" and is_tensor(reference.value):
-            yield reference.kind, reference.key, reference.value
 
 
 def _nothing() -> None:
@@ -171,22 +181,24 @@ def _frames(frame: FrameType | None, most: int) -> Iterator[FrameType]:
 
 
 def _is_method(module: Module, code: CodeType) -> bool:
-    for kind in type(module).__mro__:
+    for kind in classes_of(type(module)):
         if kind is Module:
             return False
-        function = vars(kind).get(code.co_name)
-        if getattr(function, "__code__", None) is code:
+        function = class_dict(kind).get(code.co_name)
+        if type(function) is FunctionType and function.__code__ is code:
             return True
     return False
 
 
 def _plain(module: Module) -> bool:
     """Return whether a module's forward runs only torch's code, so that its ops are at the line that called it."""
-    code = getattr(type(module).forward, "__code__", None)
-    functions = [value for value in vars(module).values() if isinstance(value, FunctionType)]
-    codes = [code, *(function.__code__ for function in functions)]
-    return type(module).__module__.startswith("torch.nn.modules.") and all(
-        isinstance(code, CodeType) and sites.files[code.co_filename] == sites.SKIP for code in codes
+    if not class_name(type(module), "__module__").startswith("torch.nn.modules."):
+        return False
+    functions: list[Any] = [value for value in instance_dict(module).values() if type(value) is FunctionType]
+    functions.append(class_attribute(type(module), "forward"))
+    return all(
+        type(function) is FunctionType and sites.files[function.__code__.co_filename] == sites.SKIP
+        for function in functions
     )
 
 

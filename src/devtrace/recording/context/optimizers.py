@@ -14,9 +14,16 @@ from typing import TYPE_CHECKING, Any
 from torch.compiler import is_compiling
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
+from devtrace.recording.context.module_tree import class_name
+from devtrace.runtime.quiet import Quiet, gradient_of
+from devtrace.source.safe_values import instance_dict
+
 if TYPE_CHECKING:
+    from types import FrameType
+
     from torch.utils.hooks import RemovableHandle
 
+    from devtrace.recording.columns.thread_state import ThreadState
     from devtrace.recording.hot.recorder import Recorder
 
 
@@ -38,13 +45,19 @@ class Optimizers:
     def _before(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         if is_compiling() or (state := self.recorder.states.get(get_ident())) is None:
             return
+        try:
+            self._begin(optimizer, args, kwargs, state, sys._getframe(1))
+        except Exception as fault:  # noqa: BLE001 (whatever it is, the step goes on)
+            self.recorder.fault(fault)
+
+    def _begin(self, optimizer: Any, args: Any, kwargs: Any, state: ThreadState, frame: FrameType) -> None:
         self.seen[id(optimizer)] = weakref.ref(optimizer)
         state.begin_step()
         if len(args) < 2 and not kwargs:  # no closure: that runs the user's code, and makes the gradients in the step
-            site = state.find(sys._getframe(1))
+            site = state.find(frame)
             self._count(optimizer, site)
             # torch's own optimizers run none of the user's code: all their ops are at the line of `step`.
-            if type(optimizer).__module__.startswith("torch.optim"):
+            if class_name(type(optimizer), "__module__").startswith("torch.optim"):
                 state.fixed = site
 
     def _count(self, optimizer: Any, site: int) -> None:
@@ -60,6 +73,8 @@ class Optimizers:
 
 def _has_gradient(optimizer: Any) -> bool:
     try:
-        return any(parameter.grad is not None for group in optimizer.param_groups for parameter in group["params"])
+        groups = instance_dict(optimizer)["param_groups"]
+        with Quiet():
+            return any(gradient_of(parameter) is not None for group in groups for parameter in group["params"])
     except Exception:  # noqa: BLE001 (an optimizer of another make is not ours to judge, nor to stop)
         return True

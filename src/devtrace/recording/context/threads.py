@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from torch._utils import ExceptionWrapper
@@ -16,6 +17,7 @@ from devtrace.recording.hot.dispatch import RecordMode
 from devtrace.runtime.mode_stack import on_top
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.tracebacks import hide_our_frames
+from devtrace.source.safe_values import instance_dict
 
 if TYPE_CHECKING:
     from devtrace.recording.hot.recorder import Recorder
@@ -61,8 +63,8 @@ def install(recorder: Recorder, patches: Patches) -> None:
 
 def _label(thread: Any) -> str:
     """Name a thread; a worker of DataParallel with the replica that it runs."""
-    args = getattr(thread, "_args", ())
-    target = getattr(thread, "_target", None)
-    if getattr(target, "__module__", "") == "torch.nn.parallel.parallel_apply" and args and isinstance(args[0], int):
-        return f"{thread.name}, replica {args[0]}"
-    return str(thread.name)
+    own = instance_dict(thread)
+    name, args, target = own.get("_name"), own.get("_args"), own.get("_target")
+    name = name if type(name) is str else ""
+    worker = type(target) is FunctionType and target.__module__ == "torch.nn.parallel.parallel_apply"
+    return f"{name}, replica {args[0]}" if worker and type(args) is tuple and args and type(args[0]) is int else name

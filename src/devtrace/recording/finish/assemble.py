@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from devtrace.recording.columns.graph import Numbered, forward_ops
+from devtrace.recording.columns.graph import Array, Numbered, forward_ops
 from devtrace.recording.columns.operator_info import COMPUTE, SYNC, by_id
-from devtrace.recording.columns.process_history import Moved
+from devtrace.recording.columns.recorded_ops import Copied
 from devtrace.recording.columns.tensor_rows import size_of
 from devtrace.recording.context.modules import Modules
 from devtrace.recording.finish.history import History
-from devtrace.recording.finish.merge import merge
+from devtrace.recording.finish.merge import Merged
 from devtrace.recording.finish.names import Named
 from devtrace.recording.finish.site_rows import add_sites
 from devtrace.recording.finish.tensors import Tensors
@@ -25,8 +24,6 @@ from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.columns import OP_KINDS, PHASES
 from devtrace.trace.ledger_counts import Copies, Ops, callers_of_backward, count
 from devtrace.trace.tables import TraceData
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +64,8 @@ class _Assembly:
         self.modules = modules
         self.named = named
         self.simulated = simulated
-        self.device_names: list[str] = []
-        self.merged = merge(recorder.threads, recorder.origin)
+        self.host = -1
+        self.merged = Merged(recorder.threads, recorder.origin)
         self.tensors = Tensors(recorder.rows, self.merged, self._device)
         self.inputs = self.tensors.lists(self.merged.inputs)
         self.outputs = self.tensors.lists(self.merged.outputs)
@@ -84,10 +81,9 @@ class _Assembly:
         used = {*site.tolist(), *self.tensors.site.tolist(), *self.history.sites(), *extra_sites}
         rows = add_sites(self.builder, used)
         look_up = np.full(max(rows) + 2, -1, dtype=np.int32)
-        for id, row in rows.items():
-            look_up[id] = row
+        look_up[list(rows)] = list(rows.values())
         self.history.add_modules(self.builder, self.named.paths(self.modules.known), rows, merged.numbering)
-        self.history.add_moves(self.builder, rows, merged.numbering, self._moved_to)
+        self.history.add_moves(self.builder, rows, merged.numbering, self._device)
         for state in self.recorder.threads:
             self.builder.append("threads", name=state.name, rank=self.recorder.rank)
         self._ops(look_up[site], self._calls())
@@ -101,16 +97,9 @@ class _Assembly:
     def _device(self, device: Any) -> int:
         name = str(device)
         row = self.builder.device(name, simulated=self.simulated(name))
-        if row == len(self.device_names):
-            self.device_names.append(name)
+        if name == "cpu":
+            self.host = row
         return row
-
-    def _moved_to(self, moved: Moved) -> int:
-        return self._device(moved.device) if moved.device is not None else -1
-
-    @property
-    def host(self) -> int:
-        return self.device_names.index("cpu") if "cpu" in self.device_names else -1
 
     def _op_devices(self) -> Array:
         """Return the device of each op: that of its first output (for a copy between devices where the data arrives).
@@ -120,10 +109,10 @@ class _Assembly:
         """
         device = np.full(len(self.merged), -1, dtype=np.int32)
         of_input = self.tensors.device[self.inputs.flat]
-        op_of_input = np.repeat(np.arange(len(device)), np.diff(self.inputs.offsets))
+        op_of_input = self.inputs.rows
         for ranked in (np.arange(len(of_input)), np.flatnonzero(of_input != self.host)):
             device[op_of_input[ranked[::-1]]] = of_input[ranked[::-1]]  # the last write is the first input's
-        some = self.outputs.offsets[1:] > self.outputs.offsets[:-1]
+        some = self.outputs.lengths > 0
         device[some] = self.tensors.device[self.outputs.flat[self.outputs.offsets[:-1][some]]]
         return device
 
@@ -182,19 +171,25 @@ class _Assembly:
         )
 
     def _copies_and_errors(self) -> None:
-        layouts, failures = self.recorder.rows.layouts, self.recorder.failures
-        for copied, op in zip(self.recorder.copies, self._ids(self.recorder.copies), strict=True):
+        for copied, op, source, target in self._copies():
             self.builder.append(
                 "copies",
                 op=op,
-                **{"from": self._device(layouts[copied.source][2])},
-                to=self._device(layouts[copied.target][2]),
-                bytes=size_of(layouts[copied.source]),
+                **{"from": source},
+                to=target,
+                bytes=size_of(self.recorder.rows.layouts[copied.source]),
                 pinned=int(copied.pinned),
                 non_blocking=int(copied.non_blocking),
             )
+        failures = self.recorder.failures
         for failed, op in zip(failures, self._ids(failures), strict=True):
             self.builder.append("errors", op=op, type=failed.type, message=failed.message)
+
+    def _copies(self) -> Iterator[tuple[Copied, int, int, int]]:
+        """Yield each copy with its op and the devices of its ends."""
+        layouts, copies = self.recorder.rows.layouts, self.recorder.copies
+        for copied, op in zip(copies, self._ids(copies), strict=True):
+            yield copied, op, self._device(layouts[copied.source][2]), self._device(layouts[copied.target][2])
 
     def _ids(self, happened: list[Any]) -> list[int]:
         ids: list[int] = self.merged.numbering.ids(np.array([each.op for each in happened], dtype=np.int64)).tolist()
@@ -207,11 +202,12 @@ class _Assembly:
         if not self.builder.truncated:
             return
         deep = self.tensors.have_dimensions(self.inputs) | self.tensors.have_dimensions(self.outputs)
+        copies = [(op, source, to, copied.times - 1, copied.more) for copied, op, source, to in self._copies()]
         by_device, counts = count(
             Ops(site, self.device, times, self.kind == SYNC, self.kind == COMPUTE, deep, self._paid_at(site)),
-            self._folded_copies(),
+            Copies(*np.array(copies, dtype=np.int64).reshape(-1, 5).T),
             sites=self.builder.count("sites"),
-            devices=len(self.device_names),
+            devices=self.builder.count("devices"),
             host=self.host,
             uses_device=bool(np.any((self.device >= 0) & (self.device != self.host))),
         )
@@ -223,17 +219,3 @@ class _Assembly:
     def _paid_at(self, site: Array) -> Array:
         seeds = self.merged.by_operator(lambda operator: operator.name == "aten.ones_like").astype(np.bool_)
         return callers_of_backward(site, self.merged.backward, self.forward, seeds)
-
-    def _folded_copies(self) -> Copies:
-        copies, layouts = self.recorder.copies, self.recorder.rows.layouts
-        columns = [
-            (
-                op,
-                self._device(layouts[copied.source][2]),
-                self._device(layouts[copied.target][2]),
-                copied.times - 1,
-                copied.more,
-            )
-            for copied, op in zip(copies, self._ids(copies), strict=True)
-        ]
-        return Copies(*np.array(columns, dtype=np.int64).reshape(-1, 5).T)

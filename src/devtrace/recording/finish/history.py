@@ -6,8 +6,9 @@ Happenings from before the recording have negative ops: -1 is the last of them, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
-from devtrace.recording.columns.process_history import Attached, Happening, Moved
+from devtrace.recording.columns.process_history import Attached, Happening
 from devtrace.recording.columns.thread_state import NUMBERS, THREAD_SHIFT
 from devtrace.recording.context import hooks
 from devtrace.recording.context.modules import Known, Modules
@@ -22,7 +23,7 @@ class History:
         self._first_tick = first_tick
         self._modules = modules
         self._take_moved()
-        self.attached: list[Attached | None] = [_attached(known) for known in modules.known]
+        self.attached = [_attached(known) for known in modules.known]
         self.moves = [moved for moved in hooks.moves() if modules.row_of(moved.module()) >= 0]
         earlier = sorted(at.tick for at in self._happenings() if at.tick < first_tick)
         self._rank = {tick: index - len(earlier) for index, tick in enumerate(earlier)}
@@ -56,7 +57,7 @@ class History:
             )
 
     def add_moves(
-        self, builder: TraceBuilder, sites: dict[int, int], ops: OpNumbering, device: Callable[[Moved], int]
+        self, builder: TraceBuilder, sites: dict[int, int], ops: OpNumbering, device: Callable[[Any], int]
     ) -> None:
         for moved in self.moves:
             builder.append(
@@ -64,7 +65,7 @@ class History:
                 module=self._modules.row_of(moved.module()),
                 site=sites[moved.at.site],
                 op=self._op(moved.at, ops),
-                device=device(moved),
+                device=-1 if moved.device is None else device(moved.device),
                 tensors=moved.tensors,
             )
 

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from devtrace.recording.columns.chunk import BACKWARD, GRAD, MASK, NODE_SHIFT, NODES, OPTIMIZER, Chunk
+from devtrace.recording.columns.chunk import BACKWARD, GRAD, MASK, NODE_SHIFT, NODES, OPTIMIZER, Array, Chunk
 from devtrace.recording.columns.operator_info import OperatorInfo, by_id
 from devtrace.recording.columns.thread_state import NUMBERS, THREAD_SHIFT, ThreadState
-
-Array = npt.NDArray[Any]
-Flat = tuple[Array, Array]
-"""Lists, one after the other: offsets and values."""
+from devtrace.trace.tables import Lists
 
 
-@dataclass(frozen=True, slots=True)
 class Merged:
     """Ops in order of start.
 
@@ -26,23 +20,30 @@ class Merged:
     new, else -1.
     """
 
-    operator: Array
-    node: Array
-    backward: Array
-    optimizer: Array
-    grad: Array
-    mask: Array
-    site: Array
-    start: Array
-    duration: Array
-    sequence: Array
-    thread: Array
-    times: Array
-    inputs: Flat
-    outputs: Flat
-    new_row: Array
-    new_layout: Array
-    numbering: OpNumbering
+    def __init__(self, threads: Sequence[ThreadState], origin: int) -> None:
+        chunks = [Chunk.join(state.chunks) for state in threads]
+        every = Chunk.join(chunks)
+        order = np.argsort(every.start, kind="stable")
+        inputs, outputs, begins = every.input_count, every.output_count, every.begins()
+        head = every.head[order]
+        only = np.where(every.several, -1, every.row)
+        self.operator = every.operator[order]
+        self.node = (head >> NODE_SHIFT) & (NODES - 1)
+        self.backward = (head & BACKWARD) > 0
+        self.optimizer = (head & OPTIMIZER) > 0
+        self.grad = ((head & GRAD) > 0).astype(np.int32)
+        self.mask = (head & MASK) > 0
+        self.site = every.site[order]
+        self.start = np.maximum(every.start[order] - origin, 0)
+        self.duration = every.duration[order]
+        self.sequence = every.sequence[order]
+        self.thread = np.repeat(np.arange(len(chunks)), [len(chunk) for chunk in chunks])[order]
+        self.times = every.times[order]
+        self.inputs = Lists.gather(begins[order], inputs[order], every.flat)
+        self.outputs = _outputs(every.flat, (begins + inputs)[order], outputs[order], only[order])
+        self.new_row = np.where(every.new, every.row, -1)[order]
+        self.new_layout = np.where(every.new, every.layout, -1)[order]
+        self.numbering = OpNumbering([chunk.number for chunk in chunks], order)
 
     def __len__(self) -> int:
         return len(self.operator)
@@ -50,6 +51,14 @@ class Merged:
     def by_operator(self, read: Callable[[OperatorInfo], Any]) -> Array:
         """Return for each op what `read` returns for its operator."""
         return np.array([read(operator) for operator in by_id] or [0])[self.operator]
+
+
+def _outputs(flat: Array, begins: Array, counts: Array, only: Array) -> Lists:
+    """Return the lists flat[begin : begin + count]; where there is one output it is `only`."""
+    single = only >= 0
+    lists = Lists.gather(np.where(single, len(flat), begins), np.where(single, 1, counts), np.append(flat, -1))
+    lists.flat[lists.offsets[:-1][single]] = only[single]
+    return lists
 
 
 class OpNumbering:
@@ -66,11 +75,7 @@ class OpNumbering:
         ids = np.full(len(numbers), -1, dtype=np.int64)
         for thread, (mine, own) in enumerate(zip(self._numbers, self._ids, strict=True)):
             asked = np.flatnonzero((numbers >= 0) & (numbers >> THREAD_SHIFT == thread))
-            wanted = numbers[asked] & NUMBERS
-            at = np.searchsorted(mine, wanted)
-            kept = at < len(mine)
-            kept[kept] = mine[at[kept]] == wanted[kept]
-            ids[asked[kept]] = own[at[kept]]
+            ids[asked] = np.append(own, -1)[indexes_in(mine, numbers[asked] & NUMBERS)]
         return ids
 
     def boundary(self, thread: int, number: int) -> int:
@@ -80,54 +85,9 @@ class OpNumbering:
         return int(ids[at]) if at < len(ids) else (int(ids[-1]) + 1 if len(ids) else 0)
 
 
-def merge(threads: Sequence[ThreadState], origin: int) -> Merged:
-    chunks = [Chunk.join(state.chunks) for state in threads]
-    every = Chunk.join(chunks)
-    thread = np.repeat(np.arange(len(chunks)), [len(chunk) for chunk in chunks])
-    order = np.argsort(every.start, kind="stable")
-    inputs, outputs, begins = every.input_count, every.output_count, every.begins()
-    head = every.head[order]
-    only = np.where(every.several, -1, every.row)
-    new = every.new
-    return Merged(
-        operator=every.operator[order],
-        node=(head >> NODE_SHIFT) & (NODES - 1),
-        backward=(head & BACKWARD) > 0,
-        optimizer=(head & OPTIMIZER) > 0,
-        grad=((head & GRAD) > 0).astype(np.int32),
-        mask=(head & MASK) > 0,
-        site=every.site[order],
-        start=np.maximum(every.start[order] - origin, 0),
-        duration=every.duration[order],
-        sequence=every.sequence[order],
-        thread=thread[order],
-        times=every.times[order],
-        inputs=_gathered(every.flat, begins[order], inputs[order]),
-        outputs=_outputs(every.flat, (begins + inputs)[order], outputs[order], only[order]),
-        new_row=np.where(new, every.row, -1)[order],
-        new_layout=np.where(new, every.layout, -1)[order],
-        numbering=OpNumbering([chunk.number for chunk in chunks], order),
-    )
-
-
-def without(lists: Flat, unknown: Array) -> Flat:
-    """Return the lists without the values that a mask marks."""
-    offsets, flat = lists
-    before = np.concatenate(([0], np.cumsum(~unknown)))
-    return before[offsets], flat[~unknown]
-
-
-def _gathered(flat: Array, begins: Array, counts: Array) -> Flat:
-    """Return the lists flat[begin : begin + count], one after the other."""
-    offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
-    at = np.repeat(begins - offsets[:-1], counts) + np.arange(offsets[-1])
-    return offsets, flat[at]
-
-
-def _outputs(flat: Array, begins: Array, counts: Array, only: Array) -> Flat:
-    """As `_gathered`, and where there is one output it is `only`."""
-    counts = np.where(only >= 0, 1, counts)
-    offsets, rows = _gathered(np.append(flat, -1), np.where(only >= 0, len(flat), begins), counts)
-    single = only >= 0
-    rows[offsets[:-1][single]] = only[single]
-    return offsets, rows
+def indexes_in(known: Array, wanted: Array) -> Array:
+    """Return the index of each wanted value among the known ones, which are in order; -1 for none."""
+    at = np.searchsorted(known, wanted)
+    found = at < len(known)
+    found[found] = known[at[found]] == wanted[found]
+    return np.where(found, at, -1)

@@ -8,20 +8,21 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from devtrace.recording.columns import sites
 from devtrace.recording.columns.process_history import Moved, Stamp
 from devtrace.recording.columns.sites import USER, files
-from devtrace.recording.columns.tensor_rows import Rows
-from devtrace.recording.context.modules import Known, Modules, own_tensors
+from devtrace.recording.columns.tensor_rows import Array, Rows
+from devtrace.recording.context.module_tree import own_tensors
+from devtrace.recording.context.modules import Known, Modules
 from devtrace.recording.context.optimizers import Optimizers
+from devtrace.recording.finish.merge import indexes_in
+from devtrace.runtime.quiet import gradient_of, is_tensor
 from devtrace.source.matching import is_path
 from devtrace.source.object_walk import stored
 from devtrace.source.parsing import read, span_at
-
-Array = npt.NDArray[Any]
+from devtrace.source.safe_values import instance_dict
 
 
 class Named:
@@ -29,7 +30,7 @@ class Named:
 
     def __init__(self, rows: Rows, namespace: Mapping[str, Any] | None) -> None:
         self._rows = rows
-        self._namespace = namespace
+        self._namespace = namespace or {}
         self._found: dict[int, tuple[str, str]] = {}
 
     def paths(self, known: list[Known]) -> list[str]:
@@ -53,7 +54,7 @@ class Named:
     def _item(self, root: Known) -> str:
         """Return its path as an item of a container or module that a variable of the user's holds."""
         module = root.module()
-        for name, value in list((self._namespace or {}).items()) if module is not None else ():
+        for name, value in list(self._namespace.items()) if module is not None else ():
             for reference in stored(value) if not name.startswith("_") else ():
                 if reference.value is module and reference.kind in ("item", "module"):
                     return f"{name}{reference.text}"
@@ -67,7 +68,7 @@ class Named:
         if written and sites.is_outermost(root.site):
             return written
         module = root.module()
-        variables = list((self._namespace or {}).items()) if module is not None else []
+        variables = list(self._namespace.items()) if module is not None else []
         names = [name for name, value in variables if value is module]
         return next((name for name in names if not name.startswith("_")), written or root.type.lower())
 
@@ -92,8 +93,8 @@ class Named:
     def _module(self, module: torch.nn.Module, path: str) -> None:
         for role, name, value in own_tensors(module):
             self._name(value, role, f"{path}.{name}")
-            if role == "parameter" and value.grad is not None:
-                self._name(value.grad, "gradient", f"{path}.{name}.grad")
+            if role == "parameter" and gradient_of(value) is not None:
+                self._name(gradient_of(value), "gradient", f"{path}.{name}.grad")
 
     def _same(self, old: Stamp, new: Stamp) -> None:
         """Give the tensor that a move left behind the name of the one that it made."""
@@ -103,11 +104,12 @@ class Named:
                 self._found.setdefault(before, self._found[after])
 
     def _optimizer(self, optimizer: Any) -> None:
-        for parameter, state in optimizer.state.items():
+        states: Any = instance_dict(optimizer).get("state")
+        for parameter, state in dict.items(states) if issubclass(type(states), dict) else ():
             row = self._rows.row_of(parameter)
             name = self._found.get(-1 if row is None else row, ("", ""))[1]
-            for key, value in state.items() if isinstance(state, dict) else ():
-                if isinstance(value, torch.Tensor):
+            for key, value in dict.items(state) if issubclass(type(state), dict) else ():
+                if is_tensor(value):
                     self._name(value, "optimizer-state", f"{name}.{key}" if name else str(key))
 
     def _name(self, tensor: Any, role: str, name: str) -> None:
@@ -120,9 +122,8 @@ class Named:
         role = np.full(len(rows), text(""), dtype=np.int32)
         name = role.copy()
         found = sorted(self._found)
-        indexes = np.searchsorted(rows, np.array(found, dtype=np.int64))
-        for row, index in zip(found, indexes.tolist(), strict=True):
-            if index < len(rows) and rows[index] == row:
+        for row, index in zip(found, indexes_in(rows, np.array(found, dtype=np.int64)).tolist(), strict=True):
+            if index >= 0:
                 role[index], name[index] = (text(each) for each in self._found[row])
         return role, name
 

@@ -89,7 +89,8 @@ def _add_source(builder: TraceBuilder, position: CodePosition, count: int, cell_
     line = 1 + _lines_above(position)
     text = "".join(_lines(position))
     if files[file] == LIBRARY:
-        text, line = _function(file, position.code.co_firstlineno)
+        line = position.code.co_firstlineno
+        text = _function(file, line)
     if text:
         builder.intern(
             "sources", (file, line, count, text), file=file, text=text, line=line, cell=count, cell_id=cell_id
@@ -97,12 +98,10 @@ def _add_source(builder: TraceBuilder, position: CodePosition, count: int, cell_
 
 
 @lru_cache(maxsize=1024)
-def _function(file: str, first: int) -> tuple[str, int]:
-    """Return the text of the function that begins at a line (decorators included), and that line."""
+def _function(file: str, first: int) -> str:
+    """Return the text of the function that begins at a line (decorators included), or that line."""
     source = read(file)
     if source is None:
-        return "", first
+        return ""
     function = source.function_at(first)
-    if function is not None:
-        return "".join(linecache.getlines(file)[first - 1 : function.end_lineno]), first
-    return linecache.getline(file, first), first
+    return "".join(linecache.getlines(file)[first - 1 : function.end_lineno if function else first])

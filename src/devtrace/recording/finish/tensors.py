@@ -6,15 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from devtrace.recording.columns.operator_info import COPY, VIEW
-from devtrace.recording.columns.tensor_rows import Rows, dims_of, size_of
-from devtrace.recording.finish.merge import Flat, Merged, without
+from devtrace.recording.columns.tensor_rows import Array, Rows, dims_of, size_of
+from devtrace.recording.finish.merge import Merged, indexes_in
 from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.tables import Lists
-
-Array = npt.NDArray[Any]
 
 
 class Tensors:
@@ -39,19 +36,18 @@ class Tensors:
 
     def rows_of(self, rows: Array) -> Array:
         """Return the rows of the table for the recorder's rows; -1 for none."""
-        at = np.searchsorted(self.rows, rows)
-        known = at < len(self.rows)
-        known[known] = self.rows[at[known]] == rows[known]
-        return np.where(known, at, -1)
+        return indexes_in(self.rows, rows)
 
     def row_of(self, row: int | None) -> int | None:
         found = -1 if row is None else int(self.rows_of(np.array([row]))[0])
         return None if found < 0 else found
 
-    def lists(self, lists: Flat) -> Lists:
+    def lists(self, lists: Lists) -> Lists:
         """Map lists of the recorder's rows; an unknown one (a race with a fold) is left out."""
-        offsets, flat = without(lists, self.rows_of(lists[1]) < 0)
-        return Lists(offsets, self.rows_of(flat).astype(np.int32))
+        rows = self.rows_of(lists.flat)
+        known = rows >= 0
+        before = np.concatenate(([0], np.cumsum(known)))
+        return Lists(before[lists.offsets], rows[known].astype(np.int32))
 
     def have_dimensions(self, lists: Lists) -> Array:
         """True for lists with a tensor of one dimension or more."""
@@ -80,7 +76,7 @@ class Tensors:
 
 def _sources(merged: Merged, ops: Array) -> Array:
     """Return the source of ops' outputs: of a view or a clone it is the op's first input."""
-    begins, flat = merged.inputs
+    begins, flat = merged.inputs.offsets, merged.inputs.flat
     derived = merged.by_operator(lambda operator: operator.kind in (VIEW, COPY))[ops]
     first = np.append(flat, -1)[np.where(begins[ops + 1] > begins[ops], begins[ops], len(flat))]
     return np.where(derived, first, -1)

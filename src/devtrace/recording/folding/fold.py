@@ -7,20 +7,16 @@ stay only if a kept op refers to them.
 from __future__ import annotations
 
 from array import array
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from devtrace.recording.columns import graph
-from devtrace.recording.columns.chunk import BACKWARD, MASK, NODE_SHIFT, NODES, OPTIMIZER, WIDTH, Chunk
+from devtrace.recording.columns.chunk import BACKWARD, MASK, NODE_SHIFT, NODES, OPTIMIZER, WIDTH, Array, Chunk
 from devtrace.recording.columns.operator_info import by_id
 from devtrace.recording.columns.recorded_ops import Copied, RecordedOps
 from devtrace.recording.columns.tensor_rows import size_of
 from devtrace.recording.columns.thread_state import NUMBERS, THREAD_SHIFT, ThreadState
 from devtrace.recording.folding import repetition
-
-Array = npt.NDArray[Any]
 
 
 def fold(recorded: RecordedOps, state: ThreadState, most: int, limit: int) -> None:

@@ -8,12 +8,11 @@ folded into it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from devtrace.recording.columns.chunk import Array
 
 _WINDOW = 64
 _CANDIDATES = 48

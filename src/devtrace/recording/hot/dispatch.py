@@ -19,8 +19,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from devtrace.recording.columns.chunk import COUNT_SHIFT, FULL, GRAD_SHIFT, SEVERAL
 from devtrace.recording.columns.operator_info import FIRST_ARGUMENT, ONE, learn_operator, operators
-from devtrace.recording.columns.thread_state import ThreadState
+from devtrace.recording.columns.thread_state import ThreadState, frames_to_skip
 from devtrace.recording.hot.recorder import Recorder
+from devtrace.runtime.quiet import ALL_DISABLED, Restored, function_state, set_function_state
 
 _Tensor = torch.Tensor
 _Parameter = torch.nn.Parameter
@@ -28,6 +29,7 @@ _NONE: dict[str, Any] = {}
 _frame = sys._getframe
 _ident = threading.get_ident
 _grad = torch.is_grad_enabled
+function_modes = torch._C._len_torch_function_stack
 _NO_STORAGE = (NotImplementedError, RuntimeError)  # from a sparse tensor, which has none
 
 
@@ -53,13 +55,17 @@ class RecordMode(TorchDispatchMode):
         self.state = state
         state.mode = self
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None, shown: Any = None) -> Any:
         operator = operators.get(id(func)) or learn_operator(func)
-        recorder = self.recorder
+        recorder, call = self.recorder, operator.call
+        if function_modes():
+            if shown is None:
+                return self._quiet(func, types, args, kwargs)
+            call = Restored(call, shown)
         if operator.silent or not recorder.active:
             if operator.profiler_region:
                 self.state.region(operator.profiler_region)
-            return operator.call(*args, **(kwargs or _NONE))
+            return call(*args, **(kwargs or _NONE))
         state, known, epoch = self.state, self.known, self.known.epoch
         try:
             node: Any = current_node()
@@ -90,10 +96,10 @@ class RecordMode(TorchDispatchMode):
                 head |= recorder.special(operator, args, kwargs, rows)
         except Exception as fault:  # noqa: BLE001 (whatever it is, the user's op runs)
             recorder.fault(fault)
-            return operator.call(*args, **(kwargs or _NONE))
+            return call(*args, **(kwargs or _NONE))
         start = clock()
         try:
-            out = operator.call(*args, **kwargs) if kwargs else operator.call(*args)
+            out = call(*args, **kwargs) if kwargs else call(*args)
         except BaseException as error:
             recorder.raised(state, (head, site, start, number), rows, error)
             raise
@@ -116,3 +122,15 @@ class RecordMode(TorchDispatchMode):
         except Exception as fault:  # noqa: BLE001
             recorder.fault(fault)
         return out
+
+    def _quiet(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """Record while a TorchFunctionMode is on: it sees what the op does, and nothing that we read."""
+        before = function_state()
+        set_function_state(ALL_DISABLED)
+        try:
+            return self.__torch_dispatch__(func, types, args, kwargs, before)
+        finally:
+            set_function_state(before)
+
+
+frames_to_skip.add(RecordMode._quiet.__code__)

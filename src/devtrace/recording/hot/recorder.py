@@ -16,6 +16,7 @@ from devtrace.recording.columns.process_history import Past
 from devtrace.recording.columns.recorded_ops import Failed, RecordedOps
 from devtrace.recording.columns.thread_state import ThreadState
 from devtrace.recording.folding import fold as folding
+from devtrace.runtime.quiet import Quiet, is_tensor
 
 
 class Recorder(RecordedOps):
@@ -57,10 +58,11 @@ class Recorder(RecordedOps):
 
     def gather(self, value: Any, rows: list[int]) -> None:
         """Append the rows of all tensors in an argument."""
-        if isinstance(value, torch.Tensor):
+        if is_tensor(value):
             try:
-                rows.append(self.rows.row_for_input(value))
-            except Exception as fault:  # noqa: BLE001 (a subclass whose .shape raises)
+                with Quiet():
+                    rows.append(self.rows.row_for_input(value))
+            except Exception as fault:  # noqa: BLE001 (a subclass that does not answer)
                 self.fault(fault)
         elif isinstance(value, list | tuple):
             for item in value:
@@ -81,14 +83,18 @@ class Recorder(RecordedOps):
     def outputs(self, info: OperatorInfo, op: int, site: int, given: tuple[Any, Any], out: Any, rows: list[int]) -> int:
         """Append the rows of an op's outputs; return their number."""
         before = len(rows)
-        source, past = copies.copied(self, op, *given, out) if info.may_carry else (-1, None)
+        source, past = (-1, None)
+        if info.may_carry:
+            with Quiet():
+                source, past = copies.copied(self, op, *given, out)
         self._outputs(out, op, site, source, past, rows)
         return len(rows) - before
 
     def _outputs(self, out: Any, op: int, site: int, source: int, past: Past | None, rows: list[int]) -> None:
-        if isinstance(out, torch.Tensor):
+        if is_tensor(out):
             try:
-                rows.append(self.rows.row_for_output(out, op, site, source, past))
+                with Quiet():
+                    rows.append(self.rows.row_for_output(out, op, site, source, past))
             except Exception as fault:  # noqa: BLE001
                 self.fault(fault)
         elif isinstance(out, list | tuple):

@@ -8,17 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from devtrace.recording.columns.chunk import WIDTH, Chunk
+from devtrace.recording.columns.chunk import WIDTH, Array, Chunk
 from devtrace.recording.columns.tensor_rows import size_of
 from devtrace.recording.columns.thread_state import NUMBERS, ThreadState
 from devtrace.recording.hot.recorder import Recorder
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(slots=True)
@@ -36,17 +32,35 @@ class Reader:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
+        self.complete: list[tuple[ThreadState, int]] = []  # threads, with their number of ops
+        self._folds = 0
+        self._extra = 0
+        self._layout_of = np.full(0, -1, dtype=np.int32)  # by row
+        self.restart()
+
+    def restart(self) -> None:
+        """Let `new` yield all ops again."""
         self._read: dict[int, int] = {}  # of each thread how many ops
         # Of each thread's lists: how many ops were packed before them, how many of theirs and of `flat` were read.
         self._lists: dict[int, tuple[int, int, int]] = {}
-        self.complete: list[tuple[ThreadState, int]] = []  # threads, with their number of ops
 
     def begin_look(self) -> None:
-        """Let `new` yield the ops that are complete now."""
+        """Let `new` yield the ops that are complete now; learn the extra rows since the last time, all after a fold."""
         self.complete = [(state, state.op & NUMBERS) for state in list(self._recorder.threads)]
+        if self._recorder.folds != self._folds:
+            self._folds, self._extra = self._recorder.folds, 0
+        extra = self._recorder.rows.extra_rows_table(self._extra)
+        self._extra += len(extra)
+        self._learn(extra[:, 0], extra[:, 1])
 
-    def new(self) -> Iterator[tuple[ThreadState, Chunk]]:
-        """Yield the ops of each thread that were not read yet."""
+    def _learn(self, rows: Array, layouts: Array) -> None:
+        if len(rows) and (most := int(rows.max())) >= len(self._layout_of):
+            room = np.full(2 * most + 1024 - len(self._layout_of), -1, dtype=np.int32)
+            self._layout_of = np.append(self._layout_of, room)
+        self._layout_of[rows] = layouts
+
+    def new(self) -> Iterator[tuple[ThreadState, Chunk, Array]]:
+        """Yield the ops of each thread that were not read yet, with their layouts (shape, dtype, device)."""
         for state, limit in self.complete:
             tail = self._tail(state, limit)
             chunks = _packed(state, self._read.get(state.index, 0), limit)
@@ -54,7 +68,16 @@ class Reader:
                 chunks.append(tail)
             if chunks:
                 self._read[state.index] = int(chunks[-1].number[-1]) + 1
-            yield from ((state, chunk) for chunk in chunks)
+            for chunk in chunks:
+                self._learn(chunk.row[chunk.new], chunk.layout[chunk.new])
+                yield state, chunk, self._layouts(chunk.first_rows())
+
+    def _layouts(self, rows: Array) -> Array:
+        """Return the layout of each row; -1 where it is not known yet."""
+        inside = (rows >= 0) & (rows < len(self._layout_of))
+        layouts = np.full(len(rows), -1, dtype=np.int32)
+        layouts[inside] = self._layout_of[rows[inside]]
+        return layouts
 
     def _tail(self, state: ThreadState, limit: int) -> Chunk | None:
         """Return the new ops in the thread's lists, None where they were packed in the meantime."""
@@ -85,51 +108,18 @@ def _packed(state: ThreadState, first: int, limit: int) -> list[Chunk]:
     return found
 
 
-class RowLayouts:
-    """Knows the layout (shape, dtype, device) of every row of a recorder, and so of its ops."""
-
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
-        self._folds = 0
-        self._extra = 0
-        self._layout_of = np.full(0, -1, dtype=np.int32)  # by row
-
-    def learn(self) -> None:
-        """Take in the extra rows since the last time; all again after a fold."""
-        if self._recorder.folds != self._folds:
-            self._folds, self._extra = self._recorder.folds, 0
-        extra = self._recorder.rows.extra_rows_table(self._extra)
-        self._extra += len(extra)
-        self._know(extra[:, 0], extra[:, 1])
-
-    def _know(self, rows: Array, layouts: Array) -> None:
-        if len(rows) and (most := int(rows.max())) >= len(self._layout_of):
-            room = np.full(2 * most + 1024 - len(self._layout_of), -1, dtype=np.int32)
-            self._layout_of = np.append(self._layout_of, room)
-        self._layout_of[rows] = layouts
-
-    def of(self, chunk: Chunk) -> Array:
-        """Return the layout of each op's first output, else of its first input; -1 where it is not known yet."""
-        self._know(chunk.row[chunk.new], chunk.layout[chunk.new])
-        rows = chunk.first_rows()
-        inside = (rows >= 0) & (rows < len(self._layout_of))
-        layouts = np.full(len(rows), -1, dtype=np.int32)
-        layouts[inside] = self._layout_of[rows[inside]]
-        return layouts
-
-
 class Counter:
     """Looks at one recorder, again and again; each op is read once, but all again after a fold."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._layouts = RowLayouts(recorder)
+        self._reader = Reader(recorder)
         self._bytes: list[int] = []  # by layout
         self._forget()
 
     def _forget(self) -> None:
         self._folds = self._recorder.folds
-        self._reader = Reader(self._recorder)
+        self._reader.restart()
         self._copies = self._copied = self._copies_read = 0
         self._ops: Array = np.zeros(len(self._bytes), dtype=np.int64)  # by layout
         self._made: Array = np.zeros(len(self._bytes), dtype=np.int64)
@@ -141,9 +131,9 @@ class Counter:
         self._reader.begin_look()
         copies = recorder.copies[self._copies_read :]
         self._know_layouts()
-        self._layouts.learn()
-        for _, chunk in self._reader.new():
-            self._count(chunk)
+        for _, chunk, layouts in self._reader.new():
+            _add(self._ops, layouts, chunk.times)
+            _add(self._made, np.where(chunk.new, chunk.layout, -1), chunk.times)
         self._copies_read += len(copies)
         self._copies += sum(copied.times for copied in copies)
         self._copied += sum(self._bytes[copied.source] + copied.more for copied in copies)
@@ -154,11 +144,6 @@ class Counter:
         self._bytes += [size_of(layout) for layout in self._recorder.rows.layouts[len(self._bytes) :]]
         missing = np.zeros(len(self._bytes) - len(self._ops), dtype=np.int64)
         self._ops, self._made = np.append(self._ops, missing), np.append(self._made, missing)
-
-    def _count(self, chunk: Chunk) -> None:
-        """Add ops and bytes made of each layout."""
-        _add(self._ops, self._layouts.of(chunk), chunk.times)
-        _add(self._made, np.where(chunk.new, chunk.layout, -1), chunk.times)
 
     def _by_device(self) -> dict[str, tuple[int, int]]:
         found: dict[str, tuple[int, int]] = {}

@@ -6,15 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
-from devtrace.recording.columns.chunk import BACKWARD, OPTIMIZER, Chunk
+from devtrace.recording.columns.chunk import BACKWARD, OPTIMIZER, Array, Chunk
 from devtrace.recording.columns.operator_info import by_id
 from devtrace.recording.columns.thread_state import ThreadState
 from devtrace.recording.hot.recorder import Recorder
-from devtrace.recording.progress.counts import Reader, RowLayouts
-
-Array = npt.NDArray[Any]
+from devtrace.recording.progress.counts import Reader
 
 COLUMNS: Final[dict[str, Any]] = {
     "start": np.float64,
@@ -49,7 +46,6 @@ class Growth:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._layouts = RowLayouts(recorder)
         self._reader = Reader(recorder)
         self._names: dict[int, int] = {}  # by operator
         self._devices: dict[str, int] = {}
@@ -59,9 +55,9 @@ class Growth:
     def new(self) -> New:
         names, devices, threads = len(self._names), len(self._devices), self._threads
         self._reader.begin_look()
-        self._layouts.learn()
-        self._learn_devices()
-        parts = [self._columns(state, chunk) for state, chunk in self._reader.new()]
+        for _, _, device in self._recorder.rows.layouts[len(self._device_of) :]:
+            self._device_of.append(self._devices.setdefault(str(device), len(self._devices)))
+        parts = [self._columns(state, chunk, layouts) for state, chunk, layouts in self._reader.new()]
         columns = {
             name: np.concatenate([np.zeros(0, kind), *(part[name] for part in parts)]).astype(kind)
             for name, kind in COLUMNS.items()
@@ -74,12 +70,7 @@ class Growth:
             [state.name for state, _ in self._reader.complete[threads:]],
         )
 
-    def _learn_devices(self) -> None:
-        for _, _, device in self._recorder.rows.layouts[len(self._device_of) :]:
-            self._device_of.append(self._devices.setdefault(str(device), len(self._devices)))
-
-    def _columns(self, state: ThreadState, chunk: Chunk) -> dict[str, Array]:
-        layouts = self._layouts.of(chunk)
+    def _columns(self, state: ThreadState, chunk: Chunk, layouts: Array) -> dict[str, Array]:
         device_of = np.array([*self._device_of, -1], dtype=np.int16)
         return {
             "start": np.maximum(chunk.start - self._recorder.origin, 0),

@@ -1,0 +1,87 @@
+"""A module's parts, read from its tables: no method, property or `__getattr__` of the user's runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from devtrace.runtime.quiet import is_tensor
+from devtrace.source.safe_values import class_dict, classes_of, instance_dict
+
+Module = torch.nn.Module
+_SCRIPT: Any = torch._C.ScriptModule
+
+
+def is_module(value: object) -> bool:
+    return issubclass(type(value), Module)
+
+
+def subtree(root: Module) -> Iterator[tuple[str, Module]]:
+    """Yield a module and all below it with their paths, each once, in the order of `named_modules`."""
+    seen: set[int] = set()
+    waiting = [("", root)]
+    while waiting:
+        path, module = waiting.pop()
+        if id(module) in seen:
+            continue
+        seen.add(id(module))
+        yield path, module
+        inner = [(f"{path}.{name}" if path else name, child) for name, child in children(module)]
+        waiting += reversed(inner)
+
+
+def children(module: Module) -> Iterator[tuple[str, Module]]:
+    yield from ((name, value) for name, value in _table(module, "_modules") if is_module(value))
+
+
+def own_tensors(module: Module) -> Iterator[tuple[str, str, torch.Tensor]]:
+    """Yield a module's own tensors, each with its role and its name in the module."""
+    for role, table in (("parameter", "_parameters"), ("buffer", "_buffers")):
+        yield from ((role, name, value) for name, value in _table(module, table) if is_tensor(value))
+    own = instance_dict(module)
+    yield from (("attribute", name, value) for name, value in list(own.items()) if is_tensor(value))
+
+
+def registered(root: Module) -> list[torch.Tensor]:
+    """Return the tensors that `.to()` of a module moves, each once."""
+    found: dict[int, torch.Tensor] = {}
+    for table in ("_parameters", "_buffers"):
+        for _, module in subtree(root):
+            found.update((id(value), value) for _, value in _table(module, table) if is_tensor(value))
+    return list(found.values())
+
+
+def _table(module: Module, name: str) -> list[tuple[str, Any]]:
+    entries: Any = instance_dict(module).get(name)
+    if issubclass(type(entries), dict):
+        return list(dict.items(entries))
+    # A module of TorchScript keeps its parts in C++, behind tables of torch's own.
+    return list(entries.items()) if class_name(type(entries), "__module__") == "torch.jit._script" else []
+
+
+def is_training(module: Module) -> bool:
+    own = instance_dict(module)
+    scripted: Any = own.get("_c")
+    if type(scripted) is _SCRIPT and scripted.hasattr("training"):
+        return bool(scripted.getattr("training"))
+    return own.get("training") is True
+
+
+def has_hooks(module: Module) -> bool:
+    own = instance_dict(module)
+    return bool(own.get("_forward_hooks") or own.get("_forward_pre_hooks"))
+
+
+def class_attribute(kind: type, name: str) -> Any:
+    """Return what a class or one above it holds by this name, as it is stored; None for nothing."""
+    return next((class_dict(each)[name] for each in classes_of(kind) if name in class_dict(each)), None)
+
+
+def class_name(kind: type, name: str = "__qualname__") -> str:
+    """Return `__name__`, `__qualname__` or `__module__` of a class without asking its metaclass."""
+    if name == "__module__":
+        found = class_dict(kind).get(name)
+        return found if type(found) is str else ""
+    return str(type.__dict__[name].__get__(kind))

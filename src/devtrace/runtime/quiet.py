@@ -1,0 +1,70 @@
+"""What devtrace reads of a tensor reaches no TorchFunctionMode and no `__torch_function__` of the user's.
+
+Every read counts: `tensor.device` is a call that they see. Reads go through torch's own class, so that a property of a
+subclass does not run either.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any, Final
+
+import torch
+
+_C: Final[Any] = torch._C
+_Base: Final[Any] = torch._C.TensorBase
+ALL_DISABLED: Final = _C._TorchFunctionState.ALL_DISABLED
+function_state: Final = _C._get_torch_function_state
+set_function_state: Final = _C._set_torch_function_state
+
+
+class Quiet:
+    """A block in which nobody sees torch's functions called."""
+
+    __slots__ = ("_before",)
+
+    def __enter__(self) -> None:
+        self._before = function_state()
+        set_function_state(ALL_DISABLED)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        set_function_state(self._before)
+
+
+class Restored:
+    """Calls an operator in the state that the program was in, and hides again what comes after it."""
+
+    __slots__ = ("_call", "_state")
+
+    def __init__(self, call: Any, state: Any) -> None:
+        self._call = call
+        self._state = state
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        set_function_state(self._state)
+        try:
+            return self._call(*args, **kwargs)
+        finally:
+            set_function_state(ALL_DISABLED)
+
+
+shape_of: Final = _Base.shape.__get__
+dtype_of: Final = _Base.dtype.__get__
+bytes_of: Final = _Base.nbytes.__get__
+gradient_of: Final = _Base.grad.__get__
+storage_of: Final = _Base.untyped_storage
+offset_of: Final = _Base.storage_offset
+strides_of: Final = _Base.stride
+
+
+def device_of(tensor: Any) -> torch.device:
+    """Read `.device`, which a simulation replaces on torch's class."""
+    device: torch.device = torch.Tensor.device.__get__(tensor)
+    return device
+
+
+def is_tensor(value: object) -> bool:
+    """Ask the class and not the value, whose `__class__` may be the user's code."""
+    return issubclass(type(value), torch.Tensor)
