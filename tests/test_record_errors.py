@@ -119,7 +119,7 @@ def mesh() -> None:
         (gru, "gru", {"cpu", "cuda:0"}, "found input tensor at cpu and parameter tensor at cuda:0", "x"),
         (distances, "cdist", {"cuda:0", "cpu"}, "X1 and X2 must have the same device type. X1: cuda X2: cpu", "b"),
         (mesh, "meshgrid", {"cuda:0", "cpu"}, "meshgrid expects all tensors to have the same device", "b"),
-        (gradient, "Tensor.grad", {"cpu", "cuda:0"}, "assigned grad has data located on a different device", "p"),
+        (gradient, "Tensor.grad", {"cpu", "cuda:0"}, "assign", "p"),
     ],
     ids=lambda value: value.__name__ if callable(value) else "",
 )

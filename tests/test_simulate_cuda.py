@@ -223,3 +223,14 @@ def test_a_forked_stream_leaves_the_stream_where_it_was() -> None:
         torch.rand(5, device="cuda")
     assert torch.equal(torch.rand(2, device="cuda"), plain)
     assert torch.equal(torch.rand(2), torch.rand(2)) is False
+
+
+def test_a_negative_index_and_a_host_tensor_change_no_device() -> None:
+    torch.cuda.set_device(1)
+    with torch.cuda.device(-1):
+        assert torch.cuda.current_device() == 1
+    with torch.cuda.device_of(torch.ones(1)):
+        assert torch.cuda.current_device() == 1
+    with torch.cuda.device_of(torch.ones(1, device="cuda:0")):
+        assert torch.cuda.current_device() == 0
+    torch.cuda.set_device(0)

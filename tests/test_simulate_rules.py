@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -203,3 +204,32 @@ def test_a_gradient_without_dimensions_is_moved_to_its_tensor() -> None:
 @pytest.mark.usefixtures("two")
 def test_a_copy_to_the_host_may_come_from_anywhere() -> None:
     assert off(3).copy_(on(3) * 2).tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("compute", "words"),
+    [
+        (
+            lambda x, o: x + o,
+            "The size of tensor a (2) must match the size of tensor b (5) at non-singleton dimension 1",
+        ),
+        (lambda x, o: torch.where(x > 0, x, o), "The size of tensor a (2) must match the size of tensor b (5)"),
+        (lambda x, o: x.mul_(o), "The size of tensor a (2) must match the size of tensor b (5)"),
+        (lambda x, o: x[:1].mul_(x.cpu()), "output with shape [1, 2] doesn't match the broadcast shape [2, 2]"),
+        (lambda x, o: x @ o, "got mat2 is on cpu, different from other tensors on cuda:0"),
+    ],
+)
+def test_elementwise_operators_look_at_shapes_before_devices(compute: Any, words: str) -> None:
+    with pytest.raises(RuntimeError, match=re.escape(words)), devtrace.simulate("cuda:1"):
+        compute(torch.ones(2, 2, device="cuda"), torch.ones(3, 5))
+
+
+def test_a_mix_with_the_device_meta_gets_the_answers_that_torch_gives_the_host() -> None:
+    meta = torch.ones(2, 2, device="meta")
+    with devtrace.simulate("cuda:1"):
+        x = torch.ones(2, 2, device="cuda")
+        for compute in (lambda: x + meta, lambda: nn.Linear(2, 2, device="meta")(x)):
+            with pytest.raises(RuntimeError, match="Tensor on device meta is not on the expected device cuda:0!"):
+                compute()
+        assert (x @ meta).device == torch.device("cuda:0")
+        assert (meta @ x).device.type == "meta"

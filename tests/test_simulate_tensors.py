@@ -6,6 +6,7 @@ import copy
 import io
 import pickle
 import re
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.data import DataLoader, TensorDataset
 
 import devtrace
@@ -52,6 +54,14 @@ FACTORIES: list[Callable[..., torch.Tensor]] = [
     lambda **on: torch.asarray([1, 2], **on),
     lambda **on: torch.sparse_coo_tensor(torch.tensor([[0, 1]]), [1.0, 2.0], (3,), check_invariants=False, **on),
     lambda **on: torch.zeros(1).new_zeros(3, **on),
+    lambda **on: torch.zeros(1).new_empty(3, **on),
+    lambda **on: torch.zeros(1).new_full((3,), 1.0, **on),
+    lambda **on: torch.full_like(torch.zeros(3), 1.0, **on),
+    lambda **on: torch.randint_like(torch.zeros(3), 3, **on),
+    lambda **on: torch.fft.fftfreq(3, **on),
+    lambda **on: torch.signal.windows.hann(3, **on),
+    lambda **on: torch.nested.nested_tensor([torch.ones(2)], **on),
+    lambda **on: nn.Linear(1, 1, device="meta").to_empty(**{"device": "cpu"} | on).weight,
     lambda **on: torch.zeros_like(torch.zeros(3), **on),
     lambda **on: torch.randn_like(torch.zeros(3), **on),
     lambda **on: torch.zeros(1).new_tensor([1.0], **on),
@@ -61,7 +71,7 @@ FACTORIES: list[Callable[..., torch.Tensor]] = [
 @pytest.mark.parametrize("make", FACTORIES)
 def test_every_factory_makes_tensors_where_it_is_told(make: Callable[..., torch.Tensor]) -> None:
     assert make(device="cuda").device == CUDA
-    assert make(device=torch.device("cuda:1")).device == torch.device("cuda:1")
+    assert make(device=torch.device("cuda:1")).device == make(device=1).device == torch.device("cuda:1")
     assert make().device == torch.device("cpu")
 
 
@@ -249,7 +259,7 @@ def test_memory_of_a_device_cannot_be_sent_to_another_process() -> None:
 
 def test_a_gradient_is_taken_from_the_tensors_own_device_only() -> None:
     parameter = nn.Parameter(torch.ones(3, device="cuda"))
-    with pytest.raises(RuntimeError, match="assigned grad has data located on a different device"):
+    with pytest.raises(RuntimeError, match=r"different device|on the same device"):
         parameter.grad = torch.ones(3)
     parameter.grad = torch.ones(3, device="cuda")
     parameter.grad = None
@@ -336,3 +346,135 @@ def test_an_operator_of_the_program_gives_what_its_kernel_makes() -> None:
 
     assert shifted(torch.ones(3, device="cuda:1")).device == torch.device("cuda:1")
     assert shifted(torch.ones(3)).device == torch.device("cpu")
+
+
+def test_every_factory_of_torch_takes_a_number_for_a_device() -> None:
+    schemas = torch._C._jit_get_all_schemas()
+    takes = {each.name.removeprefix("aten::") for each in schemas if any(a.name == "device" for a in each.arguments)}
+    own = [name for name in takes if type(getattr(torch, name, None)).__name__ == "builtin_function_or_method"]
+    methods = [name for name in takes if type(getattr(torch.Tensor, name, None)).__name__ == "method_descriptor"]
+    assert {name for name in own if not name.startswith("_")} == set()
+    assert {name for name in methods if not name.startswith("_")} <= {"is_pinned", "pin_memory"}
+
+
+@pytest.mark.parametrize("where", ["cuda", 1])
+def test_a_lazy_module_can_be_moved_before_its_first_input(where: Any) -> None:
+    device = torch.device("cuda:1" if where == 1 else "cuda:0")
+    module = nn.LazyLinear(3).to(where)
+    assert module.weight.device == device
+    assert module(torch.ones(2, 4, device=device)).device == device
+    assert nn.LazyConv2d(2, 1).cuda(where if where == 1 else None)(torch.ones(1, 4, 2, 2, device=device)).is_cuda
+
+
+@pytest.mark.parametrize("other", ["cpu", "cuda:1", "meta"])
+def test_a_gradient_of_another_device_is_refused_in_the_words_of_this_torch(other: str) -> None:
+    with pytest.raises(RuntimeError) as torchs:
+        torch.ones(2).grad = torch.ones(2, device="meta")
+    with pytest.raises(RuntimeError) as ours:
+        torch.ones(2, device="cuda").grad = torch.ones(2, device=other)
+    if "'meta'" in str(torchs.value):
+        names = ("index '1'", "index '0'") if other == "cuda:1" else (f"type '{other}'", "type 'cuda'")
+        assert [name in str(ours.value) for name in names] == [True, True]
+    assert str(ours.value).split()[:4] == str(torchs.value).split()[:4]
+
+
+def test_groups_for_optimizers_are_those_of_the_simulated_devices() -> None:
+    parameters = [nn.Parameter(torch.ones(2, device=where)) for where in ("cuda", "cpu", "cuda:1", "cuda")]
+    for each in parameters:
+        each.grad = torch.ones_like(each)
+    asked: list[Any] = [parameters, [None] * 4]
+    groups = torch.utils._foreach_utils._group_tensors_by_device_and_dtype(asked, True)
+    found = {str(where): numbers for (where, _), (_, numbers) in groups.items()}
+    assert found == {"cuda:0": [0, 3], "cpu": [1], "cuda:1": [2]}
+    with Seen() as seen:
+        nn.utils.clip_grad_norm_([parameters[0], parameters[3]], 1.0)
+        torch.optim.SGD([parameters[0], parameters[3]], foreach=True, lr=0.1).step()
+    assert "_to_copy" not in seen.names
+
+
+class Seen(TorchDispatchMode):
+    """Notes which operators a program calls, and the devices between which it copies."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.names: list[str] = []
+        self.copies: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.names.append(func._schema.name.removeprefix("aten::"))
+        out = func(*args, **(kwargs or {}))
+        if self.names[-1] == "copy_":
+            self.copies.append(f"{args[1].device} to {args[0].device}")
+        return out
+
+
+def test_what_a_storage_is_copied_to_is_on_its_device_from_the_start() -> None:
+    x = torch.ones(2, device="cuda:1")
+    file = io.BytesIO()
+    torch.save(torch.ones(2), file)
+    with Seen() as copied:
+        copy.deepcopy(x)
+    with Seen() as loaded:
+        torch.load(io.BytesIO(file.getvalue()), map_location="cuda:1")
+    assert (copied.copies, loaded.copies) == (["cuda:1 to cuda:1"], ["cpu to cuda:1"])
+
+
+def test_a_seed_runs_no_operator() -> None:
+    with Seen() as seen:
+        torch.manual_seed(0)
+        torch.cuda.manual_seed(1)
+    assert seen.names == []
+
+
+SPARSE_INDICES, SPARSE_SHAPE = [[0, 1], [1, 0]], (2, 2)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR")
+def test_indices_of_a_sparse_tensor_follow_its_values_and_leave_what_they_were_made_of() -> None:
+    indices, values = torch.tensor(SPARSE_INDICES), torch.ones(2, device="cuda:1")
+    made = torch.sparse_coo_tensor(indices, values, SPARSE_SHAPE)
+    assert made.device == made._indices().device == made._values().device == torch.device("cuda:1")
+    on_host = torch.sparse_coo_tensor(indices.to("cuda"), torch.ones(2), SPARSE_SHAPE)
+    assert on_host.device == on_host._indices().device == torch.device("cpu")
+    rows = torch.sparse_csr_tensor(torch.tensor([0, 1, 2]), torch.tensor([0, 1]), values, size=SPARSE_SHAPE)
+    assert rows.device == rows.col_indices().device == torch.device("cuda:1")
+    assert indices.device == torch.device("cpu")
+    leaf = torch.sparse_coo_tensor(indices, [1.0, 2.0], SPARSE_SHAPE, device="cuda", requires_grad=True)
+    assert leaf.is_leaf
+    assert leaf.requires_grad
+
+
+@pytest.mark.parametrize(
+    ("indices", "values", "words"),
+    [
+        ("cpu", "cuda:0", r"backend of indices \(CPU\) must match backend of values \(CUDA\)"),
+        ("cuda:0", "cpu", r"backend of indices \(CUDA\) must match backend of values \(CPU\)"),
+        ("cuda:0", "cuda:1", r"device of indices \(0\) must match device of values \(1\)"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["torch.sparse", "torch.cuda.sparse"])
+@pytest.mark.filterwarnings("ignore:torch.sparse.SparseTensor")
+def test_the_older_sparse_constructors_move_nothing(kind: str, indices: str, values: str, words: str) -> None:
+    there = torch.tensor(SPARSE_INDICES, device=values)
+    make = vars(sys.modules[kind])["FloatTensor"]
+    assert make(there, torch.ones(2, device=values), torch.Size(SPARSE_SHAPE)).device == torch.device(values)
+    with pytest.raises(RuntimeError, match=words):
+        make(torch.tensor(SPARSE_INDICES, device=indices), torch.ones(2, device=values), torch.Size(SPARSE_SHAPE))
+
+
+@pytest.mark.parametrize("coalesced", [True, False])
+def test_a_sparse_product_is_differentiated_on_its_device(coalesced: bool) -> None:
+    values = torch.ones(2, device="cuda:1", requires_grad=True)
+    matrix = torch.sparse_coo_tensor(torch.tensor(SPARSE_INDICES, device="cuda:1"), values, SPARSE_SHAPE)
+    matrix = matrix.coalesce() if coalesced else matrix
+    assert matrix.t().device == torch.device("cuda:1")
+    x = torch.ones(2, 2, device="cuda:1", requires_grad=True)
+    torch.sparse.mm(matrix, x).sum().backward()
+    assert [None if each.grad is None else str(each.grad.device) for each in (x, values)] == ["cuda:1", "cuda:1"]
+
+
+def test_lists_of_tensors_are_copied_between_any_devices() -> None:
+    targets = [torch.zeros(2), torch.zeros(2, device="cuda"), torch.zeros(2, device="cuda:1")]
+    torch._foreach_copy_(targets, [torch.ones(2, device=where) for where in ("cuda", "cpu", "cuda:0")])
+    assert [str(target.device) for target in targets] == ["cpu", "cuda:0", "cuda:1"]
+    assert all(target.sum().item() == 2 for target in targets)

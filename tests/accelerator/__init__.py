@@ -3,8 +3,8 @@
     accelerator.load()              # once in a process; torch.device("accel:1") works from here on
     accelerator.why_not()           # a sentence where it cannot be built: no C++ compiler
 
-`backend.cpp` says what of it is torch's own and what is arranged. It is compiled at first use, in about a minute, into a
-cache that is keyed by torch, Python and the source.
+`backend.cpp` says what of it is torch's own and what is arranged. It is compiled at first use, in about a minute, into
+a cache that is keyed by torch, Python and the source.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import torch
+from torch.utils import backend_registration
 
 NAME: Final = "accel"
 SOURCE: Final = Path(__file__).with_name("backend.cpp")
@@ -39,10 +40,10 @@ def load() -> types.ModuleType:
     """Register the device with this process's torch, and give its module (`torch.accel`)."""
     backend = _compiled()
     backend.leave_unchecked(_names_without_a_check())
-    torch.utils.rename_privateuse1_backend(NAME)
+    backend_registration.rename_privateuse1_backend(NAME)
     module = _device_module(backend)
     torch._register_device_module(NAME, module)
-    torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
+    backend_registration.generate_methods_for_privateuse1_backend(for_storage=True)
     return module
 
 
@@ -113,8 +114,8 @@ def _device_module(backend: Any) -> types.ModuleType:
 def _index(device: Any, otherwise: int = 0) -> int:
     if device is None or isinstance(device, int):
         return otherwise if device is None else device
-    index = torch.device(device).index
-    return otherwise if index is None else index
+    found = torch.device(device)
+    return found.index if ":" in str(found) else otherwise
 
 
 def _device_guard(backend: Any) -> type:

@@ -16,7 +16,7 @@ from torch.compiler import is_compiling
 from devtrace.runtime.mode_stack import all_are_ours
 from devtrace.runtime.patches import Patches
 
-_own_device: Any = torch._C.TensorBase.device.__get__  # type: ignore[attr-defined]  # a simulated one is the CPU here
+_own_device: Any = torch._C.TensorBase.device.__get__  # a simulated one is the CPU here
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _INTEGRAL = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 

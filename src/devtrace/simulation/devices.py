@@ -43,6 +43,8 @@ class Devices:
         """Return the index that a device, string, number or None (the current one) means."""
         if device is None:
             return self.current
+        if isinstance(device, int):
+            return device
         found: int | None = _device(device).index
         return self.current if found is None else found
 

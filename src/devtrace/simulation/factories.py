@@ -11,26 +11,26 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.jit._builtins import _get_builtin_table
 from torch.utils._device import DeviceContext, _device_constructors
 
 from devtrace.runtime.patches import Patches
-from devtrace.simulation.mode import TO_HOST
+from devtrace.simulation.handlers import TO_HOST
 from devtrace.simulation.storage_tags import HOST, SIMULATED, claim_all, tag_of
 from devtrace.simulation.tensors import Resolve, device, move
 
 
 def install(patches: Patches, resolve: Resolve) -> None:
-    """Wrap every constructor that `with torch.device(...)` knows, where `torch` itself holds it."""
+    """Wrap every constructor that `with torch.device(...)` knows, and those that make a tensor like another."""
     constructors = _device_constructors()  # cached by torch: asked before any of them is wrapped
-    scripted = _get_builtin_table()  # as is this one: torch.jit knows a function by its id
-    for name, function in list(vars(torch).items()):
-        if callable(function) and _hashable(function) and function in constructors:
-            wrap = _makes_sparse if name.startswith("sparse_") else _OF_DATA.get(name, _makes)
-            wrapped = wrap(function, resolve)
-            patches.set(torch, name, wrapped)
-            if id(function) in scripted:
-                patches.set_item(scripted, id(wrapped), scripted[id(function)])
+    for owner in (torch, torch.fft):
+        for name, function in list(vars(owner).items()):
+            if callable(function) and _hashable(function) and (function in constructors or _also_makes(name)):
+                wrap = _after_its_values if name.startswith("sparse_") else _OF_DATA.get(name, _makes)
+                patches.set(owner, name, wrap(function, resolve))
+    for name in ("new_empty", "new_empty_strided", "new_full", "new_ones", "new_zeros"):
+        patches.set(torch.Tensor, name, _makes(getattr(torch._C.TensorBase, name), resolve))
+    for name in ("nested_tensor", "as_nested_tensor"):
+        patches.set(torch.nested, name, _makes_of_parts(getattr(torch.nested, name), resolve))
     patches.set(DeviceContext, "__torch_function__", _with_index(resolve))
     patches.set(torch, "device", _device_type(resolve))
 
@@ -57,6 +57,10 @@ def _device_type(resolve: Resolve) -> type:
     return DeviceType("device", (), {"__module__": "torch", "__doc__": own.__doc__})
 
 
+def _also_makes(name: str) -> bool:
+    return name.endswith("_like") or name in ("normal", "from_file")
+
+
 def _hashable(function: object) -> bool:
     return type(function).__hash__ is not None
 
@@ -80,16 +84,40 @@ def _make_without_mode(function: Callable[..., Any], target: torch.device, args:
     return made
 
 
-def _makes_sparse(function: Callable[..., Any], resolve: Resolve) -> Callable[..., Any]:
-    """Sparse constructors look for the device in C++ first: made where the parts are, and moved."""
+def _makes_of_parts(function: Callable[..., Any], resolve: Resolve) -> Callable[..., Any]:
+    """Sparse and nested constructors look for the device in C++ first: made where the parts are, and moved."""
 
     @functools.wraps(function)
     def make(*args: Any, **kwargs: Any) -> Any:
         target = kwargs.pop("device", None)
-        made = function(*args, **kwargs)
-        return made if target is None else move(made, resolve(target), {})
+        if target is None:
+            return function(*args, **kwargs)
+        wanted = kwargs.pop("requires_grad", False)
+        made = move(function(*args, **kwargs), resolve(target), {})
+        return made.requires_grad_() if wanted else made
 
     return make
+
+
+def _after_its_values(made: Callable[..., Any], resolve: Resolve) -> Callable[..., Any]:
+    """Indices of a sparse tensor follow its values to their device."""
+    make = _makes_of_parts(made, resolve)
+    number = 1 if made.__name__ == "sparse_coo_tensor" else 2
+
+    @functools.wraps(made)
+    def follow(*args: Any, **kwargs: Any) -> Any:
+        values = kwargs["values"] if "values" in kwargs else args[number] if number < len(args) else None
+        if isinstance(values, torch.Tensor):
+            target = device(values)
+            args = (*(_moved(arg, target) for arg in args[:number]), *args[number:])
+            kwargs = {name: _moved(arg, target) if name.endswith("indices") else arg for name, arg in kwargs.items()}
+        return make(*args, **kwargs)
+
+    return follow
+
+
+def _moved(value: Any, target: torch.device) -> Any:
+    return move(value, target, {}) if isinstance(value, torch.Tensor) else value
 
 
 def _copies(function: Callable[..., Any], resolve: Resolve) -> Callable[..., Any]:

@@ -61,7 +61,8 @@ class DefaultGenerator(_DeviceGenerator):
         return self._join_or_leave()
 
     def _join_or_leave(self) -> DefaultGenerator:
-        self.own = not torch.equal(_Generator.get_state(self), _host.get_state())
+        with torch._C._DisableTorchDispatch():  # the program compares nothing
+            self.own = not torch.equal(_Generator.get_state(self), _host.get_state())
         return self
 
     def seed(self) -> int:

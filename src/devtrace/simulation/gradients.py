@@ -17,12 +17,14 @@ from devtrace.runtime.patches import Patches
 from devtrace.simulation.storage_tags import FLOATING, tag_of
 from devtrace.simulation.tensors import device, move
 
+Groups = dict[tuple[torch.device, torch.dtype], tuple[list[list[Any]], list[int]]]
 Gradients = tuple[torch.Tensor | None, ...]
 
 
 def install(patches: Patches) -> None:
     """Check what a program passes to `backward`, and what the backward of its own functions returns."""
     patches.set(torch.autograd, "_engine_run_backward", _checking(torch.autograd._engine_run_backward))  # type: ignore[attr-defined]
+    patches.set(torch._C, "_group_tensors_by_device_and_dtype", _grouping(torch._C._group_tensors_by_device_and_dtype))
     patches.set(
         torch.autograd.Function, "apply", classmethod(_applying(vars(torch.autograd.Function)["apply"].__func__))
     )
@@ -48,6 +50,22 @@ def _applying(original: Callable[..., Any]) -> Callable[..., Any]:
         return out
 
     return apply
+
+
+def _grouping(original: Callable[..., Groups]) -> Callable[..., Groups]:
+    @functools.wraps(original)
+    def group(lists: Sequence[Sequence[Any]], with_indices: bool = False) -> Groups:
+        """As C++ groups them, in its order, but by the devices of the simulation: what optimizers work on at once."""
+        groups: Groups = {}
+        for (_, dtype), (columns, numbers) in original(lists, True).items():
+            for at, number in enumerate(numbers):
+                chosen = groups.setdefault((device(columns[0][at]), dtype), ([[] for _ in columns], []))
+                for into, column in zip(chosen[0], columns, strict=True):
+                    into.extend(column[at : at + 1])  # a list may be empty: an optimizer without momentum
+                chosen[1].extend([number] if with_indices else [])
+        return groups
+
+    return group
 
 
 class _Expected:

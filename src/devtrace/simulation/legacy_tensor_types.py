@@ -9,7 +9,7 @@ import torch
 
 from devtrace.runtime.patches import Patches
 from devtrace.simulation.devices import Devices
-from devtrace.simulation.mode import anchor_floating
+from devtrace.simulation.handlers import anchor_floating
 from devtrace.simulation.storage_tags import HOST, SimulatedDevice, claim, tag_of
 from devtrace.simulation.tensors import Attribute, device, move, read_to
 
@@ -37,6 +37,10 @@ def install(patches: Patches, devices: Devices) -> None:
         own = getattr(torch, kind)
         patches.set(torch, kind, legacy_type(own, f"torch.{kind}", lambda: HOST))
         patches.set(torch.cuda, kind, legacy_type(own, f"torch.cuda.{kind}", devices.find))
+    for kind in (f"{kind}Tensor" for kind in _KINDS if kind != "Bool"):
+        own = getattr(torch.sparse, kind)
+        patches.set(torch.sparse, kind, legacy_type(own, f"torch.sparse.{kind}", lambda: HOST))
+        patches.set(torch.cuda.sparse, kind, legacy_type(own, f"torch.cuda.sparse.{kind}", devices.find))
     patches.set(torch.Tensor, "__init__", on_the_host)
     patches.set(torch.Tensor, "new", new)
     patches.set(torch.Tensor, "new_tensor", new_tensor)
@@ -84,7 +88,9 @@ def legacy_type(own: Any, name: str, find_device: Callable[[], SimulatedDevice])
 
     class LegacyType(type):
         def __call__(cls, *args: Any, **kwargs: Any) -> torch.Tensor:
-            return claimed(own(*args, **kwargs), find_device())
+            made = own(*args, **kwargs)
+            of_parts = made.layout is torch.sparse_coo and any(isinstance(arg, torch.Tensor) for arg in args)
+            return made if of_parts else claimed(made, find_device())
 
         def __instancecheck__(cls, value: object) -> bool:
             return isinstance(value, torch.Tensor) and type_name(value) == name
@@ -109,5 +115,23 @@ def record_stream(self: torch.Tensor, stream: Any) -> None:
 def set_grad(self: torch.Tensor, grad: torch.Tensor | None) -> None:
     """`x.grad = g`, which torch takes from the tensor's own device only."""
     if isinstance(grad, torch.Tensor) and device(grad) != device(self):
-        raise RuntimeError("assigned grad has data located on a different device")
+        raise RuntimeError(_refused(device(grad), device(self)))
     _grad.__set__(self, grad)
+
+
+def _refused(found: torch.device, expected: torch.device) -> str:
+    """Return the words of this release of torch, which it has for the host and the device `meta` too."""
+    with torch._C._DisableTorchDispatch():
+        target, foreign = torch.empty(0, device=_CPU), torch.empty(0, device="meta")
+    try:
+        _grad.__set__(target, foreign)
+    except RuntimeError as error:
+        words = str(error)
+    if "'meta'" not in words:
+        return words
+    if found.type != expected.type:
+        return words.replace("'cpu'", f"'{expected.type}'").replace("'meta'", f"'{found.type}'")
+    return (
+        f"attempting to assign a gradient located on device with index '{found.index}' "
+        f"to a tensor located on device with index '{expected.index}'{words[words.index('. ') :]}"
+    )

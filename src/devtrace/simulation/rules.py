@@ -117,9 +117,35 @@ def iterator(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
             if scalars > 1 and rule.detail != "any":
                 raise RuntimeError("Trying to pass too many CPU scalars to non-CPU kernel!")
         elif arg.owner is not common:
+            _compare_shapes(found)
             if arg.host_scalar and words:
                 raise RuntimeError(words.strip().format(name=arg.name))
             raise two_devices(common.device or _CPU, arg.device)
+
+
+def _compare_shapes(found: list[Arg]) -> None:
+    """Raise for shapes that do not fit each other, which TensorIterator looks at before devices."""
+    whole = functools.reduce(_broadcast, (arg.tensor.shape for arg in found if not _only_written(arg)))
+    for arg in found:
+        if arg.written and not _only_written(arg) and arg.tensor.shape != whole:
+            shapes = list(arg.tensor.shape), list(whole)
+            raise RuntimeError("output with shape {} doesn't match the broadcast shape {}".format(*shapes))
+
+
+def _only_written(arg: Arg) -> bool:
+    return arg.written and arg.name != "self"
+
+
+def _broadcast(one: torch.Size, other: torch.Size) -> torch.Size:
+    whole = list(one if len(one) > len(other) else other)
+    for back in range(1, min(len(one), len(other)) + 1):
+        if one[-back] != other[-back] and 1 not in (one[-back], other[-back]):
+            raise RuntimeError(
+                f"The size of tensor a ({one[-back]}) must match the size of tensor b ({other[-back]}) "
+                f"at non-singleton dimension {len(whole) - back}"
+            )
+        whole[-back] = other[-back] if one[-back] == 1 else one[-back]
+    return torch.Size(whole)
 
 
 def two_devices(one: torch.device, other: torch.device) -> RuntimeError:
@@ -194,6 +220,18 @@ def convolution(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> No
     exact(func, rule, found)
 
 
+def sparse(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
+    """Indices and values of a sparse tensor made in C++, which moves neither."""
+    indices, values = found[0], found[1]
+    if (indices.owner is HOST) != (values.owner is HOST):
+        kinds = ["CPU" if arg.owner is HOST else "CUDA" for arg in (indices, values)]
+        raise RuntimeError(f"backend of indices ({kinds[0]}) must match backend of values ({kinds[1]})")
+    if indices.owner is not values.owner:
+        raise RuntimeError(
+            f"device of indices ({indices.owner.index}) must match device of values ({values.owner.index})"
+        )
+
+
 def type_name(arg: Arg) -> str:
     """`torch.cuda.FloatTensor`: the legacy name of a tensor's type."""
     plain = torch._C.TensorBase.type(arg.tensor)
@@ -208,6 +246,7 @@ CHECKS: dict[str, Callable[[torch._ops.OpOverload, Rule, list[Arg]], None]] = {
     "same": same,
     "convolution": convolution,
     "masked_fill": masked_fill,
+    "sparse": sparse,
     "none": anything,
     "inner": anything,
 }

@@ -23,11 +23,14 @@ from devtrace.simulation import (
     gradients,
     legacy_tensor_types,
     parallel,
+    scripting,
     storages,
     streams,
     tensors,
     threads,
     values,
+    wider,
+    wrappers,
 )
 from devtrace.simulation.devices import Devices
 from devtrace.simulation.mode import SimulationMode
@@ -116,9 +119,12 @@ class Simulation:
         checks.install(patches)
         eager_paths.install(patches)
         values.install(patches)
+        wider.install(patches)
         legacy_tensor_types.install(patches, devices)
         autocast.install(patches, undo)
         compiling.install(patches, undo)
+        wrappers.install(patches, undo, devices.resolve)
+        scripting.install(patches)
         threads.install(patches, self._new_mode)
         torch._C._set_only_lift_cpu_tensors(True)  # torch.tensor(..., device=) copies where the mode sees it
         undo.callback(torch._C._set_only_lift_cpu_tensors, False)

@@ -111,7 +111,17 @@ def tag_of(tensor: torch.Tensor) -> Tag:
     try:
         found: Tag = tensor.untyped_storage()._devtrace_tag  # type: ignore[attr-defined]
         return found
-    except (NotImplementedError, RuntimeError):
+    except (RuntimeError, ValueError):
+        with torch._C.DisableTorchFunctionSubclass():
+            return _tag_below(tensor)
+
+
+def _tag_below(tensor: torch.Tensor) -> Tag:
+    """Return the tag of a tensor whose class refuses the question (a lazy parameter), or that has several storages."""
+    try:
+        found: Tag = tensor.untyped_storage()._devtrace_tag  # type: ignore[attr-defined]
+        return found
+    except RuntimeError:
         with torch._C._DisableTorchDispatch():
             return next((tag_of(part) for part in parts(tensor)), HOST_TAG)
 
@@ -120,7 +130,7 @@ def claim(tensor: Any, owner: SimulatedDevice) -> None:
     """Tag a new tensor as `owner`'s, unless its storage already has a tag (an alias)."""
     try:
         storage = tensor.untyped_storage()
-    except (NotImplementedError, RuntimeError):
+    except RuntimeError:
         with torch._C._DisableTorchDispatch():
             for part in parts(tensor):
                 claim(part, owner)

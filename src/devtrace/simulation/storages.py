@@ -25,10 +25,10 @@ def install(patches: Patches, devices: Devices) -> None:
     """Patch what torch.save, torch.load, pickle and deepcopy call of a storage."""
 
     def copy_to(self: Storage, target: torch.device) -> Storage:
-        new = Storage(self.nbytes()).copy_(self, False)
+        new = Storage(self.nbytes())
         if target.type == "cuda":
             setattr(new, TAG, Tag(devices.find(target), new.nbytes()))
-        return new
+        return new.copy_(self, False)
 
     def clone(self: Storage) -> Storage:
         return copy_to(self, device(self))

@@ -9,14 +9,16 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import nn
 
 from devtrace.runtime.patches import Patches
-from devtrace.simulation.mode import TO_HOST
+from devtrace.simulation.handlers import TO_HOST
 from devtrace.simulation.storage_tags import SIMULATED, Tag, claim, tag_of
 
 _Base = torch._C.TensorBase
 _base_device = _Base.device.__get__
 _base_to = _Base.to
+_PLAIN = frozenset({torch.Tensor, nn.Parameter})
 
 # From whatever a user may pass as a device to a torch.device, with an index if it is a CUDA device.
 Resolve = Callable[[Any], torch.device]
@@ -33,7 +35,7 @@ def device(self: torch.Tensor) -> torch.device:
     """`Tensor.device`: the simulated device, or torch's own answer."""
     try:
         tag: Tag = self.untyped_storage()._devtrace_tag  # type: ignore[attr-defined]
-    except RuntimeError:
+    except (RuntimeError, ValueError):
         tag = tag_of(self)
     found = tag.owner.device
     if found is not None:
@@ -41,7 +43,15 @@ def device(self: torch.Tensor) -> torch.device:
     if tag.hint is not None and tag.hint.device is not None:
         return tag.hint.device
     own: torch.device = _base_device(self)
-    return own
+    return _device_within(self) or own if type(self) not in _PLAIN else own
+
+
+def _device_within(tensor: torch.Tensor) -> torch.device | None:
+    """Return the device of what is in a wrapper: C++ makes some (DTensor) without us, and takes them for the CPU's."""
+    if type(tensor).__torch_dispatch__ is torch._C._disabled_torch_dispatch_impl:
+        return None
+    names = tensor.__tensor_flatten__()[0] if hasattr(tensor, "__tensor_flatten__") else ()
+    return next((device(getattr(tensor, name)) for name in names), None)
 
 
 def _is_cuda(self: torch.Tensor) -> bool:
@@ -65,6 +75,10 @@ def install(patches: Patches, resolve: Resolve) -> None:
     for name in ("to", "cuda", "cpu", "type_as", "numpy", "tolist", "__array__"):
         patches.set(torch.Tensor, name, _method(moves, name.strip("_")))
     patches.set(torch.Tensor, "get_device", _get_device)
+    lazy: Any = nn.parameter.UninitializedParameter.__mro__[1]  # lists by function what a lazy parameter can do
+    allowed = lazy._allowed_methods
+    replaced = [getattr(torch.Tensor, name) for name in ("to", "cuda", "cpu", "get_device")]
+    patches.set(lazy, "_allowed_methods", [*allowed, *replaced])
 
 
 def _method(moves: Moves, name: str) -> Callable[..., Any]:
@@ -158,6 +172,8 @@ def move(tensor: torch.Tensor, target: torch.device, rest: dict[str, Any]) -> to
 
 
 def _copied(tensor: torch.Tensor, target: torch.device, rest: dict[str, Any]) -> torch.Tensor:
+    if _base_device(tensor).type == "cuda":
+        return _base_to(tensor, target, **rest)  # a fake tensor, which C++ knows to be there
     if torch._C._len_torch_dispatch_stack():
         return _base_to(tensor, target if target.type == "cuda" else TO_HOST, **rest)
     # No mode sees it: one that was switched off (printing does so), or a thread older than the simulation.

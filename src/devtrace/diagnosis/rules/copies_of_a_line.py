@@ -6,39 +6,48 @@ The three rules for copies share this file. Every site is counted; a habit makes
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
 import numpy as np
 
+from devtrace.diagnosis.evidence.steps import Steps
 from devtrace.diagnosis.evidence.trace_queries import Rows, TraceQueries
-from devtrace.diagnosis.findings import Culprit, Finding
+from devtrace.diagnosis.findings import Culprit, Edit, Finding
 from devtrace.diagnosis.ledger import Tally, directions
+from devtrace.diagnosis.rules import package_line
+from devtrace.diagnosis.rules.move_above_loop import move_above_loop
 from devtrace.diagnosis.slugs import RuleSlug
+from devtrace.source.matching import called_name
 from devtrace.words.text_format import format_bytes, pluralize
 
 AGAIN: Final = 5
 """So many copies of one tensor from one line are a habit, not a set-up."""
 MANY: Final = 50
+OFTEN: Final = 10
+"""So many copies of a few bytes, in at least so many steps, are a habit."""
+STEPS: Final = 5
 SMALL: Final = 4096
 """Bytes below which a copy costs its launch, not its size (about 10 µs on PCIe, the time that 100 KB take)."""
 
 
 @dataclass(frozen=True)
 class CopiesOfALine:
-    """Copies of one direction (h2d, d2h, d2d) from one line of the user's."""
+    """Copies of one direction (h2d, d2h, d2d) from one line of the user's, or from a package's line under it."""
 
-    queries: TraceQueries
+    steps: Steps
     tally: Tally
     direction: str
     site: int
     rows: Rows
+    line: int
+    count: int
 
     @property
-    def count(self) -> int:
-        return int(self.tally[self.direction][self.site])
+    def queries(self) -> TraceQueries:
+        return self.steps.queries
 
     @cached_property
     def ops(self) -> list[int]:
@@ -54,14 +63,43 @@ class CopiesOfALine:
         copies, names = self.queries.trace.copies, self.queries.device_names
         return tuple(sorted({names[row] for column in ("from", "to") for row in copies.ints(column)[self.rows]}))
 
+    def parts(self) -> list[CopiesOfALine]:
+        """Return the copies by the line that makes them, a package's or the user's; the most frequent first."""
+        found = []
+        for line, at in package_line.parts(self.queries, np.array(self.ops, dtype=np.int64)):
+            count = self.count * len(at) // len(self.ops)
+            found.append(replace(self, line=line, rows=self.rows[at], count=count))
+        return found
+
+    def first(self, *finders: Callable[[CopiesOfALine], Habit | None]) -> Habit | None:
+        """Return the habit of the first of its parts that has one, with the number of the other parts that have."""
+        parts = [] if self.is_of_torchs_optimizer() else self.parts()
+        found = [(habit, part.line) for part in parts if (habit := _first(finders, part)) is not None]
+        return replace(found[0][0], line=found[0][1], others=len(found) - 1) if found else None
+
+    def is_of_torchs_optimizer(self) -> bool:
+        """Return whether torch's own optimizer makes the copies: all its ops are at the line of `step`."""
+        queries, found = self.queries, self.queries.source_node(self.site)
+        phases = queries.trace.ops.ints("phase")[self.ops]
+        is_in_it = bool((phases == queries.strings.get("optimizer", -1)).all())
+        is_own = bool((queries.trace.ops.ints("site")[self.ops] == queries.op_users[self.ops]).all())
+        return is_in_it and is_own and found is not None and called_name(found.node) == "step"
+
 
 @dataclass(frozen=True)
 class Habit:
-    """Why the copies of a line need not be."""
+    """Why the copies of a line need not be. `line` is the line that makes them, `others` how many more do."""
 
     message: str
     help: str
     culprit: Culprit | None = None
+    edits: tuple[Edit, ...] = ()
+    line: int = -1
+    others: int = 0
+
+
+def _first(finders: Iterable[Callable[[CopiesOfALine], Habit | None]], part: CopiesOfALine) -> Habit | None:
+    return next((habit for find in finders if (habit := find(part)) is not None), None)
 
 
 def findings(
@@ -75,28 +113,31 @@ def findings(
     sites = queries.cost_users[queries.trace.copies.ints("op")[chosen]]
     order = np.argsort(sites, kind="stable")
     bounds = np.searchsorted(sites[order], np.arange(len(queries.trace.sites) + 1))
+    steps = Steps(queries)
     for site in tally.sites(direction):
         rows = chosen[order[bounds[site] : bounds[site + 1]]]
-        yield to_finding(CopiesOfALine(queries, tally, direction, site, rows))
+        yield to_finding(CopiesOfALine(steps, tally, direction, site, rows, site, int(tally[direction][site])))
 
 
 def finding(rule: RuleSlug, copies: CopiesOfALine, where: str, habit: Habit | None, remark: str = "") -> Finding:
     """Word the copies of a line: a warning if they are a habit."""
-    ops = copies.ops
+    ops, queries = copies.ops, copies.queries
     copied = copies.bytes * copies.count // max(len(ops), 1)
     message = f"{pluralize(copies.count, 'copy', 'copies')} {where}, {format_bytes(copied)} in all"
+    why = f": {habit.message}{package_line.remark(queries, habit.line, habit.others)}" if habit else f"{remark}."
     return Finding(
         rule=rule,
         severity="warning" if habit else "note",
         cause="",
         devices=copies.devices,
-        site=copies.queries.site(copies.site),
+        site=queries.site(copies.site),
         op=ops[0] if ops else -1,
         culprit=habit.culprit if habit else None,
         count=copies.count,
         bytes=copied,
-        message=message + (f": {habit.message}" if habit else f"{remark}."),
-        help=habit.help if habit else "",
+        message=message + why,
+        help=package_line.advice(queries, habit.line, habit.help) if habit else "",
+        edits=habit.edits if habit else (),
         ops=tuple(ops),
     )
 
@@ -116,11 +157,13 @@ def of_one_tensor(copies: CopiesOfALine) -> Habit | None:
     name = str(queries.trace.tensors.raw("name", row)) or _source_text(copies)
     tensor, born = queries.trace.tensors[row], queries.site(queries.born(row))
     culprit = Culprit(name, (name,), tensor.device, tuple(tensor.shape), tensor.dtype, born)
+    message = f"{name} is the same tensor each time."
     if tensor.role == "parameter":
-        help = f"move {name.rpartition('.')[0] or 'its module'} to the device where it works"
-    else:
-        help = f"move {name} once: register it as a buffer, or keep the moved tensor"
-    return Habit(f"{name} is the same tensor each time.", help, culprit)
+        return Habit(message, f"move {name.rpartition('.')[0] or 'its module'} to the device where it works", culprit)
+    moved = move_above_loop(queries, copies.line)
+    if moved is not None:
+        return Habit(message, f"move {name} once, above the loop: {moved.after.strip()}", culprit, (moved,))
+    return Habit(message, f"move {name} once: register it as a buffer, or keep the moved tensor", culprit)
 
 
 def _are_unchanged(queries: TraceQueries, bases: set[int], ops: list[int]) -> bool:
@@ -134,7 +177,7 @@ def _are_unchanged(queries: TraceQueries, bases: set[int], ops: list[int]) -> bo
 
 def _is_part_of_a_module(copies: CopiesOfALine) -> bool:
     """Return whether it is a part of a module's own tensor: `self.cos[:n].to(x.device)`, not a data set's batch."""
-    found = copies.queries.source_node(copies.site)
+    found = copies.queries.source_node(copies.line)
     calls = copies.queries.trace.ops.ints("call")[copies.ops]
     if found is None or not bool((calls >= 0).all()):
         return False
@@ -146,7 +189,7 @@ def _is_part_of_a_module(copies: CopiesOfALine) -> bool:
 
 def _source_text(copies: CopiesOfALine) -> str:
     """Return what the line calls the tensor that it copies."""
-    found = copies.queries.source_node(copies.site)
+    found = copies.queries.source_node(copies.line)
     node = found.node if found is not None else None
     if found is None or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return "it"
@@ -157,12 +200,37 @@ def _source_text(copies: CopiesOfALine) -> str:
 
 
 def of_single_elements(copies: CopiesOfALine) -> Habit | None:
-    """Find very many, very small copies, with next to nothing between them."""
+    """Find very many, very small copies, each of what was just picked or made, with next to nothing between them.
+
+    The tensors of a model, of its checkpoint or of an optimizer are there before the first of them is copied.
+    """
     if copies.count < MANY or copies.bytes > SMALL * len(copies.ops):
         return None
-    if len(copies.ops) < 2 or np.median(np.diff(copies.ops)) > 6:
+    if len(copies.ops) < 2 or np.median(np.diff(copies.ops)) > 6 or not _are_made_one_by_one(copies):
         return None
     return Habit("each of a few bytes.", "gather the values first (torch.stack, torch.tensor of a list) and copy once")
+
+
+def _are_made_one_by_one(copies: CopiesOfALine) -> bool:
+    """Return whether what is copied was made after the copy before it.
+
+    `set_` makes none: torch.save reads a storage by it.
+    """
+    queries, ops = copies.queries, sorted(copies.ops)
+    made = [max(map(queries.producer, queries.inputs(op)[-1:]), default=-1) for op in ops[1:]]
+    fresh = [op > last and "set_" not in queries.op_name(op) for last, op in zip(ops[:-1], made, strict=True)]
+    return 2 * sum(fresh) > len(made)
+
+
+def of_each_step(copies: CopiesOfALine) -> bool:
+    """Return whether a line copies a few bytes in each step of a loop."""
+    if copies.count < OFTEN or copies.bytes > SMALL * len(copies.ops) or len(copies.ops) < 2:
+        return False
+    found, ops = copies.queries.source_node(copies.line), np.array(copies.ops)
+    if found is None or (copies.line != copies.site and not copies.steps.runs_again(copies.site, ops)):
+        return False
+    pace = copies.steps.pace(ops, found, copies.count)
+    return pace.is_of_each_step and pace.steps >= STEPS
 
 
 def is_of_ddp(queries: TraceQueries, op: int) -> bool:

@@ -25,5 +25,5 @@ RULE: Final = CostRule(
 
 
 def _finding(copies: CopiesOfALine) -> Finding:
-    habit = copies_of_a_line.of_one_tensor(copies) or copies_of_a_line.of_single_elements(copies)
+    habit = copies.first(copies_of_a_line.of_one_tensor, copies_of_a_line.of_single_elements)
     return copies_of_a_line.finding("device-to-device-copy", copies, "between devices", habit)

@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from devtrace.diagnosis.evidence import reads
 from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally
@@ -35,10 +36,27 @@ RULE: Final = CostRule(
 
 
 def _finding(copies: CopiesOfALine) -> Finding:
+    finders = (copies_of_a_line.of_one_tensor, _back_and_forth, _values, copies_of_a_line.of_single_elements)
+    return copies_of_a_line.finding("device-to-host-copy", copies, "to the host", copies.first(*finders))
+
+
+def _back_and_forth(copies: CopiesOfALine) -> Habit | None:
     is_frequent = copies.count >= AGAIN and len(copies.ops) >= AGAIN
-    back_and_forth = (_round_trip(copies) or _unused(copies)) if is_frequent else None
-    habit = copies_of_a_line.of_one_tensor(copies) or back_and_forth or copies_of_a_line.of_single_elements(copies)
-    return copies_of_a_line.finding("device-to-host-copy", copies, "to the host", habit)
+    return (_round_trip(copies) or _unused(copies)) if is_frequent else None
+
+
+def _values(copies: CopiesOfALine) -> Habit | None:
+    """Find values of a training's own work (a loss, a norm, a score) that the host takes in each step."""
+    queries, found = copies.queries, copies.queries.source_node(copies.line)
+    if found is None or not copies_of_a_line.of_each_step(copies):
+        return None
+    some = copies.ops[:_SAMPLE]
+    if not reads.is_of_the_line(queries, found, some[0]) or reads.is_a_choice(queries, some[0]):
+        return None
+    if sum(reads.is_trained(queries, op) for op in some) * 2 < len(some):
+        return None
+    help = "keep the tensors (x.detach()) and copy them once after the loop, or every N steps"
+    return Habit("a value in each step, for which the host waits.", help)
 
 
 def _round_trip(copies: CopiesOfALine) -> Habit | None:

@@ -1,50 +1,39 @@
 """host-sync: the host waits for a device to read a value.
 
-Every site is counted. It is worth a warning only where the source shows a value that is read in each step although
-nothing needs it then: a running sum, a log line, a guard, a mask that picks elements.
+Every site is counted. What repeats with the steps of a loop is a warning, however it is written and wherever the value
+goes. It is none where the host goes on by it: the end of a loop, a token or an action that was picked.
 """
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from devtrace.diagnosis.evidence.trace_queries import Rows, SourceNode, TraceQueries
+from devtrace.diagnosis.evidence import reads
+from devtrace.diagnosis.evidence.steps import Pace, Steps
+from devtrace.diagnosis.evidence.trace_queries import Rows, TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally, waits
+from devtrace.diagnosis.rules import package_line
 from devtrace.diagnosis.rules.rule import CostRule
-from devtrace.source.matching import called_name, match_code
 from devtrace.words.text_format import pluralize
 
 OFTEN: Final = 10
 """Reading a loss now and then is normal; a warning needs a loop that waits at least this many times."""
+STEPS: Final = 5
+"""In so many steps, or more."""
+_LATER: Final = "read it every N steps, or once after the loop"
 
 
 def host_syncs(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
     waiting = np.flatnonzero(waits(queries))
     sites = queries.cost_users[waiting]
+    steps = Steps(queries)
     for site in tally.sites("syncs"):
-        ops = waiting[sites == site]
-        times = int(tally["syncs"][site])
-        found = queries.source_node(site)
-        habit = _habit(found) if found is not None and times >= OFTEN and _in_steps(queries, ops) else None
-        devices = sorted({queries.device_names[device] for device in queries.trace.ops.ints("device")[ops]})
-        what = f"The host waited for {' and '.join(devices) or 'the device'} {pluralize(times, 'time')} here"
-        yield Finding(
-            rule="host-sync",
-            severity="warning" if habit else "note",
-            cause="",
-            devices=tuple(devices),
-            site=queries.site(site),
-            op=int(ops[0]) if len(ops) else -1,
-            count=times,
-            message=f"{what}{habit[0] if habit else ', to read a value'}.",
-            help=habit[1] if habit else "",
-            ops=tuple(ops.tolist()),
-        )
+        yield _finding(steps, site, waiting[sites == site], int(tally["syncs"][site]))
 
 
 RULE: Final = CostRule(
@@ -54,62 +43,63 @@ RULE: Final = CostRule(
 )
 
 
-def _in_steps(queries: TraceQueries, ops: Rows) -> bool:
-    """Return whether device work was queued between the reads: a loop of steps, not one reading of many values."""
-    if len(ops) < 2:
-        return False
-    devices = queries.trace.ops.ints("device")
-    busy = np.cumsum((devices != queries.host) & queries.is_kind("compute"))
-    return bool((np.diff(busy[ops]) > 0).mean() > 0.5)
+@dataclass(frozen=True)
+class _Needless:
+    """Waits of each step that nothing needs then, by the line that they come from: the most frequent first."""
+
+    ops: tuple[Rows, ...]
+    lines: tuple[int, ...]
+    steps: int
+
+    @property
+    def count(self) -> int:
+        return sum(map(len, self.ops))
 
 
-def _habit(found: SourceNode) -> tuple[str, str] | None:
-    """Return why the value is read, in words, and what to do instead; None when the source does not tell."""
-    node, statement = found.node, found.statement
-    if _is_now_and_then(found):
+def _finding(steps: Steps, site: int, ops: Rows, times: int) -> Finding:
+    queries = steps.queries
+    needless = _needless(steps, site, ops, times)
+    is_habit = needless.count * times >= OFTEN * len(ops) > 0 and needless.steps >= STEPS
+    line = needless.lines[0] if needless.lines else -1
+    found = queries.source_node(line)
+    words, help = (", to read a value in each step", _LATER) if needless.lines else (", to read a value", "")
+    if is_habit and found is not None:
+        words, help = reads.purpose(found)
+    devices = sorted({queries.device_names[device] for device in queries.trace.ops.ints("device")[ops]})
+    what = f"The host waited for {' and '.join(devices) or 'the device'} {pluralize(times, 'time')} here"
+    return Finding(
+        rule="host-sync",
+        severity="warning" if is_habit else "note",
+        cause="",
+        devices=tuple(devices),
+        site=queries.site(site),
+        op=int(ops[0]) if len(ops) else -1,
+        count=times,
+        message=f"{what}{words}.{package_line.remark(queries, line, len(needless.lines) - 1)}",
+        help=package_line.advice(queries, line, help),
+        ops=tuple(ops.tolist()),
+    )
+
+
+def _needless(steps: Steps, site: int, ops: Rows, times: int) -> _Needless:
+    found = []
+    for line, at in package_line.parts(steps.queries, ops):
+        part = ops[at]
+        pace = _pace_of_needless(steps, line, part, round(times * len(part) / len(ops)))
+        if pace is not None and (line == site or steps.runs_again(site, part)):
+            found.append((part, line, pace.steps))
+    return _Needless(
+        tuple(part for part, _, _ in found),
+        tuple(line for _, line, _ in found),
+        max((steps for _, _, steps in found), default=0),
+    )
+
+
+def _pace_of_needless(steps: Steps, line: int, ops: Rows, times: int) -> Pace | None:
+    """Return the pace of one line's waits, if they are of each step and nothing needs them then."""
+    queries, first = steps.queries, int(ops[0])
+    found = queries.source_node(line)
+    if found is None or not reads.is_of_the_line(queries, found, first) or reads.is_a_choice(queries, first):
         return None
-    if isinstance(node, ast.Subscript):
-        words = " to count the elements that a mask picks"
-        return words, "keep the shape: torch.where(mask, x, 0) or x * mask needs no count"
-    if isinstance(statement, ast.AugAssign) and _is_read(node):
-        words = " to add to a number of the host's"
-        return words, "add the tensor itself (detached) and read the sum once at the end"
-    if isinstance(statement, ast.If | ast.Assert) and (node is statement or node in ast.walk(statement.test)):
-        help = "check every N steps, or let torch._assert_async or torch.where do it on the device"
-        return None if _ends_the_loop(statement) else (" to decide a branch", help)
-    if _is_kept_in_a_list(found):
-        words = " to keep a value of each step"
-        return words, "keep the detached tensor and read them all once, e.g. torch.stack(kept).tolist()"
-    if isinstance(node, ast.FormattedValue | ast.JoinedStr):
-        return " to write a value of each step", "write it every N steps"
-    return None
-
-
-def _is_now_and_then(found: SourceNode) -> bool:
-    """Return whether the line is under an `if step % 100 == 0`."""
-    around = (outer for outer in found.source.ancestors(found.statement) if isinstance(outer, ast.If))
-    parts = (part for outer in around for part in ast.walk(outer.test))
-    return any(isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod) for part in parts)
-
-
-def _ends_the_loop(statement: ast.If | ast.Assert) -> bool:
-    """Return whether the branch only leaves the loop or function, as at the end of a text that is generated.
-
-    That needs the value. A guard against what should never be does not.
-    """
-    if isinstance(statement, ast.Assert) or any(word in ast.dump(statement.test) for word in ("nan", "finite", "inf")):
-        return False
-    return isinstance(statement.body[-1], ast.Break | ast.Return)
-
-
-def _is_read(node: ast.AST) -> bool:
-    """Return whether code reads a value: `x.item()`, `float(x)`, `int(x)`."""
-    names = ("item", "tolist") if match_code("$x.$method(...)", node) is not None else ("int", "float", "bool")
-    return called_name(node) in names
-
-
-def _is_kept_in_a_list(found: SourceNode) -> bool:
-    """Return whether code reads a value into a list: `history.append(loss.item())`."""
-    call = found.source.parent(found.node)
-    is_append = match_code("$list.append(...)", call) is not None
-    return _is_read(found.node) and is_append and isinstance(found.statement, ast.Expr)
+    pace = steps.pace(ops, found, times)
+    return pace if pace.is_of_each_step and (pace.trains or not reads.decides_the_loop(found)) else None

@@ -25,9 +25,19 @@ RULE: Final = CostRule(
 
 
 def _finding(copies: CopiesOfALine) -> Finding:
-    one, elements = copies_of_a_line.of_one_tensor(copies), copies_of_a_line.of_single_elements(copies)
-    habit = one or elements or _left_to_ddp(copies)
+    habit = copies.first(copies_of_a_line.of_one_tensor, _numbers, copies_of_a_line.of_single_elements)
+    habit = habit or _left_to_ddp(copies)
     return copies_of_a_line.finding("host-to-device-copy", copies, "to the device", habit, _unpinned(copies))
+
+
+def _numbers(copies: CopiesOfALine) -> Habit | None:
+    """Find single numbers of the host's that are made into tensors and copied in each step."""
+    queries = copies.queries
+    taken = [queries.inputs(op) for op in copies.ops]
+    if any(not rows or queries.dims[rows[0]] != 0 for rows in taken) or not copies_of_a_line.of_each_step(copies):
+        return None
+    help = "use the number as it is, or make the tensor on the device: torch.full((), value, device=device)"
+    return Habit("a single number in each step.", help)
 
 
 def _left_to_ddp(copies: CopiesOfALine) -> Habit | None:

@@ -13,6 +13,9 @@ from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally
 from devtrace.diagnosis.rules.rule import CostRule
 
+META: Final = "meta"
+"""A tensor there holds no data: an offload brings it for the time of a call."""
+
 
 def split_modules(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
     """Find leaf modules with parameters on two devices, which cannot run; a model split by layers can."""
@@ -22,7 +25,7 @@ def split_modules(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
     rows = np.flatnonzero(np.isin(tensors.ints("role"), list(roles))).tolist()
     last = {str(tensors.raw("name", row)): row for row in rows}  # one that moved has a row for each device
     for name, row in last.items():
-        if queries.dims[row] > 0:
+        if queries.dims[row] > 0 and queries.device(row) != META:
             devices_of[name.rpartition(".")[0]].setdefault(queries.device(row), row)
     # A replaced module and its successor have one path.
     modules = Counter(str(module.path) for module in queries.trace.modules)

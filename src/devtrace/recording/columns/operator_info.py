@@ -5,13 +5,14 @@ An `OperatorInfo` keeps its OpOverload alive, so that the id stays its own; hash
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, Final
 
 import torch
 from torch._ops import OpOverload
 
 from devtrace.recording.columns.chunk import OPERATOR_SHIFT
-from devtrace.runtime.quiet import dtype_of, is_tensor
+from devtrace.runtime.quiet import device_of, dtype_of, is_tensor, shape_of
 from devtrace.trace.columns import OP_KINDS
 from devtrace.trace.op_kinds import CARRIERS, SYNCS, kind_of
 
@@ -120,4 +121,16 @@ def _add(func: Any) -> OperatorInfo:
 def mask_among(args: tuple[Any, ...]) -> bool:
     """Return whether an indexing op is given a mask: the host must wait until the device has counted its True."""
     indices = args[1] if len(args) > 1 else ()
-    return any(is_tensor(index) and dtype_of(index) in (torch.bool, torch.uint8) for index in indices)
+    masks = sum(is_tensor(index) and dtype_of(index) in (torch.bool, torch.uint8) for index in indices)
+    return masks > 0 and not (masks == 1 and _is_filled(args, indices))
+
+
+def _is_filled(args: tuple[Any, ...], indices: Any) -> bool:
+    """Return whether `x[mask] = 0.5` counts nothing: with a number of the host's torch runs masked_fill_ for it.
+
+    See canDispatchToMaskedFill in torch's TensorAdvancedIndexingUtils.h.
+    """
+    others = sum(index is not None for index in indices)
+    value, accumulate = (*args[2:4], None, False)[:2] if len(args) < 4 else args[2:4]
+    is_number = is_tensor(value) and prod(shape_of(value)) == 1 and device_of(value).type == "cpu"
+    return others == 1 and is_number and not accumulate

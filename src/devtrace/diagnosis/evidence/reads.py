@@ -1,0 +1,166 @@
+"""What a line does with a value that it reads from a device: from the source around it, and from where the value is."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
+from devtrace.source.matching import assigned_names, called_name, match_code, names_in, same_code
+from devtrace.words.text_format import short_op_name
+
+_DRAWN: Final = frozenset(
+    ("bernoulli", "bernoulli_", "multinomial", "normal", "normal_", "poisson", "randint", "randperm")
+)
+_PICKED: Final = frozenset(("argmax", "argmin"))
+_PICKED_SECOND: Final = frozenset(("max", "min", "sort", "topk"))
+"""They give an index as their second output."""
+_READERS: Final = frozenset((
+    "bool", "complex", "cpu", "enumerate", "float", "format", "int", "item", "len", "list", "max", "min", "numpy",
+    "pow", "print", "range", "repr", "round", "sorted", "str", "sum", "tolist", "tuple",
+))  # fmt: skip
+_SIZED: Final = (
+    "nonzero",
+    "argwhere",
+    "masked_select",
+    "unique",
+    "bincount",
+    "repeat_interleave",
+    "_nested_tensor_size",
+)
+_NAMESPACES: Final = ("math", "np", "numpy", "th", "torch")
+_STEPS_BACK: Final = 12
+_ANCESTORS: Final = 40
+_LOOPS: Final = (ast.For, ast.AsyncFor, ast.While)
+
+
+def is_a_choice(queries: TraceQueries, op: int) -> bool:
+    """Return whether what is read was drawn (an action, a token), or picked without training.
+
+    The host goes on with it.
+    """
+    row = next(iter(queries.inputs(op)), -1)
+    for _ in range(_STEPS_BACK):
+        producer = queries.producer(row) if row >= 0 else -1
+        if producer < 0:
+            return False
+        name = short_op_name(queries.op_name(producer))
+        if name in _DRAWN:
+            return True
+        if name in _PICKED or (name in _PICKED_SECOND and row in queries.outputs(producer)[1:]):
+            return not is_trained(queries, op)
+        if queries.kind(producer) not in ("view", "copy"):
+            return False
+        row = next(iter(queries.made_from(row)), -1)
+    return False
+
+
+def is_trained(queries: TraceQueries, op: int) -> bool:
+    """Return whether what an op takes is of the work that a backward pass differentiates."""
+    if queries.trace.ops.raw("phase", op) in ("backward", "optimizer") or not queries.inputs(op):
+        return False
+    forward = queries.trace.ops.ints("forward")
+    made = [queries.producer(row) for row in queries.ancestors(queries.inputs(op)[0], _ANCESTORS)]
+    return bool(np.isin(forward[forward >= 0], [each for each in made if each >= 0]).any())
+
+
+def is_of_the_line(queries: TraceQueries, found: SourceNode, op: int) -> bool:
+    """Return whether a line itself takes the value.
+
+    Torch's own code may do so in a call that does not say it: `scaler.step(opt)`. An op may have to know how many
+    values there are, as `x.unique()` does: its shape is the result. So it is with a mask that a package picks by.
+    """
+    node, name = found.node, called_name(found.node)
+    if not isinstance(node, ast.Call):
+        return not (isinstance(node, ast.Subscript) and queries.package(queries.trace.ops.number("site", op)))
+    if any(part in queries.op_name(op) for part in _SIZED):
+        return False
+    if name in _READERS or (name and name in queries.op_name(op)):
+        return True
+    owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+    return isinstance(owner, ast.Name) and owner.id in _NAMESPACES and name.islower()
+
+
+def decides_the_loop(found: SourceNode) -> bool:
+    """Return whether the value says how long a loop goes on: that needs it. A guard against what never is does not."""
+    names = _assigned_by(found)
+    return any(
+        found.node in ast.walk(test) or not names.isdisjoint(names_in(test))
+        for test in _tests_of_loops(found)
+        if not any(word in ast.dump(test) for word in ("nan", "finite", "inf"))
+    )
+
+
+def _assigned_by(found: SourceNode) -> set[str]:
+    statement = found.statement
+    return set(assigned_names(statement)) if isinstance(statement, ast.Assign | ast.AnnAssign) else set()
+
+
+def _tests_of_loops(found: SourceNode) -> Iterator[ast.expr]:
+    """Yield the conditions of the function that end a loop, or answer whether one is to end."""
+    function = found.source.function(found.node)
+    for node in ast.walk(function or found.source.tree):
+        if isinstance(node, ast.While) or (isinstance(node, ast.If) and _leaves(found, node)):
+            yield node.test
+
+
+def _leaves(found: SourceNode, branch: ast.If) -> bool:
+    last = branch.body[-1]
+    if isinstance(last, ast.Return) and isinstance(last.value, ast.Constant) and isinstance(last.value.value, bool):
+        return True
+    in_a_loop = any(isinstance(outer, _LOOPS) for outer in found.source.ancestors(branch))
+    return in_a_loop and isinstance(last, ast.Break | ast.Return)
+
+
+def purpose(found: SourceNode) -> tuple[str, str]:
+    """Return what the value of each step is read for, in words, and what to do instead."""
+    node, statement = found.node, found.statement
+    if isinstance(node, ast.Subscript):
+        return " to count the elements that a mask picks", (
+            "keep the shape: torch.where(mask, x, 0) or x * mask needs no count"
+        )
+    if _adds_up(statement):
+        return " to add to a number of the host's", (
+            "add the tensor itself (detached) and read the sum once at the end"
+        )
+    if _is_tested(found):
+        help = "check every N steps, or let torch._assert_async or torch.where do it on the device"
+        return " to decide a branch", help
+    if isinstance(node, ast.FormattedValue | ast.JoinedStr) or _is_printed(found):
+        return " to write a value of each step", "write it every N steps"
+    if _is_kept(found):
+        help = "keep the detached tensor and read them all once, e.g. torch.stack(kept).tolist()"
+        return " to keep a value of each step", help
+    help = "keep the tensor (x.detach()) and read it after the loop, or every N steps"
+    return " to read a value in each step", help
+
+
+def _adds_up(statement: ast.stmt) -> bool:
+    """Return whether a statement is `total += x` or `total = total + x`."""
+    if isinstance(statement, ast.AugAssign):
+        return True
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.BinOp):
+        return False
+    target = statement.targets[0]
+    return any(same_code(target, part) for part in (statement.value.left, statement.value.right))
+
+
+def _is_tested(found: SourceNode) -> bool:
+    node, statement = found.node, found.statement
+    tested = isinstance(statement, ast.If | ast.Assert | ast.While)
+    return tested and (node is statement or node in ast.walk(statement.test))  # type: ignore[attr-defined]
+
+
+def _is_kept(found: SourceNode) -> bool:
+    """Return whether code keeps a value: `history.append(loss.item())`, `history[step] = loss.item()`."""
+    call, statement = found.source.parent(found.node), found.statement
+    is_append = match_code("$list.append(...)", call) is not None
+    is_item = isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript)
+    return (is_append and isinstance(statement, ast.Expr)) or is_item
+
+
+def _is_printed(found: SourceNode) -> bool:
+    return any(called_name(outer) == "print" for outer in found.source.ancestors(found.node))

@@ -1,0 +1,370 @@
+"""How each operator is answered: its result is tagged with the device that owns it, and the rules are asked of a mix.
+
+One handler per operator, chosen at the operator's first call by its schema and found by the operator's id. Most
+operators need one read of a storage tag per tensor and, for a new tensor, one write. Everything else (mixed devices,
+lists of lists, odd layouts) leaves the hot path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from devtrace.simulation import generators, rules, values
+from devtrace.simulation.storage_tags import (
+    FLOATING,
+    HOST,
+    SimulatedDevice,
+    claim,
+    claim_all,
+    mark_pinned,
+    tag_of,
+    tensors_in,
+)
+
+Func = torch._ops.OpOverload
+Handler = Callable[["OpMode", Func, tuple[Any, ...], dict[str, Any]], Any]
+
+CPU = torch.device("cpu")
+# Our own `.to` asks for this when a tensor shall go to the host. C++ names the device of a tensor that it takes for a
+# CPU tensor `cpu`, without an index, so the two cannot be confused.
+TO_HOST = torch.device("cpu", 0)
+
+handlers: dict[int, Handler] = {}
+_alive: list[object] = []
+_Tensor = torch.Tensor
+
+
+class OpMode(TorchDispatchMode):
+    """Keeps what handlers ask of a thread: its simulation's devices; `last` is the device that it used last."""
+
+    def __init__(self, find_device: Callable[[torch.device], SimulatedDevice]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.find_device = find_device
+        self.last = HOST
+
+
+def make_handler(func: Any) -> Handler:
+    """Choose the handler of an operator by its schema."""
+    _alive.append(func)
+    handler: Handler = plain
+    if isinstance(func, Func):
+        handler = _choose(func)
+        if torch.Tag.nondeterministic_seeded in func.tags:
+            handler = seeded(handler)
+    handlers[id(func)] = handler
+    return handler
+
+
+def _choose(func: Func) -> Handler:
+    name = func._schema.name
+    if name in SPECIAL:
+        return SPECIAL[name]
+    if func.namespace not in ("aten", "prim", "prims"):
+        return foreign
+    if torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"):
+        return composite
+    arguments, returns = func._schema.arguments, func._schema.returns
+    tensors = [a for a in arguments if "Tensor" in str(a.type)]
+    if any(a.name == "device" and a.kwarg_only for a in arguments):
+        return factory
+    aliased = all(r.alias_info is not None for r in returns)
+    if aliased and len(tensors) == 1 and str(tensors[0].type) == "Tensor":
+        return plain
+    if [str(r.type) for r in returns] == ["Tensor"] and not any(a.kwarg_only for a in tensors):
+        return one_result
+    return any_results
+
+
+def pack_padded_sequence(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`_pack_padded_sequence`: batch sizes stay on the host, and the lengths must be there."""
+    lengths = args[1]
+    if tag_of(lengths).owner is not HOST:
+        kind = rules.type_name(rules.Arg("lengths", lengths, HOST, False, -1)).rpartition(".")[2].removesuffix("Tensor")
+        raise RuntimeError(
+            "'lengths' argument should be a 1D CPU int64 tensor, "
+            f"but got {lengths.dim()}D {tag_of(lengths).owner.device} {kind} tensor"
+        )
+    data, sizes = func(*args, **kwargs)
+    claim(data, tag_of(args[0]).owner)
+    return data, sizes
+
+
+def values_or_vectors(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`_linalg_eigh` and `_linalg_svd`, whose second and third arguments are how, and whether to give vectors."""
+    if values.alone(args[0]):
+        args = (args[0], args[1] if len(args) > 1 else func._schema.arguments[1].default_value, False)
+    return any_results(mode, func, args, kwargs)
+
+
+def foreign(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """An operator that is not torch's own: the mode sees each operator that its kernel calls, from Python or C++."""
+    owner = common_owner((*args, *kwargs.values()))
+    with mode:
+        out = func.redispatch(_CPU_KERNEL, *args, **kwargs)
+    if owner is not None and owner is not HOST and owner is not MIXED:
+        for tensor in tensors_in((out,)):
+            anchor_floating(tensor, owner)
+    return out
+
+
+def nothing(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """`record_stream`: memory is not handed out by stream here."""
+
+
+def plain(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A view of one tensor or a change in place: the storage has its tag already, unless it is a sparse tensor's."""
+    out = func(*args, **kwargs)
+    if args and isinstance(args[0], _Tensor) and args[0].layout is not torch.strided:
+        owner = tag_of(args[0]).owner
+        if owner is not HOST:
+            claim_all(out, owner)
+    return out
+
+
+def one_result(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Common case: some tensors in, one tensor out."""
+    owner = None
+    for value in args:
+        if isinstance(value, _Tensor):
+            try:
+                its = value.untyped_storage()._devtrace_tag.owner  # type: ignore[attr-defined]
+            except (RuntimeError, ValueError):
+                its = tag_of(value).owner
+        elif value.__class__ is list:
+            its = common_owner(value)
+        else:
+            continue
+        if its is not owner and its is not None:
+            if owner is not None or its is MIXED:
+                return mixed(mode, func, args, kwargs)
+            owner = its
+    out = func(*args, **kwargs)
+    if owner is not HOST and owner is not None:
+        mode.last = owner
+        claim(out, owner)
+    return out
+
+
+def any_results(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Lists, several results, none, tensors among the keyword arguments."""
+    owner = common_owner((*args, *kwargs.values()))
+    if owner is MIXED:
+        return mixed(mode, func, args, kwargs)
+    out = func(*args, **kwargs)
+    if owner is not HOST and owner is not None:
+        mode.last = owner
+        claim_all(out, owner)
+    return out
+
+
+def common_owner(values: Any) -> SimulatedDevice | None:
+    """Return the one owner of all tensors among the values, at any depth; None for no tensor, MIXED for several."""
+    owner = None
+    for value in values:
+        if isinstance(value, _Tensor):
+            its: SimulatedDevice | None = tag_of(value).owner
+        elif isinstance(value, (list, tuple)):
+            its = common_owner(value)
+        else:
+            continue
+        if its is not owner and its is not None:
+            if owner is not None:
+                return MIXED
+            owner = its
+    return owner
+
+
+MIXED = SimulatedDevice(None, -3)
+
+
+def mixed(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Tensors of several devices: the rules decide, or, for an operator without a rule, its parts."""
+    found = settle(func, args, kwargs)
+    owner = found[0].owner
+    if any(arg.tensor.is_meta for arg in found):
+        return _with_meta(func, args, kwargs, found)
+    check = ""
+    if any(arg.owner is not owner for arg in found):
+        check = rules.rule_of(func).check
+        if check == "inner":
+            with mode:
+                return func.redispatch(_CPU_KERNEL, *args, **kwargs)
+        owner = rules.judge(func, found)
+    out = func(*args, **kwargs)
+    if check == "pairs" and isinstance(out, (list, tuple)):
+        for value, row in zip(out, rules.rows(found), strict=False):
+            claim_all(value, rules.first_device(row))
+    elif owner is not HOST:
+        mode.last = owner
+        claim_all(out, owner)
+    return out
+
+
+def _with_meta(func: Func, args: tuple[Any, ...], kwargs: dict[str, Any], found: list[rules.Arg]) -> Any:
+    """Torch answers a mix with the device `meta` in kernels of their own, some of which compare devices."""
+    owner = rules.first_device(found)
+    try:
+        out = func(*args, **kwargs)
+    except RuntimeError as error:
+        if any(arg.owner is HOST and not arg.tensor.is_meta for arg in found):
+            raise
+        raise type(error)(str(error).replace("device cpu!", f"device {owner.device}!")) from None
+    for tensor in tensors_in((out,)):
+        if not tensor.is_meta and owner is not HOST:
+            claim(tensor, owner)
+    return out
+
+
+_CPU_KERNEL = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
+
+
+def settle(func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[rules.Arg]:
+    """Return the arguments, after floating tensors have joined the others."""
+    found = rules.arguments(func, args, kwargs)
+    if any(arg.owner is FLOATING for arg in found):
+        anchor = next((a.owner for a in found if a.owner is not FLOATING and a.owner is not HOST), HOST)
+        for arg in found:
+            anchor_floating(arg.tensor, anchor)
+        found = rules.arguments(func, args, kwargs)
+    return found
+
+
+def anchor_floating(tensor: torch.Tensor, owner: SimulatedDevice) -> None:
+    """Give a floating tensor to `owner`; any other tensor stays where it is."""
+    tag = tag_of(tensor)
+    if tag.owner is FLOATING:
+        tag.move(owner)
+
+
+def seeded(handler: Handler) -> Handler:
+    """An operator that draws random numbers: from the generator it is given, or from its device's stream."""
+
+    def draw(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        device = kwargs.get("device")
+        owner = mode.find_device(device) if device is not None and device.type == "cuda" else common_owner(args)
+        args, kwargs = _with_checked_generator(func, args, kwargs, owner)
+        if owner is None or owner.generator is None or not owner.generator.own:
+            return handler(mode, func, args, kwargs)
+        with generators.OwnStream(owner.generator):
+            return handler(mode, func, args, kwargs)
+
+    return draw
+
+
+def _with_checked_generator(
+    func: Func, args: tuple[Any, ...], kwargs: dict[str, Any], owner: SimulatedDevice | None
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    given = kwargs.get("generator")
+    if given is not None:
+        return args, {**kwargs, "generator": generators.checked(given, owner)}
+    if any(isinstance(value, torch.Generator) for value in args):
+        return tuple(generators.checked(v, owner) if isinstance(v, torch.Generator) else v for v in args), kwargs
+    return args, kwargs
+
+
+def composite(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """An operator made of others, seen whole only in inference mode: its parts follow the rules."""
+    with mode:
+        return func.decompose(*args, **kwargs)
+
+
+def factory(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Operators with `device=`: new tensors, and those made like another."""
+    device = kwargs.get("device")
+    owner = common_owner(args)
+    if owner is MIXED:
+        owner = rules.judge(func, settle(func, args, kwargs))
+    if device is not None and device.type == "cuda":
+        owner = mode.find_device(device)
+        kwargs = {**kwargs, "device": CPU}
+    elif device is not None and device.type == "cpu":
+        owner = _host_or_floating(owner, kwargs)
+    elif device is not None:
+        owner = HOST
+    if kwargs.get("pin_memory"):
+        return _pinned(func(*args, **{**kwargs, "pin_memory": False}))
+    out = func(*args, **kwargs)
+    if owner is not None and owner is not HOST:
+        _claim_new(mode, out, owner)
+    return out
+
+
+def _host_or_floating(owner: SimulatedDevice | None, kwargs: dict[str, Any]) -> SimulatedDevice:
+    """Find who asked for `cpu`: Python's factories always pass pin_memory, C++ (composites, backward) never does."""
+    if "pin_memory" in kwargs:
+        return HOST
+    return FLOATING if owner is None else owner
+
+
+def _claim_new(mode: OpMode, out: Any, owner: SimulatedDevice) -> None:
+    claim_all(out, owner)
+    if owner is FLOATING:
+        for tensor in tensors_in((out,)):
+            tag_of(tensor).hint = mode.last
+    else:
+        mode.last = owner
+
+
+def _pinned(out: torch.Tensor) -> torch.Tensor:
+    mark_pinned(out.untyped_storage())
+    return out
+
+
+def to_copy(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`_to_copy`: every copy between devices, and every change of dtype."""
+    device = kwargs.get("device")
+    owner = tag_of(args[0]).owner
+    if device is not None:
+        if device.type == "cuda":
+            owner = mode.find_device(device)
+        elif device.type != "cpu" or device.index is not None:
+            owner = HOST
+        if device.type in ("cuda", "cpu"):
+            kwargs = {**kwargs, "device": CPU}
+    if kwargs.get("pin_memory"):
+        kwargs = {**kwargs, "pin_memory": False}
+    out = func(*args, **kwargs)
+    if owner is not HOST:
+        claim(out, owner)
+        mode.last = owner
+    return out
+
+
+def copy_(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Between any two devices; a floating target joins its source."""
+    owner = tag_of(args[1]).owner
+    if owner is not FLOATING:
+        anchor_floating(args[0], owner)
+    return func(*args, **kwargs)
+
+
+def is_pinned(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    return tag_of(args[0]).pinned
+
+
+def pin_memory(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
+    """A copy in page-locked host memory; a tensor of a device has none."""
+    owner = tag_of(args[0]).owner
+    if owner is not HOST:
+        kind = rules.type_name(rules.Arg("self", args[0], owner, False, -1))
+        raise RuntimeError(f"cannot pin '{kind}' only dense CPU tensors can be pinned")
+    return _pinned(args[0].clone())
+
+
+SPECIAL: dict[str, Handler] = {
+    "aten::_to_copy": to_copy,
+    "aten::copy_": copy_,
+    "aten::is_pinned": is_pinned,
+    "aten::_pin_memory": pin_memory,
+    "aten::_pack_padded_sequence": pack_padded_sequence,
+    "aten::record_stream": nothing,
+    "aten::_linalg_eigh": values_or_vectors,
+    "aten::_linalg_svd": values_or_vectors,
+    "aten::lift_fresh": plain,
+    "aten::detach": plain,
+    "aten::set_": plain,
+}

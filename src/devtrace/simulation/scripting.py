@@ -1,0 +1,37 @@
+"""torch.jit.script in a simulation: it knows a function by its id or reads its source, and must find torch's own."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from torch.jit import _script
+from torch.jit._builtins import _get_builtin_table
+
+from devtrace.runtime.patches import MISSING, Patches
+
+_OWN = "__prepare_scriptable__"  # torch's own question to an object: what shall be compiled in its place
+
+
+def install(patches: Patches) -> None:
+    """Tell torch.jit of each function that was replaced until here which one it stands for."""
+    builtins = _get_builtin_table()
+    for _, _, before, ours in list(patches.replaced):
+        own = getattr(ours, "__wrapped__", before)
+        if own is MISSING or ours is own:
+            continue
+        if id(own) in builtins:
+            patches.set_item(builtins, id(ours), builtins[id(own)])
+        elif inspect.isfunction(ours) and inspect.isfunction(own) and hasattr(ours, "__wrapped__"):
+            setattr(ours, _OWN, _returning(own))
+    patches.set(_script, "_get_overloads", _of_its_own(_script._get_overloads))
+
+
+def _returning(function: object) -> Callable[[], object]:
+    return lambda: function
+
+
+def _of_its_own(get_overloads: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Overloads are kept by function, and dropped from the list of those to compile when they were compiled once."""
+    return lambda function: get_overloads(getattr(function, _OWN)() if hasattr(function, _OWN) else function)

@@ -1,0 +1,105 @@
+"""Operators that CUDA has for a dtype and the CPU has not: computed in a wider dtype, and cast back.
+
+`cuda_dtypes.tsv` lists them, by torch's own description of its operators (op_db, `dtypesIfCUDA`). Only what the CPU has
+refused is asked again, so everything else keeps the CPU's values.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from importlib import resources
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from devtrace.runtime.patches import Patches
+from devtrace.simulation.storage_tags import FLOATING, HOST, tag_of, tensors_in
+
+_WIDER = {
+    torch.float16: torch.float32,
+    torch.bfloat16: torch.float32,
+    torch.complex32: torch.complex64,
+    torch.bool: torch.uint8,
+    **dict.fromkeys((torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64), torch.float64),
+}
+_REAL_AND_COMPLEX = {torch.float16: torch.complex32, torch.complex32: torch.float16}
+
+
+@functools.cache
+def table() -> dict[str, frozenset[torch.dtype]]:
+    """Operator without overload -> the dtypes that only CUDA has."""
+    lines = resources.files(__package__).joinpath("cuda_dtypes.tsv").read_text("utf-8").splitlines()
+    rows = (line.split("\t") for line in lines if not line.startswith("#"))
+    return {op: frozenset(getattr(torch, name) for name in names.split()) for op, names in rows}
+
+
+def install(patches: Patches) -> None:
+    """`torch.fft`, which looks at dtypes above the dispatcher."""
+    for name, function in list(vars(torch.fft).items()):
+        if type(function).__name__ == "builtin_function_or_method" and not name.endswith(("freq", "shift")):
+            patches.set(torch.fft, name, _transform(function))
+
+
+def _transform(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def transform(*args: Any, **kwargs: Any) -> Any:
+        given = args[0] if args else kwargs.get("input")
+        half = isinstance(given, torch.Tensor) and given.dtype is torch.float16
+        if half and tag_of(given).owner not in (HOST, FLOATING):  # type: ignore[arg-type]
+            return call_wider(function, torch.float16, args, kwargs)
+        return function(*args, **kwargs)
+
+    return transform
+
+
+def instead_of(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any] | None:
+    """Return what computes an operator that the CPU has refused, if CUDA has it for one of its tensors' dtypes."""
+    only_cuda = table().get(func._schema.name.removeprefix("aten::").rstrip("_"), frozenset())
+    narrow = next((t.dtype for t in tensors_in((*args, *kwargs.values())) if t.dtype in only_cuda), None)
+    return None if narrow is None else Wider(func, narrow)
+
+
+class Wider:
+    """An operator of torch whose tensors of one dtype are cast before, and its results after."""
+
+    def __init__(self, func: Any, narrow: torch.dtype) -> None:
+        self._func = func
+        self._narrow = narrow
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._func, name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        out = call_wider(self._func, self._narrow, args, kwargs)
+        written = [
+            args[number] if number < len(args) else kwargs[spec.name]
+            for number, spec in enumerate(self._func._schema.arguments)
+            if spec.alias_info is not None and spec.alias_info.is_write
+        ]
+        if not written:
+            return out
+        results = [out] if isinstance(out, torch.Tensor) else list(out)
+        kept = [target.copy_(result) for target, result in zip(written, results, strict=False)]
+        return kept[0] if isinstance(out, torch.Tensor) else tuple(kept)
+
+
+def call_wider(function: Callable[..., Any], narrow: torch.dtype, args: Any, kwargs: Any) -> Any:
+    """Call a function with each tensor and dtype that is `narrow` wider, and cast what it returns back."""
+    wide = _WIDER[narrow]
+    back = {wide: narrow}
+    if narrow in _REAL_AND_COMPLEX:
+        other = _REAL_AND_COMPLEX[narrow]
+        back[_WIDER[other]] = other
+
+    def widened(value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return value.to(wide) if value.dtype is narrow else value
+        return wide if value is narrow else value
+
+    def narrowed(value: Any) -> Any:
+        return value.to(back.get(value.dtype, value.dtype)) if isinstance(value, torch.Tensor) else value
+
+    args, kwargs = pytree.tree_map(widened, (args, kwargs))
+    return pytree.tree_map(narrowed, function(*args, **kwargs))

@@ -1,0 +1,62 @@
+"""Tensors that are not plain: fake ones, which no device holds, and wrappers of other tensors (DTensor).
+
+To C++ a wrapper of simulated tensors is on the CPU, as they are. Its own storage, which is empty, has the tag, or
+what is in it is asked. A fake tensor names its device to C++ too, which asks that device for its current stream as
+soon as autograd comes by. A build without CUDA has none to ask and ends the process. So while a simulation runs the
+CPU answers.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from devtrace.runtime.patches import Patches
+from devtrace.simulation.storage_tags import SIMULATED, TAG, SimulatedDevice, Tag
+from devtrace.simulation.tensors import Resolve
+
+_CPU, _CUDA = 0, 1  # c10::DeviceType
+
+
+def install(patches: Patches, undo: ExitStack, resolve: Resolve) -> None:
+    """Tag wrappers when they are made, and let the CPU answer for a simulated device."""
+    patches.set(torch.Tensor, "_make_wrapper_subclass", staticmethod(_wrapping(resolve)))
+    answer_for_cuda(undo)
+
+
+def answer_for_cuda(undo: ExitStack) -> None:
+    """Put the CPU's guard, which does nothing, where torch's C++ looks for CUDA's."""
+    try:
+        library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libc10.so"))
+        guards = (ctypes.c_void_p * 2).in_dll(library, "_ZN3c104impl26device_guard_impl_registryE")
+    except (OSError, ValueError):
+        return  # another platform's name for it
+    if guards[_CUDA] is None:
+        guards[_CUDA] = guards[_CPU]
+        undo.callback(guards.__setitem__, _CUDA, None)
+
+
+def _wrapping(resolve: Resolve) -> Callable[..., Any]:
+    make: Callable[..., Any] = torch.Tensor._make_wrapper_subclass
+
+    @functools.wraps(make)
+    def make_wrapper(*args: Any, **kwargs: Any) -> Any:
+        asked = kwargs.get("device")
+        target = None if asked is None else resolve(asked)
+        if target not in SIMULATED:
+            return make(*args, **kwargs)
+        return _tagged(make(*args, **{**kwargs, "device": torch.device("cpu")}), SIMULATED[target])
+
+    return make_wrapper
+
+
+def _tagged(wrapper: torch.Tensor, owner: SimulatedDevice) -> torch.Tensor:
+    with torch._C.DisableTorchFunctionSubclass():
+        setattr(wrapper.untyped_storage(), TAG, Tag(owner, 0))
+    return wrapper

@@ -1,0 +1,429 @@
+"""What costs time is told by what repeats with the steps of a loop, however it is written."""
+
+from __future__ import annotations
+
+import importlib
+import io
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import devtrace
+from devtrace.diagnosis.findings import Finding
+
+GPU = "cuda:0"
+
+
+def findings(program: Callable[[], object]) -> list[Finding]:
+    with devtrace.record(simulate="cuda:2") as recording:
+        program()
+    assert not recording.report.notes
+    return list(recording.report.findings)
+
+
+def warned(program: Callable[[], object]) -> list[str]:
+    return [finding.rule for finding in findings(program) if finding.severity != "note"]
+
+
+def train(each: Callable[[int, torch.Tensor], object], steps: int = 20) -> None:
+    net = nn.Linear(8, 4).to(GPU)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for step in range(steps):
+        optimizer.zero_grad()
+        loss = net(torch.rand(16, 8, device=GPU)).square().mean()
+        loss.backward()
+        optimizer.step()
+        if each(step, loss):
+            break
+
+
+class Total:
+    """One spelling a method."""
+
+    def __init__(self) -> None:
+        self.total = 0.0
+        self.kept: list[Any] = [0.0] * 20
+
+    def adds(self, _: int, loss: torch.Tensor) -> None:
+        self.total += loss.item() * 16
+
+    def adds_in_full(self, _: int, loss: torch.Tensor) -> None:
+        self.total = self.total + loss.item() * 16
+
+    def guards(self, _: int, loss: torch.Tensor) -> None:
+        if loss < 0:
+            print("negative")
+
+    def stops(self, _: int, loss: torch.Tensor) -> bool:
+        if loss < 0:  # noqa: SIM103 (a branch is what is tried)
+            return True
+        return False
+
+    def prints(self, step: int, loss: torch.Tensor) -> None:
+        print(step, loss.item(), file=io.StringIO())
+
+    def assigns(self, _: int, loss: torch.Tensor) -> None:
+        value = loss.item()
+        self.last = value
+
+    def casts(self, _: int, loss: torch.Tensor) -> None:
+        self.last = float(loss)
+
+    def keeps(self, _: int, loss: torch.Tensor) -> None:
+        self.kept.append(loss.item())
+
+    def stores(self, step: int, loss: torch.Tensor) -> None:
+        self.kept[step] = loss.item()
+
+    def chooses(self, _: int, loss: torch.Tensor) -> None:
+        self.last = 1 if loss > 5 else 0
+
+
+SPELLINGS = [name for name in vars(Total) if not name.startswith("_")]
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+def test_a_value_read_in_each_step_is_a_warning_however_it_is_written(name: str) -> None:
+    (found,) = [each for each in findings(lambda: train(getattr(Total(), name))) if each.severity != "note"]
+    assert (found.rule, found.count) == ("host-sync", 20)
+    assert found.help
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+def test_a_value_read_now_and_then_is_none_however_it_is_written(name: str) -> None:
+    total = Total()
+
+    def now_and_then(step: int, loss: torch.Tensor) -> object:
+        return getattr(total, name)(step % 20, loss) if step % 10 == 9 else None
+
+    assert warned(lambda: train(now_and_then, 120)) == []
+
+
+def test_a_loss_read_once_in_an_epoch_is_none() -> None:
+    def program() -> None:
+        net = nn.Linear(8, 4).to(GPU)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(12):
+            for _ in range(3):
+                optimizer.zero_grad()
+                loss = net(torch.rand(16, 8, device=GPU)).square().mean()
+                loss.backward()
+                optimizer.step()
+            history.append(loss.item())
+
+    history: list[float] = []
+    assert warned(program) == []
+
+
+def test_arrays_of_the_loss_taken_in_each_step_are_a_warning() -> None:
+    kept = []
+    (found,) = [
+        each
+        for each in findings(lambda: train(lambda _, loss: kept.append(loss.detach().cpu().numpy())))
+        if each.severity != "note"
+    ]
+    assert (found.rule, found.count) == ("device-to-host-copy", 20)
+    assert "in each step" in found.message
+    assert found.help
+
+
+def test_an_accuracy_worked_out_in_numpy_in_each_step_is_a_warning() -> None:
+    def program() -> None:
+        net = nn.Linear(8, 4).to(GPU)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(20):
+            out = net(torch.rand(16, 8, device=GPU))
+            nn.functional.cross_entropy(out, torch.ones(16, dtype=torch.long, device=GPU)).backward()
+            optimizer.step()
+            (out.argmax(1).cpu().numpy() == 1).mean()
+
+    assert warned(program) == ["device-to-host-copy"]
+
+
+def test_a_best_action_of_a_network_that_is_trained_elsewhere_may_come_to_the_host() -> None:
+    def program() -> None:
+        net = nn.Linear(4, 2).to(GPU)
+        optimizer = torch.optim.Adam(net.parameters())
+        states = [torch.rand(4)]
+        for _ in range(30):
+            with torch.no_grad():
+                action = net(states[-1].to(GPU)).argmax().item()
+            states.append(torch.rand(4) + action)
+            optimizer.zero_grad()
+            net(torch.stack(states[-8:]).to(GPU)).max(1).values.mean().backward()
+            optimizer.step()
+
+    assert warned(program) == []
+
+
+def test_results_of_an_inference_may_come_to_the_host() -> None:
+    def program() -> None:
+        net = nn.Linear(8, 4).to(GPU)
+        kept = []
+        with torch.no_grad():
+            for _ in range(20):
+                kept.append(net(torch.rand(2, 8, device=GPU)).cpu().numpy())
+
+    assert warned(program) == []
+
+
+def test_a_short_loop_that_reads_in_each_step_gets_a_note() -> None:
+    (found,) = [each for each in findings(lambda: train(Total().adds, 3)) if each.rule == "host-sync"]
+    assert (found.severity, found.count) == ("note", 3)
+    assert "in each step" in found.message
+
+
+def test_an_update_count_on_the_device_that_is_compared_in_each_step_is_a_warning() -> None:
+    class Throughput(nn.Module):
+        seen: torch.Tensor
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("seen", torch.tensor(0))
+
+        def update(self, outputs: torch.Tensor) -> int:
+            self.seen += 1
+            if self.seen >= 3:
+                return outputs.shape[0]
+            return 0
+
+    def program() -> None:
+        net, metric = nn.Linear(8, 4).to(GPU), Throughput().to(GPU)
+        for _ in range(12):
+            metric.update(net(torch.rand(2, 8, device=GPU)))
+
+    assert warned(program) == ["host-sync"]
+
+
+def test_an_action_that_was_drawn_must_come_to_the_host() -> None:
+    def program() -> None:
+        net = nn.Linear(8, 4).to(GPU)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(20):
+            chances = net(torch.rand(1, 8, device=GPU)).softmax(-1)
+            action = torch.multinomial(chances.detach(), 1)
+            taken = action.item()
+            loss = -chances[0, int(taken)]
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+    assert warned(program) == []
+
+
+def test_a_loop_without_modules_reads_now_and_then() -> None:
+    def program(often: int) -> None:
+        x = torch.ones(4, device=GPU)
+        seen = []
+        for step in range(400):
+            x = x * 0.99 + 1
+            if step % often == 0:
+                value = x.sum().item()
+                seen.append(value)
+
+    assert warned(lambda: program(20)) == []
+    assert warned(lambda: program(1)) == ["host-sync"]
+
+
+def small_model() -> nn.Module:
+    return nn.Sequential(*(nn.Linear(8, 8) for _ in range(30)))
+
+
+def test_a_small_model_is_moved_saved_and_loaded_without_a_warning() -> None:
+    def program() -> None:
+        net = small_model().to(GPU)
+        optimizer = torch.optim.AdamW(net.parameters())
+        net(torch.ones(2, 8, device=GPU)).sum().backward()
+        optimizer.step()
+        file = io.BytesIO()
+        torch.save({"net": net.state_dict(), "optimizer": optimizer.state_dict()}, file)
+        file.seek(0)
+        state = torch.load(file, map_location="cpu")
+        net.load_state_dict(state["net"])
+        optimizer.load_state_dict(state["optimizer"])
+        net.cpu()
+
+    assert warned(program) == []
+
+
+def test_elements_copied_one_by_one_are_a_warning() -> None:
+    def program() -> list[torch.Tensor]:
+        values = torch.rand(60, device=GPU) * 2
+        return [values[i].cpu() for i in range(60)]
+
+    (found,) = [each for each in findings(program) if each.severity != "note"]
+    assert (found.rule, found.count) == ("device-to-host-copy", 60)
+
+
+def test_numbers_copied_to_the_device_in_each_step_are_a_warning() -> None:
+    def program() -> None:
+        net = nn.Linear(8, 4).to(GPU)
+        for _ in range(30):
+            out = net(torch.rand(2, 8, device=GPU))
+            torch.where(out > 0, out, torch.tensor(0.5).to(GPU)).sum()
+
+    (found,) = [each for each in findings(program) if each.severity != "note"]
+    assert (found.rule, found.count) == ("host-to-device-copy", 30)
+    assert "each step" in found.message
+
+
+def test_copies_that_an_optimizer_of_torchs_makes_are_no_warning() -> None:
+    def program() -> None:
+        net = nn.Linear(4, 8).to(GPU)
+        optimizer = torch.optim.ASGD(net.parameters())
+        for _ in range(20):
+            net(torch.ones(3, 4, device=GPU)).sum().backward()
+            optimizer.step()
+
+    assert warned(program) == []
+
+
+def test_tensors_that_an_offload_left_without_data_split_no_module() -> None:
+    def program() -> None:
+        norm = nn.BatchNorm1d(4).to(GPU).eval()
+        norm(torch.ones(2, 4, device=GPU))
+        for name, tensor in list(norm.named_parameters()):
+            setattr(norm, name, nn.Parameter(tensor.to("meta")))
+        weight, norm.weight = norm.weight, nn.Parameter(torch.ones(4, device=GPU))
+        bias, norm.bias = norm.bias, nn.Parameter(torch.zeros(4, device=GPU))
+        norm(torch.ones(2, 4, device=GPU))
+        norm.weight, norm.bias = weight, bias
+
+    assert warned(program) == []
+
+
+def test_a_number_written_by_a_mask_does_not_wait() -> None:
+    def program() -> None:
+        for _ in range(12):
+            w = torch.rand(4, 8, device=GPU)
+            w[w > 0.5] = 0.5
+            w[:, w[0] > 0.5] = 1.0
+
+    assert [each.rule for each in findings(program) if each.rule == "host-sync"] == []
+
+
+def test_a_tensor_written_by_a_mask_waits() -> None:
+    def program() -> None:
+        w = torch.rand(4, 8, device=GPU)
+        w[w > 0.5] = torch.ones((), device=GPU)
+        w[w > 2] = torch.ones(0, device=GPU)
+
+    assert [each.count for each in findings(program) if each.rule == "host-sync"] == [1, 1]
+
+
+def installed(folder: Path, source: str, monkeypatch: pytest.MonkeyPatch, name: str = "costly_pack") -> ModuleType:
+    """Return a module as pip would install it."""
+
+    site_packages = folder / "lib" / "site-packages"
+    site_packages.mkdir(parents=True)
+    (site_packages / f"{name}.py").write_text(source)
+    monkeypatch.syspath_prepend(str(site_packages))
+    return importlib.import_module(name)
+
+
+PACK = """
+import torch
+class Rising(torch.optim.SGD):
+    def step(self, closure=None):
+        total = 0.0
+        for group in self.param_groups:
+            for p in group["params"]:
+                total = total + p.grad.abs().sum().item()
+        self.total = total
+        return super().step(closure)
+
+class Tables(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cos, self.sin = torch.ones(16, 4), torch.zeros(16, 4)
+    def forward(self, x):
+        cos = self.cos[: x.shape[0]].to(x.device)
+        sin = self.sin[: x.shape[0]].to(x.device)
+        return x * cos + sin
+"""
+
+
+def test_a_cost_in_a_package_is_found_at_the_users_line_and_names_the_packages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pack = installed(tmp_path, PACK, monkeypatch)
+
+    def program() -> None:
+        net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)).to(GPU)
+        tables, optimizer = pack.Tables(), pack.Rising(net.parameters(), lr=0.1)
+        for _ in range(6):
+            tables(net(torch.rand(8, 4, device=GPU))).sum().backward()
+            optimizer.step()
+
+    found = {each.rule: each for each in findings(program) if each.severity != "note"}
+    sync, copy = found["host-sync"], found["host-to-device-copy"]
+    assert sync.site is not None
+    assert copy.site is not None
+    assert (sync.site.text, sync.count) == ("optimizer.step()", 24)
+    assert "costly_pack" in sync.message
+    assert "costly_pack.py line 8: p.grad.abs().sum().item()" in sync.message
+    assert (copy.site.text, copy.count) == ("tables(net(torch.rand(8, 4, device=GPU)))", 12)
+    assert "costly_pack.py line 17 (1 more line there likewise)" in copy.message
+    assert "tables.cos is the same tensor each time" in copy.message
+
+
+TRAINER = """
+import torch
+def fit(model, batches):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for batch in batches:
+        loss = model(batch).sum()
+        loss.backward()
+        optimizer.step()
+        if torch.isnan(loss):
+            raise ValueError
+"""
+
+
+def test_a_loop_of_a_package_reads_as_it_likes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pack = installed(tmp_path, TRAINER, monkeypatch, "trainer_pack")
+
+    class Body(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(8, 4)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            made: torch.Tensor = self.layer(x.to(GPU)) * 2
+            return made
+
+    def program() -> None:
+        model = Body().to(GPU)
+        pack.fit(model, [torch.rand(2, 8, device=GPU) for _ in range(20)])
+
+    assert warned(program) == []
+
+
+def test_a_tensor_moved_in_each_step_is_moved_above_the_loop() -> None:
+    def program() -> None:
+        weights = torch.ones(4)
+        net = nn.Linear(8, 4).to(GPU)
+        for _ in range(8):
+            (net(torch.rand(2, 8, device=GPU)) * weights.to(GPU)).sum()
+
+    (found,) = [each for each in findings(program) if each.severity != "note"]
+    assert [edit.after.strip() for edit in found.edits] == ["weights = weights.to(GPU)"]
+    assert found.help == "move weights once, above the loop: weights = weights.to(GPU)"
+
+
+def test_a_tensor_that_is_used_where_it_is_as_well_is_not_moved_by_an_edit() -> None:
+    def program() -> None:
+        weights = torch.ones(4)
+        net = nn.Linear(8, 4).to(GPU)
+        for _ in range(8):
+            (net(torch.rand(2, 8, device=GPU)) * weights.to(GPU)).sum()
+        weights.numpy()
+
+    (found,) = [each for each in findings(program) if each.severity != "note"]
+    assert found.edits == ()
+    assert found.help

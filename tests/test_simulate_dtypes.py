@@ -1,0 +1,123 @@
+"""Every dtype in which CUDA has an operator, by torch's own list, works on a simulated device.
+
+`make test` asks a part of the operators, DEVTRACE_SWEEP=whole all of them.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import pytest
+import torch
+from torch.utils import _pytree as pytree
+
+import devtrace
+import needs
+from devtrace.simulation import wider
+
+needs.imported("expecttest")
+pytestmark = pytest.mark.slow
+
+WHOLE = os.environ.get("DEVTRACE_SWEEP") == "whole"
+DTYPES = (torch.bfloat16, torch.float16, torch.int64, torch.bool, torch.complex64)
+# Kernels that exist for CUDA alone, and a sum that the CPU has for no complex dtype.
+ONLY_ON_CUDA = {
+    "torch.ops.aten._flash_attention_forward",
+    "torch.ops.aten._efficient_attention_forward",
+    "nansum",
+    "_refs.nansum",
+    "nanmean",
+    "masked.nansum",
+}
+
+
+def operators(every: int) -> list[Any]:
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    return list(op_db)[:: 1 if WHOLE else every]
+
+
+def callable_of(op: Any) -> Any:
+    """Find a transform as a program does: op_db has the functions that torch.fft had before the simulation."""
+    return getattr(torch.fft, op.name.removeprefix("fft.")) if op.name.startswith("fft.") else op.op
+
+
+def outcome(function: Any, sample: Any, device: str) -> list[torch.Tensor] | Exception:
+    move = pytree.tree_map_only(torch.Tensor, lambda each: each.to(device, copy=True), list(sample))
+    arguments, keywords = move
+    torch.manual_seed(3)
+    try:
+        return [leaf for leaf in pytree.tree_leaves(function(*arguments, **keywords)) if isinstance(leaf, torch.Tensor)]
+    except Exception as error:  # noqa: BLE001 (the CPU's error is an outcome too)
+        return error
+
+
+def samples(op: Any, dtype: torch.dtype) -> Iterator[tuple[Any, Any]]:
+    torch.manual_seed(0)
+    for sample in islice(op.sample_inputs("cpu", dtype), 2):
+        yield (sample.input, *sample.args), sample.kwargs
+
+
+def wrong(op: Any, dtype: torch.dtype) -> str:
+    """Compare an operator's results with the CPU's, where the CPU has any."""
+    for sample in samples(op, dtype):
+        plain = outcome(op.op, sample, "cpu")
+        there = outcome(callable_of(op), sample, "cuda")
+        if isinstance(there, Exception):
+            if isinstance(plain, Exception) and dtype in op.supported_dtypes("cpu"):
+                continue
+            return f"{there!r}"
+        if any(not tensor.is_cuda for tensor in there):
+            continue  # the sample names a device
+        if isinstance(plain, Exception):
+            continue
+        if [each.dtype for each in plain] != [each.dtype for each in there]:
+            return "another dtype"
+    return ""
+
+
+def test_what_cuda_has_in_a_dtype_and_the_cpu_has_not_works_on_a_device() -> None:
+    asked = [
+        (op, dtype)
+        for op in operators(1)
+        for dtype in sorted(set(op.supported_dtypes("cuda")) - set(op.supported_dtypes("cpu")), key=str)
+        if op.name not in ONLY_ON_CUDA
+    ]
+    with devtrace.simulate("cuda:1"), warnings.catch_warnings(action="ignore"):
+        found = {f"{op.name} {dtype}": words for op, dtype in asked if (words := wrong(op, dtype))}
+    assert found == {}
+    assert len(asked) > 50
+
+
+def test_every_operator_works_in_the_dtypes_that_cuda_has() -> None:
+    asked = [
+        (op, dtype)
+        for op in operators(12)
+        for dtype in DTYPES
+        if dtype in op.supported_dtypes("cuda") and op.name not in ONLY_ON_CUDA
+    ]
+    with devtrace.simulate("cuda:1"), warnings.catch_warnings(action="ignore"):
+        found = {f"{op.name} {dtype}": words for op, dtype in asked if (words := wrong(op, dtype))}
+    print(f"{len(asked) - len(found)} of {len(asked)} pairs agree")
+    assert found == {}
+
+
+def test_what_the_cpu_refuses_is_computed_wider_on_a_device_and_stays_refused_on_the_host() -> None:
+    x = torch.rand(4, 4).half()
+    assert torch.float16 in wider.table()["_fft_r2c"]
+    assert torch.int64 in wider.table()["histc"]
+    with pytest.raises(NotImplementedError):
+        torch.histc(torch.arange(3), bins=3, min=0, max=2)
+    with devtrace.simulate("cuda:1"), warnings.catch_warnings(action="ignore"):
+        counts = torch.histc(torch.arange(3, device="cuda"), bins=3, min=0, max=2)
+        assert (counts.dtype, counts.tolist()) == (torch.int64, [1, 1, 1])
+        spectrum = torch.fft.rfft(x.cuda())
+        assert (spectrum.dtype, spectrum.device) == (torch.complex32, torch.device("cuda:0"))
+        assert torch.fft.irfft(spectrum).dtype is torch.float16
+        assert torch.ones(2, device="cuda", dtype=torch.complex32).sqrt_().dtype is torch.complex32
+        with pytest.raises(NotImplementedError):  # what the host has not stays refused there
+            torch.histc(torch.arange(3), bins=3, min=0, max=2)
