@@ -138,9 +138,7 @@ class Sketch:
 
     def copy(self, source: int, to: str, *, name: str = "aten._to_copy", took: int = 22_000) -> int:
         builder = self.builder
-        shape = builder._columns["shapes"]["dims"]
-        row = builder.get("tensors", source, "shape")
-        dims = list(shape.flat[shape.offsets[row] : shape.offsets[row + 1]])
+        dims = list(builder._columns["shapes"]["dims"][builder.get("tensors", source, "shape")])
         origin, size = builder.get("tensors", source, "device"), builder.get("tensors", source, "bytes")
         id = builder.count("ops")
         moved = self.op(name, [source], dims, to, kind="copy", took=took + size // 40)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import devtrace
 
@@ -234,3 +236,52 @@ def test_a_negative_index_and_a_host_tensor_change_no_device() -> None:
     with torch.cuda.device_of(torch.ones(1, device="cuda:0")):
         assert torch.cuda.current_device() == 0
     torch.cuda.set_device(0)
+
+
+def test_what_needs_no_driver_is_answered() -> None:
+    properties: Any = torch.cuda.get_device_properties(0)
+    assert properties.max_threads_per_block == 1024
+    assert properties.shared_memory_per_block_optin > properties.shared_memory_per_block
+    stream: Any = torch.cuda.Stream
+    assert stream.priority_range()[0] == 0
+    assert torch.cuda.current_blas_handle() == 0
+    assert torch.cuda.host_memory_stats() == {}
+    assert torch.cuda.tunable.is_enabled() is False
+    assert torch.backends.cuda.cufft_plan_cache.size == 0
+    torch.cuda.memory._record_memory_history(enabled=None)
+    torch.cuda._sleep(10)
+
+
+def test_ranges_for_a_profiler_change_nothing() -> None:
+    with torch.cuda.nvtx.range("step"):
+        assert torch.cuda.nvtx.range_push("inner") == 1
+        torch.cuda.nvtx.range_pop()
+        torch.cuda.nvtx.mark("here")
+    torch.cuda.nvtx.range_end(torch.cuda.nvtx.range_start("other"))
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: torch.cuda.CUDAGraph(),
+        lambda: torch.cuda.graph_pool_handle(),
+        lambda: torch.cuda.MemPool(),
+        lambda: torch.cuda.caching_allocator_alloc(16),
+        lambda: torch.cuda.nccl.version(),
+        lambda: torch.cuda.utilization(),
+    ],
+)
+def test_what_needs_a_driver_is_refused_with_one_sentence(ask: Callable[[], object]) -> None:
+    with pytest.raises(devtrace.SimulateError, match=r"simulate.*: got a call for .*no driver") as error:
+        ask()
+    assert error.value.slug == "simulate-limit"
+
+
+@pytest.mark.parametrize("backend", [SDPBackend.EFFICIENT_ATTENTION, SDPBackend.CUDNN_ATTENTION, SDPBackend.MATH])
+def test_attention_runs_with_the_kernels_that_cuda_has(backend: SDPBackend) -> None:
+    q = torch.rand(1, 2, 6, 8, device="cuda")
+    plain = nn.functional.scaled_dot_product_attention(q, q, q)
+    with sdpa_kernel(backend):
+        assert torch.allclose(nn.functional.scaled_dot_product_attention(q, q, q), plain, atol=1e-5)
+    with sdpa_kernel(SDPBackend.EFFICIENT_ATTENTION), pytest.raises(RuntimeError, match="No viable backend"):
+        nn.functional.scaled_dot_product_attention(q.cpu(), q.cpu(), q.cpu())

@@ -181,3 +181,17 @@ with devtrace.simulate("cuda:1"), tempfile.TemporaryDirectory() as folder:
     dist.destroy_process_group()
 """
     assert ran(program).stdout.split() == ["cuda:0"] * 3
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+def test_an_operator_that_takes_functions_gives_tensors_of_its_device(compiled: bool) -> None:
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    q = torch.rand(1, 2, 128, 16, device="cuda:1")
+    mask = create_block_mask(lambda b, h, i, j: i >= j, 1, 1, 128, 128, device="cuda:1")
+    attend: Any = torch.compile(flex_attention) if compiled else flex_attention
+    out = attend(q, q, q, block_mask=mask)
+    expected = nn.functional.scaled_dot_product_attention(q, q, q, is_causal=True)
+    assert out.device == torch.device("cuda:1")
+    assert torch.allclose(out, expected, atol=1e-5)

@@ -79,6 +79,9 @@ class Code:
         return self._checked(line, "", "\n".join(" " * column + line for line in lines))
 
     def _checked(self, line: int, before: str, after: str) -> Edit | None:
+        """Return an edit, if it changes something and leaves source that can be read."""
+        if "".join(before.split()) == "".join(after.split()):
+            return None
         edit = Edit(self.site.file, self.site.cell, line, before, after)
         try:
             ast.parse(applied(self.source.text, [edit], self.source.first, self.source.indent))

@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from devtrace.diagnosis.causes.ordered import CAUSES
+from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.origins import find_origin
+from devtrace.diagnosis.evidence.source_text import statement_site
 from devtrace.diagnosis.findings import Site
 from devtrace.source.object_walk import registered
 from devtrace.words.text_format import one_line
@@ -20,19 +23,29 @@ def message(case: Case, verdict: Verdict, name: str, operand: str) -> str:
     if operand:
         first = f"{operand} is on {case.odd_device}, what it meets is on {expected}: it comes from {name}."
     else:
-        siblings = _siblings(case, name)
-        subject, verb = (f"{name} and .{siblings[0]}", "are") if siblings else (name or "a tensor", "is")
+        siblings = _siblings(case, verdict, name)
+        subject, verb = (f"{name} and {siblings[0]}", "are") if siblings else (name or "a tensor", "is")
         first = f"{subject} {verb} on {case.odd_device}{_others(case, verdict, 1 + len(siblings))}."
     reason = CAUSES[verdict.cause].reason(case, verdict)
-    return " ".join(part for part in (first, reason, _replica(case), _package(case), _phase(case)) if part)
+    parts = (first, reason, _intent(case, verdict), _replica(case), _package(case), _phase(case))
+    return " ".join(part for part in parts if part)
 
 
-def _siblings(case: Case, name: str) -> list[str]:
-    """Return the last names of other odd inputs that the same owner holds: `bias` beside `model.head.weight`."""
-    owner = name.rpartition(".")[0]
-    rows = case.mismatch.others_on_odd_device
-    texts = [names[0].text for row in rows if (names := case.snapshot.names(row))]
-    return [text.rpartition(".")[2] for text in texts if owner and text.rpartition(".")[0] == owner and text != name]
+def _siblings(case: Case, verdict: Verdict, name: str) -> list[str]:
+    """Return the last steps to other odd inputs that the same owner holds: `.bias` beside `model.head.weight`."""
+    path = next((path for path in (verdict.name, *case.names) if path is not None and path.text == name), None)
+    named = [names[0] for row in case.mismatch.others_on_odd_device if (names := case.snapshot.names(row))]
+    if path is None:
+        return []
+    owner, _ = _split(path)
+    return [_split(each)[1] for each in named if each.text != name and owner and _split(each)[0] == owner]
+
+
+def _split(path: AccessPath) -> tuple[str, str]:
+    """Return `model.head` and `.weight`; of an item `states["a.b"]` the variable, and all of it."""
+    last = max((at for at, text in enumerate(path.texts) if text.startswith(".")), default=0)
+    owner, rest = "".join(path.texts[:last]), "".join(path.texts[last:])
+    return (owner, rest) if last else (path.texts[0] if len(path.texts) > 1 else "", rest)
 
 
 def _others(case: Case, verdict: Verdict, named: int) -> str:
@@ -46,6 +59,25 @@ def _others(case: Case, verdict: Verdict, named: int) -> str:
     else:
         others = "the other tensor" if count == 1 else f"the other {count} tensors"
     return f"; {others} of {verdict.module.text} {'is' if count == 1 else 'are'} on {case.expected_device}"
+
+
+def _intent(case: Case, verdict: Verdict) -> str:
+    """Quote what says that the CPU is meant; where nothing says which device is, say what put the others elsewhere."""
+    words = case.mismatch.words
+    if words is not None:
+        return f"{case.expected_device} is what {words} asks for: {one_line(words.text)}."
+    whole = verdict.cause == "never-moved" and verdict.module is not None and not verdict.others
+    if not case.mismatch.is_undecided or not whole:
+        return ""
+    rows = (row for row in case.queries.inputs(case.op) if case.is_expected(row))
+    origins = (find_origin(case.queries, row) for row in rows)
+    arrived = next((each for each in origins if each.arrival in ("copied", "made-there")), None)
+    site = statement_site(case.queries, case.queries.born(arrived.row)) if arrived is not None else None
+    if site is None:
+        return ""
+    return (
+        f"If {case.odd_device} is meant, {site} is what put its input on {case.expected_device}: {one_line(site.text)}."
+    )
 
 
 def _replica(case: Case) -> str:

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import Any
 
 import torch
@@ -96,9 +96,10 @@ class Recording:
         """Make the trace, after `stop` or `halt`, while simulated tensors still answer for their device."""
         if not self._ended:
             raise RuntimeError("finish() of a running recording: ops would come into the trace that is being made")
-        frames = _frames(error)
-        if error is not None and not errors_before_dispatch.was_recorded(error, self.recorder):
-            self._add_refused(error, frames[0][0] if frames else sites.NOWHERE)
+        origin = errors_before_dispatch.origin_of(error, self.recorder) if error is not None else None
+        frames = _frames(error, origin)
+        if origin is not None and not errors_before_dispatch.was_recorded(origin, self.recorder):
+            self._add_refused(origin, frames[0][0] if frames else sites.NOWHERE)
         named = Named(self.recorder.rows, self.namespace)
         with Quiet():
             named.collect(self.modules, hooks.moves(), self.optimizers)
@@ -164,17 +165,31 @@ def _resume(around: Recorder | None) -> None:
         around.active = True
 
 
-def _frames(error: BaseException | None) -> list[tuple[int, FrameType]]:
-    """Return the traceback's frames outside of torch and the standard library, innermost first, with their sites."""
+def _frames(error: BaseException | None, origin: BaseException | None) -> list[tuple[int, FrameType]]:
+    """Return the frames outside of torch and the standard library, innermost first, with their sites.
+
+    Those of `origin`, the exception that the op raised, come below those of the ones that were raised in its place.
+    """
     found: list[tuple[int, FrameType]] = []
-    traceback = error.__traceback__ if error is not None else None
     caller = sites.NOWHERE
-    while traceback is not None:
-        code = traceback.tb_frame.f_code
+    for entry in _entries(error, origin):
+        code = entry.tb_frame.f_code
         kind = sites.files[code.co_filename]
         if kind in (sites.USER, sites.LIBRARY):
-            site = sites.intern(code, traceback.tb_lasti, caller if kind == sites.LIBRARY else sites.NOWHERE)
+            site = sites.intern(code, entry.tb_lasti, caller if kind == sites.LIBRARY else sites.NOWHERE)
             caller = site if kind == sites.USER else caller
-            found.append((site, traceback.tb_frame))
-        traceback = traceback.tb_next
+            found.append((site, entry.tb_frame))
     return found[::-1]
+
+
+def _entries(error: BaseException | None, origin: BaseException | None) -> list[TracebackType]:
+    """Return the entries of a traceback, outermost first; where an exception was handled, those of its own follow."""
+    entries: list[TracebackType] = []
+    for each in errors_before_dispatch.chain_of(error):
+        inner = errors_before_dispatch.entries_of(each)
+        handled = {id(entry.tb_frame) for entry in inner}
+        above = next((at for at, entry in enumerate(entries) if id(entry.tb_frame) in handled), len(entries))
+        entries = [*entries[:above], *inner]
+        if each is origin:
+            break
+    return entries

@@ -75,6 +75,15 @@ def recurrent(data: torch.Tensor, second: Any, third: Any, fourth: Any, *_: Any)
     _same_device(data, "parameter", parameters)
 
 
+def windowed(data: torch.Tensor, n_fft: int, hop: Any = None, length: Any = None, window: Any = None, *_: Any) -> None:
+    """A window that is shorter than a frame is padded on the input's device, so torch asks before that."""
+    if isinstance(window, torch.Tensor) and device(window) != device(data):
+        raise RuntimeError(
+            "stft input and window must be on the same device but got self on "
+            f"{device(data)} and window on {device(window)}"
+        )
+
+
 def _same_device(data: torch.Tensor, name: str, tensors: Iterable[torch.Tensor]) -> None:
     here = device(data)
     for tensor in tensors:
@@ -107,5 +116,6 @@ ABOVE: tuple[tuple[Any, str, Call], ...] = (
     (torch, "tensor_split", sections_on_host),
     (torch.Tensor, "tensor_split", sections_on_host),
     (functional, "scaled_dot_product_attention", attention),
+    (_VF, "stft", windowed),
     *((_VF, name, recurrent) for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")),
 )  # fmt: skip

@@ -50,7 +50,7 @@ class OpMode(TorchDispatchMode):
 def make_handler(func: Any) -> Handler:
     """Choose the handler of an operator by its schema."""
     _alive.append(func)
-    handler: Handler = plain
+    handler: Handler = higher_order
     if isinstance(func, Func):
         handler = _choose(func)
         if torch.Tag.nondeterministic_seeded in func.tags:
@@ -111,8 +111,18 @@ def foreign(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, A
     return out
 
 
+def higher_order(mode: OpMode, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """An operator that takes functions (flex_attention): its parts are not seen, its results are with its tensors."""
+    out = func(*args, **kwargs)
+    owners = (tag_of(tensor).owner for tensor in tensors_in((*args, *kwargs.values())))
+    owner = next((each for each in owners if each is not HOST), HOST)
+    if owner is not HOST:
+        claim_all(out, owner)
+    return out
+
+
 def nothing(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """`record_stream`: memory is not handed out by stream here."""
+    """`record_stream` and the cache of cuFFT's plans: there is no such memory here."""
 
 
 def plain(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -355,6 +365,10 @@ def pin_memory(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str
     return _pinned(args[0].clone())
 
 
+def _answering(value: int | None) -> Handler:
+    return lambda mode, func, args, kwargs: value
+
+
 SPECIAL: dict[str, Handler] = {
     "aten::_to_copy": to_copy,
     "aten::copy_": copy_,
@@ -362,6 +376,10 @@ SPECIAL: dict[str, Handler] = {
     "aten::_pin_memory": pin_memory,
     "aten::_pack_padded_sequence": pack_padded_sequence,
     "aten::record_stream": nothing,
+    "aten::_cufft_get_plan_cache_size": _answering(0),
+    "aten::_cufft_get_plan_cache_max_size": _answering(4096),
+    "aten::_cufft_set_plan_cache_max_size": nothing,
+    "aten::_cufft_clear_plan_cache": nothing,
     "aten::_linalg_eigh": values_or_vectors,
     "aten::_linalg_svd": values_or_vectors,
     "aten::lift_fresh": plain,

@@ -16,6 +16,7 @@ from devtrace.simulation import (
     autocast,
     checks,
     compiling,
+    cuda_only,
     driver,
     expired_tensors,
     factories,
@@ -123,6 +124,7 @@ class Simulation:
         legacy_tensor_types.install(patches, devices)
         autocast.install(patches, undo)
         compiling.install(patches, undo)
+        cuda_only.install(patches)
         wrappers.install(patches, undo, devices.resolve)
         scripting.install(patches)
         threads.install(patches, self._new_mode)

@@ -85,6 +85,11 @@ class SimulatedStream:
     def native_handle(self) -> int:
         return self.stream_id
 
+    @staticmethod
+    def priority_range() -> tuple[int, int]:
+        """Least and greatest priority."""
+        return 0, -3
+
     def query(self) -> bool:
         return True
 

@@ -58,7 +58,8 @@ class Reference(NamedTuple):
         if self.owner is None:
             return str(self.key)
         if self.kind == "item":
-            return f'["{self.key}"]' if type(self.key) is str else f"[{self.key}]"
+            is_plain = type(self.key) is str and not set(self.key) & set('"\\\n')
+            return f'["{self.key}"]' if is_plain else f"[{self.key!r}]"
         if self.kind == "state":  # the key is a tensor, which only its own names can tell
             return "[...]"
         return f":{self.key}" if self.kind == "closure" else f".{self.key}"

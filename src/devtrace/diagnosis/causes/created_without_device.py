@@ -13,6 +13,8 @@ def module_made_a_cache(case: Case) -> Verdict | None:
     """A module holds it as a plain attribute, and made it in a call after its own move."""
     if case.passing_move is None or not case.was_made_in_a_call or case.origin.arrival != "made":
         return None
+    if case.former_state >= 0:
+        return None
     return Verdict(
         "created-without-device", born=case.born, name=case.passing_move.name, module=case.passing_move.module
     )

@@ -8,12 +8,16 @@ from devtrace.diagnosis.causes.cause import Cause
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.moves import Move, move_of
+from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.evidence.trace_queries import HOST
 from devtrace.diagnosis.fixes.keep_moved_result import keep_moved_result
 from devtrace.diagnosis.fixes.move_below_binding import move_below_binding
 from devtrace.diagnosis.fixes.move_beside_neighbour import move_beside_neighbour
 from devtrace.diagnosis.fixes.move_in_package import move_in_package
+from devtrace.diagnosis.fixes.move_optimizer_state import move_optimizer_state
 from devtrace.diagnosis.fixes.move_where_made import move_where_made
+from devtrace.source.matching import called_names
 
 
 def owner_was_not_moved_with_it(case: Case) -> Verdict | None:
@@ -36,7 +40,17 @@ def owner_was_not_moved_with_it(case: Case) -> Verdict | None:
 def optimizer_keeps_it(case: Case) -> Verdict | None:
     """It is state that an optimizer keeps beside the parameters."""
     name = next((name for name in case.names if _is_optimizer_state(name)), None)
-    return Verdict("never-moved", born=case.born, name=name) if name is not None else None
+    return (
+        Verdict("never-moved", case.born, name, move=_move_of_its_parameter(case, name)) if name is not None else None
+    )
+
+
+def _move_of_its_parameter(case: Case, name: AccessPath) -> Move | None:
+    """Return how the parameter that the state is for got to the expected device after the state was made."""
+    parameter = next((reference.key for reference in name.references if reference.kind == "state"), None)
+    row = case.snapshot.row(parameter)
+    move = move_of(case.queries, row) if row is not None and case.is_expected(row) else None
+    return move if move is not None and move.op > case.birth else None
 
 
 def _is_optimizer_state(name: AccessPath) -> bool:
@@ -66,9 +80,19 @@ def nothing_moved_it(case: Case) -> Verdict | None:
     return Verdict("never-moved", born=case.born, name=case.name, move=case.move_of_a_neighbour)
 
 
+def _came_from_numpy_past_the_default_device(case: Case) -> bool:
+    found = case.queries.source_node(case.born)
+    if found is None or not called_names(found.node) & {"from_numpy", "frombuffer"}:
+        return False
+    others = (row for row in case.queries.inputs(case.op) if case.is_expected(row))
+    return any(find_origin(case.queries, row).arrival == "made" for row in others)
+
+
 def _reason(case: Case, verdict: Verdict) -> str:
     if verdict.dropped:
         return "`.to()` returns a moved copy and leaves the tensor itself; here nobody kept the copy."
+    if _came_from_numpy_past_the_default_device(case):
+        return "A default device is set, which factories follow; this has its memory from numpy."
     whole = verdict.module_text if verdict.module is not None and not verdict.others else "It"
     return f"{whole} was {verdict.probably}never moved."
 
@@ -81,5 +105,12 @@ CAUSE = Cause(
     moved_remark="which left it behind",
     reason=_reason,
     advice="move it to the device once, where it is made",
-    fixes=(keep_moved_result, move_beside_neighbour, move_below_binding, move_where_made, move_in_package),
+    fixes=(
+        keep_moved_result,
+        move_optimizer_state,
+        move_beside_neighbour,
+        move_below_binding,
+        move_where_made,
+        move_in_package,
+    ),
 )

@@ -30,7 +30,8 @@ def module_has_it_unregistered(case: Case) -> Verdict | None:
 
 def _verdict(case: Case, passing: PassingMove) -> Verdict:
     moves = passing.moves
-    return Verdict("not-registered", case.born, passing.name, passing.module, moves[0], others=len(moves))
+    born = case.queries.born(case.former_state) if case.former_state >= 0 else case.born
+    return Verdict("not-registered", born, passing.name, passing.module, moves[0], others=len(moves))
 
 
 def _reason(case: Case, verdict: Verdict) -> str:

@@ -27,10 +27,14 @@ def was_copied_before_the_move(case: Case) -> Verdict | None:
 def module_kept_a_cache(case: Case) -> Verdict | None:
     """A module made it in a call, keeps it as a plain attribute, and moved afterwards."""
     passing = case.passing_move
-    if passing is None or not case.was_made_in_a_call or case.birth >= passing.moves[-1].op:
+    birth = case.queries.producer(case.former_state) if case.former_state >= 0 else case.birth
+    if passing is None or not case.was_made_in_a_call or birth >= passing.moves[-1].op:
         return None
+    if case.queries.trace.ops.number("call", birth) < 0:
+        return None  # made where the module is built
     moves = passing.moves
-    return Verdict("stale-copy", case.born, passing.name, passing.module, moves[0], others=len(moves))
+    born = case.queries.born(case.former_state) if case.former_state >= 0 else case.born
+    return Verdict("stale-copy", born, passing.name, passing.module, moves[0], others=len(moves))
 
 
 def original_moved_without_it(case: Case) -> Verdict | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from devtrace.diagnosis.causes.cause import Cause
 from devtrace.diagnosis.evidence.case import Case, Verdict
-from devtrace.diagnosis.evidence.trace_queries import HOST
+from devtrace.diagnosis.evidence.trace_queries import HOST, META
 from devtrace.diagnosis.fixes.bring_module_back import bring_module_back
 from devtrace.diagnosis.fixes.move_to_expected_device import move_to_expected_device
 from devtrace.diagnosis.fixes.pass_device_to_factory import pass_device_to_factory
@@ -32,12 +32,16 @@ def module_is_on_another_device(case: Case) -> Verdict | None:
 def it_was_put_on_this_device(case: Case) -> Verdict | None:
     if case.origin.arrival not in ("copied", "made-there"):
         return None
+    if case.queries.trace.ops.raw("phase", case.origin.op) == "backward":
+        return None  # a gradient goes back where its tensor came from, at the line that moved that
     return Verdict("wrong-device", born=case.born, name=case.name, sent_by=case.arriving_move)
 
 
 def _reason(case: Case, verdict: Verdict) -> str:
     if case.in_a_replica:
         return ""
+    if case.odd_device == META:
+        return "A tensor on meta has a shape and no data, and nothing has given it any."
     if case.odd_device != HOST and case.origin.row != case.row:
         return f"It stayed on {case.odd_device} while the computation went on to {case.expected_device}."
     return "The code asks for this device by itself instead of taking that of its input."

@@ -104,6 +104,15 @@ class Case(Subject):
     def move_of_a_neighbour(self) -> Move | None:
         return move_of_a_neighbour(self)
 
+    @cached_property
+    def former_state(self) -> int:
+        """State of a module before its move, of which it made this one after it (`h = torch.cat([h, new])`), or -1."""
+        if self.passing_move is None or self.roots or not self.was_made_in_a_call:
+            return -1
+        move = self.passing_move.moves[-1].op
+        made = ((row, self.queries.producer(row)) for row in self.origin.path)
+        return next((row for row, op in made if 0 <= op < move <= self.birth), -1)
+
     @property
     def in_a_replica(self) -> bool:
         """True if the op failed in a thread of DataParallel's, over a tensor that its module holds."""

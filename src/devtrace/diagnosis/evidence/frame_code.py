@@ -11,7 +11,7 @@ from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
-from devtrace.source.matching import assigned_names, calls_in, keyword, names_in
+from devtrace.source.matching import assigned_names, calls_in, keyword, match_code, names_in
 from devtrace.source.object_walk import is_tensor, registered
 from devtrace.source.parsing import Source
 from devtrace.source.safe_values import MISSING, Scope, evaluate, instance_dict, values
@@ -154,8 +154,11 @@ class FailingFrame:
         return ""
 
     def names_expected_device(self, node: ast.expr) -> bool:
-        """Return whether an expression, as far as look-ups tell, names the expected device."""
-        return names_device(evaluate(node, self.scope()), self.expected_device)
+        """Return whether an expression, as far as look-ups and literals tell, names the expected device."""
+        made = match_code("torch.device($name)", node)
+        named = made["name"] if made is not None else node
+        value = named.value if isinstance(named, ast.Constant) else evaluate(named, self.scope())
+        return names_device(value, self.expected_device)
 
     def device_of_another_call(self, call: ast.AST) -> str:
         """Return the `device=` of another call of the function, if it is the expected one: `device`, `self.device`."""

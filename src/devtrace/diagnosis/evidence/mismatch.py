@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
-from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
+from devtrace.diagnosis.evidence.trace_queries import HOST, META, TraceQueries
+from devtrace.diagnosis.findings import Site
 
 INDEXING: Final = (
     "aten.index.",
@@ -34,24 +35,56 @@ class Mismatch:
     odd_device: str
     expected_device: str
     others_on_odd_device: tuple[int, ...] = ()
+    words: Site | None = None  # what says that the CPU is meant, where the odd tensor is on an accelerator
+    is_undecided: bool = False  # True if nothing says which device is meant
 
 
 def find_mismatch(queries: TraceQueries, op: int) -> Mismatch | None:
     """Return the mismatch of an op's inputs; None if all are on one device or the mix is legal."""
-    rows = _without_legal_mixes(queries, op)
+    rows = _combined(queries, op)
     devices = list(dict.fromkeys(queries.device(row) for row in rows))
     if len(devices) < 2:
         return None
-    odd_device = HOST if HOST in devices else _odd_accelerator(queries, op, rows, devices)
+    known = next((device for device in (META, HOST) if device in devices), "")
+    return _on(queries, op, rows, known or _odd_accelerator(queries, op, rows, devices))
+
+
+def turned(queries: TraceQueries, mismatch: Mismatch, words: Site | None) -> Mismatch:
+    """Return a mismatch in which the expected device is the odd one."""
+    rows = _combined(queries, mismatch.op)
+    return replace(_on(queries, mismatch.op, rows, mismatch.expected_device), words=words)
+
+
+def _on(queries: TraceQueries, op: int, rows: list[int], odd_device: str) -> Mismatch:
     odd = [row for row in rows if queries.device(row) == odd_device]
     tensor = next((row for row in odd if not _is_bias(queries, row)), odd[0])
     expected_device = next(queries.device(row) for row in rows if row not in odd)
     return Mismatch(op, tensor, odd_device, expected_device, tuple(row for row in odd if row != tensor))
 
 
-def _without_legal_mixes(queries: TraceQueries, op: int) -> list[int]:
+def _combined(queries: TraceQueries, op: int) -> list[int]:
+    """Return the tensors that an op combines; of a refused call that names only some, those made on its line too."""
+    rows = queries.inputs(op)
+    if not queries.op_name(op).startswith("aten.") and len({queries.device(row) for row in rows}) == 1:
+        rows = [*rows, *_results_of_the_line(queries, op)]
+    return _without_legal_mixes(queries, op, list(dict.fromkeys(rows)))
+
+
+def _results_of_the_line(queries: TraceQueries, op: int) -> list[int]:
+    """Return what the failing statement made before its call: both tensors of `(w * 2).backward(torch.ones(3))`."""
+    site_of, made, used = queries.trace.ops.ints("site"), list[int](), set[int]()
+    failed = queries.source_node(int(site_of[op]))
+    for before in range(op - 1, -1, -1):
+        found = queries.source_node(int(site_of[before]))
+        if failed is None or found is None or found.statement is not failed.statement:
+            break
+        made += [row for row in queries.outputs(before) if row not in used]
+        used.update(queries.inputs(before))
+    return made[::-1]
+
+
+def _without_legal_mixes(queries: TraceQueries, op: int, rows: list[int]) -> list[int]:
     """Return the inputs without those that may be where they are: numbers in a CPU tensor, indexes on the CPU."""
-    rows = list(dict.fromkeys(queries.inputs(op)))
     name = queries.op_name(op)
     if name.startswith(INDEXING) and rows and queries.device(rows[0]) != HOST:
         values = [rows[-1]] if "put" in name and len(rows) > 1 else []
@@ -72,7 +105,7 @@ def _odd_accelerator(queries: TraceQueries, op: int, rows: list[int], devices: l
         _not_of_the_thread(queries, op, devices)
         or _left_behind(queries, rows, devices)
         or _not_of_the_module(queries, op, devices)
-        or _rarest_of_ops(queries, range(max(0, op - RECENT), op), devices)
+        or rarest_of_recent_ops(queries, op, devices)
         or devices[-1]
     )
 
@@ -121,6 +154,11 @@ def _not_of_the_module(queries: TraceQueries, op: int, devices: list[str]) -> st
             return _rarest(seen, devices)
         call = call.parent
     return ""
+
+
+def rarest_of_recent_ops(queries: TraceQueries, op: int, devices: list[str]) -> str:
+    """Return the device on which the fewest of the ops before one computed; empty if it were equally many."""
+    return _rarest_of_ops(queries, range(max(0, op - RECENT), op), devices)
 
 
 def _rarest_of_ops(queries: TraceQueries, ops: Iterable[int], devices: list[str]) -> str:

@@ -29,6 +29,8 @@ Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 HOST: Final = "cpu"
+META: Final = "meta"
+"""Device of tensors without data."""
 
 
 class SourceNode(NamedTuple):

@@ -61,6 +61,13 @@ def frame_of(case: Case, name: AccessPath | None) -> FailingFrame | None:
     return FailingFrame.of(case.snapshot, name.frame, case.expected_device) if name is not None else None
 
 
+def failing_frame(case: Case) -> FailingFrame | None:
+    """Return the user's innermost frame, if it ran the op: the frames of another thread are gone."""
+    if case.queries.trace.ops.number("thread", case.op) > 0:
+        return None
+    return FailingFrame.of(case.snapshot, 0, case.expected_device)
+
+
 def frame_at(case: Case, site: int) -> FailingFrame | None:
     """Return the frame that is still running the function of a site; of a package's code only to be read."""
     row = case.queries.site(site)
@@ -69,8 +76,8 @@ def frame_at(case: Case, site: int) -> FailingFrame | None:
 
 
 def siblings_on_odd_device(case: Case, name: AccessPath) -> Iterator[AccessPath]:
-    """Yield the tensors beside a named one, on the same wrong device, that the failing function mentions too."""
-    mentioned = set(case.snapshot.frames[0].f_code.co_names) if case.snapshot.frames else set()
+    """Yield the tensors beside a named one, on the same wrong device, that the failing function or its caller names."""
+    mentioned = {name for frame in case.snapshot.frames[:2] for name in frame.f_code.co_names}
     for sibling in case.snapshot.beside(name):
         row = case.snapshot.row(sibling.last.value)
         if row is None or case.queries.device(row) != case.odd_device or case.queries.dims[row] == 0:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from devtrace.diagnosis.evidence.case import Case, Verdict
-from devtrace.diagnosis.fixes.fix import Fix, SiteCode, code_at, fix_if_complete
+from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.fixes.fix import Fix, SiteCode, code_at, fix_if_complete, frame_of
 from devtrace.source.matching import assigned_names, match_code
+from devtrace.source.object_walk import is_tensor
 from devtrace.words.text_format import one_line
 
 
@@ -16,13 +19,33 @@ def keep_moved_result(case: Case, verdict: Verdict) -> Fix | None:
     if found is None or not isinstance(found.statement, ast.Expr):
         return None
     call = match_code("$x.$move(...)", found.statement.value)
-    if call is None or _is_loop_variable(found, call["x"]):
+    frame = frame_of(case, verdict.name)
+    if call is None or _is_loop_variable(found, call["x"], frame):
         return None
-    new = f"{found.code.text(call['x'])} = {found.code.text(found.statement.value)}"
-    return fix_if_complete(f"keep what .to() returns: {one_line(new)}", found.code.replaced(found.statement, new))
+    moved = [(found.statement, call["x"]), *(_dropped_likewise(found, frame) if frame is not None else ())]
+    kept = [f"{found.code.text(owner)} = {found.code.text(statement)}" for statement, owner in moved]
+    edits = (found.code.replaced(statement, new) for (statement, _), new in zip(moved, kept, strict=True))
+    return fix_if_complete(f"keep what .to() returns: {one_line(kept[0])}", *edits)
 
 
-def _is_loop_variable(found: SiteCode, node: ast.expr) -> bool:
-    """Return whether it is the variable of a loop around: a new value for it would not reach the loop's list."""
-    loops = (outer for outer in found.code.source.ancestors(found.statement) if isinstance(outer, ast.For))
+def _dropped_likewise(found: SiteCode, frame: FailingFrame) -> Iterator[tuple[ast.stmt, ast.expr]]:
+    """Yield the statements beside it that drop what the same move of another tensor returns, with that tensor."""
+    source, move = found.code.source, match_code("$x.$move(...)", getattr(found.statement, "value", None))
+    if move is None or source is not frame.source:
+        return
+    for each in frame.statements():
+        other = match_code("$x.$move(...)", each.value) if isinstance(each, ast.Expr) else None
+        beside = each is not found.statement and source.parent(each) is source.parent(found.statement)
+        if other is None or not beside or other["move"] != move["move"] or not isinstance(other["x"], ast.Name):
+            continue
+        if is_tensor(frame.variables.get(other["x"].id)) and not _is_loop_variable(found, other["x"], frame):
+            yield each, other["x"]
+
+
+def _is_loop_variable(found: SiteCode, node: ast.expr, frame: FailingFrame | None) -> bool:
+    """Return whether it is the variable of a loop that has ended: a new value for it would not reach the list."""
+    source = found.code.source
+    loops = [outer for outer in source.ancestors(found.statement) if isinstance(outer, ast.For)]
+    if frame is not None and frame.source is source:
+        loops = [loop for loop in loops if loop not in source.ancestors(frame.source_node.statement)]
     return isinstance(node, ast.Name) and any(node.id in assigned_names(loop.target) for loop in loops)

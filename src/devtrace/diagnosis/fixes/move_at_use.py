@@ -5,14 +5,13 @@ from __future__ import annotations
 import ast
 
 from devtrace.diagnosis.evidence.case import Case, Verdict
-from devtrace.diagnosis.evidence.frame_code import FailingFrame
-from devtrace.diagnosis.fixes.fix import Fix, fix_if_complete
+from devtrace.diagnosis.fixes.fix import Fix, failing_frame, fix_if_complete
 from devtrace.words.text_format import one_line
 
 
 def move_at_use(case: Case, verdict: Verdict) -> Fix | None:
     """Move the tensor in the failing line; above it, if the function reads the tensor again."""
-    frame = FailingFrame.of(case.snapshot, 0, case.expected_device)
+    frame = failing_frame(case)
     node = frame.node_of(case.odd_tensor) if frame is not None and not _writes_into_it(case) else None
     device = frame.device_beside(node) if frame is not None and node is not None else ""
     if frame is None or node is None or not device:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import ast
 
 from devtrace.diagnosis.evidence.case import Case, Verdict
-from devtrace.diagnosis.evidence.frame_code import FailingFrame
-from devtrace.diagnosis.fixes.fix import Fix, fix_if_complete, siblings_on_odd_device
+from devtrace.diagnosis.fixes.fix import Fix, failing_frame, fix_if_complete, siblings_on_odd_device
 
 
 def move_before_update(case: Case, verdict: Verdict) -> Fix | None:
     """Move the attribute or item, and its siblings, above the failing line, and keep them there."""
-    frame = FailingFrame.of(case.snapshot, 0, case.expected_device)
+    frame = failing_frame(case)
     node = frame.node_of(case.odd_tensor) if frame is not None else None
     if frame is None or not isinstance(node, ast.Attribute | ast.Subscript):
         return None

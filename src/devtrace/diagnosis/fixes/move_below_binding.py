@@ -9,6 +9,7 @@ import ast
 
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.fixes.fix import (
     Fix,
     fix_if_complete,
@@ -41,16 +42,28 @@ def _move_below_binding(case: Case, name: AccessPath) -> Fix | None:
     bound = frame.bindings(name.references[0].text)[-1:] if frame is not None else []
     if frame is None or not bound:
         return None
-    statement, end_line = bound[0], frame.source.span(bound[0]).end_line
+    statement = _filling(case, name, frame, bound[0]) or bound[0]
+    end_line = frame.source.span(statement).end_line
     device = frame.setup_device_code(end_line + 1)
     lines = _moving_lines(case, name, device) if device else []
     if not lines:
         return None
-    if isinstance(statement, ast.Assign):
+    if isinstance(statement, ast.Assign | ast.Expr):
         return fix_if_complete(f"add `{lines[0]}` below line {end_line}", frame.code.below(statement, *lines))
     if isinstance(statement, ast.For | ast.With):
         return fix_if_complete(f"add `{lines[0]}` at the top of the block", frame.code.into(statement, *lines))
     return None
+
+
+def _filling(case: Case, name: AccessPath, frame: FailingFrame, bound: ast.stmt) -> ast.stmt | None:
+    """Return the later statement of the same block that put the tensor there: `optimizer.load_state_dict(saved)`."""
+    row = case.snapshot.row(name.last.value)
+    found = case.queries.source_node(case.queries.born(case.queries.base(row))) if row is not None else None
+    if found is None or found.source is not frame.source or not isinstance(found.statement, ast.Expr):
+        return None
+    beside = frame.source.parent(found.statement) is frame.source.parent(bound)
+    line = frame.source.span(found.statement).line
+    return found.statement if beside and frame.source.span(bound).end_line < line < frame.line else None
 
 
 def _moving_lines(case: Case, name: AccessPath, device: str) -> list[str]:

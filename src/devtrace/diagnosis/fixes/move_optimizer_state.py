@@ -13,6 +13,8 @@ def move_optimizer_state(case: Case, verdict: Verdict) -> Fix | None:
     for name in case.names:
         index = next((i for i, value in enumerate(name.objects) if access_paths.is_optimizer(value)), None)
         frame = frame_of(case, name)
+        if not any(reference.kind == "state" for reference in name.references):
+            continue
         if index is None or found is None or frame is None or found.code.source is not frame.source:
             continue
         optimizer, device = name.prefix(index + 1).code, frame.setup_device_code(found.line_below)

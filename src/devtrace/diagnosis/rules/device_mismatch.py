@@ -11,13 +11,16 @@ from devtrace.diagnosis.evidence import untraced_cells
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.evidence.intent import intended
 from devtrace.diagnosis.evidence.mismatch import Mismatch, find_mismatch
 from devtrace.diagnosis.evidence.origins import factory_call
 from devtrace.diagnosis.evidence.source_text import assigned_names, statement_site
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding, Site
+from devtrace.diagnosis.fixes.fix import failing_frame, frame_at
 from devtrace.diagnosis.messages import message, package_line_with_the_owner
 from devtrace.diagnosis.rules.rule import ErrorRule
+from devtrace.source.matching import called_name, calls_in, names_in
 from devtrace.source.safe_values import values
 
 LONGEST_CHAIN: Final = 8
@@ -27,6 +30,7 @@ def device_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: int, t
     mismatch = find_mismatch(queries, op)
     if mismatch is None:
         return None
+    mismatch = intended(queries, snapshot, mismatch)
     case = Case.of(queries, snapshot, _blame_the_input(queries, snapshot, mismatch))
     verdict = find_verdict(case)
     expressions = _expressions(case)
@@ -107,7 +111,7 @@ def _operand_name(case: Case, verdict: Verdict, expressions: list[str]) -> str:
 def _expressions(case: Case) -> list[str]:
     """Return what the source calls the odd tensor: its expression on the failing line, the variable assigned to."""
     queries, tensor = case.queries, case.odd_tensor
-    frame = FailingFrame.of(case.snapshot, 0, case.expected_device)
+    frame = failing_frame(case)
     node = frame.node_of(tensor) if frame is not None else None
     texts = [frame.code.text(node)] if frame is not None and node is not None else []
     op = queries.producer(tensor)
@@ -157,5 +161,17 @@ def _chain(case: Case) -> tuple[Site, ...]:
     if sites and queries.package(sites[0]):
         sites.insert(0, int(queries.users[sites[0]]))  # the user's line that led there
     sites += [package_line_with_the_owner(case), queries.trace.ops.number("site", case.op)]
-    lines = {(site.file, site.line): site for id in sites if (site := statement_site(queries, id)) is not None}
+    found = [_loaded_from(case), *(statement_site(queries, id) for id in sites)]
+    lines = {(site.file, site.line): site for site in found if site is not None}
     return tuple(lines.values())[-LONGEST_CHAIN:]
+
+
+def _loaded_from(case: Case) -> Site | None:
+    """Return the line that read what `optimizer.load_state_dict(saved)` copied: `saved = torch.load(f)`."""
+    found, frame = case.queries.source_node(case.born), frame_at(case, case.born)
+    calls = calls_in(found.statement) if found is not None else ()
+    call = next((call for call in calls if called_name(call) == "load_state_dict" and call.args), None)
+    if call is None or frame is None:
+        return None
+    bound = [statement for variable in names_in(call.args[0]) for statement in frame.bindings(variable)[-1:]]
+    return case.queries.site_in(frame.source, bound[0], frame.code.site) if bound else None

@@ -43,6 +43,14 @@ class Failing(NamedTuple):
     tensors: list[torch.Tensor]
 
 
+def origin_of(error: BaseException, recorder: Recorder) -> BaseException:
+    """Return the exception that the op raised, where another one stands for it: `raise StepFailed from error`."""
+    chain = list(chain_of(error))
+    messages = {failed.message for failed in recorder.failures if failed.message}
+    recorded = next((each for each in chain if text_of(each) in messages), None)
+    return recorded or next((each for each in chain if failing(each) is not None), error)
+
+
 def was_recorded(error: BaseException, recorder: Recorder) -> bool:
     """Return whether an op has this error: it came through the mode, or repeats one that did (a worker's does)."""
     text = text_of(error)
@@ -50,12 +58,13 @@ def was_recorded(error: BaseException, recorder: Recorder) -> bool:
         return True
     return any(
         traceback.tb_frame.f_code.co_filename == dispatch.__file__
-        for each in _chain(error)
-        for traceback in _entries(each)
+        for each in chain_of(error)
+        for traceback in entries_of(each)
     )
 
 
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
+def chain_of(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an exception, then those that it was raised from, or while handling."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -63,7 +72,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _entries(error: BaseException) -> list[TracebackType]:
+def entries_of(error: BaseException) -> list[TracebackType]:
     found = []
     traceback = error.__traceback__
     while traceback is not None:
@@ -76,7 +85,7 @@ def failing(error: BaseException) -> Failing | None:
     """Return the torch call that raised, by the innermost frame that names it; None if the error is not torch's."""
     if not isinstance(error, _RAISED_BY_TORCH):
         return None
-    entries = _entries(error)
+    entries = entries_of(error)
     inside = bool(entries) and is_torch_or_ours(entries[-1].tb_frame.f_code.co_filename)
     for entry in reversed(entries):
         kind = sites.files[entry.tb_frame.f_code.co_filename]
@@ -166,7 +175,7 @@ def _tensors(node: ast.AST, source: Source, scope: Scope) -> list[torch.Tensor]:
 def reopen(error: BaseException, state: ThreadState, modules: Modules) -> None:
     """Extend the module calls that the error ended by one op, its own."""
     parent = -1
-    for entry in _entries(error):
+    for entry in entries_of(error):
         if entry.tb_frame.f_code.co_filename == module_calls.__file__:
             row = modules.row_of(entry.tb_frame.f_locals.get("self"))
             forget_locals(entry.tb_frame)

@@ -25,6 +25,7 @@ from devtrace.recording.context.module_tree import (
 from devtrace.recording.hot.recorder import Recorder, text_of
 from devtrace.runtime.quiet import Quiet
 from devtrace.source.safe_values import class_dict, classes_of, instance_dict
+from devtrace.source.user_code import is_torch_or_ours
 
 if TYPE_CHECKING:
     from devtrace.recording.columns.thread_state import ThreadState
@@ -47,6 +48,7 @@ class Known:
     plain: bool  # its forward is torch's own and runs nobody else's code but its children's and hooks
     site: int = -1  # of a root: where it was first used, a line with the user's name for it
     method: bool = False  # ... and there a method of it was called, not the root itself
+    passed: bool = False  # ... and there it was passed to torch, which called it: `checkpoint(block, x)`
     ran: bool = False
 
 
@@ -109,12 +111,12 @@ class Modules:
             self._share(module, state.parent)
         if self.row_of(module) < 0:
             root, frame = _root(module, caller)
-            self._take(root, state.find(frame), method=root is not module)
+            self._take(root, state.find(frame), method=root is not module, passed=_is_of_torch(frame))
         if self.row_of(module) < 0:  # it is no longer in its root
-            self._take(module, state.find(caller), method=False)
+            self._take(module, state.find(caller), method=False, passed=_is_of_torch(caller))
         return self.row_of(module)
 
-    def _take(self, root: Module, site: int, *, method: bool) -> None:
+    def _take(self, root: Module, site: int, *, method: bool, passed: bool = False) -> None:
         """Add rows for a root and all below it. Parts that were roots of their own, or that are new, join its tree."""
         rows: dict[str, int] = {}
         for path, module in subtree(root):
@@ -122,8 +124,9 @@ class Modules:
             row = rows[path] = self._row(module)
             known = self.known[row]
             known.path, known.parent, known.root = path, above, rows[""]
-        if self.known[rows[""]].site < 0:
-            self.known[rows[""]].site, self.known[rows[""]].method = site, method
+        known = self.known[rows[""]]
+        if known.site < 0:
+            known.site, known.method, known.passed = site, method, passed
 
     def _row(self, module: Module) -> int:
         row = self.row_of(module)
@@ -165,6 +168,10 @@ def _root(module: Module, caller: FrameType | None) -> tuple[Module, FrameType |
         if owner is not None:
             found = owner, frame.f_back
     return found
+
+
+def _is_of_torch(frame: FrameType | None) -> bool:
+    return frame is not None and is_torch_or_ours(frame.f_code.co_filename)
 
 
 def _frames(frame: FrameType | None, most: int) -> Iterator[FrameType]:

@@ -62,13 +62,14 @@ class Named:
 
     def _root(self, root: Known) -> str:
         """Return the expression that calls it at the top of a cell or script, else a variable, else the expression."""
-        written = _callee(root.site)
+        written = _argument(root.site) if root.passed else _callee(root.site)
         if root.method:
             written = written.rpartition(".")[0]
         if written and sites.is_outermost(root.site):
             return written
         module = root.module()
-        names = [name for name, value in list(self._namespace.items()) if value is module]
+        variables = list(self._namespace.items()) if module is not None else []
+        names = [name for name, value in variables if value is module]
         return next((name for name in names if not name.startswith("_")), written or root.type.lower())
 
     def collect(self, modules: Modules, moves: list[Moved], optimizers: Optimizers) -> None:
@@ -129,11 +130,22 @@ class Named:
 
 def _callee(site: int) -> str:
     """Return the callee at a site: `model` of `model(x)`, `self.net` of `self.net(x)`; empty if it is no plain path."""
+    call = _call_at(site)
+    return ast.unparse(call.func) if call is not None and is_path(call.func) else ""
+
+
+def _argument(site: int) -> str:
+    """Return the first argument of the call at a site: `block` of `checkpoint(block, x)`; empty if it is no path."""
+    call = _call_at(site)
+    first = call.args[0] if call is not None and call.args else None
+    return ast.unparse(first) if first is not None and is_path(first) else ""
+
+
+def _call_at(site: int) -> ast.Call | None:
     if site < 0:
-        return ""
+        return None
     spot = sites.position(site)
     source = read(spot.code.co_filename)
     node = source and source.node_at(span_at(spot.code, spot.instruction))
-    if source is None or not isinstance(node, ast.Call) or files[spot.code.co_filename] not in (USER, sites.LIBRARY):
-        return ""
-    return ast.unparse(node.func) if is_path(node.func) else ""
+    is_theirs = files[spot.code.co_filename] in (USER, sites.LIBRARY)
+    return node if isinstance(node, ast.Call) and is_theirs else None

@@ -1,0 +1,127 @@
+"""Which device the user means, where a tensor on the CPU meets one on an accelerator: what the user's own code says.
+
+    loaded = SAC.load(path, device="cpu")      the owner of the CPU's parameters was told so
+    device = "cpu"                             all variables that name a device name this one
+    state = torch.zeros(n).cuda()              a module that computes on the CPU put this there itself
+
+Else the accelerator is meant: whoever moves anything there wants to compute there.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from devtrace.diagnosis.evidence import access_paths
+from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
+from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.evidence.mismatch import Mismatch, rarest_of_recent_ops, turned
+from devtrace.diagnosis.evidence.moves import move_of
+from devtrace.diagnosis.evidence.origins import find_origin
+from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
+from devtrace.diagnosis.findings import Site
+from devtrace.source.matching import called_name, calls_in, keyword
+from devtrace.source.safe_values import instance_dict
+
+
+@dataclass(frozen=True)
+class _Named:
+    """A variable that names a device."""
+
+    frame: FailingFrame
+    variable: str
+    device: str
+
+
+def intended(queries: TraceQueries, snapshot: FailureSnapshot, mismatch: Mismatch) -> Mismatch:
+    """Return the mismatch with the accelerator as the odd device, if the user's code asks for the CPU and no other."""
+    if mismatch.odd_device != HOST or move_of(queries, mismatch.odd_tensor) is not None:
+        return mismatch
+    numbers = range(len(snapshot.frames))
+    frames = [frame for at in numbers if (frame := FailingFrame.of(snapshot, at, HOST)) is not None]
+    named = [each for frame in frames for each in _named_by_variables(frame)]
+    if any(each.device != HOST for each in named):
+        return mismatch
+    words = next(_asked_for(snapshot, mismatch), None)
+    if words is None and any(map(_objects_name_an_accelerator, frames)):
+        return mismatch
+    if words is None and named:
+        words = _words(named[-1])
+    if words is not None or _is_alone_on_its_device(queries, mismatch):
+        return turned(queries, mismatch, words)
+    return replace(mismatch, is_undecided=bool(frames))
+
+
+def _is_alone_on_its_device(queries: TraceQueries, mismatch: Mismatch) -> bool:
+    """Return whether a module put what is on the accelerator there itself, and most of its work is on the CPU."""
+    here = mismatch.expected_device
+    origins = [find_origin(queries, row) for row in queries.inputs(mismatch.op) if queries.device(row) == here]
+    calls = (queries.trace.ops.number("call", origin.op) for origin in origins if origin.op >= 0)
+    return any(call >= 0 for call in calls) and rarest_of_recent_ops(queries, mismatch.op, [HOST, here]) == here
+
+
+def _asked_for(snapshot: FailureSnapshot, mismatch: Mismatch) -> Iterator[Site]:
+    """Yield the statements in which the owner of a parameter was told to be on the CPU."""
+    for name in snapshot.names(mismatch.odd_tensor):
+        frame = FailingFrame.of(snapshot, name.frame, HOST)
+        if frame is None or name.last.kind not in ("parameter", "buffer"):
+            continue
+        bound = frame.bindings(name.references[0].text)[-1:]
+        for statement in bound:
+            if isinstance(statement, ast.Assign) and any(map(frame.names_expected_device, _arguments(statement))):
+                yield _site(frame, statement)
+
+
+def _arguments(statement: ast.Assign) -> Iterator[ast.expr]:
+    """Yield what the calls of a statement are given as a device: `device=`, and the argument of `.to()`."""
+    for call in calls_in(statement):
+        given = keyword(call, "device")
+        if given is not None:
+            yield given
+        elif called_name(call) == "to":
+            yield from call.args[:1]
+
+
+def _named_by_variables(frame: FailingFrame) -> Iterator[_Named]:
+    """Yield the variables that name a device; a parameter with a default may have been forgotten."""
+    forgotten = _with_defaults(frame.function)
+    for variable, (value, _) in access_paths.roots(frame.snapshot.frames[frame.number]).items():
+        device = access_paths.device_named_by(value)
+        if device and variable not in forgotten and _is_for_any_device(variable):
+            yield _Named(frame, variable, device)
+
+
+def _is_for_any_device(variable: str) -> bool:
+    """Return whether a variable is called `device` or the like, and not `cpu_device`."""
+    name = variable.lower()
+    return "dev" in name and "cpu" not in name and "host" not in name
+
+
+def _with_defaults(function: ast.AST | None) -> set[str]:
+    if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+        return set()
+    arguments = function.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    given = positional[len(positional) - len(arguments.defaults) :] if arguments.defaults else []
+    words = [each for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if default]
+    return {each.arg for each in (*given, *words)}
+
+
+def _objects_name_an_accelerator(frame: FailingFrame) -> bool:
+    """Return whether an attribute of something that a variable holds names an accelerator: `args.device`."""
+    return any(
+        access_paths.device_named_by(value) not in ("", HOST) and "dev" in str(key).lower()
+        for owner in frame.variables.values()
+        for key, value in instance_dict(owner).items()
+    )
+
+
+def _words(named: _Named) -> Site:
+    """Return the statement that gives the variable its value, else the line that the frame runs."""
+    bound = named.frame.bindings(named.variable)
+    return _site(named.frame, bound[-1] if bound else named.frame.source_node.statement)
+
+
+def _site(frame: FailingFrame, statement: ast.stmt) -> Site:
+    return frame.snapshot.queries.site_in(frame.source, statement, frame.code.site)

@@ -1,0 +1,115 @@
+"""Parts of torch.cuda that need a driver: answered where nothing depends on it, else refused with one sentence."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, NoReturn
+
+import torch
+from torch.nn import functional
+
+from devtrace.runtime.patches import Patches
+from devtrace.simulation.storage_tags import FLOATING, HOST, tag_of
+from devtrace.words.errors import SimulateError
+
+
+def install(patches: Patches) -> None:
+    """Ranges for profilers, handles and attention kernels are answered; graphs, pools and raw memory are refused."""
+    for name, value in _answers().items():
+        patches.set(torch._C, name, value)
+    patches.set(torch.cuda.nvtx, "_nvtx", _ranges())
+    for owner, name, what in _REFUSED:
+        patches.set(owner, name, _refusal(what))
+    attention = _with_a_kernel(functional.scaled_dot_product_attention)
+    patches.set(functional, "scaled_dot_product_attention", attention)
+
+
+def _returning(value: Any) -> Callable[..., Any]:
+    return lambda *args, **kwargs: value
+
+
+def _answers() -> dict[str, object]:
+    return {
+        "_cuda_getCurrentBlasHandle": _returning(0),
+        "_cuda_record_memory_history": _returning(None),
+        "_cuda_record_memory_history_legacy": _returning(None),
+        "_cuda_hostMemoryStats": _returning({}),
+        "_cuda_resetAccumulatedHostMemoryStats": _returning(None),
+        "_cuda_resetPeakHostMemoryStats": _returning(None),
+        "_cuda_tunableop_is_enabled": _returning(False),
+        "_cuda_sleep": _returning(None),
+        "_cuda_CUDAAllocator_AllocatorState": type("AllocatorState", (), {}),
+    }
+
+
+def _ranges() -> SimpleNamespace:
+    """Marks that a profiler of CUDA would show; the depth of a range is its answer, as there."""
+    open_ranges: list[str] = []
+    numbers = itertools.count(1)
+
+    def push(message: str) -> int:
+        open_ranges.append(message)
+        return len(open_ranges) - 1
+
+    def pop() -> int:
+        if open_ranges:
+            open_ranges.pop()
+        return len(open_ranges) - 1 if open_ranges else -1
+
+    return SimpleNamespace(
+        rangePushA=push,
+        rangePop=pop,
+        markA=_returning(None),
+        rangeStartA=lambda message: next(numbers),
+        rangeEnd=_returning(None),
+        deviceRangeStart=lambda message, stream: object(),
+        deviceRangeEnd=_returning(None),
+    )
+
+
+_REFUSED: tuple[tuple[Any, str, str], ...] = (
+    (torch.cuda, "CUDAGraph", "a CUDA graph"),
+    (torch.cuda.graphs, "CUDAGraph", "a CUDA graph"),
+    (torch.cuda, "graph_pool_handle", "the memory pool of a CUDA graph"),
+    (torch.cuda.graphs, "graph_pool_handle", "the memory pool of a CUDA graph"),
+    (torch.cuda, "MemPool", "a memory pool"),
+    (torch.cuda.memory, "MemPool", "a memory pool"),
+    (torch.cuda, "caching_allocator_alloc", "raw memory of a device"),
+    (torch.cuda.memory, "caching_allocator_alloc", "raw memory of a device"),
+    (torch.cuda.nccl, "version", "the version of NCCL"),
+    *((torch.cuda, name, "a reading of the GPU's sensors") for name in (
+        "utilization", "temperature", "power_draw", "clock_rate", "memory_usage")),
+)  # fmt: skip
+
+
+def _refusal(what: str) -> type:
+    def refuse(cls: type, *args: Any, **kwargs: Any) -> NoReturn:
+        raise SimulateError(
+            "simulate-limit",
+            f"a call for {what}",
+            "a simulated device has no driver that could give it",
+            "ask for it only where torch.cuda.get_device_name() names a real device",
+        )
+
+    return type("Refused", (), {"__new__": refuse})
+
+
+def _with_a_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compute with the CPU's plain kernel where a program allows only those that CUDA has."""
+
+    @functools.wraps(function)
+    def attend(query: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        cuda = torch.backends.cuda
+        only_cuda = cuda.mem_efficient_sdp_enabled() or cuda.cudnn_sdp_enabled()
+        if cuda.math_sdp_enabled() or not only_cuda or tag_of(query).owner in (HOST, FLOATING):
+            return function(query, *args, **kwargs)
+        cuda.enable_math_sdp(True)
+        try:
+            return function(query, *args, **kwargs)
+        finally:
+            cuda.enable_math_sdp(False)
+
+    return attend

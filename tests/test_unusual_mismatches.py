@@ -1,0 +1,489 @@
+"""Mismatches that are not as usual: the CPU was meant, an error stands for another, state outlived a move."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+import devtrace
+from devtrace.diagnosis.edits import Code
+from devtrace.diagnosis.findings import Finding, Site
+from devtrace.source.parsing import parse
+
+
+def recorded(program: Callable[[], object]) -> devtrace.record:
+    """Run a program that fails on two simulated devices."""
+    with pytest.raises(Exception, match=r".*"), devtrace.record(simulate="cuda:2") as recording:
+        program()
+    return recording
+
+
+def error_of(program: Callable[[], object]) -> Finding:
+    return recorded(program).report.findings[0]
+
+
+def born(finding: Finding) -> str:
+    assert finding.culprit is not None
+    assert finding.culprit.born is not None
+    return finding.culprit.born.text
+
+
+# Which device is meant.
+
+
+def test_a_batch_on_the_accelerator_is_odd_where_the_only_device_variable_says_cpu() -> None:
+    def program() -> None:
+        device = "cpu"
+        model = nn.Linear(4, 2).to(device)
+        rows = torch.rand(2, 4).cuda()
+        model(rows)
+
+    found = error_of(program)
+    assert found.cause == "wrong-device"
+    assert found.culprit is not None
+    assert found.culprit.name == "rows"
+    assert found.devices == ("cpu", "cuda:0")
+    assert [edit.after.strip() for edit in found.edits] == ["rows = torch.rand(2, 4).to(device)"]
+
+
+def restored(device: str) -> nn.Module:
+    return nn.Linear(4, 2, device=device)
+
+
+def test_what_a_model_was_told_on_its_own_line_decides() -> None:
+    def program() -> None:
+        policy = restored(device="cpu")
+        for rows in [torch.rand(2, 4, device="cuda:0")]:
+            policy(rows)
+
+    found = error_of(program)
+    assert (found.cause, found.devices) == ("wrong-device", ("cpu", "cuda:0"))
+    assert 'policy = restored(device="cpu")' in found.message
+
+
+class Schedule:
+    def __init__(self, steps: int, device: str = "cpu") -> None:
+        self.device = device
+        self.table = torch.linspace(0, 1, steps, device=device)
+
+    def at(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.table
+
+
+def test_a_default_that_nobody_wrote_down_is_no_wish_for_the_cpu() -> None:
+    def program() -> None:
+        schedule = Schedule(4)
+        schedule.at(torch.rand(4).cuda())
+
+    found = error_of(program)
+    assert found.devices == ("cuda:0", "cpu")
+    assert found.culprit is not None
+    assert found.culprit.name == "schedule.table"
+
+
+class HardCoded(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        state = torch.zeros(len(x), 4).cuda()
+        y: torch.Tensor = self.second(self.first(x)) + state
+        return y
+
+
+def test_what_a_module_on_the_cpu_puts_on_the_accelerator_by_itself_is_odd() -> None:
+    def program() -> None:
+        model = HardCoded()
+        model(torch.rand(2, 4))
+
+    found = error_of(program)
+    assert (found.cause, found.devices) == ("wrong-device", ("cpu", "cuda:0"))
+    assert found.culprit is not None
+    assert found.culprit.name == "state"
+
+
+def test_a_variable_for_the_cpu_beside_a_model_on_the_accelerator_decides_nothing() -> None:
+    def program() -> None:
+        cpu_device = torch.device("cpu")
+        model = nn.Linear(4, 2).cuda()
+        rows = torch.rand(2, 4, device=cpu_device)
+        model(rows)
+
+    assert error_of(program).devices == ("cuda:0", "cpu")
+
+
+def test_both_sides_are_told_where_nothing_says_which_device_is_meant() -> None:
+    def program() -> None:
+        model = nn.Linear(4, 2)
+        rows = torch.rand(2, 4).cuda()
+        model(rows)
+
+    found = error_of(program)
+    assert found.culprit is not None
+    assert found.culprit.name == "model.weight"
+    assert "If cpu is meant" in found.message
+    assert "rows = torch.rand(2, 4).cuda()" in found.message
+
+
+def test_a_tensor_without_data_is_the_odd_one_and_nothing_is_moved_to_meta() -> None:
+    def program() -> None:
+        with torch.device("meta"):
+            layer = nn.Linear(4, 2)
+        layer(torch.rand(2, 4))
+
+    found = error_of(program)
+    assert found.devices == ("cpu", "meta")
+    assert found.culprit is not None
+    assert found.culprit.name == "layer.weight"
+    assert not found.edits
+    assert "assign=True" in found.help
+
+
+# Errors that stand for another one.
+
+
+class StepFailedError(Exception):
+    pass
+
+
+def forward(model: nn.Module, rows: torch.Tensor) -> Any:
+    return model(rows)
+
+
+def training(reraise: Callable[[Exception], Exception]) -> None:
+    device = torch.device("cuda:0")
+    model = nn.Linear(4, 2)
+    rows = torch.rand(2, 4, device=device)
+    try:
+        forward(model, rows)
+    except RuntimeError as error:
+        raise reraise(error) from error
+
+
+def test_the_frames_of_the_cause_are_read_where_an_error_was_raised_in_its_place() -> None:
+    found = error_of(lambda: training(lambda _: StepFailedError("step 3")))
+    assert found.culprit is not None
+    assert found.culprit.name == "model.weight"
+    assert [edit.after.strip() for edit in found.edits] == ["model.to(device)"]
+
+
+def test_a_call_that_torch_refused_is_found_behind_the_error_raised_from_it() -> None:
+    def program() -> None:
+        scores = torch.rand(3, device="cuda:0")
+        try:
+            scores.numpy()
+        except TypeError as error:
+            raise StepFailedError("no scores") from error
+
+    found = error_of(program)
+    assert found.rule == "host-conversion"
+    assert found.culprit is not None
+    assert found.culprit.name == "scores"
+
+
+def test_an_error_that_was_handled_before_is_not_taken_for_the_cause() -> None:
+    def program() -> None:
+        try:
+            raise KeyError("no cache")
+        except KeyError:
+            model = nn.Linear(4, 2)
+            model(torch.rand(2, 4, device="cuda:0"))
+
+    assert error_of(program).cause == "never-moved"
+
+
+# What is kept from before.
+
+
+class Recurrent(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.hidden = torch.zeros(1, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if len(self.hidden) < len(x):
+            self.hidden = torch.cat([self.hidden, self.hidden.new_zeros(len(x) - len(self.hidden), 4)])
+        y: torch.Tensor = self.layer(x) + self.hidden
+        return y
+
+
+def test_state_made_of_an_unregistered_attribute_is_not_created_in_the_computation() -> None:
+    def program() -> None:
+        Recurrent().to("cuda:0")(torch.rand(3, 4, device="cuda:0"))
+
+    found = error_of(program)
+    assert found.cause == "not-registered"
+    assert born(found) == "self.hidden = torch.zeros(1, 4)"
+
+
+class Counted(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.seen: dict[int, torch.Tensor] = {}
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        width = x.shape[1]
+        if width not in self.seen:
+            self.seen[width] = torch.arange(4.0, device=x.device)
+        self.seen[width] = self.seen[width] + 1
+        y: torch.Tensor = self.layer(x) + self.seen[width]
+        return y
+
+
+def test_state_made_of_a_cache_of_a_dry_run_is_stale() -> None:
+    def program() -> None:
+        model = Counted()
+        model(torch.rand(2, 4))
+        model.to("cuda:0")
+        model(torch.rand(2, 4, device="cuda:0"))
+
+    assert error_of(program).cause == "stale-copy"
+
+
+class Ramped(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        ctx.ramp = torch.arange(4.0)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, *grads: torch.Tensor) -> torch.Tensor:
+        grad: torch.Tensor = grads[0] * ctx.ramp
+        return grad
+
+
+def test_what_an_autograd_function_keeps_in_ctx_is_named_with_the_line_of_its_forward() -> None:
+    def program() -> None:
+        y: Any = Ramped.apply(torch.rand(4, device="cuda:0", requires_grad=True))  # type: ignore[no-untyped-call]
+        y.sum().backward()
+
+    found = error_of(program)
+    assert found.cause == "never-moved"
+    assert found.culprit is not None
+    assert found.culprit.name == "ctx.ramp"
+    assert born(found) == "ctx.ramp = torch.arange(4.0)"
+
+
+class Lent:
+    """A table that is on the device within a `with` block."""
+
+    def __init__(self) -> None:
+        self.rows = torch.rand(4)
+
+    def __enter__(self) -> Lent:
+        self.rows = self.rows.to("cuda:0")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.rows = self.rows.cpu()
+
+
+def test_a_table_that_a_with_block_took_back_before_backward_names_the_line_that_took_it() -> None:
+    def program() -> None:
+        table = Lent()
+        x = torch.rand(4, device="cuda:0", requires_grad=True)
+        with table:
+            y: Any = checkpoint(lambda each: (each * table.rows).sin(), x, use_reentrant=False)
+        y.sum().backward()
+
+    found = error_of(program)
+    assert found.cause == "wrong-device"
+    assert born(found) == "self.rows = self.rows.cpu()"
+
+
+class Spectrum(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.gain = nn.Parameter(torch.ones(1))
+        self.window = torch.hann_window(16)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.stft(x * self.gain, 32, 8, 16, self.window, return_complex=True)
+
+
+def test_a_window_that_stft_would_pad_is_named() -> None:
+    found = error_of(lambda: Spectrum().to("cuda:0")(torch.rand(2, 256, device="cuda:0")))
+    assert found.cause == "not-registered"
+    assert found.culprit is not None
+    assert found.culprit.name == "self.window"
+
+
+@pytest.fixture
+def _default_device() -> Iterator[None]:
+    yield
+    torch.set_default_device(None)
+
+
+@pytest.mark.usefixtures("_default_device")
+def test_the_default_device_does_not_reach_what_numpy_holds() -> None:
+    def program() -> None:
+        torch.set_default_device("cuda:0")
+        weights = torch.from_numpy(np.ones(4, np.float32))
+        torch.rand(4) * weights
+
+    found = error_of(program)
+    assert found.cause == "never-moved"
+    assert found.culprit is not None
+    assert found.culprit.name == "weights"
+    assert "from numpy" in found.message
+
+
+# Replicas.
+
+
+class Replicated(nn.Module):
+    def __init__(self, device: torch.device) -> None:
+        super().__init__()
+        self.device = device
+        self.cell = nn.GRUCell(4, 6)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        state = torch.zeros(len(x), 6, device=self.device)
+        y: torch.Tensor = self.cell(x, state)
+        return y
+
+
+def test_the_line_that_waits_for_replicas_gives_no_name_to_their_tensors() -> None:
+    def program() -> None:
+        first = torch.device("cuda:0")
+        nn.DataParallel(Replicated(first).to(first), device_ids=[0, 1])(torch.rand(4, 4).to(first))
+
+    found = error_of(program)
+    assert found.cause == "wrong-device"
+    assert found.culprit is not None
+    assert found.culprit.name == "state"
+
+
+# Names.
+
+
+def test_a_gradient_on_the_wrong_device_that_backward_refuses_is_explained() -> None:
+    def program() -> None:
+        w = torch.rand(3, device="cuda:0", requires_grad=True)
+        (w * 2).backward(torch.ones(3))
+
+    found = error_of(program)
+    assert found.cause == "created-without-device"
+    assert found.culprit is not None
+    assert found.culprit.name == "torch.ones(3)"
+    assert [edit.after.strip() for edit in found.edits] == ['(w * 2).backward(torch.ones(3, device="cuda:0"))']
+
+
+def test_a_key_with_dots_or_brackets_is_not_cut_apart() -> None:
+    def program() -> None:
+        rows = {"layer.weight": torch.rand(2, 4), 'layer"]["bias': torch.rand(2)}
+        nn.functional.linear(torch.rand(2, 4, device="cuda:0"), rows["layer.weight"], rows['layer"]["bias'])
+
+    message = error_of(program).message
+    assert 'rows["layer.weight"]' in message
+    assert "rows['layer\"][\"bias']" in message
+
+
+nothing = None
+
+
+def test_a_module_that_has_died_is_not_named_after_a_variable_that_is_none() -> None:
+    def program() -> None:
+        def once(rows: torch.Tensor) -> None:
+            short_lived = nn.Linear(4, 2).to("cuda:0")
+            short_lived(rows)
+
+        rows = torch.rand(2, 4, device="cuda:0")
+        once(rows)
+        rows + torch.rand(2, 4)
+
+    assert [module.path for module in recorded(program).trace.modules] == ["short_lived"]
+
+
+def test_a_module_that_torch_calls_for_the_user_has_the_name_it_was_passed_by() -> None:
+    def program() -> None:
+        block = nn.Linear(4, 4)
+        checkpoint(block, torch.rand(2, 4, device="cuda:0", requires_grad=True), use_reentrant=False)
+
+    assert [module.path for module in recorded(program).trace.modules] == ["block"]
+
+
+def test_the_state_that_an_optimizer_loaded_is_followed_to_what_read_it() -> None:
+    def program() -> None:
+        device = "cuda:0"
+        model = nn.Linear(4, 2).to(device)
+        saved = torch.optim.SGD(model.parameters(), lr=torch.tensor([0.1])).state_dict()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        optimizer.load_state_dict(saved)
+        model.weight.detach().add_(optimizer.param_groups[0]["lr"].expand(2, 4))
+
+    found = error_of(program)
+    assert found.culprit is not None
+    assert found.culprit.chain[0].text.startswith("saved = ")
+    assert "below `" not in found.help
+    assert (found.edits[0].line, found.edits[0].before) == (found.culprit.chain[1].line, "")
+
+
+def test_state_that_was_loaded_before_the_model_moved_is_moved_below_the_move() -> None:
+    def program() -> None:
+        device = "cuda:0"
+        model = nn.Linear(4, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        model(torch.rand(2, 4)).sum().backward()
+        optimizer.step()
+        saved = optimizer.state_dict()
+        resumed = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        resumed.load_state_dict(saved)
+        model.to(device)
+        optimizer.zero_grad()
+        model(torch.rand(2, 4, device=device)).sum().backward()
+        resumed.step()
+
+    found = error_of(program)
+    assert found.culprit is not None
+    assert found.culprit.moved is not None
+    assert found.culprit.moved.text == "model.to(device)"
+    assert found.edits[0].line == found.culprit.moved.line
+    assert "for state in resumed.state.values():" in found.edits[0].after
+
+
+def test_copies_that_nobody_kept_in_a_loop_are_kept_both() -> None:
+    def program() -> None:
+        device = "cuda:0"
+        model = nn.Linear(4, 2).to(device)
+        for rows, wanted in [(torch.rand(2, 4), torch.rand(2, 2))]:
+            rows.to(device)
+            wanted.to(device)
+            (model(rows) - wanted).sum()
+
+    found = error_of(program)
+    assert [edit.after.strip() for edit in found.edits] == ["rows = rows.to(device)", "wanted = wanted.to(device)"]
+
+
+def test_a_gradient_that_went_back_to_its_tensor_was_put_there_by_nobody() -> None:
+    def program() -> None:
+        weights = torch.rand(4, requires_grad=True)
+        moved = weights.to("cuda:0")
+        moved.sum().backward()
+        assert weights.grad is not None
+        torch.rand(4, device="cuda:0") - weights.grad
+
+    found = error_of(program)
+    assert found.cause == "never-moved"
+    assert found.culprit is not None
+    assert found.culprit.name == "weights.grad"
+    assert not any("weights.to(" in edit.before for edit in found.edits)
+
+
+def test_an_edit_that_changes_nothing_is_none() -> None:
+    source = parse("y = x.to(device)\n")
+    assert source is not None
+    code = Code(source, Site("a.py", 1))
+    statement = source.tree.body[0]
+    assert code.replaced(statement, "y = x.to( device )") is None
+    assert code.below(statement) is None
+    assert code.replaced(statement, "y = x.to(other)") is not None
