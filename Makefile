@@ -41,7 +41,7 @@ TS_SOURCES := $(shell find labextension -type f -not -path 'labextension/lib/*' 
 IN_TURN := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 FIRST_NOTEBOOK = $(firstword $(sort $(wildcard notebooks/0*.ipynb)))
 
-.PHONY: help lab test check lint types layers unit ts wheel notebooks e2e chromium build dev format golden readme-tables bench sweep \
+.PHONY: help lab test check lint types layers unit ts wheel notebooks e2e compiler chromium build dev format golden readme-tables bench sweep \
 	gallery notebook-outputs screenshot test-oldest clean distclean
 
 help: ## print this list
@@ -70,7 +70,7 @@ types: $(READY) ## mypy --strict and the TypeScript compiler
 layers: $(READY) ## who may import whom, in both languages
 	$(PYTEST) tests/test_layers.py
 
-unit: $(READY) $(SYSTEMS) ## Python tests without notebooks and browser
+unit: $(READY) $(SYSTEMS) compiler ## Python tests without notebooks and browser
 	$(PYTEST_APART) --no-loadscope-reorder -m "not e2e and not notebook and not wheel" --ignore=tests/test_layers.py
 
 ts: $(READY) ## TypeScript tests
@@ -84,6 +84,9 @@ notebooks: $(READY) $(SYSTEMS) ## run every notebook from top to bottom
 
 e2e: $(READY) chromium ## drive a real JupyterLab in a real Chromium
 	timeout -k 30 1200 $(PYTEST_APART) -m e2e
+
+compiler: $(READY)
+	@PYTHONPATH=src:tests $(BIN)/python -m accelerator
 
 chromium: | $(BIN)/python
 	@$(BIN)/python tests/e2e/chromium.py

@@ -28,16 +28,16 @@ def may_install() -> bool:
     return sys.platform == "linux" and os.geteuid() == 0 and shutil.which("apt-get") is not None
 
 
-def install() -> None:
+def install(*packages: str) -> None:
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     quiet = ["apt-get", "-qq", "-o", "Dpkg::Use-Pty=0"]
     subprocess.run([*quiet, "update"], env=environment, check=False)
-    subprocess.run([*quiet, "install", "-y", "--no-install-recommends", "chromium"], env=environment, check=False)
+    subprocess.run([*quiet, "install", "-y", "--no-install-recommends", *packages], env=environment, check=False)
 
 
 if __name__ == "__main__":
     if find() is None and may_install():
         print("installing Chromium with apt-get for the end-to-end tests")
-        install()
+        install("chromium")
     if find() is None:
         print(f"end-to-end tests will not run: {HOW_TO_GET_IT}")
