@@ -36,7 +36,8 @@ class Lab:
         if self._page is None:
             self._page = self.context.new_page()
             self._page.on("pageerror", lambda error: self.thrown.append(f"{error.message}\n{error.stack}"))
-            self._page.goto(f"{self.server.url}lab/workspaces/e2e?reset&token={TOKEN}")
+            # A workspace of its own: this page lives on, and would save its layout over that of a test's own page.
+            self._page.goto(f"{self.server.url}lab/workspaces/shared?reset&token={TOKEN}")
             self._page.wait_for_function("window.jupyterapp?.commands.hasCommand('docmanager:open')")
             self._page.evaluate("async () => { await jupyterapp.restored; }")
         return self._page
