@@ -132,6 +132,7 @@ def _is_filled(args: tuple[Any, ...], indices: Any) -> bool:
     See canDispatchToMaskedFill in torch's TensorAdvancedIndexingUtils.h.
     """
     others = sum(index is not None for index in indices)
-    value, accumulate = (*args[2:4], None, False)[:2] if len(args) < 4 else args[2:4]
+    value = args[2] if len(args) > 2 else None
+    accumulates = len(args) > 3 and args[3]
     is_number = is_tensor(value) and prod(shape_of(value)) == 1 and device_of(value).type == "cpu"
-    return others == 1 and is_number and not accumulate
+    return others == 1 and is_number and not accumulates
