@@ -169,9 +169,9 @@ def test_the_lines_of_cells_that_were_not_traced_explain_the_failure(shell: Shel
     born = shell.count
     ran = shell.run("%%devtrace", "model(torch.ones(1, 3, device='cuda'))")
     text = ran.reports[0]["text/plain"]
-    assert f"Born   In[{born}] line 2" in text
-    assert f"Moved  In[{moved}] line 2" in text
-    assert "Fix    move it as you attach it: model.head = torch.nn.Linear(3, 2).to(there)" in text
+    assert f"Created    In[{born}] line 2" in text
+    assert f"Missed by  In[{moved}] line 2" in text
+    assert "Fix        move it as you attach it: model.head = torch.nn.Linear(3, 2).to(there)" in text
     shell.run("%devtrace simulate off")
 
 
@@ -635,7 +635,7 @@ def test_on_says_a_line_for_a_clean_cell_and_nothing_for_one_without_ops(shell: 
     clean = shell.run("y = x + 1")
     (line,) = clean.displayed
     assert set(line) == {"text/plain"}
-    assert line["text/plain"].startswith(f"devtrace In[{shell.count}]   ✓ nothing to mend: 1 op")
+    assert line["text/plain"].startswith(f"devtrace In[{shell.count}]   ✓ No device problems: 1 op")
     assert shell.run("n = 1").text.strip() == ""
 
 

@@ -18,7 +18,9 @@ from devtrace.diagnosis.findings import Finding, LedgerRow, ReportData, worst_fi
 from devtrace.diagnosis.rules.device_errors import device_errors
 from devtrace.diagnosis.rules.ordered import COST_RULES
 from devtrace.diagnosis.store import report_of, with_report
+from devtrace.diagnosis.story import with_story
 from devtrace.trace.tables import TraceData
+from devtrace.words.catalogue import sentence
 
 if TYPE_CHECKING:
     from devtrace.source.live_objects import Live
@@ -46,7 +48,7 @@ def _diagnosed(trace: TraceData, live: Live | None) -> ReportData:
     else:
         for rule in COST_RULES:
             _run(partial(rule.find, queries, tally), rule.find.__name__, findings, notes)
-    return with_report(trace, worst_first(findings), rows, notes)
+    return with_report(trace, [with_story(finding) for finding in worst_first(findings)], rows, notes)
 
 
 def _run(find: Callable[[], Iterable[Finding]], name: str, findings: list[Finding], notes: list[str]) -> None:
@@ -57,4 +59,4 @@ def _run(find: Callable[[], Iterable[Finding]], name: str, findings: list[Findin
 
 
 def _sentence(name: str, fault: Exception) -> str:
-    return f"the diagnosis of {name.replace('_', ' ')} failed ({type(fault).__name__}: {fault}); the trace is complete"
+    return sentence("report.rule-failed", name=name.replace("_", " "), fault=f"{type(fault).__name__}: {fault}")
