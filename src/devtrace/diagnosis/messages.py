@@ -11,7 +11,7 @@ from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.evidence.source_text import statement_site
 from devtrace.diagnosis.findings import Site
 from devtrace.source.object_walk import registered
-from devtrace.words.catalogue import sentence
+from devtrace.words.catalogue import one_after_another, sentence
 from devtrace.words.text_format import one_line
 
 
@@ -33,7 +33,7 @@ def message(case: Case, verdict: Verdict, name: str, operand: str) -> str:
         )
     reason = CAUSES[verdict.cause].reason(case, verdict)
     parts = (first, reason, _intent(case, verdict), _replica(case), _package(case), _phase(case))
-    return " ".join(part for part in parts if part)
+    return one_after_another(parts)
 
 
 def _siblings(case: Case, verdict: Verdict, name: str) -> list[str]:
@@ -119,7 +119,7 @@ def _package(case: Case) -> str:
     if site.caller:
         caller = Site.of(site.caller)
         sentences.append(sentence("mismatch.package-entered", caller=caller, text=one_line(caller.text)))
-    return " ".join(sentences)
+    return one_after_another(sentences)
 
 
 def package_line_with_the_owner(case: Case) -> int:

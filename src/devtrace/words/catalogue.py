@@ -15,7 +15,8 @@ Whole numbers have separators between thousands. Chinese has the same keys and t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from string import Formatter
@@ -31,13 +32,21 @@ _UNNAMED: Final[dict[Language, dict[str, str]]] = {
     "en": {"tensor": "a tensor", "Tensor": "A tensor"},
     "zh": {"tensor": "一个张量", "Tensor": "一个张量"},
 }
+_BESIDE_CODE: Final = re.compile("(?<=[\u4e00-\u9fff])(?=`)|(?<=`)(?=[\u4e00-\u9fff])")
+"""Between a Chinese character and code stands a space."""
 _JOINED: Final[dict[Language, tuple[str, str]]] = {"en": (", ", " and "), "zh": ("、", "和")}
 
 
 def sentence(key: str, **values: Any) -> str:
     """Return the sentence of a key with its parameters filled in."""
     now = language.current()
-    return _FORMATTERS[now].vformat(templates(now)[key], (), values)
+    text = _FORMATTERS[now].vformat(templates(now)[key], (), values)
+    return _BESIDE_CODE.sub(" ", text) if now == "zh" else text
+
+
+def one_after_another(sentences: Iterable[str]) -> str:
+    """Join sentences, leaving out the empty ones."""
+    return ("" if language.current() == "zh" else " ").join(filter(None, sentences))
 
 
 def comma() -> str:
