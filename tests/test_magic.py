@@ -20,12 +20,11 @@ from IPython.core.completer import provisionalcompleter
 from torch._C import _len_torch_dispatch_stack
 
 import devtrace
+import documents
 from devtrace.api import options
 from devtrace.notebook import cells, commands, magic, usage
 from devtrace.report.mime import MIME_TYPE
 from shells import Ran, Shell, new_shell
-
-README = Path(__file__).parents[1] / "README.md"
 
 
 @pytest.fixture
@@ -727,18 +726,16 @@ def test_question_marks_show_the_same_help(shell: Shell, monkeypatch: pytest.Mon
         assert [row.name for row in (*options.FLAGS, *usage.COMMANDS) if row.name not in shown] == []
 
 
-def test_the_readme_names_every_flag_and_subcommand() -> None:
-    readme = README.read_text(encoding="utf-8")
+def test_the_docs_name_every_flag_and_subcommand() -> None:
     written = [str(flag) for flag in options.FLAGS] + [f"%devtrace {command}" for command in usage.COMMANDS]
-    assert [row for row in written if f"`{row}`".replace("|", "\\|") not in readme] == []
+    assert [row for row in written if f"`{row}`".replace("|", "\\|") not in documents.ALL] == []
 
 
-def test_the_readme_has_every_message_of_the_magics() -> None:
-    readme = README.read_text(encoding="utf-8")
+def test_the_docs_have_every_message_of_the_magics() -> None:
     sources = [Path(options.__file__), Path(usage.__file__), Path(cells.__file__), Path(commands.__file__)]
     slugs = {slug for path in sources for slug in re.findall(r'UsageError\(\s*"([a-z-]+)"', path.read_text())}
     assert len(slugs) >= 8
-    assert [slug for slug in slugs if f"`{slug}`" not in readme] == []
+    assert [slug for slug in slugs if f"`{slug}`" not in documents.ALL] == []
 
 
 def offered(shell: Shell, text: str) -> list[str]:
