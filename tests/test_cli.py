@@ -235,7 +235,7 @@ for target in (waits, spins):
 begun.wait()
 print("over")
 """
-    assert "2 ops (2 on cpu)" in both("daemon.py", text).stderr
+    assert "2 ops on cpu" in both("daemon.py", text).stderr
 
 
 def test_a_script_that_forks_is_reported_once_and_its_child_exits_as_it_would(tmp_path: Path) -> None:

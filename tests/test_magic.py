@@ -193,7 +193,7 @@ def test_what_an_untraced_cell_made_is_said_to_be_born_where_its_source_makes_it
     born, certainty, message = born_of_the_last(shell)
     assert born == f"In[{count}] line 2 mask = torch.rand(3)"
     assert certainty == "inferred"
-    assert "probably never moved" in message
+    assert "Probably nothing moved it" in message
     shell.run("%devtrace simulate off")
 
 

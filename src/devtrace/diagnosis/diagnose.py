@@ -18,7 +18,6 @@ from devtrace.diagnosis.findings import Finding, LedgerRow, ReportData, worst_fi
 from devtrace.diagnosis.rules.device_errors import device_errors
 from devtrace.diagnosis.rules.ordered import COST_RULES
 from devtrace.diagnosis.store import report_of, with_report
-from devtrace.diagnosis.story import with_story
 from devtrace.trace.tables import TraceData
 from devtrace.words.catalogue import sentence
 
@@ -48,7 +47,7 @@ def _diagnosed(trace: TraceData, live: Live | None) -> ReportData:
     else:
         for rule in COST_RULES:
             _run(partial(rule.find, queries, tally), rule.find.__name__, findings, notes)
-    return with_report(trace, [with_story(finding) for finding in worst_first(findings)], rows, notes)
+    return with_report(trace, worst_first(findings), rows, notes)
 
 
 def _run(find: Callable[[], Iterable[Finding]], name: str, findings: list[Finding], notes: list[str]) -> None:

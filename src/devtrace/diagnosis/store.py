@@ -33,6 +33,7 @@ def with_report(
     trace: TraceData, findings: Sequence[Finding], ledger: Sequence[LedgerRow], notes: Sequence[str]
 ) -> ReportData:
     """Return a report whose trace carries it. Sites that only findings refer to become rows of the trace."""
+    findings = [finding if finding.lines else with_story(finding) for finding in findings]
     sites = _Sites(trace)
     stored = tuple(to_json(finding, sites.id) for finding in findings)
     rows = [(sites.id(row.site), row) for row in ledger]
