@@ -7,9 +7,13 @@ import io
 import tokenize
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from devtrace.diagnosis.findings import Edit
 from devtrace.words.errors import UsageError
+
+_MARK: Final = "\ufeff"
+"""Byte order mark, as text."""
 
 
 @dataclass(frozen=True)
@@ -21,8 +25,8 @@ class SourceText:
 
     @property
     def encoding(self) -> str:
-        """Return what the coding line or the byte order mark says, else UTF-8."""
-        return tokenize.detect_encoding(io.BytesIO(self.data).readline)[0]
+        """Return what the coding line says, else UTF-8; a byte order mark stays in the first line."""
+        return tokenize.detect_encoding(io.BytesIO(self.data).readline)[0].removesuffix("-sig")
 
     @property
     def lines(self) -> list[str]:
@@ -36,9 +40,9 @@ class SourceText:
             _apply(lines, edit, self.name)
         text = "".join(lines)
         try:
-            ast.parse(text)
             data = text.encode(self.encoding)
-        except (SyntaxError, UnicodeEncodeError) as fault:
+            ast.parse(data)
+        except (SyntaxError, ValueError) as fault:
             raise UsageError(
                 "fix-unfit",
                 f"an edit of {self.name} after which it is no program ({fault})",
@@ -51,7 +55,7 @@ class SourceText:
 def _apply(lines: list[str], edit: Edit, name: str) -> None:
     before = edit.before.splitlines()
     start = edit.line - 1 if before else edit.line
-    found = [line.rstrip("\r\n") for line in lines[start : start + len(before)]]
+    found = [line.rstrip("\r\n").removeprefix(_MARK) for line in lines[start : start + len(before)]]
     if found != [line.rstrip("\r") for line in before] or start > len(lines):
         raise UsageError(
             "fix-unfit",
@@ -62,7 +66,11 @@ def _apply(lines: list[str], edit: Edit, name: str) -> None:
     end = _line_end(lines, start)
     if not before and start and not lines[start - 1].endswith("\n"):
         lines[start - 1] += end
-    lines[start : start + len(before)] = [line + end for line in edit.after.splitlines()]
+    ended = not before or lines[start + len(before) - 1].endswith("\n")
+    new = [line + end for line in edit.after.splitlines()]
+    if before and lines[start].startswith(_MARK):
+        new[:1] = [_MARK + line for line in new[:1]]
+    lines[start : start + len(before)] = new if ended or not new else [*new[:-1], new[-1].removesuffix(end)]
 
 
 def _line_end(lines: list[str], at: int) -> str:
