@@ -160,7 +160,7 @@ def test_a_gradient_to_begin_with_on_the_wrong_device_is_explained(run: Run) -> 
     assert devices == ("accel:0", "cpu")
 
 
-def waits_asked_for() -> tuple[list[tuple[str, str, str]], list[tuple[str, str, int, str]]]:
+def waits_asked_for() -> tuple[list[tuple[str, str, str]], list[tuple[object, ...]]]:
     with devtrace.record() as recording:
         for _ in range(12):
             x = torch.ones(4, device="accel:0")
@@ -169,7 +169,7 @@ def waits_asked_for() -> tuple[list[tuple[str, str, str]], list[tuple[str, str, 
     assert broken_rule(recording.trace) is None
     report = recording.report
     ops = {(op.name, op.kind, str(op.device)) for op in report.trace.ops if "synchronize" in op.name}
-    found = [(each.rule, each.severity, each.count, each.message) for each in report.findings]
+    found: list[tuple[object, ...]] = [(each.rule, each.severity, each.count, each.message) for each in report.findings]
     return sorted(ops), found
 
 
