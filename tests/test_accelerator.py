@@ -265,13 +265,32 @@ def test_training_gives_the_same_bits_and_leaves_no_thread_mode_or_tensor_behind
     assert same
 
 
-def test_what_each_one_liner_copies_and_waits_for(run: Run) -> None:
-    assert run(functools.partial(one_liners.carried, "accel:0")) == one_liners.GENUINE
+@pytest.fixture(scope="module")
+def genuine(run: Run) -> dict[str, one_liners.Seen]:
+    found: dict[str, one_liners.Seen] = run(functools.partial(one_liners.seen, "accel:0"))
+    return found
 
 
-def test_simulated_devices_copy_and_wait_likewise_but_where_the_reason_is_known(forks: Any) -> None:
+@pytest.fixture(scope="module")
+def simulated(forks: Any) -> dict[str, one_liners.Seen]:
     with Pool(1, context=forks) as pool:
-        found = pool.apply_async(one_liners.carried_simulated).get(timeout=280)
-    otherwise = {code: (copies, syncs) for code, (copies, syncs, _) in one_liners.SIMULATED.items()}
-    assert found == one_liners.GENUINE | otherwise
-    assert all(one_liners.GENUINE[code] != seen for code, seen in otherwise.items())
+        found: dict[str, one_liners.Seen] = pool.apply_async(one_liners.seen_simulated).get(timeout=280)
+    return found
+
+
+def test_what_each_one_liner_copies_and_waits_for(genuine: dict[str, one_liners.Seen]) -> None:
+    assert {code: seen.carried for code, seen in genuine.items()} == one_liners.GENUINE
+
+
+def test_simulated_devices_copy_and_wait_likewise_but_where_cuda_is_known_to(
+    simulated: dict[str, one_liners.Seen],
+) -> None:
+    of_cuda = {code: carried for code, (carried, _) in one_liners.OF_CUDA.items()}
+    assert {code: seen.carried for code, seen in simulated.items()} == one_liners.GENUINE | of_cuda
+    assert all(one_liners.GENUINE[code] != carried for code, carried in of_cuda.items())
+
+
+def test_simulated_devices_run_the_same_ops_but_where_the_reason_is_known(
+    genuine: dict[str, one_liners.Seen], simulated: dict[str, one_liners.Seen]
+) -> None:
+    assert {code for code in genuine if genuine[code].ops != simulated[code].ops} == set(one_liners.OTHER_OPS)
