@@ -239,9 +239,9 @@ def inventory() -> list[dict[str, Any]]:
 
 def test_the_panel_lists_the_devices(run: Run) -> None:
     assert [(row["device"], row["simulated"], row["bytes"]) for row in run(inventory)] == [
+        ("cpu", False, 32),
         ("accel:0", False, 12),
         ("accel:1", False, 40),
-        ("cpu", False, 32),
     ]
 
 

@@ -62,7 +62,7 @@ def _bytes_of(storage: Storage, target: torch.device) -> torch.Tensor:
     return empty.set_(storage)
 
 
-def _unseen_bytes_of(storage: Storage) -> torch.Tensor:
+def _bytes_without_ops(storage: Storage) -> torch.Tensor:
     with torch._C._DisableTorchDispatch():
         return torch.empty(0, dtype=torch.uint8, device=_CPU).set_(storage)
 
@@ -72,7 +72,7 @@ def _write_file(self: Storage, *args: Any) -> None:
     whole = self
     if on_a_device(self):
         with _quiet():
-            whole = move(_unseen_bytes_of(self), _CPU, {}).untyped_storage()
+            whole = move(_bytes_without_ops(self), _CPU, {}).untyped_storage()
     _base_write(whole, *args)
 
 
@@ -82,7 +82,7 @@ def _set_from_file(self: Storage, *args: Any) -> Any:
         return _base_read(self, *args)
     read = _base_read(Storage(self.nbytes()), *args)
     with _quiet():
-        _unseen_bytes_of(self).copy_(_unseen_bytes_of(read))
+        _bytes_without_ops(self).copy_(_bytes_without_ops(read))
     return self
 
 

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from devtrace.diagnosis.evidence.steps import Steps
-from devtrace.diagnosis.evidence.trace_queries import Rows, TraceQueries
+from devtrace.diagnosis.evidence.trace_queries import HOST, Rows, TraceQueries
 from devtrace.diagnosis.findings import Culprit, Edit, Finding
 from devtrace.diagnosis.ledger import Tally, directions
 from devtrace.diagnosis.rules import package_line
@@ -61,7 +61,8 @@ class CopiesOfALine:
     @property
     def devices(self) -> tuple[str, ...]:
         copies, names = self.queries.trace.copies, self.queries.device_names
-        return tuple(sorted({names[row] for column in ("from", "to") for row in copies.ints(column)[self.rows]}))
+        found = {names[row] for column in ("from", "to") for row in copies.ints(column)[self.rows]}
+        return tuple(sorted(found, key=lambda name: (name != HOST, name)))
 
     def parts(self) -> list[CopiesOfALine]:
         """Return the copies by the line that makes them, a package's or the user's; the most frequent first."""
