@@ -24,7 +24,9 @@ test('a device that nobody knows, and a name made to mislead, have a look too', 
 });
 
 test('an accelerator of any name is drawn as none of the others are, and two of its devices differ', () => {
-  const [first, second, ...others] = ['accel:0', 'accel:1', 'cpu', 'cuda:0', 'meta'].map(each => deviceLook(each, LIGHT));
+  const [first, second, ...others] = ['accel:0', 'accel:1', 'cpu', 'cuda:0', 'meta'].map(each =>
+    deviceLook(each, LIGHT)
+  );
   assert.equal(new Set([first, second, ...others].map(({ fill }) => fill)).size, 5);
   assert.deepEqual([first.letter, second.letter], ['D0', 'D1']);
 });
