@@ -33,10 +33,14 @@ def _numbers(copies: CopiesOfALine) -> Habit | None:
     """Find single numbers of the host's that are made into tensors and copied in each step."""
     queries = copies.queries
     taken = [queries.inputs(op) for op in copies.ops]
-    if any(not rows or queries.dims[rows[0]] != 0 for rows in taken) or not copies_of_a_line.of_each_step(copies):
+    if any(not rows or queries.dims[rows[0]] != 0 for rows in taken):
+        return None
+    severity = copies_of_a_line.weight_of_each_step(copies)
+    if severity is None:
         return None
     help = "use the number as it is, or make the tensor on the device: torch.full((), value, device=device)"
-    return Habit("a single number in each step.", help)
+    what = copies_of_a_line.source_text(copies)
+    return Habit(f"`{what}` is a single number, copied in each step.", help, severity=severity)
 
 
 _FINDERS: Final = (copies_of_a_line.of_one_tensor, _numbers, copies_of_a_line.of_single_elements)

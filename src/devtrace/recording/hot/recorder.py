@@ -12,7 +12,7 @@ from torch._C import _current_graph_task_id as current_task
 
 from devtrace.recording.columns import copies, sites
 from devtrace.recording.columns.chunk import COUNT_SHIFT, GRAD_SHIFT, MASK, SEVERAL
-from devtrace.recording.columns.operator_info import OperatorInfo, mask_among, operator_by_name
+from devtrace.recording.columns.operator_info import SYNC, OperatorInfo, mask_among, operator_by_name
 from devtrace.recording.columns.process_history import Past
 from devtrace.recording.columns.recorded_ops import Failed, RecordedOps
 from devtrace.recording.columns.thread_state import ThreadState
@@ -133,6 +133,15 @@ class Recorder(RecordedOps):
         """Record a call that torch refused before there was an op."""
         head = operator_by_name(name).head | (torch.is_grad_enabled() << GRAD_SHIFT)
         self.raised(state, (head, site, perf_counter_ns(), -1), rows, error)
+
+    def has_read(self, state: ThreadState, name: str, site: int, start: int, tensor: torch.Tensor) -> None:
+        """Record a call, not an op, that has waited since `start` for a tensor's values."""
+        rows: list[int] = []
+        self.gather(tensor, rows)
+        head = operator_by_name(name, SYNC).head | torch.is_grad_enabled() << GRAD_SHIFT | state.phase
+        state.heads += (head | SEVERAL | len(rows) << COUNT_SHIFT, site, start, perf_counter_ns(), -1, -1, 0)
+        state.flat += rows
+        state.op += 1
 
     def pack(self, state: ThreadState) -> None:
         """Make columns of a thread's full lists, and fold repetitions if there are too many ops."""
