@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import linecache
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,6 +15,7 @@ import torch
 import devtrace
 from devtrace.diagnosis.edits import applied
 from devtrace.diagnosis.findings import Finding, ReportData
+from shells import Shell, new_shell
 
 PROGRAM = """
 import torch
@@ -206,3 +208,51 @@ def test_a_sum_of_an_epoch_is_read_at_the_end_of_the_epoch(tmp_path: Path) -> No
     assert fixed == value
     assert [row.syncs for row in after.ledger if row.syncs] == [4]
     assert [each for each in after.findings if each.severity == "warning"] == []
+
+
+@pytest.fixture
+def shell() -> Iterator[Shell]:
+    with new_shell() as shell:
+        shell.run("%load_ext devtrace")
+        shell.run("%devtrace simulate cuda:1")
+        yield shell
+        shell.run("%devtrace simulate off")
+
+
+SETUP = [
+    "import torch",
+    "from torch.nn import functional as F",
+    "net = torch.nn.Linear(8, 3).to('cuda:0')",
+    "class_weights = torch.tensor([1.0, 2.0, 3.0])",
+    "xs, ys = torch.rand(12, 16, 8, device='cuda:0'), torch.randint(0, 3, (12, 16), device='cuda:0')",
+]
+LOOP = [
+    "%%devtrace loop",
+    "losses = []",
+    "for x, y in zip(xs, ys):",
+    "    pred = net(x)",
+    '    losses.append(F.cross_entropy(pred, y, weight=class_weights.to("cuda:0")).detach())',
+]
+
+
+def warned_in(shell: Shell) -> list[Finding]:
+    return [finding for finding in shell.traced[-1].report.findings if finding.severity == "warning"]
+
+
+def test_a_tensor_of_an_earlier_cell_is_moved_above_the_loop_of_this_one(shell: Shell) -> None:
+    shell.run(*SETUP)
+    shell.run(*LOOP)
+    (found,) = warned_in(shell)
+    (edit,) = found.edits
+    assert (edit.line, edit.after) == (2, 'class_weights = class_weights.to("cuda:0")')
+    shell.run(*LOOP[: edit.line], edit.after, *LOOP[edit.line :])
+    assert warned_in(shell) == []
+
+
+def test_a_tensor_that_another_cell_uses_on_the_cpu_is_not_moved_by_an_edit(shell: Shell) -> None:
+    shell.run(*SETUP)
+    shell.run("shares = class_weights.numpy() / 6")
+    shell.run(*LOOP)
+    (found,) = warned_in(shell)
+    assert found.edits == ()
+    assert "class_weights" in found.help
