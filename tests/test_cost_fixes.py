@@ -177,6 +177,54 @@ def test_what_might_change_a_value_is_advice_without_an_edit(
     assert found.help
 
 
+ATTRIBUTE = """
+import torch
+from torch import nn
+
+
+class Masks:
+    def __init__(self):
+        self.full = torch.ones(4, 4).tril()
+
+    def of(self, x):
+        {use}
+
+
+def main(device):
+    torch.manual_seed(0)
+    net, masks = nn.Linear(4, 4).to(device), Masks()
+    return torch.stack([masks.of(net(x)).sum().detach() for x in torch.rand(12, 4, 4, device=device)])
+"""
+
+
+def test_an_attribute_that_each_call_moves_is_kept_where_it_was_moved(tmp_path: Path) -> None:
+    text = ATTRIBUTE.format(use="return x * self.full.to(x.device)")
+    value, before = run(tmp_path / "program.py", text)
+    (edit,) = worst(before).edits
+    assert edit.after.strip() == "self.full = self.full.to(x.device)"
+    assert "register" not in worst(before).help
+    fixed, after = run(tmp_path / "program.py", applied(text, [edit]))
+    assert fixed == value
+    assert cost(before) - cost(after) == 11
+    assert [each for each in after.findings if each.severity == "warning"] == []
+
+
+def test_an_attribute_that_is_also_used_where_it_is_gets_no_edit(tmp_path: Path) -> None:
+    text = ATTRIBUTE.format(use="return x * self.full.to(x.device) if self.full.numpy().any() else x")
+    _, report = run(tmp_path / "program.py", text)
+    assert worst(report).edits == ()
+    assert "self.full" in worst(report).help
+
+
+def test_a_tensor_through_which_gradients_come_back_is_moved_by_no_edit(tmp_path: Path) -> None:
+    text = PROGRAM.replace("weights = torch.tensor([1.0, 2.0, 3.0])", "weights = torch.ones(3, requires_grad=True)")
+    line = "(pred.detach() * weights.to(device)).sum().backward()"
+    _, report = run(tmp_path / "program.py", text.format(start="", line=line, result="weights.grad.sum()"))
+    copied = [each for each in report.findings if each.rule == "host-to-device-copy" and each.severity == "warning"]
+    assert [each.edits for each in copied] == [()]
+    assert copied[0].help
+
+
 NESTED = """
 import torch
 from torch import nn

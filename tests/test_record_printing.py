@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from torch.overrides import TorchFunctionMode
 
 import devtrace
 
-TEXTS = {
+TEXTS: dict[str, Callable[[Any], object]] = {
     "print": lambda x: print(x, file=io.StringIO()),
     "str": str,
     "repr": repr,
@@ -94,7 +95,7 @@ def test_the_text_and_what_modes_of_the_user_see_are_as_without_a_recording() ->
 
 def test_a_text_that_cannot_be_made_raises_as_without_a_recording() -> None:
     class Silent(torch.Tensor):
-        def __repr__(self, *, tensor_contents: object = None) -> str:
+        def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
             raise ValueError("no text")
 
     with pytest.raises(ValueError, match="no text"), devtrace.record(simulate="cuda:1"):

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.trace_queries import Rows, SourceNode, TraceQueries
+from devtrace.diagnosis.evidence.writes import are_written
 from devtrace.diagnosis.fixes.filled_in_loop import FilledInLoop
 from devtrace.diagnosis.fixes.fix import Fix, fix_if_complete
 from devtrace.source.matching import assigned_names, called_name, is_path, match_code, names_in, same_code
@@ -71,10 +70,7 @@ def read_after_loop(queries: TraceQueries, line: int, ops: Rows) -> Fix | None:
 def _are_kept(queries: TraceQueries, rows: list[int], ops: Rows) -> bool:
     """Return whether each tensor has memory of its own, to which nothing writes from its first op here on."""
     bases = [queries.base(row) for row in rows]
-    outputs = queries.trace.ops.lists("outputs")
-    by = np.repeat(np.arange(len(queries.trace.ops)), np.diff(outputs.offsets))
-    writes = ~queries.is_kind("view")[by] & (queries.producers[outputs.flat] < by) & (by > int(ops[0]))
-    return len(set(bases)) == len(bases) and not bool(np.isin(outputs.flat[writes], bases).any())
+    return len(set(bases)) == len(bases) and not are_written(queries, bases, int(ops[0]))
 
 
 def _kept(read: _Read) -> Fix | None:

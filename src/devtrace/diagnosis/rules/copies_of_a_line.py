@@ -16,7 +16,9 @@ import numpy as np
 from devtrace.diagnosis.evidence import reads
 from devtrace.diagnosis.evidence.steps import FEWEST, Pace, Steps
 from devtrace.diagnosis.evidence.trace_queries import Rows, TraceQueries
+from devtrace.diagnosis.evidence.writes import are_written
 from devtrace.diagnosis.findings import Culprit, Edit, Finding
+from devtrace.diagnosis.fixes.keep_moved_attribute import attribute_moved, keep_moved_attribute
 from devtrace.diagnosis.ledger import Tally, directions
 from devtrace.diagnosis.rules import package_line
 from devtrace.diagnosis.rules.move_above_loop import move_above_loop
@@ -197,7 +199,7 @@ def of_one_tensor(copies: CopiesOfALine) -> Habit | None:
     sources = [queries.inputs(op)[0] for op in ops if queries.inputs(op)]
     bases = {queries.base(row) for row in sources}
     least = AGAIN if severity == "warning" else FEWEST
-    if len(sources) < least * len(bases) or not _are_unchanged(queries, bases, ops):
+    if len(sources) < least * len(bases) or are_written(queries, bases, min(ops) - 1, max(ops)):
         return None
     if any(queries.base(row) != row for row in sources) and not _is_part_of_a_module(copies):
         return None
@@ -222,15 +224,33 @@ def _move_once(copies: CopiesOfALine, name: str, *, is_parameter: bool) -> tuple
     queries = copies.queries
     if is_parameter:
         return f"move {name.rpartition('.')[0] or 'its module'} to the device where it works", ()
+    if _is_differentiated(copies):
+        return f"keep {name} on the device from the start: create it with device=", ()
     moved = move_above_loop(queries, copies.line, copies.target)
     if moved is not None:
         return f"move {name} once, above the loop: {moved.after.strip()}", (moved,)
-    called = source_text(copies)
-    attribute = called.removeprefix("self.")
-    if copies.in_a_module and called.startswith("self.") and attribute.isidentifier():
-        once = f'self.register_buffer("{attribute}", ..., persistent=False), which model.to(device) takes along'
-        return f"register it where it is made: {once}{_until_then(copies, name, attribute)}", ()
-    return f"move {name} once, where it is made or above the loop, and use the moved tensor", ()
+    found = queries.source_node(copies.line)
+    attribute = attribute_moved(found) if found is not None else ""
+    if not attribute:
+        return f"move {name} once, where it is made or above the loop, and use the moved tensor", ()
+    buffer = f'self.register_buffer("{attribute}", ..., persistent=False)' if _is_of_a_module(copies) else ""
+    kept = keep_moved_attribute(queries, copies.line)
+    if kept is None:
+        once = f"register it where it is made: {buffer}, which model.to(device) takes along" if buffer else ""
+        return (once or f"move self.{attribute} once and keep it there") + _until_then(copies, name, attribute), ()
+    other = f"; or register it where it is made: {buffer}" if buffer else ""
+    return f"keep it where it is moved to, above this line: {kept.after.strip()}{other}", (kept,)
+
+
+def _is_differentiated(copies: CopiesOfALine) -> bool:
+    """Return whether gradients come back through the copies: what was moved once would be of one step's graph."""
+    return bool(np.isin(copies.queries.trace.ops.ints("forward"), copies.ops).any())
+
+
+def _is_of_a_module(copies: CopiesOfALine) -> bool:
+    """Return whether the line is of a module's own class, by the module whose call it runs in."""
+    site, call = copies.queries.site(copies.line), copies.queries.trace.ops[copies.ops[0]].call
+    return site is not None and call is not None and site.function.rpartition(".")[0] == str(call.module.type)
 
 
 def _until_then(copies: CopiesOfALine, name: str, attribute: str) -> str:
@@ -241,15 +261,6 @@ def _until_then(copies: CopiesOfALine, name: str, attribute: str) -> str:
     root = "model" if name.startswith("self.") or "." not in name else name.partition(".")[0]
     which = f'for m in [m for m in {root}.modules() if hasattr(m, "{attribute}")]'
     return f". Until it does, run this below the line that moves {root}: {which}: {move}"
-
-
-def _are_unchanged(queries: TraceQueries, bases: set[int], ops: list[int]) -> bool:
-    """Return whether nothing wrote to the tensors between their copies."""
-    outputs = queries.trace.ops.lists("outputs")
-    first, last = min(ops), max(ops)
-    written = outputs.flat[outputs.offsets[first] : outputs.offsets[last + 1]]
-    producers = queries.trace.tensors.ints("producer")
-    return not any(row in bases and producers[row] < first for row in np.unique(written).tolist())
 
 
 def _is_part_of_a_module(copies: CopiesOfALine) -> bool:
