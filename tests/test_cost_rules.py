@@ -447,6 +447,35 @@ def test_the_count_of_a_packages_line_is_exact_above_max_ops(tmp_path: Path, mon
     ]
 
 
+CHECKED = """
+import torch
+class Checked(torch.nn.Linear):
+    def forward(self, x):
+        if (x > 1e9).any():
+            raise ValueError
+        return super().forward(x)
+"""
+
+
+def test_a_check_in_a_packages_module_is_found_in_the_users_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pack = installed(tmp_path, CHECKED, monkeypatch, "checked_pack")
+
+    def program() -> None:
+        net = pack.Checked(8, 4).to(GPU)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(12):
+            optimizer.zero_grad()
+            net(torch.rand(2, 8, device=GPU)).sum().backward()
+            optimizer.step()
+
+    (found,) = [each for each in findings(program) if each.severity == "warning"]
+    assert (found.rule, found.count) == ("host-sync", 12)
+    assert found.message.startswith("`(x > 1e9).any()` made the CPU wait for cuda:0 12 times, once in each step")
+    assert "It is in checked_pack, called from" in found.message
+
+
 TRAINER = """
 import torch
 def fit(model, batches):

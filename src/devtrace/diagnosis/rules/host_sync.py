@@ -54,7 +54,7 @@ def host_syncs(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
 
 RULE: Final = CostRule(
     slug="host-sync",
-    meaning="`.item()`, a condition, a mask: the program waits for the device, again and again",
+    meaning="`.item()`, a condition, a mask, a printed tensor: the program waits for the device, again and again",
     find=host_syncs,
 )
 
