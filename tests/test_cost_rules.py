@@ -508,6 +508,21 @@ def test_a_loop_of_a_package_reads_as_it_likes(tmp_path: Path, monkeypatch: pyte
     assert warned(program) == []
 
 
+@pytest.mark.parametrize("foreach", [True, False])
+def test_a_weight_that_a_step_has_changed_is_not_the_same_tensor(foreach: bool) -> None:
+    def program() -> None:
+        net = nn.Linear(64, 32).to(GPU)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1, foreach=foreach)
+        for _ in range(8):
+            for _ in range(4):
+                optimizer.zero_grad()
+                net(torch.rand(2, 64, device=GPU)).sum().backward()
+                optimizer.step()
+            net.weight.detach().cpu()
+
+    assert warned(program) == []
+
+
 def test_a_tensor_moved_in_each_step_is_moved_above_the_loop() -> None:
     def program() -> None:
         weights = torch.ones(4)
