@@ -75,3 +75,45 @@ export function arrowsIn(copies: ICopies, range: IRange, width: number): IArrow[
   });
   return arrows;
 }
+
+/** A label at the right of an arrow: its left edge, its width, and its middle. */
+export interface ILabel {
+  readonly left: number;
+  readonly width: number;
+  readonly y: number;
+}
+
+/** The vertical line of an arrow. */
+export interface IShaft {
+  readonly x: number;
+  readonly top: number;
+  readonly bottom: number;
+}
+
+/** Half the height (px) of a label. */
+const HALF = 6;
+/** Labels that are nearer (px) than this read as one. */
+const AIR = 6;
+
+/** The labels, of those that come most important first, that have room: no other label and no arrow lies across them. */
+export function roomyLabels<T extends ILabel>(labels: readonly T[], shafts: readonly IShaft[], width: number): T[] {
+  const placed: T[] = [];
+  for (const label of labels) {
+    const right = label.left + label.width;
+    const isFree =
+      right <= width &&
+      !placed.some(
+        other =>
+          Math.abs(other.y - label.y) < 2 * HALF &&
+          other.left < right + AIR &&
+          label.left < other.left + other.width + AIR
+      ) &&
+      !shafts.some(
+        ({ x, top, bottom }) => x > label.left && x < right + 2 && bottom > label.y - HALF && top < label.y + HALF
+      );
+    if (isFree) {
+      placed.push(label);
+    }
+  }
+  return placed;
+}

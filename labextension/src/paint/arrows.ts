@@ -1,7 +1,7 @@
 /**
  * Copies between lanes, and the ticks where the host waits for a device.
  */
-import { arrowsIn, type IArrow } from '../layout/copies';
+import { arrowsIn, roomyLabels, type IArrow } from '../layout/copies';
 import { xOf } from '../layout/scale';
 import { hasRoomForLabels } from '../layout/stack';
 import type { IPoint } from '../layout/point';
@@ -11,23 +11,30 @@ import { severityLook } from './palette';
 import { fitted, textWidth } from './text';
 
 export function paintArrows(ctx: Context, frame: IFrame): void {
-  const free = new Map<string, number>();
-  const arrows = arrowsIn(frame.timeline.copies, frame.range, frame.width);
-  for (const [i, arrow] of arrows.entries()) {
-    const from = frame.stack.lanes[arrow.from];
-    const to = frame.stack.lanes[arrow.to];
-    const down = to.y > from.y;
-    const begin = down ? from.y + from.height - 5 : from.y + 5;
-    const end = down ? to.y : to.y + to.height;
-    const x = snap(frame, arrow.x);
-    paintArrow(ctx, frame, { x, begin: begin - frame.scrolled, end: end - frame.scrolled });
-    if (hasRoomForLabels(frame.stack)) {
-      const gapY = down ? from.y + from.height + 8 : from.y - 8;
-      const next = arrows.at(i + 1);
-      const room = next?.from === arrow.from && next.to === arrow.to ? next.x - arrow.x : Infinity;
-      paintLabel(ctx, frame, arrow, { x, y: gapY - frame.scrolled, room }, free);
-    }
+  const arrows = arrowsIn(frame.timeline.copies, frame.range, frame.width).map(arrow => placed(frame, arrow));
+  for (const { line } of arrows) {
+    paintArrow(ctx, frame, line);
   }
+  if (hasRoomForLabels(frame.stack)) {
+    paintLabels(ctx, frame, arrows);
+  }
+}
+
+interface IPlaced {
+  readonly arrow: IArrow;
+  readonly line: ILine;
+  /** The middle of its label: beside the lane that it leaves. */
+  readonly labelY: number;
+}
+
+function placed(frame: IFrame, arrow: IArrow): IPlaced {
+  const from = frame.stack.lanes[arrow.from];
+  const to = frame.stack.lanes[arrow.to];
+  const down = to.y > from.y;
+  const begin = (down ? from.y + from.height - 5 : from.y + 5) - frame.scrolled;
+  const end = (down ? to.y : to.y + to.height) - frame.scrolled;
+  const labelY = (down ? from.y + from.height + 8 : from.y - 8) - frame.scrolled;
+  return { arrow, line: { x: snap(frame, arrow.x), begin, end }, labelY };
 }
 
 /** An arrow straight up or down. */
@@ -62,26 +69,26 @@ function paintArrow(ctx: Context, frame: IFrame, { x, begin, end }: ILine, ink =
   ctx.fill();
 }
 
-/** `×12 768 KB` to the right of the arrow, unless another label is there. */
-function paintLabel(
-  ctx: Context,
-  frame: IFrame,
-  arrow: IArrow,
-  { x, y, room }: { readonly x: number; readonly y: number; readonly room: number },
-  free: Map<string, number>
-): void {
-  const label = `${arrow.count > 1 ? `×${arrow.count} ` : ''}${formatBytes(arrow.bytes)}`;
-  const width = textWidth(ctx, label);
-  const band = String(Math.round(y));
-  if (width + 12 > room || x < (free.get(band) ?? -Infinity) || x + width + 8 > frame.width) {
-    return;
+/** `×12 768 KB` to the right of each arrow that has room for it, those with the most bytes first. */
+function paintLabels(ctx: Context, frame: IFrame, arrows: readonly IPlaced[]): void {
+  const shafts = arrows.map(({ line: { x, begin, end } }) => ({
+    x,
+    top: Math.min(begin, end),
+    bottom: Math.max(begin, end)
+  }));
+  const labels = [...arrows]
+    .sort((a, b) => b.arrow.bytes - a.arrow.bytes || a.line.x - b.line.x)
+    .map(({ arrow, line, labelY: y }) => {
+      const text = `${arrow.count > 1 ? `×${arrow.count} ` : ''}${formatBytes(arrow.bytes)}`;
+      return { text, left: line.x + 4, width: textWidth(ctx, text) + 4, y };
+    });
+  for (const { text, left, width, y } of roomyLabels(labels, shafts, frame.width)) {
+    ctx.fillStyle = frame.theme.ground;
+    ctx.fillRect(left, y - 6, width, 12);
+    ctx.fillStyle = frame.theme.text;
+    ctx.textAlign = 'left';
+    ctx.fillText(text, left + 2, y + 0.5);
   }
-  free.set(band, x + width + 14);
-  ctx.fillStyle = frame.theme.ground;
-  ctx.fillRect(x + 4, y - 6, width + 4, 12);
-  ctx.fillStyle = frame.theme.text;
-  ctx.textAlign = 'left';
-  ctx.fillText(label, x + 6, y + 0.5);
 }
 
 /** A finding's tensor on its way from its own lane into an op of another: what errors, and the finding that is picked, are about. */
