@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { roomyLabels } from '../src/layout/copies';
+import { clearOf, roomyLabels } from '../src/layout/copies';
 import { nowhere } from '../src/layout/nowhere';
 import { headerEnd } from '../src/layout/python';
 import { resize, show, showAll, startTimeline } from '../src/layout/timeline-state';
@@ -26,6 +26,9 @@ test('labels of copies keep clear of each other and of arrows, and the most byte
   assert.deepEqual(roomyLabels(all, [], 800), [all[0], all[3], all[4]]);
   const shaft = { x: 70, top: 25, bottom: 60 };
   assert.deepEqual(roomyLabels(all, [shaft], 800), [all[0], all[4]]);
+  const cluster = [20, 26, 33, 60].map(x => ({ x, top: 0, bottom: 40 }));
+  assert.equal(clearOf(cluster, 20, 10), 33);
+  assert.equal(clearOf(cluster, 20, 90), 20);
 });
 
 test('of a statement with a body the header ends at its colon', () => {

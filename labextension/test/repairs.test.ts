@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isMended, mendedIn, repairsOf, type ICell, type IRepair } from '../src/model/repairs';
+import { isFixed, fixedIn, repairsOf, type ICell, type IRepair } from '../src/model/repairs';
 import type { JsonObject } from '../src/model/findings';
-import type { IEntry } from '../src/model/sidebar';
+import type { IEntry } from '../src/model/entries';
 import { traceOf } from './traces';
 
 const HEAD = 'model.head = Linear(8, 2)';
@@ -90,20 +90,20 @@ test('once the edited cell ran, the traced one is to run again', async () => {
   assert.deepEqual(repair, { state: 'inserted', sentence: 'In[13] has the fix: run In[12] again.' });
 });
 
-test('a finding is mended when its cell ran clean after the fix, and not when it came again', async () => {
+test('a finding is fixed when its cell ran clean after the fix, and not when it came again', async () => {
   const cells = [cell('a', FIXED, 13, { editedAt: 12 }), cell('b', TRAIN, 14)];
-  const [mended] = repaired([await entry('In[12]', [FINDING]), await entry('In[14]', [])], ...cells);
-  assert.deepEqual(mended, { state: 'mended', sentence: 'In[14] ran clean.' });
+  const [fixed] = repaired([await entry('In[12]', [FINDING]), await entry('In[14]', [])], ...cells);
+  assert.deepEqual(fixed, { state: 'fixed', sentence: 'In[14] ran clean.' });
   const another = { ...FINDING, rule: 'host-conversion' };
   const [open] = repaired([await entry('In[12]', [FINDING]), await entry('In[14]', [another])], ...cells);
   assert.equal(open?.state, 'inserted');
 });
 
-test('an error is mended when its cell ran without one, though nothing traced it', async () => {
+test('an error is fixed when its cell ran without one, though nothing traced it', async () => {
   const fixed = cell('a', FIXED, 13, { editedAt: 12 });
   const first = [await entry('In[12]', [FINDING])];
   assert.deepEqual(repaired(first, fixed, cell('b', TRAIN, 14)), [
-    { state: 'mended', sentence: 'In[14] ran without this error.' }
+    { state: 'fixed', sentence: 'In[14] ran without this error.' }
   ]);
   assert.equal(repaired(first, fixed, cell('b', TRAIN, 14, { hasFailed: true }))[0]?.state, 'inserted');
   const cost = [await entry('In[12]', [{ ...FINDING, severity: 'warning' }])];
@@ -125,6 +125,6 @@ test('an edit of a file is to be saved, and its kernel restarted', async () => {
   const repairs = repairsOf({ entries, cells: new Map([['b', cell('b', TRAIN, 12)]]), inFiles });
   const repair = repairs.get('In[12]')?.get(0);
   assert.equal(repair?.sentence, 'nine was edited: save, restart the kernel and run all as far as In[12].');
-  assert.equal(isMended(repair), false);
-  assert.deepEqual(mendedIn(repairs), []);
+  assert.equal(isFixed(repair), false);
+  assert.deepEqual(fixedIn(repairs), []);
 });

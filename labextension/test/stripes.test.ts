@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import type { JsonObject } from '../src/model/findings';
 import { readOutline } from '../src/model/outline';
-import { countsInWords, countsOf, latest, onePerTrace, rowsOf, withEarlier, type IEntry } from '../src/model/sidebar';
+import { countsInWords, countsOf, latest, onePerTrace, rowsOf, withEarlier, type IEntry } from '../src/model/entries';
 import { stripesOf } from '../src/model/stripes';
 
 interface ILine {

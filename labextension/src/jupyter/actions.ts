@@ -6,7 +6,7 @@ import { Notification, type MainAreaWidget } from '@jupyterlab/apputils';
 import { NotebookPanel } from '@jupyterlab/notebook';
 import type { IEdit } from '../model/findings';
 import { spanOfSite } from '../model/source-span';
-import type { IEntry } from '../model/sidebar';
+import type { IEntry } from '../model/entries';
 import type { IRepairsOfTrace } from '../view/selection';
 import type { IActions } from '../view/sidebar/drawing';
 import type { EditorNavigator } from './navigator';

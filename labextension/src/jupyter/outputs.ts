@@ -6,7 +6,7 @@ import type { ConsolePanel } from '@jupyterlab/console';
 import { NotebookPanel } from '@jupyterlab/notebook';
 import { Signal, type ISignal } from '@lumino/signaling';
 import { readOutline, type IOutline } from '../model/outline';
-import type { IEntry } from '../model/sidebar';
+import type { IEntry } from '../model/entries';
 import { MIME_TYPE, type ITrace } from '../model/trace';
 
 export type CodeWidget = NotebookPanel | ConsolePanel;

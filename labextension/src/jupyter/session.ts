@@ -7,8 +7,9 @@ import { Signal, type ISignal } from '@lumino/signaling';
 import type { IEdit, JsonObject } from '../model/findings';
 import type { ITraced } from '../model/messages';
 import { readOutline } from '../model/outline';
-import { editKey, mendedIn, repairsOf, type IRepair, type Repairs } from '../model/repairs';
-import { onePerTrace, withEarlier, type IEntry, type ISidebar } from '../model/sidebar';
+import { editKey, fixedIn, repairsOf, type IRepair, type Repairs } from '../model/repairs';
+import { onePerTrace, withEarlier, type IEntry } from '../model/entries';
+import type { ISidebar } from '../model/sidebar';
 import { CellStates } from './cell-states';
 import { Connection } from './connection';
 import { codeCells, keyOf, Outputs, type CodeWidget } from './outputs';
@@ -21,7 +22,7 @@ export class Session {
   private _entries: readonly IEntry[] = [];
   private _fromKernel: readonly ITraced[] = [];
   private _repairs: Repairs = new Map();
-  private _mended: readonly string[] = [];
+  private _fixed: readonly string[] = [];
   private _repairsText = '';
   private readonly _inFiles = new Set<string>();
   private _attempt = -1;
@@ -80,8 +81,8 @@ export class Session {
     const { label } = this.widget.title;
     const name = this.widget instanceof NotebookPanel ? label : `${label} (console)`;
     const { link } = this.connection;
-    const { _entries: entries, _repairs: repairs, _mended: mended } = this;
-    return { name, link, version, state, live, entries, repairs, mended, inventory, pending, isSlow, refused };
+    const { _entries: entries, _repairs: repairs, _fixed: fixed } = this;
+    return { name, link, version, state, live, entries, repairs, fixed, inventory, pending, isSlow, refused };
   }
 
   /** What became of the fix of a finding of the trace that was recorded then. */
@@ -149,7 +150,7 @@ export class Session {
     if (text !== this._repairsText) {
       this._repairsText = text;
       this._repairs = repairs;
-      this._mended = mendedIn(repairs);
+      this._fixed = fixedIn(repairs);
       this._repaired.emit();
       this._emit();
     }

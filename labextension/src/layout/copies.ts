@@ -95,25 +95,36 @@ const HALF = 6;
 /** Labels that are nearer (px) than this read as one. */
 const AIR = 6;
 
+/** Heads of arrows reach this far (px) to both sides. */
+const HEAD = 4;
+
+function crosses({ top, bottom }: IShaft, y: number): boolean {
+  return bottom > y - HALF && top < y + HALF;
+}
+
+/** Where a label beside an arrow at x may begin: right of the arrows that stand close to it, whose heads it would cover. */
+export function clearOf(shafts: readonly IShaft[], x: number, y: number): number {
+  const near = shafts.filter(shaft => crosses(shaft, y)).map(shaft => shaft.x);
+  return near.sort((a, b) => a - b).reduce((at, each) => (each > at && each <= at + 2 * HEAD ? each : at), x);
+}
+
 /** The labels, of those that come most important first, that have room: no other label and no arrow lies across them. */
 export function roomyLabels<T extends ILabel>(labels: readonly T[], shafts: readonly IShaft[], width: number): T[] {
-  const placed: T[] = [];
+  const chosen: T[] = [];
   for (const label of labels) {
     const right = label.left + label.width;
     const isFree =
       right <= width &&
-      !placed.some(
+      !chosen.some(
         other =>
           Math.abs(other.y - label.y) < 2 * HALF &&
           other.left < right + AIR &&
           label.left < other.left + other.width + AIR
       ) &&
-      !shafts.some(
-        ({ x, top, bottom }) => x > label.left && x < right + 2 && bottom > label.y - HALF && top < label.y + HALF
-      );
+      !shafts.some(shaft => shaft.x > label.left - HEAD && shaft.x < right + HEAD && crosses(shaft, label.y));
     if (isFree) {
-      placed.push(label);
+      chosen.push(label);
     }
   }
-  return placed;
+  return chosen;
 }

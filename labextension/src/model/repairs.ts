@@ -3,7 +3,7 @@
  */
 import { groupedByText, planFix } from './edit';
 import type { IEdit, IFinding } from './findings';
-import type { IEntry } from './sidebar';
+import type { IEntry } from './entries';
 import { spanOfLine } from './source-span';
 import { sourceLabel, type ITrace } from './trace';
 
@@ -22,7 +22,7 @@ export interface ICell {
 
 export interface IRepair {
   /** 'edited': its cell was changed otherwise, after which the finding came again. */
-  readonly state: 'edited' | 'inserted' | 'mended';
+  readonly state: 'edited' | 'inserted' | 'fixed';
   readonly sentence: string;
 }
 
@@ -51,13 +51,13 @@ export function repairsOf(around: ISurroundings): Repairs {
   return repairs;
 }
 
-/** The traces with a finding that was mended, newest last. */
-export function mendedIn(repairs: Repairs): string[] {
-  return [...repairs].flatMap(([key, found]) => ([...found.values()].some(isMended) ? [key] : []));
+/** The traces with a finding that was fixed, newest last. */
+export function fixedIn(repairs: Repairs): string[] {
+  return [...repairs].flatMap(([key, found]) => ([...found.values()].some(isFixed) ? [key] : []));
 }
 
-export function isMended(repair: IRepair | null | undefined): boolean {
-  return repair?.state === 'mended';
+export function isFixed(repair: IRepair | null | undefined): boolean {
+  return repair?.state === 'fixed';
 }
 
 export function editKey({ file, line, before, after }: IEdit): string {
@@ -73,7 +73,7 @@ function repairOf(entry: IEntry, finding: IFinding, around: ISurroundings): IRep
     return story.waiting.length > 0 && story.isLater ? { state: 'edited', sentence: whatToRun(story) } : null;
   }
   const proof = story.waiting.length > 0 || story.files.length > 0 ? null : proofOf(story, finding, around);
-  return proof === null ? { state: 'inserted', sentence: whatToRun(story) } : { state: 'mended', sentence: proof };
+  return proof === null ? { state: 'inserted', sentence: whatToRun(story) } : { state: 'fixed', sentence: proof };
 }
 
 /** A finding's fix and the cells that it is about. */
@@ -240,7 +240,7 @@ function list(names: readonly string[]): string {
   return names.length < 2 ? (names.at(0) ?? '') : `${names.slice(0, -1).join(', ')} and ${names[names.length - 1]}`;
 }
 
-/** What shows that a fix has mended its finding; null where nothing does. */
+/** What shows that a fix has fixed its finding; null where nothing does. */
 function proofOf({ entry, run }: IStory, finding: IFinding, { entries }: ISurroundings): string | null {
   const later = entries.slice(entries.indexOf(entry) + 1).filter(({ cell }) => cell !== '' && cell === entry.cell);
   const next = later.at(-1);

@@ -4,7 +4,7 @@
 import type { Severity } from './findings';
 import { addCounts, countsBySite, type ILedgerCounts } from './ledger';
 import { spanOfSite, type ISourceSpan } from './source-span';
-import type { IEntry } from './sidebar';
+import type { IEntry } from './entries';
 import { deviceName, type ITrace } from './trace';
 
 export interface IStripe {

@@ -1,7 +1,7 @@
 /**
  * Copies between lanes, and the ticks where the host waits for a device.
  */
-import { arrowsIn, roomyLabels, type IArrow } from '../layout/copies';
+import { arrowsIn, clearOf, roomyLabels, type IArrow } from '../layout/copies';
 import { xOf } from '../layout/scale';
 import { hasRoomForLabels } from '../layout/stack';
 import type { IPoint } from '../layout/point';
@@ -11,23 +11,27 @@ import { severityLook } from './palette';
 import { fitted, textWidth } from './text';
 
 export function paintArrows(ctx: Context, frame: IFrame): void {
-  const arrows = arrowsIn(frame.timeline.copies, frame.range, frame.width).map(arrow => placed(frame, arrow));
+  const arrows = arrowsIn(frame.timeline.copies, frame.range, frame.width).map(arrow => drawn(frame, arrow));
+  // The light edges of all come first: else one arrow would cut the head of the next.
   for (const { line } of arrows) {
-    paintArrow(ctx, frame, line);
+    paintShaft(ctx, line, frame.theme.ground, 4);
+  }
+  for (const { line } of arrows) {
+    paintInk(ctx, line, frame.theme.text);
   }
   if (hasRoomForLabels(frame.stack)) {
     paintLabels(ctx, frame, arrows);
   }
 }
 
-interface IPlaced {
+interface IDrawn {
   readonly arrow: IArrow;
   readonly line: ILine;
   /** The middle of its label: beside the lane that it leaves. */
   readonly labelY: number;
 }
 
-function placed(frame: IFrame, arrow: IArrow): IPlaced {
+function drawn(frame: IFrame, arrow: IArrow): IDrawn {
   const from = frame.stack.lanes[arrow.from];
   const to = frame.stack.lanes[arrow.to];
   const down = to.y > from.y;
@@ -44,19 +48,24 @@ interface ILine {
   readonly end: number;
 }
 
-function paintArrow(ctx: Context, frame: IFrame, { x, begin, end }: ILine, ink = frame.theme.text): void {
-  const head = end > begin ? -6 : 6;
-  for (const [colour, width] of [
-    [frame.theme.ground, 4],
-    [ink, 1.5]
-  ] as const) {
-    ctx.strokeStyle = colour;
-    ctx.lineWidth = width;
-    ctx.beginPath();
-    ctx.moveTo(x, begin);
-    ctx.lineTo(x, end + head / 2);
-    ctx.stroke();
-  }
+function paintArrow(ctx: Context, frame: IFrame, line: ILine, ink = frame.theme.text): void {
+  paintShaft(ctx, line, frame.theme.ground, 4);
+  paintInk(ctx, line, ink);
+}
+
+function paintShaft(ctx: Context, { x, begin, end }: ILine, colour: string, width: number): void {
+  ctx.strokeStyle = colour;
+  ctx.lineWidth = width;
+  ctx.beginPath();
+  ctx.moveTo(x, begin);
+  ctx.lineTo(x, end + headOf({ begin, end }) / 2);
+  ctx.stroke();
+}
+
+function paintInk(ctx: Context, line: ILine, ink: string): void {
+  const { x, begin, end } = line;
+  const head = headOf(line);
+  paintShaft(ctx, line, ink, 1.5);
   ctx.fillStyle = ink;
   ctx.beginPath();
   ctx.moveTo(x - 4, end + head);
@@ -69,8 +78,13 @@ function paintArrow(ctx: Context, frame: IFrame, { x, begin, end }: ILine, ink =
   ctx.fill();
 }
 
+/** From its tip, how far its head goes back. */
+function headOf({ begin, end }: Pick<ILine, 'begin' | 'end'>): number {
+  return end > begin ? -6 : 6;
+}
+
 /** `×12 768 KB` to the right of each arrow that has room for it, those with the most bytes first. */
-function paintLabels(ctx: Context, frame: IFrame, arrows: readonly IPlaced[]): void {
+function paintLabels(ctx: Context, frame: IFrame, arrows: readonly IDrawn[]): void {
   const shafts = arrows.map(({ line: { x, begin, end } }) => ({
     x,
     top: Math.min(begin, end),
@@ -80,7 +94,7 @@ function paintLabels(ctx: Context, frame: IFrame, arrows: readonly IPlaced[]): v
     .sort((a, b) => b.arrow.bytes - a.arrow.bytes || a.line.x - b.line.x)
     .map(({ arrow, line, labelY: y }) => {
       const text = `${arrow.count > 1 ? `×${arrow.count} ` : ''}${formatBytes(arrow.bytes)}`;
-      return { text, left: line.x + 4, width: textWidth(ctx, text) + 4, y };
+      return { text, left: clearOf(shafts, line.x, y) + 4, width: textWidth(ctx, text) + 4, y };
     });
   for (const { text, left, width, y } of roomyLabels(labels, shafts, frame.width)) {
     ctx.fillStyle = frame.theme.ground;

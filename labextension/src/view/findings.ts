@@ -17,7 +17,7 @@ const FIRST = 30;
 /** Steps of one story, edits of one fix, devices of one finding. */
 const MOST_STEPS = 24;
 const INSERT = 'Put this fix into its cell';
-const SIGNS: Readonly<Record<IRepair['state'], string>> = { edited: '↻', inserted: '↻', mended: '✓' };
+const SIGNS: Readonly<Record<IRepair['state'], string>> = { edited: '↻', inserted: '↻', fixed: '✓' };
 
 /** `notes`: whether notes are shown before they are asked for. */
 export function mountFindings(el: HTMLElement, trace: ITrace, selection: Selection, notes = false): () => void {

@@ -54,7 +54,7 @@ export function stripeElement(owner: Node, stripe: IStripe, first: boolean, stal
 export function stripeCard(owner: HTMLElement, stripe: IStripe, stale: boolean): HTMLElement {
   const facts: Array<[string, number]> = [
     ['copy to a device', stripe.h2d],
-    ['copy to the CPU', stripe.d2h],
+    ['copy to the host', stripe.d2h],
     ['copy between devices', stripe.d2d],
     ['wait for a device', stripe.syncs],
     ['op of a GPU computation on the CPU', stripe.cpuCompute]

@@ -2,7 +2,7 @@
  * What each part of the sidebar is drawn with.
  */
 import type { IEdit } from '../../model/findings';
-import type { IEntry } from '../../model/sidebar';
+import type { IEntry } from '../../model/entries';
 import type { Disposables } from '../disposables';
 import type { IRepairsOfTrace } from '../selection';
 

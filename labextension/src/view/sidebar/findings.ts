@@ -2,8 +2,9 @@
  * The findings of all traces of the notebook: those of each cell's last run; below them, a line each, what is clean and what is over.
  */
 import { firstLine } from '../../layout/finding-text';
-import { isMended, type IRepair } from '../../model/repairs';
-import { countsInWords, countsOf, split, type IEntry, type ISidebar } from '../../model/sidebar';
+import { isFixed, type IRepair } from '../../model/repairs';
+import { countsInWords, countsOf, split, type IEntry } from '../../model/entries';
+import type { ISidebar } from '../../model/sidebar';
 import { siteLabel } from '../../model/trace';
 import { h } from '../dom';
 import { mountFindings } from '../findings';
@@ -13,21 +14,26 @@ import type { IDrawing } from './drawing';
 import { folding, type ICount } from './section';
 
 /** Cells that one line names; the others are counted. */
-const MOST_NAMES = 4;
+const MOST_NAMES = 3;
 
-export function drawFindings({ entries, repairs, mended }: ISidebar, drawing: IDrawing): void {
+export function drawFindings({ entries, repairs, fixed }: ISidebar, drawing: IDrawing): void {
   const { found, clean, past, earlier } = split(entries);
   const { body } = drawing;
+  const isOver = ({ key }: IEntry): boolean => fixed.includes(key);
   if (found.length === 0 && clean.length === 0) {
     const text = entries.length === 0 ? 'Nothing has been traced yet.' : 'Nothing has been traced in this kernel yet.';
     body.append(h(body, 'p', { class: 'dt-none', text }));
   }
   drawGroups(found, drawing);
-  for (const entry of past.filter(({ key }) => mended.includes(key))) {
-    drawMended(entry, repairs.get(entry.key), drawing);
+  for (const entry of past.filter(isOver)) {
+    drawFixed(entry, repairs.get(entry.key), drawing);
   }
   drawClean(clean, drawing);
-  drawFolded('Earlier runs', past, drawing);
+  drawFolded(
+    'Earlier runs',
+    past.filter(entry => !isOver(entry)),
+    drawing
+  );
   drawFolded('Earlier kernel', earlier, drawing);
 }
 
@@ -43,18 +49,18 @@ export function countFindings({ entries }: ISidebar): ICount[] {
   ];
 }
 
-/** What was mended since the page was loaded: struck out, with what shows it. */
-function drawMended(entry: IEntry, repairs: ReadonlyMap<number, IRepair> | undefined, drawing: IDrawing): void {
+/** What was fixed since the page was loaded: struck out, with what shows it. */
+function drawFixed(entry: IEntry, repairs: ReadonlyMap<number, IRepair> | undefined, drawing: IDrawing): void {
   const { body } = drawing;
   const { outline, key } = entry;
-  for (const [i, repair] of [...(repairs ?? [])].filter(([, each]) => isMended(each))) {
+  for (const [i, repair] of [...(repairs ?? [])].filter(([, each]) => isFixed(each))) {
     const site = outline.findings?.[i].site ?? -1;
     const code = site < 0 ? '' : firstLine(outline.strings[outline.sites.text[site]]);
     const what = h(body, 's', {}, `${siteLabel(outline, site)} `, h(body, 'code', { text: code }));
     const title = h(
       body,
       'span',
-      { class: 'dt-side-mended', data: { repair: 'mended' } },
+      { class: 'dt-side-fixed', data: { repair: 'fixed' } },
       '✓ ',
       what,
       ` ${repair.sentence}`
@@ -62,7 +68,7 @@ function drawMended(entry: IEntry, repairs: ReadonlyMap<number, IRepair> | undef
     const fill = (into: HTMLElement): void => {
       drawGroups([entry], { ...drawing, body: into });
     };
-    body.append(folding(drawing, { key: `mended-${key}-${i}`, isOpen: false, summary: [title], fill }));
+    body.append(folding(drawing, { key: `fixed-${key}-${i}`, isOpen: false, summary: [title], fill }));
   }
 }
 
@@ -84,7 +90,7 @@ function drawClean(clean: readonly IEntry[], drawing: IDrawing): void {
   const summary = [
     h(body, 'span', { class: 'dt-faint dt-side-clean-line', text }),
     h(body, 'span', { class: 'dt-grow' }),
-    h(body, 'span', { class: 'dt-faint', text: notes })
+    h(body, 'span', { class: 'dt-faint dt-side-note-count', text: notes })
   ];
   const fill = (into: HTMLElement): void => {
     drawGroups(clean.filter(hasFindings), { ...drawing, body: into }, true);

@@ -29,7 +29,7 @@ const PARTS: readonly IPart[] = [
   {
     name: 'findings',
     title: 'Findings',
-    reads: ['entries', 'mended'],
+    reads: ['entries', 'fixed'],
     draw: drawFindings,
     count: countFindings
   },

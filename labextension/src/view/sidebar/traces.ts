@@ -2,7 +2,8 @@
  * All traces of the notebook, the newest first.
  */
 import { pluralize, formatTime } from '../../layout/units';
-import { countsOf, latest, rowsOf, type IEntry, type ISidebar } from '../../model/sidebar';
+import { countsOf, latest, rowsOf, type IEntry } from '../../model/entries';
+import type { ISidebar } from '../../model/sidebar';
 import { severityLook } from '../../paint/palette';
 import { h } from '../dom';
 import { isDark } from '../theme';

@@ -61,7 +61,7 @@ def _without_ops(trace: Trace) -> Message:
 
 
 def _optimizers_on_cpu(trace: Trace) -> NDArray[np.bool_]:
-    """Mark of each line the kinds of op that an optimizer ran on the CPU: the page explains the line's stripe by them."""
+    """Mark of each line the kinds of op that an optimizer ran on the CPU: they explain the line's stripe."""
     import numpy as np
 
     ops = trace.ops
