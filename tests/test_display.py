@@ -9,9 +9,11 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import bleach
 import nbformat
 import pytest
 import torch
+from nbconvert.filters.strings import clean_html
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -21,6 +23,7 @@ import readme_example
 from built import SCRIPT
 from devtrace.api.results import Report, Trace, diagnose
 from devtrace.diagnosis.findings import Culprit, Finding, Site
+from devtrace.drawing.svg import without_loose_words
 from devtrace.report import mime, page
 from devtrace.report.html import MOST_FINDINGS, fragment
 from devtrace.report.mime import MIME_TYPE, mime_bundle
@@ -87,6 +90,40 @@ def test_what_a_trace_says_is_text_in_every_form() -> None:
         assert html.count("<script") == html.count("</script>") == (html != fragment(report) and SCRIPT.exists())
         assert len(fragment(report)) < 50_000
     assert len(mime.plain_text(report)) < 2 * mime.LONGEST_TEXT
+
+
+@pytest.mark.parametrize("trace", [head_trace(), training(40), odd_trace()])
+def test_what_cleans_html_without_knowing_svg_leaves_words_only(trace: Trace) -> None:
+    """JupyterLab cleans an untrusted notebook so: tags go, and what stands between them stays."""
+    report = diagnose(trace)
+    html = fragment(report)
+    assert "<svg" in html
+    words = bleach.clean(html, tags={"div", "blockquote", "b", "code"}, strip=True)
+    assert Seen(words).text.split() == Seen(fragment_of_words(report)).text.split()
+    assert Seen(html).text.split() == Seen(fragment_of_words(report)).text.split()
+
+
+def fragment_of_words(report: Report) -> str:
+    return re.sub("<svg.*?</svg>", "", fragment(report, picture=False))
+
+
+def test_the_words_come_first_and_need_no_tag_that_nbconvert_would_escape() -> None:
+    cleaned = clean_html(fragment(diagnose(head_trace())))
+    words = cleaned[: cleaned.rindex("&lt;svg xmlns")]
+    assert "model.out_head.weight and .bias are on cpu" in words
+    assert "4 ops on cuda:0." in words
+    assert set(re.findall(r"&lt;/?(\w+)", words)) <= {"svg", "circle", "text"}
+
+
+def test_without_any_tag_the_words_are_still_apart() -> None:
+    words = bleach.clean(fragment(diagnose(head_trace())), tags=(), strip=True).splitlines()
+    assert any(line.startswith("Created In[5] line 1") for line in words)
+    assert any(line.startswith("Fix move it as you attach it") for line in words)
+
+
+def test_a_name_with_signs_of_markup_stays_a_name_in_the_picture() -> None:
+    drawn = without_loose_words('<text x="1">a &lt;b&gt; c; d</text>')
+    assert drawn == '<text x="1"><![CDATA[a ]]>&lt;<![CDATA[b]]>&gt;<![CDATA[ c; d]]></text>'
 
 
 def test_the_html_says_the_tensor_the_line_that_made_it_the_move_and_the_fix() -> None:
