@@ -23,6 +23,7 @@ import devtrace
 import documents
 from devtrace.api import options
 from devtrace.notebook import cells, commands, magic, usage
+from devtrace.report import renderer
 from devtrace.report.mime import MIME_TYPE
 from shells import Ran, Shell, new_shell
 
@@ -688,6 +689,16 @@ def test_status_says_what_is_traced_simulated_and_kept(shell: Shell) -> None:
     assert "cuda:3" in ran.stdout
     assert "fit" in ran.stdout
     shell.run("%devtrace simulate off")
+
+
+def test_renderer_chooses_how_reports_are_sent(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(renderer, "_chosen", None)
+    assert "our own type with a static picture" in shell.run("%devtrace renderer").stdout
+    assert "script was chosen" in shell.run("%devtrace renderer script").stdout
+    assert MIME_TYPE not in shell.run("%%devtrace", "x + 1").displayed[-1]
+    shell.run("%devtrace renderer auto")
+    assert MIME_TYPE in shell.run("%%devtrace", "x + 1").displayed[-1]
+    assert "the form is %devtrace renderer [auto | script | static]" in shell.run("%devtrace renderer best").stderr
 
 
 def test_simulate_gives_the_session_devices_and_takes_them_away(shell: Shell) -> None:

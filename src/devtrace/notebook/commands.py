@@ -111,6 +111,16 @@ class Commands:
             self.tracing.simulate(devices)
             _print(f"devtrace: {devices} is simulated until %devtrace simulate off")
 
+    def _renderer(self, name: str) -> None:
+        from devtrace.report import renderer
+
+        if name and name not in renderer.CHOICES:
+            form = usage.form("renderer")
+            raise UsageError("command-argument", f"%devtrace renderer {name}", f"the form is {form}", "choose one")
+        if name:
+            renderer.choose(name)
+        _print(f"devtrace: {renderer.described()}")
+
     def _help(self, _: str) -> None:
         _print(usage.help_text())
 

@@ -27,6 +27,12 @@ COMMANDS = (
         "give this whole session N pretended CUDA devices, or take them away",
         offers=("cuda:1", "cuda:2", "off"),
     ),
+    Keyword(
+        "renderer",
+        "[auto | script | static]",
+        "send reports as html with a script, or static beside our own type, or say what is sent",
+        offers=("auto", "script", "static"),
+    ),
     Keyword("help", "", "print this"),
 )
 
@@ -110,6 +116,10 @@ def command(line: str) -> tuple[str, str]:
         given = " ".join([f"%devtrace {name}", *arguments])
         raise UsageError("command-argument", given, f"the form is %devtrace {known}", "%devtrace help explains it")
     return name, "".join(arguments)
+
+
+def form(name: str) -> str:
+    return f"%devtrace {_COMMAND[name]}"
 
 
 def help_text() -> str:
