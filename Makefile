@@ -35,13 +35,14 @@ MODULES := node_modules/.made
 BUILT := build/.made-extension
 READY := $(VENV)/.made-ready
 SYSTEMS := $(VENV)/.made-systems
+CODE_SERVER := build/code-server/.made
 INSTALLED := $(VENV)/share/jupyter/labextensions/devtrace
 TS_SOURCES := $(shell find labextension -type f -not -path 'labextension/lib/*' -not -path 'labextension/test/*')
 # What runs beside something else prints when it ends, where make can do so (4.0 or newer; macOS has 3.81).
 IN_TURN := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 FIRST_NOTEBOOK = $(firstword $(sort $(wildcard notebooks/0*.ipynb)))
 
-.PHONY: help lab test check lint types layers unit ts wheel notebooks e2e compiler chromium build dev format golden docs bench sweep \
+.PHONY: help lab test check lint types layers unit ts wheel notebooks e2e compiler chromium vscode e2e-vscode build dev format golden docs bench sweep \
 	gallery notebook-outputs screenshot test-oldest clean distclean
 
 help: ## print this list
@@ -71,7 +72,7 @@ layers: $(READY) ## who may import whom, in both languages
 	$(PYTEST) tests/test_layers.py
 
 unit: $(READY) $(SYSTEMS) compiler ## Python tests without notebooks and browser
-	$(PYTEST_APART) --no-loadscope-reorder -m "not e2e and not notebook and not wheel" --ignore=tests/test_layers.py
+	$(PYTEST_APART) --no-loadscope-reorder -m "not e2e and not foreign and not notebook and not wheel" --ignore=tests/test_layers.py
 
 ts: $(READY) ## TypeScript tests
 	$(JLPM) test
@@ -84,6 +85,12 @@ notebooks: $(READY) $(SYSTEMS) ## run every notebook from top to bottom
 
 e2e: $(READY) chromium ## drive a real JupyterLab in a real Chromium
 	timeout -k 30 1200 $(PYTEST_APART) -m e2e
+
+vscode: $(READY) ## build the renderer extension for VS Code, build/devtrace.vsix
+	$(BIN)/python tools/make_vscode.py
+
+e2e-vscode: vscode chromium $(CODE_SERVER) ## drive a real VS Code (code-server: 1.2 GB, two minutes to install)
+	DEVTRACE_CODE_SERVER=$(abspath $(dir $(CODE_SERVER))) timeout -k 30 1200 $(PYTEST) -m foreign tests/e2e/test_vscode.py
 
 compiler: $(READY)
 	@PYTHONPATH=src:tests $(BIN)/python -m accelerator
@@ -111,7 +118,7 @@ notebook-outputs: $(READY) $(SYSTEMS) ## run the notebooks from their sources an
 	$(BIN)/python tools/make_notebooks.py
 
 golden: $(READY) ## rewrite the golden files from what the code does now; read the diff
-	DEVTRACE_GOLDEN=write $(PYTEST) -m "not e2e and not notebook and not wheel and not slow" tests
+	DEVTRACE_GOLDEN=write $(PYTEST) -m "not e2e and not foreign and not notebook and not wheel and not slow" tests
 
 docs: $(READY) ## write the tables and examples of docs/ from the code and the corpus
 	$(BIN)/python tools/make_docs.py
@@ -162,6 +169,10 @@ $(PACKAGES): requirements/dev.txt requirements/constraints.txt pyproject.toml $(
 $(SYSTEMS): requirements/systems.txt requirements/constraints.txt $(READY)
 	$(PIP) install -c requirements/constraints.txt -r requirements/systems.txt
 	$(PIP) install -c requirements/constraints.txt --no-deps llms-from-scratch
+	@touch $@
+
+$(CODE_SERVER): tools/code-server
+	tools/code-server $(@D)
 	@touch $@
 
 $(MODULES): package.json yarn.lock .yarnrc.yml $(BUILDER)
