@@ -36,13 +36,14 @@ BUILT := build/.made-extension
 READY := $(VENV)/.made-ready
 SYSTEMS := $(VENV)/.made-systems
 CODE_SERVER := build/code-server/.made
+MARIMO := build/marimo/.made
 INSTALLED := $(VENV)/share/jupyter/labextensions/devtrace
 TS_SOURCES := $(shell find labextension -type f -not -path 'labextension/lib/*' -not -path 'labextension/test/*')
 # What runs beside something else prints when it ends, where make can do so (4.0 or newer; macOS has 3.81).
 IN_TURN := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 FIRST_NOTEBOOK = $(firstword $(sort $(wildcard notebooks/0*.ipynb)))
 
-.PHONY: help lab test check lint types layers unit ts wheel notebooks e2e compiler chromium vscode e2e-vscode build dev format golden docs bench sweep \
+.PHONY: help lab test check lint types layers unit ts wheel notebooks e2e compiler chromium vscode e2e-vscode e2e-marimo build dev format golden docs bench sweep \
 	gallery notebook-outputs screenshot test-oldest clean distclean
 
 help: ## print this list
@@ -91,6 +92,9 @@ vscode: $(READY) ## build the renderer extension for VS Code, build/devtrace.vsi
 
 e2e-vscode: vscode chromium $(CODE_SERVER) ## drive a real VS Code (code-server: 1.2 GB, two minutes to install)
 	DEVTRACE_CODE_SERVER=$(abspath $(dir $(CODE_SERVER))) timeout -k 30 1200 $(PYTEST) -m foreign tests/e2e/test_vscode.py
+
+e2e-marimo: $(READY) chromium $(MARIMO) ## drive a real marimo (in an environment of its own, half a minute to install)
+	DEVTRACE_MARIMO=$(abspath $(dir $(MARIMO))) timeout -k 30 600 $(PYTEST) -m foreign tests/e2e/test_marimo.py
 
 compiler: $(READY)
 	@PYTHONPATH=src:tests $(BIN)/python -m accelerator
@@ -169,6 +173,14 @@ $(PACKAGES): requirements/dev.txt requirements/constraints.txt pyproject.toml $(
 $(SYSTEMS): requirements/systems.txt requirements/constraints.txt $(READY)
 	$(PIP) install -c requirements/constraints.txt -r requirements/systems.txt
 	$(PIP) install -c requirements/constraints.txt --no-deps llms-from-scratch
+	@touch $@
+
+# It sees the packages of the environment (torch) behind its own, by a path file.
+$(MARIMO): | $(BIN)/python
+	$(BIN)/python -m venv $(@D)
+	$(@D)/bin/python -m pip --disable-pip-version-check -q install 'marimo>=0.25,<0.26'
+	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+		> "$$($(@D)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/devtrace-env.pth"
 	@touch $@
 
 $(CODE_SERVER): tools/code-server

@@ -32,6 +32,9 @@ SETTINGS = {
     "security.workspace.trust.startupPrompt": "never",
     "security.workspace.trust.banner": "never",
     "telemetry.telemetryLevel": "off",
+    # Else a notebook that is opened before VS Code has read its extensions is opened as text.
+    "workbench.editorAssociations": {"*.ipynb": "jupyter-notebook"},
+    "workbench.secondarySideBar.defaultVisibility": "hidden",
     "workbench.startupEditor": "none",
 }
 

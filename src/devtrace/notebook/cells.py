@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from devtrace.api.options import MAX_OPS, Options
 from devtrace.runtime.import_hook import ImportWatcher
@@ -142,6 +142,9 @@ class Run:
             self.recording.discard()
 
 
+_IPYTHONS: Final = frozenset({"In", "get_ipython", "exit", "quit", "open"})
+
+
 class Tracing:
     """State of one notebook session. At most one cell is traced at a time."""
 
@@ -158,6 +161,11 @@ class Tracing:
         self._observers: list[Observer] = []
         self._cells: list[Cell] = []
         self._undo = ExitStack()
+
+    def names_of_user(self) -> dict[str, Any]:
+        """Return the user's own names, and the results that the notebook keeps in Out."""
+        names = {name: value for name, value in list(self._namespace.items()) if not name.startswith("_")}
+        return {name: value for name, value in names.items() if name not in _IPYTHONS}
 
     # The session.
 

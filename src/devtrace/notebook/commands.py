@@ -99,6 +99,12 @@ class Commands:
     def _report(self, key: str) -> Report:
         return self._kept(key).report
 
+    def _devices(self, _: str) -> None:
+        from devtrace.notebook.device_list import device_list
+
+        listed = device_list(self.tracing)
+        self.screen.publish({"text/plain": str(listed)} if self.screen.text_only else listed.bundle(), {})
+
     def _save(self, file: str) -> None:
         traced = self._kept("")
         _write(f"the trace of {traced.label}", file, traced.trace.save)

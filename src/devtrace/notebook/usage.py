@@ -20,6 +20,7 @@ COMMANDS = (
     Keyword("status", "", "say what is traced, simulated and kept"),
     Keyword("check", "", "say what this environment has: torch's build, devices, default device"),
     Keyword("report", "[name]", "show the report of the last traced cell, or of the one of this name or number"),
+    Keyword("devices", "", "list names by device and the findings of all cells, as the sidebar does"),
     Keyword("save", "FILE", "write the last trace to FILE"),
     Keyword(
         "simulate",

@@ -37,7 +37,6 @@ Send = Callable[[Message], None]
 
 _EVERYTHING: Final = frozenset({"state", "traces", "inventory"})
 _HIDDEN_PERIOD: Final = 1.0
-_IPYTHONS: Final = frozenset({"In", "get_ipython", "exit", "quit", "open"})
 
 
 @dataclass(eq=False)
@@ -175,11 +174,7 @@ class Panel:
         self._mark_due({"state", "traces"} if what == "finished" else {"state"})
 
     def _listing(self) -> Steps:
-        """List the user's own names, and the results that the notebook keeps in Out."""
-        names = {name: value for name, value in list(self._namespace.items()) if not name.startswith("_")}
-        for name in _IPYTHONS:
-            names.pop(name, None)
-        return listing(names, simulated=bool(self.tracing.simulated))
+        return listing(self.tracing.names_of_user(), simulated=bool(self.tracing.simulated))
 
     def _listed(self, inventory: Message) -> None:
         if inventory != self._inventory:
