@@ -22,7 +22,7 @@ pytestmark = pytest.mark.foreign
 START_LIMIT = 120  # seconds
 HOW_TO_GET_IT = "marimo is not installed: `make e2e-marimo` installs it and runs these tests"
 MARIMO = Path(os.environ.get("DEVTRACE_MARIMO") or ROOT / "build" / "marimo") / "bin" / "marimo"
-NOTEBOOK = """
+NOTEBOOK = """\
 import marimo
 app = marimo.App()
 
@@ -61,7 +61,7 @@ def marimo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command = [str(MARIMO), "run", "notebook.py", "--headless", "--no-token", "--host", "127.0.0.1", "--port", str(port)]
+    command = [str(MARIMO), "run", "notebook.py", "--headless", "--no-token", "--host=127.0.0.1", f"--port={port}"]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "HOME": str(folder)}
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log)
@@ -86,15 +86,13 @@ def _wait_for(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
 
 def test_a_report_as_the_last_expression_is_alive(page: Page, marimo: str) -> None:
     page.goto(marimo)
-    outputs = page.frame_locator("iframe[srcdoc]")
+    outputs = page.frame_locator("iframe")
     outputs.locator('.dt-report[data-ready="true"]').wait_for()
     finding = outputs.locator('[data-devtrace="finding"][data-rule="device-mismatch"]')
     expect(finding).to_contain_text("model.weight")
     expect(finding).to_contain_text("addmm")
-    # As marimo names its cells in the page: by the id that it gives each.
-    where = finding.get_by_text("line 4").first.inner_text()
-    id = where.removeprefix("cell ").split()[0]
-    expect(page.locator(f'[data-cell-id="{id}"], #cell-{id}, #output-{id}')).not_to_have_count(0)
+    # An app runs its cells as lines of their file; a notebook that is edited runs each as a file of its own.
+    expect(finding).to_contain_text("notebook.py line")
     for tab in TABS:
         outputs.get_by_role("tab", name=tab, exact=True).click()
         outputs.locator(f'[data-devtrace="{tab.lower()}"][data-ready="true"]').wait_for()
@@ -102,9 +100,9 @@ def test_a_report_as_the_last_expression_is_alive(page: Page, marimo: str) -> No
 
 def test_the_whole_report_can_be_seen_in_the_frame_that_marimo_measures(page: Page, marimo: str) -> None:
     page.goto(marimo)
-    outputs = page.frame_locator("iframe[srcdoc]")
+    outputs = page.frame_locator("iframe")
     outputs.locator('[data-devtrace="timeline"][data-ready="true"]').wait_for()
-    frame = page.locator("iframe[srcdoc]").element_handle()
+    frame = page.locator("iframe").element_handle()
     assert frame is not None
     page.wait_for_function(
         "frame => frame.contentDocument.documentElement.scrollHeight <= frame.clientHeight + 1", arg=frame

@@ -46,9 +46,11 @@ function isDarkGround(el: HTMLElement): boolean {
   return (luminance(getComputedStyle(parentOf(el) ?? el).color) ?? 0) > 0.5;
 }
 
+/** What an element stands in: its parent, its shadow's host, the frame round its page where that may be looked at. */
 function parentOf(el: Element): Element | null {
   const root = el.getRootNode();
-  return el.parentElement ?? (root instanceof ShadowRoot ? root.host : null);
+  const around = root instanceof ShadowRoot ? root.host : el.ownerDocument.defaultView?.frameElement;
+  return el.parentElement ?? around ?? null;
 }
 
 /** The lightness of a colour from 0 to 1, in whatever form the browser gives it; null if one sees through it. */

@@ -62,3 +62,9 @@ def front_end() -> str:
     if "marimo" in sys.modules and sys.modules["marimo"].running_in_notebook():
         return "marimo"
     return next((name for variable, name in _VARIABLES.items() if variable in os.environ), "")
+
+
+def for_marimo(html: str) -> object:
+    """Give html to the marimo that shows it: in a frame if it has a script."""
+    marimo = sys.modules["marimo"]
+    return marimo.iframe(html) if "<script" in html else marimo.Html(html)
