@@ -32,6 +32,7 @@ class Options:
     timeline: bool = True
     expect: str | None = None
     json: str | None = None
+    sarif: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,8 @@ FLAGS: Final = (
          "write the report as one page that opens offline"),
     Flag("--json", "FILE", "write the findings to FILE as JSON, for programs",
          "write the findings as JSON, for programs"),
+    Flag("--sarif", "FILE", "write the findings to FILE as SARIF 2.1.0, for code scanning",
+         "write the findings as SARIF 2.1.0, for code scanning"),
     Flag("--no-timeline", "", "show the findings without the timeline"),
     Flag("--expect", "DEVICE", "report every tensor that the cell computes with on another device than DEVICE",
          "report every tensor that it computes with elsewhere", _read_device, offers=("cpu", "cuda:0", "cuda:1")),

@@ -35,6 +35,11 @@ def use_from_environment() -> None:
         use({file: text.encode("latin-1") for file, text in read.items()})
 
 
+def is_in_use() -> bool:
+    """Return whether this process is a round of `devtrace fix`."""
+    return VARIABLE in os.environ
+
+
 def use(texts: Mapping[str, bytes]) -> None:
     for file, text in texts.items():
         real = os.path.realpath(file)
