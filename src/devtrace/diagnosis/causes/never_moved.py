@@ -14,6 +14,7 @@ from devtrace.diagnosis.evidence.trace_queries import HOST
 from devtrace.diagnosis.fixes.keep_moved_result import keep_moved_result
 from devtrace.diagnosis.fixes.move_below_binding import move_below_binding
 from devtrace.diagnosis.fixes.move_beside_neighbour import move_beside_neighbour
+from devtrace.diagnosis.fixes.move_in_loop import move_in_loop
 from devtrace.diagnosis.fixes.move_in_package import move_in_package
 from devtrace.diagnosis.fixes.move_optimizer_state import move_optimizer_state
 from devtrace.diagnosis.fixes.move_where_made import move_where_made
@@ -109,6 +110,7 @@ CAUSE = Cause(
         keep_moved_result,
         move_optimizer_state,
         move_beside_neighbour,
+        move_in_loop,
         move_below_binding,
         move_where_made,
         move_in_package,

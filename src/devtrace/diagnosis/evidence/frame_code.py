@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
+
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
-from devtrace.source.matching import assigned_names, calls_in, keyword, match_code, names_in
+from devtrace.source.matching import assigned_names, called_name, called_names, calls_in, keyword, match_code, names_in
 from devtrace.source.object_walk import is_tensor, registered
 from devtrace.source.parsing import Source
 from devtrace.source.safe_values import MISSING, Scope, evaluate, instance_dict, values
@@ -63,6 +65,12 @@ class FailingFrame:
         return self.function or self.source.tree
 
     @property
+    def expression(self) -> ast.AST:
+        """Return the outermost expression around what the frame runs."""
+        inside = [node for node in self.source.ancestors(self.source_node.node) if isinstance(node, ast.expr)]
+        return inside[-1] if inside else self.source_node.node
+
+    @property
     def line(self) -> int:
         return self.source.span(self.source_node.node).line
 
@@ -94,6 +102,44 @@ class FailingFrame:
         )
         return list(dict.fromkeys((*parameters, *(name for _, name in above), *code.co_freevars)))
 
+    def passed(self, line: int, birth: int) -> int:
+        """Return the first op after the program last came below a line of this frame.
+
+        The ops of the frame's own lines show its way. What was born between two of them was made by the line between.
+        """
+        ops, lines = self._way()
+        for before, after in zip(range(len(ops) - 2, -1, -1), range(len(ops) - 1, 0, -1), strict=True):
+            if _leads_past(line, lines[before], lines[after]):
+                first, last = ops[before] + 1, ops[after]
+                return birth + 1 if first <= birth < last and not self._is_made_below(line, birth) else first
+        return ops[-1]
+
+    def _way(self) -> tuple[list[int], list[int]]:
+        """Return the ops of this function's lines up to the error, with their lines; line 0 is where it begins."""
+        queries, here = self.snapshot.queries, self.code.site
+        sites = queries.trace.sites
+        rows = (sites[id] for id in range(len(sites)))
+        own = [row.line if (row.file, row.function) == (here.file, here.function) else -1 for row in rows]
+        users = queries.op_users[: queries.failed]
+        lines = np.where(users >= 0, np.array([*own, -1])[users], -1)
+        ops = np.flatnonzero(lines >= 0)
+        return [-1, *ops.tolist(), max(queries.failed, 0)], [0, *lines[ops].tolist(), self.line]
+
+    def _is_made_below(self, line: int, birth: int) -> bool:
+        """Return whether the function that made a tensor is called below a line, and not up to it."""
+        queries = self.snapshot.queries
+        site = queries.site(queries.trace.ops.number("site", birth)) if birth >= 0 else None
+        if site is None or (site.file, site.function) == (self.code.site.file, self.code.site.function):
+            return site is not None and site.line > line
+        makers = set(site.function.split(".")) - {"__init__", "<locals>", "forward", ""}
+        above, below = set[str](), set[str]()
+        for statement in self.statements():
+            own = [part for part in ast.iter_child_nodes(statement) if not isinstance(part, ast.stmt)]
+            called = set[str]().union(*map(called_names, own))
+            if self.source.span(statement).line <= self.line:
+                (above if self.source.span(statement).line <= line else below).update(called)
+        return bool(makers & below) and not makers & above
+
     # Devices.
 
     def device_code(self, before: int, near: ast.AST | None = None) -> str:
@@ -109,6 +155,7 @@ class FailingFrame:
         """Return the expected device as code that sets things up writes it: a variable that names it comes first."""
         return (
             self._device_variable(before)
+            or self._device_literal()
             or self._device_of_module(before)
             or self._device_of_self()
             or self._device_of_tensor(before, None)
@@ -153,6 +200,14 @@ class FailingFrame:
                     return f"{name}.{attribute}"
         return ""
 
+    def _device_literal(self) -> str:
+        """Return the literal by which the function moves things there: `"cuda:0"`."""
+        for call in calls_in(self.body):
+            given = call.args[0] if called_name(call) == "to" and len(call.args) == 1 else keyword(call, "device")
+            if isinstance(given, ast.Constant) and self.names_expected_device(given):
+                return self.code.text(given)
+        return ""
+
     def names_expected_device(self, node: ast.expr) -> bool:
         """Return whether an expression, as far as look-ups and literals tell, names the expected device."""
         made = match_code("torch.device($name)", node)
@@ -183,12 +238,13 @@ class FailingFrame:
         found = self._path_to(row)
         if found is not None or self._is_registered(row):
             return found
-        return self._made_here(row) or self._operand(row)
+        return self._made_here(row) or self._called_here(row) or self._operand(row)
 
     def _path_to(self, row: int) -> ast.expr | None:
         """Return the path whose value is the tensor, else one whose value shares its storage."""
         base_of = self.snapshot.queries.base
-        found = values(self.source_node.node, self.source, self.scope())
+        scope = self.scope()
+        found = [each for node in (self.source_node.node, self.expression) for each in values(node, self.source, scope)]
         rows = [(value.node, self.snapshot.row(value.value)) for value in found if is_tensor(value.value)]
         exact = next((node for node, other in rows if other == row), None)
         sharing = (node for node, other in rows if other is not None and base_of(other) == base_of(row))
@@ -205,6 +261,15 @@ class FailingFrame:
         is_here = made is not None and made.statement is self.source_node.statement
         return made.node if made is not None and is_here and isinstance(made.node, ast.expr) else None
 
+    def _called_here(self, row: int) -> ast.expr | None:
+        """Return the one call in the line of the function that made the tensor."""
+        queries = self.snapshot.queries
+        op = queries.producer(row)
+        site = queries.site(queries.trace.ops.number("site", op)) if op >= 0 else None
+        maker = site.function.rpartition(".")[2] if site is not None else ""
+        found = [call for call in calls_in(self.source_node.node) if maker and called_name(call) == maker]
+        return found[0] if len(found) == 1 else None
+
     def _operand(self, row: int) -> ast.expr | None:
         """Return the side of a binary operation by its inputs, else the one operand that look-ups cannot tell."""
         node, queries = self.source_node.node, self.snapshot.queries
@@ -220,6 +285,11 @@ class FailingFrame:
         span, code = self.source.span, ast.dump(path)
         first = span(self.source_node.statement).line
         return [node for node in ast.walk(self.body) if ast.dump(node) == code and span(node).line >= first]
+
+
+def _leads_past(line: int, before: int, after: int) -> bool:
+    """Return whether the way from one line to another comes below a line; a way up is the next round of a loop."""
+    return before <= line < after if before <= after else line >= before or line < after
 
 
 def names_device(value: object, device: str) -> bool:
