@@ -50,7 +50,9 @@ def _suggested(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Yield what the strategies suggest, each of it possible at its lines."""
     if not case.snapshot.frames:
         return
-    about = [(case, verdict), *((root, find_verdict(root)) for root in case.cases_of_roots())]
+    is_state = any(reference.kind == "state" for name in case.names for reference in name.references)
+    roots = case.cases_of_roots() if not is_state else []  # a restored state is cast to where its parameter is
+    about = [(case, verdict), *((root, find_verdict(root)) for root in roots)]
     tried = [(strategy, *each) for each in about for strategy in CAUSES[each[1].cause].fixes]
     for strategy, each, why in (*tried, *((strategy, case, verdict) for strategy in FOR_EVERY_CAUSE)):
         for fix in strategy(each, why):

@@ -131,14 +131,29 @@ class FailingFrame:
         site = queries.site(queries.trace.ops.number("site", birth)) if birth >= 0 else None
         if site is None or (site.file, site.function) == (self.code.site.file, self.code.site.function):
             return site is not None and site.line > line
-        makers = set(site.function.split(".")) - {"__init__", "<locals>", "forward", ""}
         above, below = set[str](), set[str]()
         for statement in self.statements():
             own = [part for part in ast.iter_child_nodes(statement) if not isinstance(part, ast.stmt)]
             called = set[str]().union(*map(called_names, own))
             if self.source.span(statement).line <= self.line:
                 (above if self.source.span(statement).line <= line else below).update(called)
-        return bool(makers & below) and not makers & above
+        *around, maker = site.function.split(".")
+        makers = {around[-1]} if maker == "__init__" and around else {maker}
+        return bool(makers & self._led_to(below)) and not makers & self._led_to(above)
+
+    def _led_to(self, names: set[str]) -> set[str]:
+        """Return the names of functions and classes, and of all that those of this file call."""
+        bodies: dict[str, set[str]] = {}
+        for node in ast.walk(self.source.tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                outer = self.source.parent(node)
+                name = outer.name if node.name == "__init__" and isinstance(outer, ast.ClassDef) else node.name
+                bodies[name] = bodies.get(name, set()) | called_names(node)
+        found, new = set(names), set(names)
+        while new:
+            new = set[str]().union(*(bodies.get(name, set()) for name in new)) - found
+            found |= new
+        return found
 
     # Devices.
 
@@ -159,6 +174,7 @@ class FailingFrame:
             or self._device_of_module(before)
             or self._device_of_self()
             or self._device_of_tensor(before, None)
+            or f'"{self.expected_device.removesuffix(":0")}"'
         )
 
     def _device_of_tensor(self, before: int, near: ast.AST | None) -> str:

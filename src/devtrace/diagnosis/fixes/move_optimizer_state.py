@@ -15,7 +15,7 @@ from devtrace.source.safe_values import instance_dict
 def move_optimizer_state(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Add a loop over the state of the optimizer below the line that moved its parameters."""
     found = code_at(case, verdict.moved)
-    for name in case.names:
+    for name in (*([verdict.name] if verdict.name is not None else []), *case.names):
         index = next((i for i, value in enumerate(name.objects) if access_paths.is_optimizer(value)), None)
         frame = frame_of(case, name)
         if not any(reference.kind == "state" for reference in name.references):

@@ -67,7 +67,7 @@ def device_at(case: Case, site: int, call: ast.AST) -> str:
 
 
 def _device_of_self(case: Case, site: int, call: ast.AST) -> str:
-    """Return `self.device`, if the method has returned but its module is there and has the attribute."""
+    """Return `self.device`, if the method has returned but its object is there and has the attribute."""
     row, found = case.queries.site(site), case.queries.source_node(site)
     class_name = row.function.rpartition(".")[0] if row is not None else ""
     function = found.source.function(call) if found is not None else None
@@ -76,7 +76,7 @@ def _device_of_self(case: Case, site: int, call: ast.AST) -> str:
     if [parameter.arg for parameter in function.args.args[:1]] != ["self"]:
         return ""
     for value in case.snapshot.walk.objects.values():
-        if access_paths.is_module(value) and type(value).__qualname__ == class_name:
+        if type(value).__qualname__ == class_name:
             named = (key for key, device in instance_dict(value).items() if names_device(device, case.expected_device))
             attribute = next((f"self.{key}" for key in named if str(key).isidentifier()), "")
             return attribute or _device_of_parameters(case, value)
@@ -84,7 +84,7 @@ def _device_of_self(case: Case, site: int, call: ast.AST) -> str:
 
 
 def _device_of_parameters(case: Case, module: object) -> str:
-    first = first_parameter(module)
+    first = first_parameter(module) if access_paths.is_module(module) else None
     is_expected = first is not None and case.snapshot.device_of(first) == case.expected_device
     return "next(self.parameters()).device" if is_expected else ""
 

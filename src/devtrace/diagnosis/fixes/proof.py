@@ -55,11 +55,11 @@ def _resolves(snapshot: FailureSnapshot, edit: Edit) -> bool:
     known = {ast.unparse(path) for path in _paths_in(source, first, first + edit.before.count("\n"))}
     added = [path for path in new if ast.unparse(path) not in (known if edit.before else ())]
     running, namespace = _variables(snapshot, after, edit, first)
-    assigned = [] if edit.before else list(_assigned(after, first, first + edit.after.count("\n")))
+    targets = list(_assigned(after, first, first + edit.after.count("\n")))
     return (
         all(_has_value(path, after, running, namespace) for path in added)
-        and not any(_is_trained(value, Scope(running, namespace)) for _, value in assigned)
-        and not any(_is_set_below(target, after) for target, _ in assigned)
+        and not any(_is_trained(target, Scope(running, namespace)) for target in targets)
+        and (bool(edit.before) or not any(_is_set_below(target, after) for target in targets))
     )
 
 
@@ -144,12 +144,12 @@ def _is_of_a_comprehension(name: ast.Name, source: Source) -> bool:
     )
 
 
-def _assigned(source: Source, first: int, last: int) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """Yield `x` and `x` of each `x = x.to(d)` of some lines."""
+def _assigned(source: Source, first: int, last: int) -> Iterator[ast.expr]:
+    """Yield `x` of each `x = y.to(d)` of some lines."""
     for node in ast.walk(source.tree):
         found = match_code("$target = $x.to(...)", node)
         if found is not None and first <= source.span(node).line <= last:
-            yield found["target"], found["x"]
+            yield found["target"]
 
 
 def _is_trained(path: ast.expr, scope: Scope) -> bool:
