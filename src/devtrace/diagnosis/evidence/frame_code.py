@@ -7,13 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-import numpy as np
-
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
-from devtrace.source.matching import assigned_names, called_name, called_names, calls_in, keyword, match_code, names_in
+from devtrace.source.matching import assigned_names, called_name, calls_in, keyword, match_code, names_in
 from devtrace.source.object_walk import is_tensor, registered
 from devtrace.source.parsing import Source
 from devtrace.source.safe_values import MISSING, Scope, evaluate, instance_dict, values
@@ -102,65 +100,14 @@ class FailingFrame:
         )
         return list(dict.fromkeys((*parameters, *(name for _, name in above), *code.co_freevars)))
 
-    def passed(self, line: int, birth: int) -> int:
-        """Return the first op after the program last came below a line of this frame.
-
-        The ops of the frame's own lines show its way. What was born between two of them was made by the line between.
-        """
-        ops, lines = self._way()
-        for before, after in zip(range(len(ops) - 2, -1, -1), range(len(ops) - 1, 0, -1), strict=True):
-            if _leads_past(line, lines[before], lines[after]):
-                first, last = ops[before] + 1, ops[after]
-                return birth + 1 if first <= birth < last and not self._is_made_below(line, birth) else first
-        return ops[-1]
-
-    def _way(self) -> tuple[list[int], list[int]]:
-        """Return the ops of this function's lines up to the error, with their lines; line 0 is where it begins."""
-        queries, here = self.snapshot.queries, self.code.site
-        sites = queries.trace.sites
-        rows = (sites[id] for id in range(len(sites)))
-        own = [row.line if (row.file, row.function) == (here.file, here.function) else -1 for row in rows]
-        users = queries.op_users[: queries.failed]
-        lines = np.where(users >= 0, np.array([*own, -1])[users], -1)
-        ops = np.flatnonzero(lines >= 0)
-        return [-1, *ops.tolist(), max(queries.failed, 0)], [0, *lines[ops].tolist(), self.line]
-
-    def _is_made_below(self, line: int, birth: int) -> bool:
-        """Return whether the function that made a tensor is called below a line, and not up to it."""
-        queries = self.snapshot.queries
-        site = queries.site(queries.trace.ops.number("site", birth)) if birth >= 0 else None
-        if site is None or (site.file, site.function) == (self.code.site.file, self.code.site.function):
-            return site is not None and site.line > line
-        above, below = set[str](), set[str]()
-        for statement in self.statements():
-            own = [part for part in ast.iter_child_nodes(statement) if not isinstance(part, ast.stmt)]
-            called = set[str]().union(*map(called_names, own))
-            if self.source.span(statement).line <= self.line:
-                (above if self.source.span(statement).line <= line else below).update(called)
-        *around, maker = site.function.split(".")
-        makers = {around[-1]} if maker == "__init__" and around else {maker}
-        return bool(makers & self._led_to(below)) and not makers & self._led_to(above)
-
-    def _led_to(self, names: set[str]) -> set[str]:
-        """Return the names of functions and classes, and of all that those of this file call."""
-        bodies: dict[str, set[str]] = {}
-        for node in ast.walk(self.source.tree):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                outer = self.source.parent(node)
-                name = outer.name if node.name == "__init__" and isinstance(outer, ast.ClassDef) else node.name
-                bodies[name] = bodies.get(name, set()) | called_names(node)
-        found, new = set(names), set(names)
-        while new:
-            new = set[str]().union(*(bodies.get(name, set()) for name in new)) - found
-            found |= new
-        return found
-
     # Devices.
 
     def device_code(self, before: int, near: ast.AST | None = None) -> str:
         """Return the expected device as code that computes writes it: from a tensor, from `self`, from a variable."""
         return (
-            self._device_of_tensor(before, near)
+            self._device_of_mentioned(before, near)
+            or self._device_attribute("self")
+            or self._device_of_tensor(before, near)
             or self._device_of_self()
             or self._device_variable(before)
             or self._device_of_module(before)
@@ -176,6 +123,12 @@ class FailingFrame:
             or self._device_of_tensor(before, None)
             or f'"{self.expected_device.removesuffix(":0")}"'
         )
+
+    def _device_of_mentioned(self, before: int, near: ast.AST | None) -> str:
+        mentioned = names_in(near) if near is not None else set()
+        fitting = (name for name in self.bound(before) if name in mentioned)
+        name = next((name for name in fitting if self._on_expected_device(self.variables.get(name))), "")
+        return f"{name}.device" if name else ""
 
     def _device_of_tensor(self, before: int, near: ast.AST | None) -> str:
         variables = self.variables
@@ -210,11 +163,13 @@ class FailingFrame:
         for name in bound:
             if names_device(variables.get(name), self.expected_device):
                 return name
-        for name in bound:
-            for attribute, value in instance_dict(variables.get(name)).items():
-                if names_device(value, self.expected_device) and str(attribute).isidentifier():
-                    return f"{name}.{attribute}"
-        return ""
+        return next(filter(None, map(self._device_attribute, bound)), "")
+
+    def _device_attribute(self, variable: str) -> str:
+        """Return `self.device`, if the attribute of a variable's object names the expected device."""
+        own = instance_dict(self.variables.get(variable)).items()
+        named = (key for key, value in own if names_device(value, self.expected_device) and str(key).isidentifier())
+        return next((f"{variable}.{key}" for key in named), "")
 
     def _device_literal(self) -> str:
         """Return the literal by which the function moves things there: `"cuda:0"`."""
@@ -301,11 +256,6 @@ class FailingFrame:
         span, code = self.source.span, ast.dump(path)
         first = span(self.source_node.statement).line
         return [node for node in ast.walk(self.body) if ast.dump(node) == code and span(node).line >= first]
-
-
-def _leads_past(line: int, before: int, after: int) -> bool:
-    """Return whether the way from one line to another comes below a line; a way up is the next round of a loop."""
-    return before <= line < after if before <= after else line >= before or line < after
 
 
 def names_device(value: object, device: str) -> bool:

@@ -30,12 +30,12 @@ def rows_of_the_line(case: Case, moved: set[int]) -> tuple[int, ...]:
         row = case.snapshot.row(each.value) if is_tensor(each.value) else None
         if row is None or row in moved or case.queries.base(row) in moved or case.queries.dims[row] == 0:
             continue
-        if case.queries.device(row) == case.odd_device and meets_others(each.node, frame.source):
+        if case.queries.device(row) == case.odd_device and is_combined(each.node, frame.source):
             found.append(row)
     return tuple(dict.fromkeys(found))
 
 
-def meets_others(node: ast.AST, source: Source) -> bool:
+def is_combined(node: ast.AST, source: Source) -> bool:
     """Return whether code combines a tensor as it is: not moved first, nor asked for its shape, nor an index."""
     inner = node
     for outer in list(source.ancestors(node))[1:]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.evidence.way import passed
 from devtrace.diagnosis.fixes.fix import Fix, Moved, code_at, fix_if_complete, frame_of
 from devtrace.source.matching import assigned_names, names_in
 from devtrace.words.text_format import one_line
@@ -37,7 +38,7 @@ def _made_at(case: Case, frame: FailingFrame, early: ast.stmt, line: int) -> Ite
         if row is None or case.queries.device(row) != case.odd_device:
             continue
         if any(n.frame == frame.number and n.references[0].key in names for n in case.snapshot.walk.names(tensor)):
-            yield Moved(row, frame.passed(line, case.queries.producer(case.queries.base(row))))
+            yield Moved(row, passed(frame, line, case.queries.producer(case.queries.base(row))))
 
 
 def _may_swap(frame: FailingFrame, early: ast.stmt, moving: ast.stmt) -> bool:

@@ -12,6 +12,7 @@ from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.evidence.way import passed
 from devtrace.diagnosis.findings import Edit
 from devtrace.source.object_walk import registered
 from devtrace.source.safe_values import class_dict, classes_of
@@ -124,7 +125,7 @@ def tensors_below(case: Case, name: AccessPath) -> list[int]:
 def moved_below(case: Case, frame: FailingFrame, line: int, *names: AccessPath) -> list[Moved]:
     """Return what moves, if a line below one of a frame moves what is named."""
     return [
-        Moved(row, frame.passed(line, case.queries.producer(case.queries.base(row))))
+        Moved(row, passed(frame, line, case.queries.producer(case.queries.base(row))))
         for name in names
         for row in tensors_below(case, name)
     ]

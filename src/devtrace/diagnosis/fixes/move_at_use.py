@@ -10,7 +10,7 @@ from devtrace.diagnosis.evidence import origins
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.trace_queries import HOST
-from devtrace.diagnosis.fixes.about_to_fail import meets_others
+from devtrace.diagnosis.fixes.about_to_fail import is_combined
 from devtrace.diagnosis.fixes.fix import Fix, Moved, failing_frame, fix_if_complete
 from devtrace.source.matching import calls_in
 from devtrace.source.parsing import read
@@ -43,7 +43,7 @@ def _made_alike(frame: FailingFrame, node: ast.expr) -> Iterator[ast.Call]:
     if not isinstance(node, ast.Call) or not _returns_a_new_tensor(node, frame):
         return
     for call in calls_in(frame.expression):
-        if call is not node and _returns_a_new_tensor(call, frame) and meets_others(call, frame.source):
+        if call is not node and _returns_a_new_tensor(call, frame) and is_combined(call, frame.source):
             yield call
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
-from devtrace.diagnosis.fixes.about_to_fail import meets_others
+from devtrace.diagnosis.fixes.about_to_fail import is_combined
 from devtrace.diagnosis.fixes.fix import Fix, fix_if_complete, frame_of, moved_below
 from devtrace.source.matching import assigned_names
 
@@ -56,4 +56,4 @@ def _is_computed_with(frame: FailingFrame, loop: ast.For, variable: str) -> bool
         for node in ast.walk(statement)
         if isinstance(node, ast.Name) and node.id == variable and isinstance(node.ctx, ast.Load)
     ]
-    return bool(reads) and all(meets_others(node, frame.source) for node in reads)
+    return bool(reads) and all(is_combined(node, frame.source) for node in reads)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.way import passed
 from devtrace.diagnosis.fixes.fix import Fix, Moved, code_at, fix_if_complete, frame_of
 from devtrace.source.object_walk import is_tensor, stored
 from devtrace.source.safe_values import instance_dict
@@ -29,7 +30,7 @@ def move_optimizer_state(case: Case, verdict: Verdict) -> Iterator[Fix]:
                 f'    state.update({{k: v.to({device}) for k, v in state.items() if hasattr(v, "to")}})',
             )
             births = {row: case.queries.producer(case.queries.base(row)) for row in _rows(case, name)}
-            since = [Moved(row, frame.passed(found.line_below - 1, birth)) for row, birth in births.items()]
+            since = [Moved(row, passed(frame, found.line_below - 1, birth)) for row, birth in births.items()]
             yield from fix_if_complete(
                 "build the optimizer after the move, or move its state along",
                 found.code.below(found.statement, *lines),

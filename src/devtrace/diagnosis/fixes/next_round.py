@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
 
 from devtrace.diagnosis.edits import applied
 from devtrace.diagnosis.evidence import access_paths
@@ -22,6 +24,8 @@ from devtrace.source.matching import names_in
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.safe_values import values
 
+DEEPEST: Final = 4
+
 
 def lasts(case: Case, edit: Edit) -> bool:
     """Return whether no loop around an error gives what the edit assigns a value that may be elsewhere."""
@@ -31,8 +35,8 @@ def lasts(case: Case, edit: Edit) -> bool:
             continue
         names = _assigned_by(frame, edit) & names_in(frame.expression)
         for loop in _loops_below(frame, edit) if names else ():
-            rebound = (each for each in frame.statements() if loop in frame.source.ancestors(each) and each is not loop)
-            if any(names & bound_by(each) and not _is_known(each, names, frame, case) for each in rebound):
+            round = [each for each in frame.statements() if loop in frame.source.ancestors(each) and each is not loop]
+            if not all(_Round(case, frame, names, round).is_known(name) for name in names):
                 return False
     return True
 
@@ -59,18 +63,34 @@ def _loops_below(frame: FailingFrame, edit: Edit) -> Iterator[ast.stmt]:
             yield outer
 
 
-def _is_known(statement: ast.stmt, names: set[str], frame: FailingFrame, case: Case) -> bool:
-    """Return whether a statement computes its value from what is on the expected device, by all that look-ups tell."""
-    if not isinstance(statement, ast.Assign):
-        return isinstance(statement, ast.AugAssign)
-    there = False
-    for each in values(statement.value, frame.source, frame.scope()):
-        value = first_parameter(each.value) if access_paths.is_module(each.value) else each.value
-        if each.text in names or not is_tensor(value):
-            continue
-        row = case.snapshot.row(value)
-        if row is not None and case.queries.dims[row] > 0:
-            if case.queries.device(row) != case.expected_device:
-                return False
-            there = True
-    return there
+@dataclass(frozen=True)
+class _Round:
+    """Statements of a loop, and the variables that the edit has put on the expected device."""
+
+    case: Case
+    frame: FailingFrame
+    names: set[str]
+    statements: list[ast.stmt]
+
+    def is_known(self, name: str, depth: int = DEEPEST) -> bool:
+        """Return whether all that the round binds a name to is computed on the expected device."""
+        binding = [each for each in self.statements if name in bound_by(each)]
+        return depth > 0 and all(self._is_computed_there(each, depth) for each in binding)
+
+    def _is_computed_there(self, statement: ast.stmt, depth: int) -> bool:
+        """Return whether a statement takes something from the expected device, and nothing from elsewhere."""
+        if not isinstance(statement, ast.Assign):
+            return isinstance(statement, ast.AugAssign)
+        found = values(statement.value, self.frame.source, self.frame.scope())
+        devices = {self._device(each.value) for each in found if each.text not in self.names} - {""}
+        valued = {each.text.partition(".")[0] for each in found}
+        for name in names_in(statement.value) - valued - self.names:  # it has no value yet in this round
+            if any(name in bound_by(each) for each in self.statements):
+                devices.add(self.case.expected_device if self.is_known(name, depth - 1) else "")
+        return devices == {self.case.expected_device}
+
+    def _device(self, value: object) -> str:
+        """Return the device of a tensor or of a module's first parameter; empty for anything else."""
+        tensor = first_parameter(value) if access_paths.is_module(value) else value
+        row = self.case.snapshot.row(tensor) if is_tensor(tensor) else None
+        return self.case.queries.device(row) if row is not None and self.case.queries.dims[row] > 0 else ""

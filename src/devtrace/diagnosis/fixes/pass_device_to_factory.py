@@ -48,11 +48,11 @@ def pass_device_to_factory(case: Case, verdict: Verdict) -> Iterator[Fix]:
 def _made_by(case: Case, calls: list[ast.Call]) -> Iterator[Moved]:
     """Yield what factories made on the odd device."""
     queries = case.queries
-    for op in np.flatnonzero(queries.is_kind("create")[: case.op + 1]).tolist():
-        node = queries.source_node(queries.trace.ops.number("site", op))
-        if node is not None and origins.factory_call(node) in calls:
-            rows = (row for row in queries.outputs(op) if queries.device(row) == case.odd_device)
-            yield from (Moved(row, op + 1) for row in rows)
+    nodes = ((site, queries.source_node(site)) for site in range(len(queries.trace.sites)))
+    sites = [site for site, node in nodes if node is not None and origins.factory_call(node) in calls]
+    for op in np.flatnonzero(np.isin(queries.trace.ops.ints("site")[: case.op], sites)).tolist():
+        rows = (row for row in queries.outputs(op) if queries.device(row) == case.odd_device)
+        yield from (Moved(row, op + 1) for row in rows)
 
 
 def device_at(case: Case, site: int, call: ast.AST) -> str:

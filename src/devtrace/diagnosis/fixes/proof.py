@@ -1,10 +1,12 @@
-"""The proof that every edit passes before it is offered: it can be typed there, and the failing op runs with it.
+"""Proves edits before they are offered: each can be typed where it is, and the failing op runs with it.
 
-each name in it has a value at its line             evidence/bound_names.py
-what it moves was there when its line ran           `Moved.since`, and the tensor's birth
-the next round of a loop finds it moved too         next_round.py
-it does not replace what an optimizer trains        a leaf that requires a gradient stays a leaf
-every input of the failing op is then together      replay.py
+    each name in it has a value at its line             evidence/bound_names.py
+    what it moves was there when its line ran           `Moved.since`, and the tensor's birth
+    the next round of a loop finds it moved too         next_round.py
+    it does not replace what an optimizer trains        a leaf that requires a gradient stays a leaf
+    every input of the failing op is then together      replay.py
+
+No code of the program runs for this.
 """
 
 from __future__ import annotations

@@ -68,12 +68,13 @@ def _registering(case: Case, verdict: Verdict, reference: Reference) -> Iterator
     """Yield the change of the one statement that gives the attribute its value where the module is built."""
     given = list(assignments(case.queries, reference.owner, reference.key))
     in_class = any(reference.key in class_dict(klass) for klass in classes_of(type(reference.owner)))
-    if verdict.move is None or in_class or (is_tensor(reference.value) and len(given) > 1):
+    if verdict.move is None or in_class:
         return  # a module takes no buffer under a name that it has
-    for code, statement in given:
-        if getattr(code.source.function(statement), "name", "") != "forward":
-            moved = [Moved(row, verdict.move.op) for row in _rows(case, reference.value)]
-            yield from _registered(code, statement, reference, moved)
+    building = [each for each in given if getattr(each[0].source.function(each[1]), "name", "") == "__init__"]
+    chosen = (building or given)[:1] if building or len(given) == 1 else []
+    moved = [Moved(row, verdict.move.op) for row in _rows(case, reference.value)]
+    for code, statement in chosen:
+        yield from _registered(code, statement, reference, moved)
 
 
 def assignments(queries: TraceQueries, owner: Any, attribute: str) -> Iterator[tuple[Code, ast.Assign]]:
@@ -111,8 +112,8 @@ def _registered(code: Code, statement: ast.Assign, reference: Reference, moved: 
 
 
 def _module_container(value: Any) -> str:
-    """Return the container of torch's for a list or dict of modules."""
-    if type(value) is list and _all_modules(value):
+    """Return the container of torch's for a list, tuple or dict of modules."""
+    if type(value) in (list, tuple) and _all_modules(list(value)):
         return "ModuleList"
     if type(value) is dict and _all_modules(list(value.values())) and all(type(key) is str for key in value):
         return "ModuleDict"
