@@ -1,4 +1,4 @@
-"""An offered edit mends: programs whose edits once failed at the same line, raised something new or named nothing."""
+"""An offered edit repair: programs whose edits once failed at the same line, raised something new or named nothing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from corpus_programs import FAILING
 from corpus_programs import Program as OfCorpus
-from mending import Mending, Program, mend
+from repair import Program, Repair, repair
 from warm import Warm
 
 pytestmark = pytest.mark.slow
@@ -191,25 +191,25 @@ def run(device):
 }
 
 
-def mended(warm: Warm, folder: Path, text: str) -> Mending:
+def repaired(warm: Warm, folder: Path, text: str) -> Repair:
     path = folder / "program.py"
     path.write_text(HEAD + text)
-    return mend(warm, Program(path, ("cuda:0",)))
+    return repair(warm, Program(path, ("cuda:0",)))
 
 
 @pytest.mark.parametrize("text", PROGRAMS.values(), ids=PROGRAMS)
-def test_one_round_of_edits_mends(text: str, warm: Warm, tmp_path: Path) -> None:
-    result = mended(warm, tmp_path, text)
-    assert (result.ending, len(result.rounds)) == ("mended", 2), str(result)
+def test_one_round_of_edits_repairs(text: str, warm: Warm, tmp_path: Path) -> None:
+    result = repaired(warm, tmp_path, text)
+    assert (result.ending, len(result.rounds)) == ("repaired", 2), str(result)
 
 
 @pytest.mark.parametrize("path", STUDENT, ids=lambda path: path.stem)
-def test_rounds_of_edits_mend(path: Path, warm: Warm) -> None:
-    result = mend(warm, Program(path, ("cuda:0",)))
-    assert result.ending == "mended", str(result)
+def test_rounds_of_edits_repair(path: Path, warm: Warm) -> None:
+    result = repair(warm, Program(path, ("cuda:0",)))
+    assert result.ending == "repaired", str(result)
 
 
 @pytest.mark.parametrize("program", FAILING, ids=lambda program: program.name)
-def test_rounds_of_edits_mend_the_corpus(program: OfCorpus, warm: Warm) -> None:
-    result = mend(warm, Program(program.folder / "bug.py", program.arguments))
-    assert result.ending == "mended", str(result)
+def test_rounds_of_edits_repair_the_corpus(program: OfCorpus, warm: Warm) -> None:
+    result = repair(warm, Program(program.folder / "bug.py", program.arguments))
+    assert result.ending == "repaired", str(result)

@@ -1,6 +1,6 @@
-"""How many programs with a device bug the offered edits mend.
+"""How many programs with a device bug the offered edits repair.
 
-    python tools/mended.py [--jobs N] [--only WORD] [--full] FOLDER ...
+    python tools/repaired.py [--jobs N] [--only WORD] [--full] FOLDER ...
 
 A folder with `expectations.json` holds releases (their packages in $RELEASES; as own code with OWN=1), one with
 `*.expected.json` a corpus of files, else each `bug.py` or `*.py` with a `run` is a program.
@@ -20,7 +20,7 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parents[1] / "tests"
 sys.path.insert(0, str(TESTS))
 
-from mending import Mending, Program, mend  # noqa: E402
+from repair import Program, Repair, repair  # noqa: E402
 from warm import Warm  # noqa: E402
 
 
@@ -81,18 +81,18 @@ def main() -> None:
         chosen = [each for each in programs(folder.absolute()) if options.only in each[0]]
         with ThreadPoolExecutor(options.jobs) as pool:
             parts = [chosen[start :: options.jobs] for start in range(options.jobs)]
-            for mended in pool.map(_mend_all, parts):
-                for name, result in mended:
+            for repaired in pool.map(_repair_all, parts):
+                for name, result in repaired:
                     endings[result.ending] += 1
-                    shown = str(result) if options.full or result.ending != "mended" else "mended"
+                    shown = str(result) if options.full or result.ending != "repaired" else "repaired"
                     print(f"{name:28} {shown}", flush=True)
     total = endings.total()
     print(f"{total} programs: " + ", ".join(f"{count} {ending}" for ending, count in endings.most_common()))
 
 
-def _mend_all(part: list[tuple[str, Program]]) -> list[tuple[str, Mending]]:
+def _repair_all(part: list[tuple[str, Program]]) -> list[tuple[str, Repair]]:
     with Warm() as warm:
-        return [(name, mend(warm, program)) for name, program in part]
+        return [(name, repair(warm, program)) for name, program in part]
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from devtrace.diagnosis.findings import Edit, Finding
 from warm import Warm
 
 MOST_ROUNDS = 8
-Ending = Literal["mended", "same line", "new error", "no edit", "no device error", "too many rounds"]
+Ending = Literal["repaired", "same line", "new error", "no edit", "no device error", "too many rounds"]
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ class Round:
 
 
 @dataclass(frozen=True)
-class Mending:
-    """How a program ended, with all of its runs and the texts of the files that were edited."""
+class Repair:
+    """End of a program, all of its runs, and the texts of the files that were edited."""
 
     ending: Ending
     rounds: tuple[Round, ...]
@@ -80,20 +80,20 @@ class Mending:
         return "\n".join(lines)
 
 
-def mend(warm: Warm, program: Program) -> Mending:
+def repair(warm: Warm, program: Program) -> Repair:
     """Run a program with the edits of each round, until it ends well or an edit does not help."""
     texts: dict[str, str] = {}
     rounds = [_run(warm, program, texts)]
     while rounds[-1].raised and len(rounds) <= MOST_ROUNDS:
         last = rounds[-1]
         if not last.edits:
-            return Mending("no edit" if last.finding is not None else "no device error", tuple(rounds), texts)
+            return Repair("no edit" if last.finding is not None else "no device error", tuple(rounds), texts)
         texts = _with_edits(texts, last.edits)
         rounds.append(_run(warm, program, texts))
         bad = _not_helped(last, rounds[-1])
         if bad is not None:
-            return Mending(bad, tuple(rounds), texts)
-    return Mending("too many rounds" if rounds[-1].raised else "mended", tuple(rounds), texts)
+            return Repair(bad, tuple(rounds), texts)
+    return Repair("too many rounds" if rounds[-1].raised else "repaired", tuple(rounds), texts)
 
 
 def _not_helped(before: Round, after: Round) -> Ending | None:
@@ -128,7 +128,7 @@ def _run(warm: Warm, program: Program, texts: Mapping[str, str]) -> Round:
         "imported_before": program.imported_before,
         "texts": texts,
     }
-    result = warm.call("mending", "round_of", json.dumps(asked))
+    result = warm.call("repair", "round_of", json.dumps(asked))
     assert isinstance(result, Round)
     return result
 
