@@ -11,11 +11,12 @@ from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
-from devtrace.source.matching import assigned_names, called_name, calls_in, keyword, match_code, names_in
+from devtrace.source.matching import assigned_names, called_name, called_names, calls_in, keyword, match_code, names_in
 from devtrace.source.object_walk import is_tensor, registered
 from devtrace.source.parsing import Source
 from devtrace.source.safe_values import MISSING, Scope, evaluate, instance_dict, values
 
+_BRINGING: Final = frozenset(("as_tensor", "asarray", "cuda", "from_numpy", "stack", "tensor", "to"))
 _BODIES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
@@ -126,16 +127,20 @@ class FailingFrame:
 
     def _device_of_mentioned(self, before: int, near: ast.AST | None) -> str:
         mentioned = names_in(near) if near is not None else set()
-        fitting = (name for name in self.bound(before) if name in mentioned)
-        name = next((name for name in fitting if self._on_expected_device(self.variables.get(name))), "")
+        name = next((name for name in self._tensors_there(before) if name in mentioned), "")
         return f"{name}.device" if name else ""
 
+    def _tensors_there(self, before: int) -> Iterator[str]:
+        """Yield the variables that are a tensor on the expected device above a line, too."""
+        for name in self.bound(before):
+            if self._on_expected_device(self.variables.get(name)):
+                later = (each for each in self.bindings(name) if self.source.span(each).line >= before)
+                if all(_stays_there(name, each) for each in later):
+                    yield name
+
     def _device_of_tensor(self, before: int, near: ast.AST | None) -> str:
-        variables = self.variables
-        mentioned = names_in(near) if near is not None else set()
-        fitting = [name for name in self.bound(before) if self._on_expected_device(variables.get(name))]
-        fitting.sort(key=lambda name: name not in mentioned)
-        return f"{fitting[0]}.device" if fitting else ""
+        name = next(self._tensors_there(before), "")
+        return self._device_of_mentioned(before, near) or (f"{name}.device" if name else "")
 
     def _on_expected_device(self, value: object) -> bool:
         return is_tensor(value) and self.snapshot.device_of(value) == self.expected_device
@@ -155,8 +160,19 @@ class FailingFrame:
         return f"next({variable}.parameters()).device" if self._on_expected_device(first) else ""
 
     def _device_of_module(self, before: int) -> str:
-        modules = (self._device_of_parameters(name) for name in self.bound(before) if name != "self")
-        return next(filter(None, modules), "")
+        names = (name for name in self.bound(before) if name != "self" and not self._is_moved_from(name, before))
+        return next(filter(None, map(self._device_of_parameters, names)), "")
+
+    def _is_moved_from(self, variable: str, line: int) -> bool:
+        """Return whether the function moves a variable's module at a line or below: `model.to(device)`."""
+        owners = (
+            call.func.value
+            for call in calls_in(self.body)
+            if isinstance(call.func, ast.Attribute)
+            and call.func.attr in ("to", "cuda")
+            and self.source.span(call).line >= line
+        )
+        return any(isinstance(owner, ast.Name) and owner.id == variable for owner in owners)
 
     def _device_variable(self, before: int) -> str:
         variables, bound = self.variables, self.bound(before)
@@ -256,6 +272,12 @@ class FailingFrame:
         span, code = self.source.span, ast.dump(path)
         first = span(self.source_node.statement).line
         return [node for node in ast.walk(self.body) if ast.dump(node) == code and span(node).line >= first]
+
+
+def _stays_there(variable: str, statement: ast.stmt) -> bool:
+    """Return whether a statement computes a variable from itself (`x = self.layer(x)`), and does not bring it there."""
+    value = getattr(statement, "value", None)
+    return value is not None and variable in names_in(value) and not called_names(value) & _BRINGING
 
 
 def names_device(value: object, device: str) -> bool:
