@@ -24,6 +24,7 @@ class Outcome:
     text: str
     findings: tuple[Finding, ...]
     notes: tuple[str, ...]
+    without_line: tuple[str, ...]  # ops of the backward pass that no line of the program ran
 
     @property
     def errors(self) -> list[Finding]:
@@ -45,6 +46,11 @@ def run(warm: Warm, path: Path, arguments: tuple[str, ...] = ("cuda:0",)) -> Out
 
 def outcome_of(path: str, *arguments: str) -> Outcome:
     """Do in the forked process what `run` promises."""
+    return outcome(path, arguments, simulate="cuda:2")
+
+
+def outcome(path: str, arguments: tuple[str, ...], *, simulate: str | None) -> Outcome:
+    """Call `run(*arguments)` of a file in this process."""
     torch.set_num_threads(1)  # the programs are small; threads that wait for each other cost more on a busy machine
     sys.path.insert(0, str(Path(path).parent))
     spec = importlib.util.spec_from_file_location("program", path)
@@ -54,10 +60,11 @@ def outcome_of(path: str, *arguments: str) -> Outcome:
     sys.modules["program"] = program
     raised = ""
     try:
-        with devtrace.record(simulate="cuda:2") as recording:
+        with devtrace.record(simulate=simulate) as recording:
             spec.loader.exec_module(program)
             program.run(*arguments)
     except Exception as error:  # noqa: BLE001 (the program's own failure is what is studied)
         raised = f"{type(error).__name__}: {error}"
     report: Report = devtrace.diagnose(recording.trace)
-    return Outcome(raised, report.text, report.findings, report.notes)
+    lost = tuple(op.name for op in recording.trace.ops if op.phase == "backward" and op.site is None)
+    return Outcome(raised, report.text, report.findings, report.notes, lost)

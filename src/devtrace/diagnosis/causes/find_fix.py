@@ -43,7 +43,7 @@ def find_fix(case: Case, verdict: Verdict) -> Fix:
         whole = _completed(case, part) if part.edits else part
         if whole is not None:
             return whole
-    return Fix(CAUSES[verdict.cause].advice)
+    return Fix(CAUSES[verdict.cause].advice(case.expected_device))
 
 
 def _suggested(case: Case, verdict: Verdict) -> Iterator[Fix]:

@@ -23,7 +23,7 @@ from devtrace.words.text_format import one_line
 
 def register_on_module(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Register what keeps the tensor from its module's `.to()`, and all else that the module keeps likewise."""
-    unregistered = _unregistered(verdict)
+    unregistered = unregistered_step(verdict)
     found = next(_registering(case, verdict, unregistered), None) if unregistered is not None else None
     if found is None or unregistered is None:
         return
@@ -53,7 +53,7 @@ def _rows(case: Case, value: Any) -> list[int]:
     return [row for row in rows if case.queries.device(row) == case.odd_device]
 
 
-def _unregistered(verdict: Verdict) -> Reference | None:
+def unregistered_step(verdict: Verdict) -> Reference | None:
     """Return the step from a module that `.to()` does not take."""
     if verdict.name is None or verdict.module is None:
         return None
