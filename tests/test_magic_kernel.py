@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -157,6 +158,67 @@ def test_a_module_made_in_the_cell_that_imports_torch_is_known_to_a_later_trace(
     sent = fresh.run("%%devtrace --simulate cuda:1", "torch.nn.Linear(3, 2)(torch.ones(1, 3, device='cuda'))")
     assert sent.status == "error"
     assert sent.reports[0]["text/plain"].startswith("✗ In[4] line 2")
+
+
+NET = """
+
+import torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = torch.nn.Linear(3, 3)
+        self.scale = torch.ones(3)
+
+    def forward(self, x):
+        return self.body(x) * self.scale"""
+
+
+@pytest.fixture
+def unloaded() -> Iterator[Kernel]:
+    """A kernel of the test's own, without devtrace."""
+    with new_kernel() as kernel:
+        yield kernel
+
+
+def failing_report(kernel: Kernel, *more: str) -> str:
+    kernel.run("%devtrace simulate cuda:1")
+    kernel.run("net = Net().to('cuda')")
+    (report,) = kernel.run("%%devtrace", "net(torch.ones(3, device='cuda'))", *more).reports
+    return str(report["text/plain"])
+
+
+def test_a_cell_that_ran_before_devtrace_was_loaded_is_named_by_its_number(unloaded: Kernel) -> None:
+    unloaded.run("first = 1")
+    unloaded.run(NET)
+    unloaded.run("%load_ext devtrace")
+    report = failing_report(unloaded)
+    assert "✗ In[2] line 11   self.body(x) * self.scale" in report
+    assert re.search(r"In\[2\] line 8 +self\.scale = torch\.ones\(3\)", report)
+    assert ".py" not in report
+
+
+def test_the_cell_that_loads_devtrace_is_named_by_its_number(unloaded: Kernel) -> None:
+    unloaded.run("%load_ext devtrace", *NET.splitlines())
+    assert "✗ In[1] line 12   self.body(x) * self.scale" in failing_report(unloaded)
+
+
+def test_what_a_recording_saw_before_devtrace_was_loaded_is_named_by_its_number_afterwards(unloaded: Kernel) -> None:
+    unloaded.run("import torch, devtrace", "with devtrace.record():", "    mask = torch.rand(3)")
+    unloaded.run("%load_ext devtrace", "%devtrace simulate cuda:1")
+    (report,) = unloaded.run("%%devtrace", "torch.ones(3, device='cuda') * mask").reports
+    assert "In[1] line 3" in report["text/plain"]
+
+
+def test_a_cell_that_ran_twice_or_within_capture_before_is_named_by_its_last_run(unloaded: Kernel) -> None:
+    unloaded.run("import torch")
+    for _ in range(2):
+        unloaded.run("def double(x):", "    return x * torch.ones(3)")
+    unloaded.run("%%capture", "def half(x):", "    return x / torch.full((3,), 2.0)")
+    unloaded.run("%load_ext devtrace", "%devtrace simulate cuda:1")
+    (report,) = unloaded.run("%%devtrace", "double(torch.ones(3, device='cuda'))").reports
+    assert "✗ In[3] line 2 " in report["text/plain"]
+    (report,) = unloaded.run("%%devtrace", "half(torch.ones(3, device='cuda'))").reports
+    assert "✗ In[4] line 3 " in report["text/plain"]
 
 
 def test_a_cell_without_torch_says_that_there_was_nothing_to_trace(fresh: Kernel) -> None:

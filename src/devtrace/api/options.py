@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from devtrace.runtime.device_spec import count_of
+from devtrace.runtime.device_spec import spec_of
 from devtrace.words.errors import UsageError
 
 MAX_OPS: Final = 100_000
@@ -57,11 +57,6 @@ class Flag(Keyword):
         return self.name.removeprefix("--").removeprefix("no-").replace("-", "_")
 
 
-def _read_devices(text: str) -> str:
-    count_of(text)
-    return text
-
-
 def _read_count(text: str) -> int:
     digits = text.replace("_", "").replace(",", "")
     if not digits.isdecimal() or int(digits) == 0:
@@ -82,8 +77,8 @@ def _read_device(text: str) -> str:
 
 
 FLAGS: Final = (
-    Flag("--simulate", "cuda:N", "run the cell on N pretended CUDA devices, with real values and CUDA's own rules",
-         "give the program N pretended CUDA devices", _read_devices, offers=("cuda:1", "cuda:2")),
+    Flag("--simulate", "cuda:N", "run the cell on N pretended CUDA devices (cuda:2 or 2), with real values and CUDA's own rules",
+         "give the program N pretended CUDA devices (cuda:2 or 2)", spec_of, offers=("cuda:1", "cuda:2")),
     Flag("--max-ops", "N", f"keep at most N ops ({MAX_OPS:,}); repetitions above it are folded, counts stay exact",
          f"keep at most N ops ({MAX_OPS}); counts stay exact", _read_count),
     Flag("--save", "FILE", "write the trace to FILE, which devtrace.load and JupyterLab open",

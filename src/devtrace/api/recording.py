@@ -51,7 +51,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
 
     def __init__(
         self,
-        simulate: str | None = None,
+        simulate: str | int | None = None,
         *,
         max_ops: int = MAX_OPS,
         name: str = "",

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from devtrace.api.options import MAX_OPS, Options
+from devtrace.runtime.device_spec import spec_of
 from devtrace.runtime.import_hook import ImportWatcher
 from devtrace.words.errors import UsageError
 
@@ -193,6 +194,13 @@ class Tracing:
         else:
             self._cells.append(cell)
 
+    def adopt_cells(self, cells: Iterable[Cell]) -> None:
+        """Let sites in the code of cells that ran before say which cell and line they are."""
+        if self.torch.is_imported:
+            _adopt(cells)
+        else:
+            self._cells.extend(cells)
+
     def switch(self, *, on: bool) -> None:
         """Trace every following cell, or only those that are asked for."""
         self.on = on
@@ -209,9 +217,10 @@ class Tracing:
         return requested
 
     def simulate(self, devices: str) -> None:
-        """Pretend `devices` ("cuda:2") until `stop_simulating`."""
+        """Pretend `devices` ("cuda:2", "2") until `stop_simulating`."""
         from devtrace.simulation.simulation import simulate
 
+        devices = spec_of(devices)
         simulation = simulate(devices)
         self.stop_simulating()
         self._step_aside("%devtrace simulate")
@@ -327,3 +336,10 @@ def _register(cell: Cell) -> None:
         sites.register_cell(cell.file, -1 if cell.count is None else cell.count, cell.id, cell.code, cell.first)
     else:
         sites.forget_cell(cell.file)
+
+
+def _adopt(cells: Iterable[Cell]) -> None:
+    from devtrace.recording.columns import sites
+    from devtrace.source.live_objects import CellText
+
+    sites.adopt_cells(CellText(cell.file, cell.count or 0, cell.id, cell.code, cell.first) for cell in cells)

@@ -30,6 +30,7 @@ from devtrace.api.options import Options
 from devtrace.notebook import panel_comm, usage
 from devtrace.notebook.cells import Cell, Tracing
 from devtrace.notebook.commands import Commands
+from devtrace.notebook.earlier_cells import earlier_cells
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.tracebacks import hide_our_frames
 from devtrace.words.errors import DevtraceError
@@ -128,6 +129,7 @@ class Extension:
 
     def _install(self, undo: ExitStack) -> None:
         undo.callback(self.tracing.close)
+        self.tracing.adopt_cells(earlier_cells(self.shell))
         self.tracing.open()
         if devices := os.environ.get("DEVTRACE_SIMULATE"):
             self.tracing.simulate(devices)

@@ -24,7 +24,7 @@ COMMANDS = (
     Keyword(
         "simulate",
         "cuda:N | off",
-        "give this whole session N pretended CUDA devices, or take them away",
+        "give this whole session N pretended CUDA devices (cuda:2 or 2), or take them away",
         offers=("cuda:1", "cuda:2", "off"),
     ),
     Keyword("help", "", "print this"),

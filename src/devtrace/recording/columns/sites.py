@@ -7,7 +7,8 @@ process's, not a recording's: a tensor made in one traced cell keeps its birth s
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from types import CodeType, FrameType
 from typing import Final
 
@@ -39,6 +40,20 @@ def register_cell(filename: str, count: int, cell_id: str, source: str, first: i
     """Let code objects of this file name, from now on, be the cell with this execution count."""
     history.cells[filename] = CellText(filename, count, cell_id, source, first)
     files[filename] = USER
+
+
+def adopt_cells(cells: Iterable[CellText]) -> None:
+    """Let these be cells that ran before any was registered, also for the code of them that has been seen since."""
+    adopted = {}
+    for cell in cells:
+        known = history.cells.get(cell.file)
+        cell_id = known.cell_id if known is not None and known.text == cell.text else ""
+        register_cell(cell.file, cell.count, cell_id, cell.text, cell.first)
+        adopted[cell.file] = history.cells[cell.file]
+    for site, position in enumerate(history.positions):
+        if position.cell is None and (cell := adopted.get(position.code.co_filename)):
+            history.positions[site] = replace(position, cell=cell)
+            history.cell_of_code[id(position.code)] = cell
 
 
 def cells_so_far() -> tuple[CellText, ...]:
