@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from devtrace.api.options import FLAGS, Options
@@ -22,6 +24,17 @@ def test_every_flag_is_read() -> None:
 
 def test_a_flag_takes_its_value_after_an_equals_sign_too() -> None:
     assert usage.cell_options("--simulate=cuda:1").simulate == "cuda:1"
+
+
+def test_a_plain_number_of_devices_is_taken() -> None:
+    assert usage.cell_options("--simulate 2").simulate == "cuda:2"
+
+
+def test_a_file_may_be_in_the_home_folder() -> None:
+    home = os.path.expanduser("~")
+    assert usage.cell_options("--save ~/a.devtrace --html ~/a.html") == Options(
+        save=f"{home}/a.devtrace", html=f"{home}/a.html"
+    )
 
 
 def test_a_backslash_is_an_ordinary_character() -> None:

@@ -2,14 +2,20 @@
  * One notebook or console: the traces of its outputs and of its kernel, as the one value that the sidebar shows.
  */
 import type { ISessionContext } from '@jupyterlab/apputils';
+import type { ICodeCellModel } from '@jupyterlab/cells';
 import { NotebookPanel } from '@jupyterlab/notebook';
 import { Signal, type ISignal } from '@lumino/signaling';
 import type { JsonObject } from '../model/findings';
 import type { ITraced } from '../model/messages';
+import { withCellIds, type IShownCell } from '../model/cell-ids';
 import { readOutline } from '../model/outline';
 import type { IEntry, ISidebar } from '../model/sidebar';
 import { Connection } from './connection';
 import { codeCells, keyOf, Outputs, type CodeWidget } from './outputs';
+
+function shownCell({ id, executionCount: count, sharedModel }: ICodeCellModel): IShownCell {
+  return { id, count, source: sharedModel.getSource() };
+}
 
 export class Session {
   readonly context: ISessionContext;
@@ -113,9 +119,12 @@ export class Session {
         }
       }
     }
-    return [...merged.values()].sort((a, b) =>
-      a.outline.recorded < b.outline.recorded ? -1 : a.outline.recorded > b.outline.recorded ? 1 : a.number - b.number
-    );
+    const shown = codeCells(this.widget).map(shownCell);
+    return [...merged.values()]
+      .map(entry => ({ ...entry, outline: withCellIds(entry.outline, shown) }))
+      .sort((a, b) =>
+        a.outline.recorded < b.outline.recorded ? -1 : a.outline.recorded > b.outline.recorded ? 1 : a.number - b.number
+      );
   }
 
   private async _fromTraced(traced: ITraced): Promise<IEntry | null> {

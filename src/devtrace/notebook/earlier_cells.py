@@ -1,8 +1,8 @@
 """Cells that ran before devtrace was loaded, out of IPython's own memory: the order of loading does not matter.
 
-IPython names a cell's code after its text, keeps the code under that name in `linecache`, and answers for the name with
-the cell's number, as in a traceback. Its history has the text as it was typed, which tells on which line the code
-begins. The front end's ids of these cells are not known here: the page finds them by number and text.
+IPython names a cell's code after its text and keeps the code under that name in `linecache`. Asked for the name, it
+answers with the cell's number, as in a traceback. Its history has the text as it was typed, which shows on which line
+the code begins. The front end's ids of these cells are not known here: the page finds them by number and text.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _NUMBER: Final = re.compile(r"\d+")
 
 
 def earlier_cells(shell: Any) -> Iterator[Cell]:
-    """Yield the cells that this shell has run, and the code that their magics ran as cells, in the order of their names."""
+    """Yield the cells that this shell has run, and the code that their magics ran as cells."""
     history = shell.history_manager
     if history is None:
         return

@@ -5,6 +5,7 @@ A backslash is an ordinary character, so that Windows paths need no care; a name
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 from collections.abc import Iterator, Sequence
@@ -31,7 +32,10 @@ COMMANDS = (
 )
 
 _ANY_MAGIC = re.compile(r"%%(\w+)")
+_AS_LINE_MAGIC = "get_ipython().run_line_magic('%devtrace',"
 _MAGIC = re.compile(r"%%devtrace(?:\s|$)")
+
+_EXPLAINED = "%devtrace help explains them, and %%devtrace, with two %, traces a cell"
 
 _FLAG = {flag.name: flag for flag in FLAGS}
 _COMMAND = {command.name: command for command in COMMANDS}
@@ -66,6 +70,33 @@ def bodies(lines: Sequence[str]) -> Iterator[tuple[str, int]]:
         if found is None:
             return
         name = found[1]
+
+
+def line_of_misplaced(code: str) -> int:
+    """Return the line of a `%%devtrace` that IPython has read as a line magic, 0 without one."""
+    if _AS_LINE_MAGIC not in code:
+        return 0
+    try:
+        statements = ast.parse(code).body
+    except (SyntaxError, ValueError, RecursionError):
+        return 0
+    magics = (node.lineno for node in statements if ast.unparse(node).startswith(_AS_LINE_MAGIC))
+    return next(magics, 0)
+
+
+def misplaced(line: int) -> UsageError:
+    return UsageError(
+        "magic-line",
+        f"%%devtrace on line {line}",
+        "it traces a whole cell, from the cell's first line on",
+        "move it to the top of the cell",
+    )
+
+
+def begins_code(cell: str) -> bool:
+    """Return whether the cell is `%devtrace` alone with code below it."""
+    lines = [line.strip() for line in cell.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    return lines[:1] == ["%devtrace"] and any(not line.startswith("%") for line in lines)
 
 
 def without_magic(lines: list[str]) -> list[str]:
@@ -104,7 +135,7 @@ def command(line: str) -> tuple[str, str]:
     name, *arguments = _words(line, "%devtrace") or ["status"]
     known = _COMMAND.get(name)
     if known is None:
-        hint = "put a second % before it to trace a cell" if name in _FLAG else "%devtrace help explains them"
+        hint = "put a second % before it to trace a cell" if name in _FLAG else _EXPLAINED
         raise UsageError("unknown-command", f"%devtrace {name}", f"it takes {_any_of(COMMANDS)}", hint)
     if len(arguments) > bool(known.metavar) or (not arguments and known.metavar[:1] not in ("", "[")):
         given = " ".join([f"%devtrace {name}", *arguments])

@@ -27,6 +27,12 @@ def text(report: ReportData) -> str:
     return "\n\n".join(map("\n".join, [*blocks, last]))
 
 
+def in_one_line(finding: Finding) -> str:
+    """Name the line of a finding, and the first sentence on it."""
+    first = one_line(finding.message).partition(". ")[0].removesuffix(".")
+    return f"{palette.sign(finding.severity)} {finding.site or parts.NO_SITE}: {shorten(first, 2 * WIDTH)}."
+
+
 def _finding_lines(finding: Finding, trace: TraceData) -> list[str]:
     lines = [_headline(finding, trace), *_wrapped(finding.message, "  ", "  "), *starmap(_site, parts.sites(finding))]
     if finding.help:

@@ -1,6 +1,6 @@
 """Reads a request for simulated devices without torch, so that a command refuses a wrong one before anything runs.
 
-    count_of("cuda:2"), count_of("2"), count_of(2)      how many devices: two, named cuda:0 and cuda:1
+count_of("cuda:2"), count_of("2"), count_of(2)      how many devices: two, named cuda:0 and cuda:1
 """
 
 from __future__ import annotations

@@ -113,6 +113,10 @@ def _expire(tensor: torch.Tensor) -> None:
     _expired.append(weakref.ref(tensor))
 
 
+def any_expired() -> bool:
+    return any(ref() is not None for ref in _expired)
+
+
 def revive(devices: list[SimulatedDevice]) -> None:
     """Give tensors whose device is there again their class back."""
     waiting = [tensor for tensor in (ref() for ref in _expired) if tensor is not None]

@@ -86,8 +86,10 @@ class Simulation:
     def _refuse(self) -> None:
         if _active is not None:
             raise SimulateError(
-                "simulate-nested", "a second simulation", "only one can run at a time",
-                "stop the first one before, in a notebook by %devtrace simulate off"
+                "simulate-nested",
+                "a second simulation",
+                "only one can run at a time",
+                "stop the first one before, in a notebook by %devtrace simulate off",
             )
         if torch.cuda.is_available() and not self.force:
             raise SimulateError(

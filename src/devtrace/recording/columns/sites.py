@@ -51,9 +51,10 @@ def adopt_cells(cells: Iterable[CellText]) -> None:
         register_cell(cell.file, cell.count, cell_id, cell.text, cell.first)
         adopted[cell.file] = history.cells[cell.file]
     for site, position in enumerate(history.positions):
-        if position.cell is None and (cell := adopted.get(position.code.co_filename)):
-            history.positions[site] = replace(position, cell=cell)
-            history.cell_of_code[id(position.code)] = cell
+        seen = adopted.get(position.code.co_filename) if position.cell is None else None
+        if seen is not None:
+            history.positions[site] = replace(position, cell=seen)
+            history.cell_of_code[id(position.code)] = seen
 
 
 def cells_so_far() -> tuple[CellText, ...]:
