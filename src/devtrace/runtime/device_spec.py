@@ -25,7 +25,7 @@ def count_of(spec: object) -> int:
         raise SimulateError(
             "simulate-devices",
             repr(spec),
-            "N in cuda:N is how many devices there are, not which one",
+            f'"cuda:1" to "cuda:{MOST}" is how many devices there are, not which one',
             "for one device, named cuda:0, write cuda:1",
         )
     raise SimulateError(
