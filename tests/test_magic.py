@@ -420,6 +420,23 @@ def test_the_magic_on_a_later_line_is_refused_with_its_line_before_the_cell_runs
     assert len(shell.run("%%devtrace", "x + 1").reports) == 1
 
 
+@pytest.mark.parametrize("above", ["%load_ext devtrace", "%load_ext devtrace\nx = 1"])
+def test_the_magic_in_the_cell_that_loads_it_is_answered_with_what_to_do(bare: Shell, above: str) -> None:
+    assert "UsageError: magic-line: got %%devtrace on a later line; " in bare.run(above, "%%devtrace", "1").text
+
+
+def test_the_magic_on_a_later_line_below_time_is_answered_with_what_to_do(shell: Shell) -> None:
+    assert "UsageError: magic-line: got %%devtrace on a later line; " in shell.run("%%time", "x", "%%devtrace").text
+
+
+def test_a_cell_with_nothing_but_the_magic_is_told_how_to_trace_the_next(shell: Shell) -> None:
+    ran = shell.run("%%devtrace", "# later")
+    assert ran.text.strip() == (
+        "devtrace: there is no code below %%devtrace in this cell; %devtrace on traces every following cell"
+    )
+    assert shell.traced == []
+
+
 def test_the_magic_on_a_later_line_of_a_branch_that_is_not_taken_stops_nothing(shell: Shell) -> None:
     assert shell.run("if False:", "    %%devtrace", "    pass", "x + 1").error is None
 

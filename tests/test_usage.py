@@ -41,8 +41,14 @@ def test_a_backslash_is_an_ordinary_character() -> None:
     assert usage.cell_options(r"--save C:\runs\new.devtrace").save == r"C:\runs\new.devtrace"
 
 
-def test_a_hash_is_no_comment() -> None:
+def test_a_hash_within_a_word_is_no_comment() -> None:
     assert usage.cell_options("--save run#1.devtrace").save == "run#1.devtrace"
+    assert usage.cell_options('"run # 1"').name == "run # 1"
+
+
+def test_what_follows_a_lone_hash_is_a_comment() -> None:
+    assert usage.cell_options("fit --simulate 2  # two of them") == Options("fit", "cuda:2")
+    assert usage.command("on # from here on") == ("on", "")
 
 
 @pytest.mark.parametrize(

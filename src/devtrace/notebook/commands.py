@@ -100,6 +100,9 @@ class Commands:
         }
         _print("\n".join(f"{name:<10} {value}" for name, value in rows.items()))
 
+    def explain_empty_cell(self) -> None:
+        _print("devtrace: there is no code below %%devtrace in this cell; %devtrace on traces every following cell")
+
     def explain_cell_magic(self) -> None:
         """Say to who wrote `%devtrace` above code that it traces nothing."""
         _print("devtrace: %devtrace, with one %, traces nothing; %%devtrace on the first line traces the cell")

@@ -147,9 +147,14 @@ class Extension:
         for entries, entry in lists:
             entries.append(entry)
             undo.callback(_discard, entries, entry)
-        for kind, magic in (("line", self._line_magic), ("cell", self._cell_magic)):
-            self.shell.magics_manager.register_function(magic, kind, "devtrace")
-            undo.callback(self.shell.magics_manager.magics[kind].pop, "devtrace", None)
+        magics = (
+            ("line", "devtrace", self._line_magic),
+            ("cell", "devtrace", self._cell_magic),
+            ("line", "%devtrace", self._misplaced_magic),
+        )
+        for kind, name, magic in magics:
+            self.shell.magics_manager.register_function(magic, kind, name)
+            undo.callback(self.shell.magics_manager.magics[kind].pop, name, None)
         history = self.tracing.history
         undo.callback(kept_traces.let_find(history.report_of, history.labels))
         self._clean_tracebacks(undo)
@@ -255,6 +260,9 @@ class Extension:
             return
         error = result.error_in_exec if result else None
         traced = self.tracing.finish(error)
+        if running.asked and usage.is_alone(running.raw):
+            self.commands.explain_empty_cell()
+            return
         # What %%time was given may be no Python either.
         if isinstance(error, SyntaxError) and (traced is None or not len(traced.trace.ops)):
             return
@@ -319,6 +327,10 @@ class Extension:
         if not line.strip() and self.tracing.run is None and stack and usage.begins_code(stack[0].raw):
             self.commands.explain_cell_magic()
         return report
+
+    def _misplaced_magic(self, line: str) -> None:
+        """`%%devtrace` on a later line, as IPython reads it: below the `%load_ext` of the same cell, or %%time."""
+        raise IPythonUsageError(str(usage.misplaced()))
 
     @output_can_be_silenced
     def _cell_magic(self, line: str, cell: str) -> Any:

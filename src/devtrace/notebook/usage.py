@@ -32,6 +32,7 @@ COMMANDS = (
 )
 
 _ANY_MAGIC = re.compile(r"%%(\w+)")
+_COMMENT = re.compile(r"(?:^|\s)#")
 _AS_LINE_MAGIC = "get_ipython().run_line_magic('%devtrace',"
 _MAGIC = re.compile(r"%%devtrace(?:\s|$)")
 
@@ -84,13 +85,18 @@ def line_of_misplaced(code: str) -> int:
     return next(magics, 0)
 
 
-def misplaced(line: int) -> UsageError:
+def misplaced(line: int = 0) -> UsageError:
     return UsageError(
         "magic-line",
-        f"%%devtrace on line {line}",
+        f"%%devtrace on line {line}" if line else "%%devtrace on a later line",
         "it traces a whole cell, from the cell's first line on",
         "move it to the top of the cell",
     )
+
+
+def is_alone(cell: str) -> bool:
+    """Return whether a cell with `%%devtrace` has no code."""
+    return all(not line.strip() or line.lstrip().startswith(("#", "%%devtrace")) for line in cell.splitlines())
 
 
 def begins_code(cell: str) -> bool:
@@ -179,7 +185,8 @@ def _may_follow(previous: list[str], traces: list[str]) -> list[str]:
 
 
 def _words(line: str, magic: str) -> list[str]:
-    lexer = shlex.shlex(line, posix=True, punctuation_chars=False)
+    without_comment = line if "'" in line or '"' in line else _COMMENT.split(line)[0]
+    lexer = shlex.shlex(without_comment, posix=True, punctuation_chars=False)
     lexer.whitespace_split = True
     lexer.commenters = lexer.escape = ""
     try:

@@ -47,8 +47,9 @@ def adopt_cells(cells: Iterable[CellText]) -> None:
     adopted = {}
     for cell in cells:
         known = history.cells.get(cell.file)
-        cell_id = known.cell_id if known is not None and known.text == cell.text else ""
-        register_cell(cell.file, cell.count, cell_id, cell.text, cell.first)
+        if known is not None and known.text.strip() == cell.text.strip():
+            cell = replace(known, count=cell.count)
+        register_cell(cell.file, cell.count, cell.cell_id, cell.text, cell.first)
         adopted[cell.file] = history.cells[cell.file]
     for site, position in enumerate(history.positions):
         seen = adopted.get(position.code.co_filename) if position.cell is None else None
