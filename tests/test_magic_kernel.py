@@ -144,6 +144,15 @@ def test_sites_carry_the_front_ends_id_of_the_cell(kernel: Kernel) -> None:
     assert kernel.run(f"{site}.cell_id, {site}.line").result == "('the-cell', 2)"
 
 
+def test_a_cell_keeps_its_id_and_its_lines_when_devtrace_is_loaded_again(kernel: Kernel) -> None:
+    count = kernel.run("", "def kept(x):", "    return x + 1", cell_id="of-kept").reply["execution_count"]
+    kernel.run("%reload_ext devtrace")
+    kernel.run("%%devtrace", "y = kept(x)")
+    kernel.run("import devtrace.notebook.magic")
+    site = f"{TRACING}.history.find().trace.ops[0].site"
+    assert kernel.run(f"{site}.cell, {site}.cell_id, {site}.line").result == f"({count}, 'of-kept', 3)"
+
+
 def test_an_unchanged_cell_run_again_is_counted_anew(kernel: Kernel) -> None:
     kernel.run("import devtrace.notebook.magic")
     for _ in range(2):
