@@ -30,10 +30,11 @@ class Options:
     html: str | None = None
     timeline: bool = True
     expect: str | None = None
+    json: str | None = None
 
     def check_files(self) -> None:
         """Refuse before anything runs a file that cannot be written after it."""
-        for flag, file in (("--save", self.save), ("--html", self.html)):
+        for flag, file in (("--save", self.save), ("--html", self.html), ("--json", self.json)):
             folder = os.path.dirname(file or "") or "."
             if not os.path.isdir(folder):
                 raise UsageError(
@@ -98,6 +99,8 @@ FLAGS: Final = (
          "save the trace to a file, which `devtrace view` and JupyterLab open", os.path.expanduser),
     Flag("--html", "FILE", "write the report to FILE as one page that needs nothing else",
          "write the report as one page that opens offline", os.path.expanduser),
+    Flag("--json", "FILE", "write the findings to FILE as JSON, for programs",
+         "write the findings as JSON, for programs", os.path.expanduser),
     Flag("--no-timeline", "", "show the findings without the timeline"),
     Flag("--expect", "DEVICE", "report every tensor that the cell computes with on another device than DEVICE",
          "report every tensor that it computes with elsewhere", _read_device, offers=("cpu", "cuda:0", "cuda:1")),

@@ -69,7 +69,7 @@ class Commands:
         if worst is not None:
             from devtrace.report.text import in_one_line
 
-            self.screen.publish({"text/plain": f"{in_one_line(worst)} ↓ The report is below this traceback."}, {})
+            self.screen.publish({"text/plain": in_one_line(worst)}, {})
 
     def _show(self, traced: Traced, *, timeline: bool = True) -> None:
         if self.screen.text_only:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from devtrace.notebook.inventory.inventory import Row, Steps, listing
+from devtrace.words import catalogue
 
 IPYTHONS_NAMES: Final = frozenset({"In", "get_ipython", "exit", "quit", "open"})
 _MOST: Final = 3
@@ -28,15 +29,15 @@ def sentence(namespace: Mapping[str, Any], devices: str) -> str:
     names = [row["name"] for row in found["holdings"] if any(share["device"] in ended for share in row["devices"])]
     if not names:
         return ""
-    return (
-        f"{_joined(names)} {'is' if len(names) == 1 else 'are'} left on {' and '.join(sorted(ended))}, simulated for "
-        f"this cell only; to go on in other cells, type %devtrace simulate {devices}"
+    return catalogue.sentence(
+        "report.left-on-devices", names=_few(names), count=len(names), devices=sorted(ended), spec=devices
     )
 
 
-def _joined(names: list[str]) -> str:
-    shown = names if len(names) <= _MOST else [*names[: _MOST - 1], f"{len(names) - _MOST + 1} more names"]
-    return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
+def _few(names: list[str]) -> list[str]:
+    if len(names) <= _MOST:
+        return names
+    return [*names[: _MOST - 1], catalogue.sentence("report.more-names", count=len(names) - _MOST + 1)]
 
 
 def _drained(steps: Steps) -> Row:
