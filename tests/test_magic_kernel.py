@@ -82,7 +82,7 @@ def test_above_a_long_traceback_one_line_names_the_finding_and_the_report_stays_
         count = sent.reply["execution_count"]
         assert sent.kinds == ["display_data", "error", "display_data"]
         (line,) = sent.outputs[0]["data"].values()
-        assert line.startswith(f"✗ In[{count}] line 4: x is on cpu")
+        assert line.startswith(f"✗ In[{count}] line 4: `x` is on cpu")
         assert line.endswith("↓ The report is below this traceback.")
         assert sent.traceback.splitlines()[3:] == plain.traceback.replace("#%devtrace", f"# {head}").splitlines()[3:]
         assert len(sent.reports) == 1
@@ -232,14 +232,14 @@ def test_a_cell_that_ran_before_devtrace_was_loaded_is_named_by_its_number(unloa
     unloaded.run(NET)
     unloaded.run("%load_ext devtrace")
     report = failing_report(unloaded)
-    assert "✗ In[2] line 11   self.body(x) * self.scale" in report
+    assert "  In[2] line 11   self.body(x) * self.scale" in report
     assert re.search(r"In\[2\] line 8 +self\.scale = torch\.ones\(3\)", report)
     assert ".py" not in report
 
 
 def test_the_cell_that_loads_devtrace_is_named_by_its_number(unloaded: Kernel) -> None:
     unloaded.run("%load_ext devtrace", *NET.splitlines())
-    assert "✗ In[1] line 12   self.body(x) * self.scale" in failing_report(unloaded)
+    assert "  In[1] line 12   self.body(x) * self.scale" in failing_report(unloaded)
 
 
 def test_what_a_recording_saw_before_devtrace_was_loaded_is_named_by_its_number_afterwards(unloaded: Kernel) -> None:
@@ -256,9 +256,9 @@ def test_a_cell_that_ran_twice_or_within_capture_before_is_named_by_its_last_run
     unloaded.run("%%capture", "def half(x):", "    return x / torch.full((3,), 2.0)")
     unloaded.run("%load_ext devtrace", "%devtrace simulate cuda:1")
     (report,) = unloaded.run("%%devtrace", "double(torch.ones(3, device='cuda'))").reports
-    assert "✗ In[3] line 2 " in report["text/plain"]
+    assert "  In[3] line 2 " in report["text/plain"]
     (report,) = unloaded.run("%%devtrace", "half(torch.ones(3, device='cuda'))").reports
-    assert "✗ In[4] line 3 " in report["text/plain"]
+    assert "  In[4] line 3 " in report["text/plain"]
 
 
 def test_a_cell_without_torch_says_that_there_was_nothing_to_trace(fresh: Kernel) -> None:
