@@ -9,7 +9,7 @@ from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.findings import Site
-from devtrace.diagnosis.fixes.fix import Fix, fix_if_complete, frame_of, moved_below, registering_root
+from devtrace.diagnosis.fixes.fix import Fix, frame_of, moved_below, registering_root, suggested
 from devtrace.source.matching import called_names
 
 
@@ -37,4 +37,4 @@ def _after_the_move(case: Case, frame: FailingFrame, root: AccessPath, sent: Sit
             if device and root.code:
                 new = f"{root.code}.to({device})"
                 moved = moved_below(case, frame, line, root)
-                yield from fix_if_complete(f"bring it back: {new}", frame.code.below(statement, new), moved=moved)
+                yield from suggested(f"bring it back: {new}", frame.code.below(statement, new), moved=moved)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.way import passed
-from devtrace.diagnosis.fixes.fix import Fix, Moved, code_at, fix_if_complete, frame_of
+from devtrace.diagnosis.fixes.fix import Fix, Moved, code_at, frame_of, suggested
 from devtrace.source.matching import assigned_names, names_in
 from devtrace.words.text_format import one_line
 
@@ -27,7 +27,7 @@ def copy_after_move(case: Case, verdict: Verdict) -> Iterator[Fix]:
             edits = (code.removed(early), code.below(moving, *text.split("\n")))
             help = f"move `{one_line(text)}` below `{one_line(code.text(moving))}`"
             line = frame.source.span(moving).end_line
-            yield from fix_if_complete(help, *edits, moved=_made_at(case, frame, early, line))
+            yield from suggested(help, *edits, moved=_made_at(case, frame, early, line))
 
 
 def _made_at(case: Case, frame: FailingFrame, early: ast.stmt, line: int) -> Iterator[Moved]:

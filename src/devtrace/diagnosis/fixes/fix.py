@@ -51,11 +51,17 @@ class SiteCode(NamedTuple):
         return self.code.source.span(self.statement).end_line + 1
 
 
-def fix_if_complete(help: str, *edits: Edit | None, moved: Iterable[Moved] = ()) -> Iterator[Fix]:
-    """Yield a fix, if all its edits could be made."""
+def fix_if_complete(help: str, *edits: Edit | None, moved: Iterable[Moved] = ()) -> Fix | None:
+    """Return a fix, if all its edits could be made."""
     whole = tuple(edit for edit in edits if edit is not None)
-    if whole and len(whole) == len(edits):
-        yield Fix(help, whole, tuple(moved))
+    return Fix(help, whole, tuple(moved)) if whole and len(whole) == len(edits) else None
+
+
+def suggested(help: str, *edits: Edit | None, moved: Iterable[Moved] = ()) -> Iterator[Fix]:
+    """Yield a fix for the proof to judge, if all its edits could be made."""
+    fix = fix_if_complete(help, *edits, moved=moved)
+    if fix is not None:
+        yield fix
 
 
 def code_at(case: Case, site: int) -> SiteCode | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
-from devtrace.diagnosis.fixes.fix import Fix, Moved, SiteCode, code_at, fix_if_complete, frame_of
+from devtrace.diagnosis.fixes.fix import Fix, Moved, SiteCode, code_at, frame_of, suggested
 from devtrace.source.matching import assigned_names, match_code
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.safe_values import evaluate
@@ -28,7 +28,7 @@ def keep_moved_result(case: Case, verdict: Verdict) -> Iterator[Fix]:
     edits = (found.code.replaced(statement, new) for (statement, _), new in zip(moved, kept, strict=True))
     rows = [case.row, *(_rows(case, frame, (owner for _, owner in moved)) if frame is not None else ())]
     since = [Moved(row, verdict.move.op) for row in rows]
-    yield from fix_if_complete(f"keep what .to() returns: {one_line(kept[0])}", *edits, moved=since)
+    yield from suggested(f"keep what .to() returns: {one_line(kept[0])}", *edits, moved=since)
 
 
 def _rows(case: Case, frame: FailingFrame, owners: Iterable[ast.expr]) -> Iterator[int]:

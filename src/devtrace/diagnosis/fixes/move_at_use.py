@@ -11,7 +11,7 @@ from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.trace_queries import HOST
 from devtrace.diagnosis.fixes.about_to_fail import is_combined
-from devtrace.diagnosis.fixes.fix import Fix, Moved, failing_frame, fix_if_complete
+from devtrace.diagnosis.fixes.fix import Fix, Moved, failing_frame, suggested
 from devtrace.source.matching import calls_in
 from devtrace.source.parsing import read
 from devtrace.source.safe_values import evaluate
@@ -31,11 +31,11 @@ def move_at_use(case: Case, verdict: Verdict) -> Iterator[Fix]:
     if again and isinstance(node, ast.Name):
         line = f"{node.id} = {new}"
         edit = frame.code.above(frame.source_node.statement, line)
-        yield from fix_if_complete(f"move it before it is used: {line}", edit, moved=moved)
+        yield from suggested(f"move it before it is used: {line}", edit, moved=moved)
     changes: list[tuple[ast.AST, str]] = [(node, new)]
     changes += [(call, frame.code.moved_to(call, device)) for call in _made_alike(frame, node)]
     edit = frame.code.all_replaced(changes)
-    yield from fix_if_complete(f"move it where it is used: {one_line(new)}", edit, moved=moved)
+    yield from suggested(f"move it where it is used: {one_line(new)}", edit, moved=moved)
 
 
 def _made_alike(frame: FailingFrame, node: ast.expr) -> Iterator[ast.Call]:

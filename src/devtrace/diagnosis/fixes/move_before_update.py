@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from devtrace.diagnosis.evidence.case import Case, Verdict
-from devtrace.diagnosis.fixes.fix import Fix, Moved, failing_frame, fix_if_complete, siblings_on_odd_device
+from devtrace.diagnosis.fixes.fix import Fix, Moved, failing_frame, siblings_on_odd_device, suggested
 
 
 def move_before_update(case: Case, verdict: Verdict) -> Iterator[Fix]:
@@ -22,7 +22,7 @@ def move_before_update(case: Case, verdict: Verdict) -> Iterator[Fix]:
         return
     edit = frame.code.above(frame.source_node.statement, *lines)
     moved = [Moved(case.odd_tensor, case.op)]
-    yield from fix_if_complete(f"keep it where its updates are: {lines[0]}", edit, moved=moved)
+    yield from suggested(f"keep it where its updates are: {lines[0]}", edit, moved=moved)
 
 
 def _sibling_paths(case: Case) -> list[str]:

@@ -14,12 +14,12 @@ from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.fixes.fix import (
     Fix,
-    fix_if_complete,
     frame_of,
     is_assignable,
     moved_below,
     registering_root,
     siblings_on_odd_device,
+    suggested,
 )
 
 
@@ -53,11 +53,11 @@ def _move_below_binding(case: Case, name: AccessPath, kin: list[AccessPath]) -> 
     if isinstance(statement, ast.Assign | ast.Expr):
         moved = moved_below(case, frame, end_line, *names)
         edit = frame.code.below(statement, *lines)
-        yield from fix_if_complete(f"add `{lines[0]}` below line {end_line}", edit, moved=moved)
+        yield from suggested(f"add `{lines[0]}` below line {end_line}", edit, moved=moved)
     if isinstance(statement, ast.For | ast.With):
         moved = moved_below(case, frame, frame.source.span(statement.body[0]).line - 1, *names)
         edit = frame.code.into(statement, *lines)
-        yield from fix_if_complete(f"add `{lines[0]}` at the top of the block", edit, moved=moved)
+        yield from suggested(f"add `{lines[0]}` at the top of the block", edit, moved=moved)
 
 
 def _filling(case: Case, name: AccessPath, frame: FailingFrame, bound: ast.stmt) -> ast.stmt | None:

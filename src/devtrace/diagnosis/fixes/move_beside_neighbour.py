@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from devtrace.diagnosis.evidence.case import Case, Verdict
-from devtrace.diagnosis.fixes.fix import Fix, code_at, fix_if_complete, frame_of, is_assignable, moved_below
+from devtrace.diagnosis.fixes.fix import Fix, code_at, frame_of, is_assignable, moved_below, suggested
 
 
 def move_beside_neighbour(case: Case, verdict: Verdict) -> Iterator[Fix]:
@@ -29,4 +29,4 @@ def move_beside_neighbour(case: Case, verdict: Verdict) -> Iterator[Fix]:
     new = f"{path} = {path}.{call.func.attr}({arguments})"
     moved = moved_below(case, frame, found.line_below - 1, verdict.name)
     edit = found.code.below(found.statement, new)
-    yield from fix_if_complete(f"move it as its neighbours: {new}", edit, moved=moved)
+    yield from suggested(f"move it as its neighbours: {new}", edit, moved=moved)

@@ -9,7 +9,7 @@ from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.fixes.about_to_fail import is_combined
-from devtrace.diagnosis.fixes.fix import Fix, fix_if_complete, frame_of, moved_below
+from devtrace.diagnosis.fixes.fix import Fix, frame_of, moved_below, suggested
 from devtrace.source.matching import assigned_names
 
 
@@ -26,7 +26,7 @@ def move_in_loop(case: Case, verdict: Verdict) -> Iterator[Fix]:
         lines = [f"{each.text} = {each.text}.to({device})" for each in names] if device else []
         edit = frame.code.into(loop, *lines) if lines else None
         moved = moved_below(case, frame, line, *names)
-        yield from fix_if_complete(f"move each batch in the loop: {lines[0] if lines else ''}", edit, moved=moved)
+        yield from suggested(f"move each batch in the loop: {lines[0] if lines else ''}", edit, moved=moved)
 
 
 def _loop_of(frame: FailingFrame, variable: str) -> ast.For | None:

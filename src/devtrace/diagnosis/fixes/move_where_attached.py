@@ -13,9 +13,9 @@ from devtrace.diagnosis.fixes.fix import (
     Moved,
     SiteCode,
     code_at,
-    fix_if_complete,
     frame_of,
     moved_below,
+    suggested,
     tensors_below,
 )
 from devtrace.source.matching import called_names, names_in
@@ -38,7 +38,7 @@ def move_below_attachment(case: Case, verdict: Verdict) -> Iterator[Fix]:
     new = f"{path}.to({device})"
     help = f"add `{new}` below line {line}, or move all of it after attaching"
     moved = moved_below(case, frame, line, verdict.module)
-    yield from fix_if_complete(help, frame.code.below(statement, new), moved=moved)
+    yield from suggested(help, frame.code.below(statement, new), moved=moved)
 
 
 def _device_of_move(case: Case, verdict: Verdict, frame: FailingFrame) -> str:
@@ -131,11 +131,11 @@ def move_as_attached(case: Case, verdict: Verdict) -> Iterator[Fix]:
     if inner is not None:
         new = code.moved_to(inner, device)
         edit = code.replaced(inner, new)
-        yield from fix_if_complete(f"make it on the model's device: {one_line(new)}", edit, moved=_made(case, found))
+        yield from suggested(f"make it on the model's device: {one_line(new)}", edit, moved=_made(case, found))
         return
     new = code.moved_to(statement.value, device)
     help = f"move it as you attach it: {code.text(statement.targets[0])} = {one_line(new)}"
-    yield from fix_if_complete(help, code.replaced(statement.value, new), moved=_made(case, found))
+    yield from suggested(help, code.replaced(statement.value, new), moved=_made(case, found))
 
 
 def _made(case: Case, found: SiteCode) -> Iterator[Moved]:

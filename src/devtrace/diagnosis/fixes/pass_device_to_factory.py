@@ -11,7 +11,7 @@ import numpy as np
 from devtrace.diagnosis.evidence import access_paths, origins
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import first_parameter, names_device
-from devtrace.diagnosis.fixes.fix import Fix, Moved, fix_if_complete, frame_at, text_at
+from devtrace.diagnosis.fixes.fix import Fix, Moved, frame_at, suggested, text_at
 from devtrace.source.matching import calls_in, keyword
 from devtrace.source.safe_values import instance_dict
 from devtrace.words.text_format import one_line
@@ -37,12 +37,12 @@ def pass_device_to_factory(case: Case, verdict: Verdict) -> Iterator[Fix]:
     given = keyword(call, "device")
     if given is not None:
         edit = code.replaced(given, device)
-        yield from fix_if_complete(f"create it with {argument}", edit, moved=_made_by(case, [call]))
+        yield from suggested(f"create it with {argument}", edit, moved=_made_by(case, [call]))
         return
     calls = _without_device(found.statement, call)
     changes: list[tuple[ast.AST, str]] = [(one, code.with_argument(one, argument)) for one in calls]
     edit = code.all_replaced(changes)
-    yield from fix_if_complete(f"give it the device: {one_line(new)}", edit, moved=_made_by(case, calls))
+    yield from suggested(f"give it the device: {one_line(new)}", edit, moved=_made_by(case, calls))
 
 
 def _made_by(case: Case, calls: list[ast.Call]) -> Iterator[Moved]:

@@ -12,7 +12,7 @@ from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Site
-from devtrace.diagnosis.fixes.fix import Fix, Moved, fix_if_complete
+from devtrace.diagnosis.fixes.fix import Fix, Moved, suggested
 from devtrace.source.matching import match_code
 from devtrace.source.object_walk import Reference, is_tensor, members, registered, stored
 from devtrace.source.parsing import read
@@ -101,14 +101,14 @@ def _registered(code: Code, statement: ast.Assign, reference: Reference, moved: 
             return
         new = f'{left.rpartition(".")[0]}.register_buffer("{reference.key}", {right}, persistent=False)'
         edit = code.replaced(statement, new)
-        yield from fix_if_complete(f"register it as a buffer: {one_line(new)}", edit, moved=moved)
+        yield from suggested(f"register it as a buffer: {one_line(new)}", edit, moved=moved)
         return
     container = _module_container(reference.value)
     if not container:
         return
     new = f"{_torch_nn(code)}.{container}({'' if right in ('{}', 'dict()') else right})"
     edit = code.replaced(statement.value, new)
-    yield from fix_if_complete(f"keep the layers in a {container}: {left} = {one_line(new)}", edit, moved=moved)
+    yield from suggested(f"keep the layers in a {container}: {left} = {one_line(new)}", edit, moved=moved)
 
 
 def _module_container(value: Any) -> str:
