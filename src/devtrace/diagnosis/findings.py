@@ -107,7 +107,6 @@ class Finding:
     edits: tuple[Edit, ...] = ()
     ops: tuple[int, ...] = ()
     lines: tuple[Line, ...] = ()
-    package_edits: tuple[Edit, ...] = ()  # of an installed package's files: for `devtrace fix`, never for Insert
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,13 +155,7 @@ def to_json(finding: Finding, site_id: Callable[[Site | None], int]) -> dict[str
         "edits": [_edit_to_json(edit) for edit in finding.edits],
         "ops": list(finding.ops[:MOST_OPS]),
         "lines": [{"label": each.label, "site": site_id(each.site), "remark": each.remark} for each in finding.lines],
-        **_package_edits_to_json(finding),
     }
-
-
-def _package_edits_to_json(finding: Finding) -> dict[str, Any]:
-    edits = [_edit_to_json(edit) for edit in finding.package_edits]
-    return {"package_edits": edits} if edits else {}
 
 
 def _culprit_to_json(culprit: Culprit, site_id: Callable[[Site | None], int]) -> dict[str, Any]:
@@ -202,7 +195,6 @@ def from_json(data: Mapping[str, Any], trace: TraceData) -> Finding:
         edits=tuple(_edit_from_json(edit) for edit in data.get("edits", ())),
         ops=tuple(data.get("ops", ())),
         lines=tuple(_lines_from_json(data.get("lines", ()), trace)),
-        package_edits=tuple(_edit_from_json(edit) for edit in data.get("package_edits", ())),
     )
 
 

@@ -70,7 +70,6 @@ def finding_of(data: Mapping[str, Any]) -> Finding:
             "edits": tuple(Edit(**edit) for edit in data["edits"]),
             "ops": tuple(data["ops"]),
             "lines": tuple(Line(**{**line, "site": Site(**line["site"])}) for line in data["lines"]),
-            "package_edits": tuple(Edit(**edit) for edit in data["package_edits"]),
         }
     )
 
