@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from devtrace.diagnosis.findings import Culprit, Edit, Finding, Line, Site
 from devtrace.interchange import findings_json
-from devtrace.interchange.code_scanning import annotations, sarif
+from devtrace.interchange.code_scanning import github_annotations, sarif
 from warm import Warm
 
 SCHEMA: Final = json.loads(Path(__file__).with_name("data").joinpath("sarif-2.1.0.json").read_text())
@@ -70,7 +70,7 @@ def test_any_findings_keep_the_schema_of_sarif(findings: list[Finding], notes: l
 @FEW
 @given(st.lists(FINDINGS, max_size=3))
 def test_an_annotation_is_one_line_that_reads_back_as_its_message(findings: list[Finding]) -> None:
-    for finding, line in zip(findings, annotations(findings, Path("/work")), strict=True):
+    for finding, line in zip(findings, github_annotations(findings, Path("/work")), strict=True):
         assert len(line.split("\n")) == len(line.split("\r")) == 1
         assert read_back(line)["message"].startswith(finding.message)
 

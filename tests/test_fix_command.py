@@ -50,7 +50,7 @@ class Scripted:
         self.left = list(runs)
         self.seen: list[str] = []
 
-    def __call__(self, texts: Mapping[str, SourceText]) -> Run:
+    def __call__(self, texts: Mapping[str, SourceText], own: frozenset[str]) -> Run:
         self.seen.append("".join(texts["a.py"].lines) if "a.py" in texts else "as it is")
         return self.left.pop(0)
 

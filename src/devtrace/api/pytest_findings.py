@@ -51,5 +51,5 @@ class TestFindings:
         if sarif_file:
             code_scanning.write_sarif(findings, (), Path(sarif_file), root)
         if code_scanning.in_github_actions():
-            for line in code_scanning.annotations(findings, root):
+            for line in code_scanning.github_annotations(findings, root):
                 terminalreporter.write_line(line)

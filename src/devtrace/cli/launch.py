@@ -146,7 +146,7 @@ class Launch:
                 lambda path: code_scanning.write_sarif(report.findings, report.notes, path, project),
             )
         if code_scanning.in_github_actions() and not overlay.is_in_use():
-            _print("\n".join(code_scanning.annotations(report.findings, project)))
+            _print("\n".join(code_scanning.github_annotations(report.findings, project)))
 
     @property
     def _save_path(self) -> Path | None:

@@ -147,7 +147,7 @@ def _replacement(edit: Edit) -> dict[str, Any]:
     return {"deletedRegion": region, "insertedContent": {"text": f"{edit.after}\n" if edit.after else ""}}
 
 
-def annotations(findings: Iterable[Finding], root: Path) -> list[str]:
+def github_annotations(findings: Iterable[Finding], root: Path) -> list[str]:
     """Return a command for each finding, which GitHub Actions shows at the file and line."""
     return [_annotation(finding, root) for finding in findings]
 

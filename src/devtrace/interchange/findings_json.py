@@ -16,7 +16,7 @@ from typing import Any
 from devtrace.diagnosis.findings import Culprit, Edit, Finding, Line, ReportData, Site
 
 
-def findings_json(report: ReportData, raised: BaseException | None = None) -> dict[str, Any]:
+def findings_json(report: ReportData, error: BaseException | None = None) -> dict[str, Any]:
     """Return findings, errors and notes of a report, and the exception that ended the program."""
     trace = report.trace
     return {
@@ -24,14 +24,14 @@ def findings_json(report: ReportData, raised: BaseException | None = None) -> di
         "title": trace.title,
         "devices": [{"name": device.name, "simulated": bool(device.simulated)} for device in trace.devices],
         "errors": [{"op": error.op.name, "type": error.type, "message": error.message} for error in trace.errors],
-        "raised": raised and _raised(raised),
+        "raised": error and raised(error),
         "findings": [asdict(finding) for finding in report.findings],
         "notes": list(report.notes),
     }
 
 
-def write(report: ReportData, path: Path, raised: BaseException | None = None) -> None:
-    _write(findings_json(report, raised), path)
+def write(report: ReportData, path: Path, error: BaseException | None = None) -> None:
+    _write(findings_json(report, error), path)
 
 
 def write_of_tests(findings: Sequence[Finding], tests: Sequence[str], path: Path) -> None:
@@ -48,7 +48,7 @@ def _producer() -> str:
     return f"devtrace {version('devtrace')}"
 
 
-def _raised(error: BaseException) -> dict[str, Any]:
+def raised(error: BaseException) -> dict[str, Any]:
     frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
     return {"type": type(error).__name__, "message": str(error), "lines": frames}
 
