@@ -86,9 +86,8 @@ class NotebookRunner:
         from nbclient.exceptions import CellExecutionError
 
         end = monotonic() + self.timeout if self.timeout is not None else None
-        cells = ((index, cell) for index, cell in enumerate(client.nb.cells) if cell.cell_type == "code")
-        for index, cell in cells:
-            if SKIPPED in cell.metadata.get("tags", ()):
+        for index, cell in enumerate(client.nb.cells):
+            if cell.cell_type != "code" or SKIPPED in cell.metadata.get("tags", ()):
                 continue
             if end is not None:
                 client.timeout = max(int(end - monotonic() + 1), 1)
@@ -107,14 +106,17 @@ def _call(client: Any, function: str, argument: str) -> None:
     from nbclient.exceptions import CellExecutionError
 
     client.timeout = None
-    cell = nbformat.v4.new_code_cell(_CALL.format(function, argument))
+    cells = client.nb.cells
+    cells.append(nbformat.v4.new_code_cell(_CALL.format(function, argument)))  # nbclient runs none that has no place
     try:
-        client.execute_cell(cell, -1, store_history=False)
+        client.execute_cell(cells[-1], len(cells) - 1, store_history=False)
     except CellExecutionError as error:
         raise _no_run(
             f"a kernel in which devtrace does not run ({error.ename}: {error.evalue})",
             "install devtrace where the kernel's Python is",
         ) from None
+    finally:
+        cells.pop()
 
 
 def _no_run(got: str, do: str) -> UsageError:
