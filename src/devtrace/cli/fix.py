@@ -18,7 +18,7 @@ from devtrace.fixing.writing import write_all
 from devtrace.source.user_code import folder_of_packages, owner_of, package_of
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError
-from devtrace.words.text_format import pluralize
+from devtrace.words.text_format import one_line, pluralize
 
 CLEAN, LEFT = 0, 1
 Runner = Callable[[Mapping[str, SourceText], frozenset[str]], Run]
@@ -141,9 +141,9 @@ def _summary(rounds: Rounds, options: argparse.Namespace) -> Iterable[str]:
     last = rounds.last
     devices = pluralize(int(options.simulate.partition(":")[2] or 1), "simulated device")
     for change in rounds.changes:
-        yield f"fixed: {change.finding.site}: {change.finding.message.splitlines()[0]}"
+        yield f"fixed: {change.finding.site}: {one_line(change.finding.message)}"
     if rounds.left is not None:
-        yield f"left: {rounds.left.site}: {rounds.left.message.splitlines()[0]}"
+        yield f"left: {rounds.left.site}: {one_line(rounds.left.message)}"
         yield f"  {rounds.why_left}"
         if rounds.left.help:
             yield f"  {sentence('label.fix')}: {rounds.left.help}"

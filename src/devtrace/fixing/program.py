@@ -19,6 +19,7 @@ from devtrace.runtime import overlay
 from devtrace.source.user_code import OWN_PACKAGES
 from devtrace.words.errors import UsageError
 
+STDERR: Final = 2
 PATIENCE: Final = 30.0
 """Seconds that a program gets, after SIGTERM at its time limit, to save what was seen."""
 
@@ -39,14 +40,14 @@ class ProgramRunner:
             process = subprocess.Popen(
                 (*command, *self.words),
                 env={**os.environ, overlay.VARIABLE: str(changed), OWN_PACKAGES: ",".join(sorted(own))},
-                stdout=sys.stderr.fileno(),  # stdout is for the patch alone
+                stdout=STDERR,  # stdout is for the patch alone
             )
-            is_late = self._wait(process)
+            is_late = self.wait(process)
             if not found.exists():
                 raise _no_findings(process.returncode)
             return run_of(found, process.returncode, is_late=is_late)
 
-    def _wait(self, process: subprocess.Popen[bytes]) -> bool:
+    def wait(self, process: subprocess.Popen[bytes]) -> bool:
         """Wait for the end; return whether the time limit came first."""
         try:
             process.wait(self.timeout)
