@@ -120,7 +120,7 @@ bench: $(READY) ## print the tables of README's Performance section (ARGS=import
 	$(BIN)/python tests/bench $(ARGS)
 
 sweep: $(READY) ## every sample of torch's own operators on a simulated device (minutes; `make test` asks a few of each)
-	DEVTRACE_SWEEP=whole $(PYTEST) tests/test_simulate_sweep.py --durations=2
+	DEVTRACE_SWEEP=whole $(PYTEST) -s tests/test_simulate_sweep.py tests/test_simulate_dtypes.py --durations=2
 
 gallery: $(READY) ## a page with every golden trace, in both themes
 	$(BIN)/python tools/gallery.py

@@ -286,13 +286,19 @@ def test_copies_that_an_optimizer_of_torchs_makes_are_no_warning() -> None:
 def test_tensors_that_an_offload_left_without_data_split_no_module() -> None:
     def program() -> None:
         norm = nn.BatchNorm1d(4).to(GPU).eval()
-        norm(torch.ones(2, 4, device=GPU))
-        for name, tensor in list(norm.named_parameters()):
-            setattr(norm, name, nn.Parameter(tensor.to("meta")))
-        weight, norm.weight = norm.weight, nn.Parameter(torch.ones(4, device=GPU))
-        bias, norm.bias = norm.bias, nn.Parameter(torch.zeros(4, device=GPU))
-        norm(torch.ones(2, 4, device=GPU))
-        norm.weight, norm.bias = weight, bias
+        kept = dict(norm.named_parameters())
+
+        def bring(*_: object) -> None:
+            norm._parameters.update(kept)
+
+        def leave(*_: object) -> None:
+            norm._parameters.update({name: nn.Parameter(tensor.to("meta")) for name, tensor in kept.items()})
+
+        leave()
+        norm.register_forward_pre_hook(bring)
+        norm.register_forward_hook(leave)
+        for _ in range(2):
+            norm(torch.ones(2, 4, device=GPU))
 
     assert warned(program) == []
 

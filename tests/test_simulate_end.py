@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch._dynamo  # wraps functions of torch.jit for good when it is first imported
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import itertools
+import sys
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import torch
+from torch.autograd import profiler
 from torch.nn import functional
 
 from devtrace.runtime.patches import Patches
@@ -21,6 +23,8 @@ def install(patches: Patches) -> None:
     for name, value in _answers().items():
         patches.set(torch._C, name, value)
     patches.set(torch.cuda.nvtx, "_nvtx", _ranges())
+    patches.set(profiler.emit_nvtx, "__enter__", _emit_to_nobody)
+    patches.set(profiler.emit_nvtx, "__exit__", _returning(False))
     for owner, name, what in _REFUSED:
         patches.set(owner, name, _refusal(what))
     attention = _with_a_kernel(functional.scaled_dot_product_attention)
@@ -43,6 +47,24 @@ def _answers() -> dict[str, object]:
         "_cuda_sleep": _returning(None),
         "_cuda_CUDAAllocator_AllocatorState": type("AllocatorState", (), {}),
     }
+
+
+def runs_python(func: Any) -> bool:
+    """Return whether Python code was registered as the operator's kernel for CUDA. Triton's needs a real device."""
+    overload = "" if func._overloadname == "default" else f".{func._overloadname}"
+    if f"{func.namespace}/{func._opname}{overload}/CUDA" not in torch.library._impls:
+        return False
+    return "triton" not in sys.modules or not torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CPU")
+
+
+def _emit_to_nobody(block: Any) -> Any:
+    """`torch.autograd.profiler.emit_nvtx`: its ranges are for a profiler of CUDA's that watches from outside."""
+    if not block.enabled:
+        return None
+    if block.entered:
+        raise RuntimeError("NVTX annotation context manager is not reentrant")
+    block.entered = True
+    return block
 
 
 def _ranges() -> SimpleNamespace:

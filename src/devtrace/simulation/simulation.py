@@ -24,6 +24,7 @@ from devtrace.simulation import (
     gradients,
     legacy_tensor_types,
     parallel,
+    remembered,
     scripting,
     storages,
     streams,
@@ -54,6 +55,7 @@ class Simulation:
         self.force = force
         self.devices = Devices(self.count)
         self._modes: WeakSet[SimulationMode] = WeakSet()
+        self.kept_answers: list[str] = []  # functions that go on saying what they were told before
         self._undo = ExitStack()
 
     def start(self) -> Simulation:
@@ -99,6 +101,7 @@ class Simulation:
     def _install(self, undo: ExitStack) -> None:
         """Patch all of it; undone in reverse order: the mode, then the tensors, then the names."""
         devices = self.devices
+        undo.callback(remembered.forget)
         undo.callback(driver.forget_initialisation)
         patches = Patches(always_restore=True)
         undo.callback(patches.undo)
@@ -134,6 +137,7 @@ class Simulation:
         mode = self._new_mode()
         push_below(mode)
         undo.callback(take_out, mode)
+        self.kept_answers = remembered.forget()
 
     def _new_mode(self) -> SimulationMode:
         mode = SimulationMode(self.devices.find)
