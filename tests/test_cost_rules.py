@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy
 import pytest
 import torch
 from torch import nn
@@ -301,6 +302,23 @@ def test_tensors_that_an_offload_left_without_data_split_no_module() -> None:
             norm(torch.ones(2, 4, device=GPU))
 
     assert warned(program) == []
+
+
+def test_a_few_values_that_an_optimizer_on_the_cpu_hands_over_in_each_step_are_no_warning() -> None:
+    def program() -> None:
+        parameters = [torch.zeros(2, device=GPU) for _ in range(3)]
+
+        def update(step: int) -> None:
+            for parameter in parameters:
+                parameter.copy_(torch.as_tensor(numpy.full(2, step), device=GPU, dtype=torch.float32))
+
+        for step in range(30):
+            update(step)
+            for parameter in parameters:
+                for _ in range(4):
+                    parameter.sin().exp().sum()
+
+    assert [each.message for each in findings(program) if "few bytes" in each.message] == []
 
 
 def test_a_number_written_by_a_mask_does_not_wait() -> None:

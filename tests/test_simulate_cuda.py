@@ -280,8 +280,6 @@ def test_another_process_can_be_given_an_event() -> None:
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda: torch.cuda.CUDAGraph(),
-        lambda: torch.cuda.graph_pool_handle(),
         lambda: torch.cuda.MemPool(),
         lambda: torch.cuda.caching_allocator_alloc(16),
         lambda: torch.cuda.nccl.version(),

@@ -10,16 +10,18 @@ from typing import Any
 
 import pytest
 import torch
-import torch._dynamo  # wraps functions of torch.jit for good when it is first imported
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
+from torch._dynamo.eval_frame import TorchPatcher
 from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import devtrace
 from devtrace.runtime.patches import MISSING, Patches
 from devtrace.words.errors import SimulateError
+
+TorchPatcher.patch()  # type: ignore[no-untyped-call]  # the first compilation of a process wraps functions of torch.jit
 
 OWNERS: tuple[Any, ...] = (
     torch,

@@ -51,6 +51,8 @@ class Restored:
 
 
 shape_of: Final = _Base.shape.__get__
+dim_of: Final = _Base.dim
+length_of: Final = _Base.size
 dtype_of: Final = _Base.dtype.__get__
 bytes_of: Final = _Base.nbytes.__get__
 gradient_of: Final = _Base.grad.__get__

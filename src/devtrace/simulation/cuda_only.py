@@ -19,7 +19,7 @@ from devtrace.words.errors import SimulateError
 
 
 def install(patches: Patches) -> None:
-    """Ranges for profilers, handles and attention kernels are answered; graphs, pools and raw memory are refused."""
+    """Ranges for profilers, handles and attention kernels are answered; pools and raw memory are refused."""
     for name, value in _answers().items():
         patches.set(torch._C, name, value)
     patches.set(torch.cuda.nvtx, "_nvtx", _ranges())
@@ -41,6 +41,7 @@ def _answers() -> dict[str, object]:
         "_cuda_record_memory_history": _returning(None),
         "_cuda_record_memory_history_legacy": _returning(None),
         "_cuda_hostMemoryStats": _returning({}),
+        "_host_emptyCache": _returning(None),
         "_cuda_resetAccumulatedHostMemoryStats": _returning(None),
         "_cuda_resetPeakHostMemoryStats": _returning(None),
         "_cuda_tunableop_is_enabled": _returning(False),
@@ -93,10 +94,6 @@ def _ranges() -> SimpleNamespace:
 
 
 _REFUSED: tuple[tuple[Any, str, str], ...] = (
-    (torch.cuda, "CUDAGraph", "a CUDA graph"),
-    (torch.cuda.graphs, "CUDAGraph", "a CUDA graph"),
-    (torch.cuda, "graph_pool_handle", "the memory pool of a CUDA graph"),
-    (torch.cuda.graphs, "graph_pool_handle", "the memory pool of a CUDA graph"),
     (torch.cuda, "MemPool", "a memory pool"),
     (torch.cuda.memory, "MemPool", "a memory pool"),
     (torch.cuda, "caching_allocator_alloc", "raw memory of a device"),

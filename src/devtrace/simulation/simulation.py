@@ -22,6 +22,7 @@ from devtrace.simulation import (
     factories,
     generators,
     gradients,
+    graphs,
     legacy_tensor_types,
     parallel,
     remembered,
@@ -119,6 +120,7 @@ class Simulation:
         streams.install(patches, devices)
         generators.install(patches, devices)
         gradients.install(patches)
+        graphs.install(patches)
         parallel.install(patches)
         checks.install(patches)
         eager_paths.install(patches)

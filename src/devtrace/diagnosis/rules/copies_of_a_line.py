@@ -29,6 +29,8 @@ MANY: Final = 50
 OFTEN: Final = 10
 """So many copies of a few bytes, in at least so many steps, are a habit."""
 STEPS: Final = 5
+BETWEEN: Final = 6
+"""So many ops from one copy to the next are next to nothing."""
 SMALL: Final = 4096
 """Bytes below which a copy costs its launch, not its size (about 10 µs on PCIe, the time that 100 KB take)."""
 
@@ -232,9 +234,16 @@ def of_single_elements(copies: CopiesOfALine) -> Habit | None:
     """
     if copies.count < MANY or copies.bytes > SMALL * len(copies.ops):
         return None
-    if len(copies.ops) < 2 or np.median(np.diff(copies.ops)) > 6 or not _are_made_one_by_one(copies):
+    if len(copies.ops) < 2 or not _are_close_together(copies.ops) or not _are_made_one_by_one(copies):
         return None
     return Habit("each of a few bytes.", "gather the values first (torch.stack, torch.tensor of a list) and copy once")
+
+
+def _are_close_together(ops: list[int]) -> bool:
+    """Return whether most of them are in long rows, and not two or three at a time in each of many steps."""
+    gaps = np.diff(ops) > BETWEEN
+    rows = np.diff(np.concatenate(([0], np.flatnonzero(gaps) + 1, [len(ops)])))
+    return 2 * int(rows[rows >= OFTEN].sum()) > len(ops)
 
 
 def _are_made_one_by_one(copies: CopiesOfALine) -> bool:
