@@ -331,6 +331,26 @@ def test_a_number_written_by_a_mask_does_not_wait() -> None:
     assert [each.rule for each in findings(program) if each.rule == "host-sync"] == []
 
 
+def test_a_mask_on_the_cpu_is_counted_there() -> None:
+    def program() -> None:
+        w, mask = torch.rand(4, device=GPU), torch.tensor([True, False, True, False])
+        for _ in range(12):
+            w[mask].sum()
+
+    assert [each.rule for each in findings(program) if each.rule == "host-sync"] == []
+
+
+def test_one_view_of_a_tensor_that_is_copied_in_each_step_is_the_same_tensor() -> None:
+    def program() -> None:
+        angles = torch.rand(6, 4).t()[1:]
+        for _ in range(12):
+            torch.rand(3, 6, device=GPU) * angles.to(GPU)
+
+    assert [each.message.partition(": ")[2] for each in findings(program) if each.severity == "warning"] == [
+        "angles is the same tensor each time."
+    ]
+
+
 def test_a_tensor_written_by_a_mask_waits() -> None:
     def program() -> None:
         w = torch.rand(4, 8, device=GPU)

@@ -21,7 +21,7 @@ import devtrace
 from devtrace.runtime.patches import MISSING, Patches
 from devtrace.words.errors import SimulateError
 
-TorchPatcher.patch()  # type: ignore[no-untyped-call]  # the first compilation of a process wraps functions of torch.jit
+TorchPatcher.patch()  # the first compilation of a process wraps functions of torch.jit
 
 OWNERS: tuple[Any, ...] = (
     torch,

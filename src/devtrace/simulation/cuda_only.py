@@ -125,10 +125,13 @@ def _with_a_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
         only_cuda = cuda.mem_efficient_sdp_enabled() or cuda.cudnn_sdp_enabled()
         if cuda.math_sdp_enabled() or not only_cuda or tag_of(query).owner in (HOST, FLOATING):
             return function(query, *args, **kwargs)
+        flash = cuda.flash_sdp_enabled()
         cuda.enable_math_sdp(True)
+        cuda.enable_flash_sdp(True)  # what the CPU takes by itself
         try:
             return function(query, *args, **kwargs)
         finally:
             cuda.enable_math_sdp(False)
+            cuda.enable_flash_sdp(flash)
 
     return attend

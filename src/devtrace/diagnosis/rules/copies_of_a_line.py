@@ -171,7 +171,7 @@ def finding(
 
 
 def of_one_tensor(copies: CopiesOfALine) -> Habit | None:
-    """Find the same tensor over and over: the very same, or in a module's forward a part of it."""
+    """Find the same tensor over and over: the very same, or in a module's forward parts of it."""
     queries, ops = copies.queries, copies.ops
     if copies.count < AGAIN or not ops:
         return None
@@ -179,7 +179,8 @@ def of_one_tensor(copies: CopiesOfALine) -> Habit | None:
     bases = {queries.base(row) for row in sources}
     if len(sources) < AGAIN * len(bases) or not _are_unchanged(queries, bases, ops):
         return None
-    if any(queries.base(row) != row for row in sources) and not _is_part_of_a_module(copies):
+    is_one = len(set(sources)) == 1
+    if not is_one and any(queries.base(row) != row for row in sources) and not _is_part_of_a_module(copies):
         return None
     row = min(bases)
     name = str(queries.trace.tensors.raw("name", row)) or _source_text(copies)

@@ -119,10 +119,15 @@ def _add(func: Any) -> OperatorInfo:
     return by_id[-1]
 
 
+_BOOLEAN = (torch.bool, torch.uint8)
+
+
 def mask_among(args: tuple[Any, ...]) -> bool:
     """Return whether an indexing op is given a mask: the host must wait until the device has counted its True."""
     indices = args[1] if len(args) > 1 else ()
-    masks = sum(is_tensor(index) and dtype_of(index) in (torch.bool, torch.uint8) for index in indices)
+    masks = sum(
+        is_tensor(index) and dtype_of(index) in _BOOLEAN and device_of(index).type != "cpu" for index in indices
+    )
     return masks > 0 and not (masks == 1 and _is_filled(args, indices))
 
 
