@@ -304,6 +304,18 @@ def test_tensors_that_an_offload_left_without_data_split_no_module() -> None:
     assert warned(program) == []
 
 
+def test_an_answer_to_whether_a_loop_is_to_end_is_needed() -> None:
+    def is_over(left: torch.Tensor) -> bool:
+        return bool(left.max() == 0)
+
+    def program() -> None:
+        left = torch.full((4,), 30, device=GPU)
+        while not is_over(left):
+            left -= 1
+
+    assert warned(program) == []
+
+
 def test_a_few_values_that_an_optimizer_on_the_cpu_hands_over_in_each_step_are_no_warning() -> None:
     def program() -> None:
         parameters = [torch.zeros(2, device=GPU) for _ in range(3)]

@@ -136,7 +136,7 @@ PROVOKED: dict[str, Callable[[pytest.MonkeyPatch], str]] = {
     "simulate-ended": lambda _: raised(used_after_its_simulation),
     "simulate-nested": lambda _: raised(simulated(lambda x: devtrace.simulate("cuda:1").start())),
     "simulate-real-cuda": real_cuda,
-    "simulate-limit": lambda _: raised(simulated(lambda _x: torch.cuda.CUDAGraph())),
+    "simulate-limit": lambda _: raised(simulated(lambda _x: torch.cuda.MemPool())),
     "simulate-share": lambda _: raised(simulated(lambda x: x.untyped_storage()._share_cuda_())),
     "syncs-unexpected": lambda _: raised(in_a_block(lambda x: x[0].item(), syncs=0)),
     "tensors-elsewhere": lambda _: raised(lambda: devtrace.expect(torch.ones(1), device="cuda:0")),

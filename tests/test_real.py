@@ -22,7 +22,7 @@ HERE = Path(__file__).with_name("real")
 
 
 class Bug(NamedTuple):
-    """What is to be said: where it fails or costs, of which tensor, and why."""
+    """Where a release fails or costs, of which tensor, and why."""
 
     name: str
     package: str
@@ -31,7 +31,7 @@ class Bug(NamedTuple):
     born: str = ""
     cause: str = ""
     rule: str = "device-mismatch"
-    count: int = 1
+    times: int = 1
 
 
 BUGS = [
@@ -69,13 +69,13 @@ BUGS = [
         "self.first = nn.Conv2d(",
         "never-moved",
     ),
-    Bug("prodigy_reads", "prodigyopt", ("prodigy.py", "torch.dot("), rule="host-sync", count=24),
+    Bug("prodigy_reads", "prodigyopt", ("prodigy.py", "torch.dot("), rule="host-sync", times=24),
     Bug(
         "accuracy_of_zero",
         "torchmetrics",
         ("compute.py", "torch.tensor(zero_division)"),
         rule="host-to-device-copy",
-        count=40,
+        times=40,
     ),
     Bug(
         "proxies_copied",
@@ -84,7 +84,7 @@ BUGS = [
         "distance.proxy_labels",
         "torch.arange(num_classes)",
         rule="host-to-device-copy",
-        count=12,
+        times=12,
     ),
     Bug(
         "margin_copied",
@@ -93,7 +93,7 @@ BUGS = [
         "distance.beta",
         "torch.tensor([float(beta)])",
         rule="host-to-device-copy",
-        count=12,
+        times=12,
     ),
     Bug(
         "rotary_dry_run",
@@ -101,7 +101,7 @@ BUGS = [
         ("rotary_embedding_torch.py", "freqs.to(t)"),
         "freqs",
         rule="host-to-device-copy",
-        count=12,
+        times=12,
     ),
 ]
 
@@ -123,7 +123,7 @@ def is_at(site: Site | None, file: str, words: str) -> bool:
     return site is not None and Path(site.file).name == file and words in site.text
 
 
-def what_is_said(outcome: Outcome, bug: Bug) -> Finding:
+def finding_of(outcome: Outcome, bug: Bug) -> Finding:
     """Return the one finding of this bug; an error is the only one."""
     found = [each for each in outcome.findings if each.severity != "note" and is_at(each.site, *bug.site)]
     assert len(found) == 1, outcome.text
@@ -133,8 +133,8 @@ def what_is_said(outcome: Outcome, bug: Bug) -> Finding:
 
 @pytest.mark.parametrize("bug", [pytest.param(bug, id=bug.name, marks=needs.installed(bug.package)) for bug in BUGS])
 def test_a_released_device_bug_is_explained(bug: Bug, warm: Warm) -> None:
-    finding = what_is_said(run(warm, HERE / "releases" / f"{bug.name}.py"), bug)
-    assert (finding.rule, finding.cause, finding.count) == (bug.rule, bug.cause, bug.count)
+    finding = finding_of(run(warm, HERE / "releases" / f"{bug.name}.py"), bug)
+    assert (finding.rule, finding.cause, finding.count) == (bug.rule, bug.cause, bug.times)
     if bug.culprit:
         assert finding.culprit is not None
         assert bug.culprit in finding.culprit.name
@@ -181,7 +181,7 @@ LARGE_BUGS = [
         ("modeling_gpt_neox.py", "self.cos_cached[:seq_len, ...].to("),
         "cos_cached",
         rule="host-to-device-copy",
-        count=24,
+        times=24,
     ),
 ]
 
@@ -189,6 +189,6 @@ LARGE_BUGS = [
 @pytest.mark.real
 @pytest.mark.parametrize("bug", LARGE_BUGS, ids=lambda bug: bug.name)
 def test_a_device_bug_of_a_large_release_is_explained(bug: Bug, warm: Warm) -> None:
-    finding = what_is_said(run(warm, HERE / "large" / f"{bug.name}.py"), bug)
-    assert (finding.rule, finding.cause, finding.count) == (bug.rule, bug.cause, bug.count)
+    finding = finding_of(run(warm, HERE / "large" / f"{bug.name}.py"), bug)
+    assert (finding.rule, finding.cause, finding.count) == (bug.rule, bug.cause, bug.times)
     assert bug.culprit in (finding.culprit.name if finding.culprit else "")

@@ -9,7 +9,7 @@ import torch
 
 
 def without_spacy():
-    """The model alone: its package imports tokenizers that it does not use."""
+    """Import the model alone: its package imports tokenizers that it does not use."""
     root = Path(importlib.util.find_spec("fastai").origin).parent
     for name in ("fastai.text", "fastai.text.models"):
         package = types.ModuleType(name)
