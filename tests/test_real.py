@@ -22,7 +22,7 @@ HERE = Path(__file__).with_name("real")
 
 
 class Bug(NamedTuple):
-    """Where a release fails or costs, of which tensor, and why."""
+    """A release: the line that fails or costs, the tensor, and why."""
 
     name: str
     package: str
@@ -44,7 +44,7 @@ BUGS = [
         "created-without-device",
     ),
     Bug("kornia_jitter", "kornia", ("planckian_jitter.py", "* r_w"), "brighten.pl", "stack(", "never-moved"),
-    Bug("ema_before_the_move", "torch_ema", ("ema.py", "s_param - param"), "s_param", "clone().detach()", "stale-copy"),
+    Bug("ema_before_the_move", "torch_ema", ("ema.py", "s_param - param"), "s_param", "p.clone()", "stale-copy"),
     Bug(
         "prodigy_resumed",
         "pytorch_optimizer",

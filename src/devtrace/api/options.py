@@ -29,6 +29,7 @@ class Options:
     html: str | None = None
     timeline: bool = True
     expect: str | None = None
+    json: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,8 @@ FLAGS: Final = (
          "save the trace to a file, which `devtrace view` and JupyterLab open"),
     Flag("--html", "FILE", "write the report to FILE as one page that needs nothing else",
          "write the report as one page that opens offline"),
+    Flag("--json", "FILE", "write the findings to FILE as JSON, for programs",
+         "write the findings as JSON, for programs"),
     Flag("--no-timeline", "", "show the findings without the timeline"),
     Flag("--expect", "DEVICE", "report every tensor that the cell computes with on another device than DEVICE",
          "report every tensor that it computes with elsewhere", _read_device, offers=("cpu", "cuda:0", "cuda:1")),
