@@ -179,8 +179,8 @@ def of_one_tensor(copies: CopiesOfALine) -> Habit | None:
     bases = {queries.base(row) for row in sources}
     if len(sources) < AGAIN * len(bases) or not _are_unchanged(queries, bases, ops):
         return None
-    is_one = len(set(sources)) == 1
-    if not is_one and any(queries.base(row) != row for row in sources) and not _is_part_of_a_module(copies):
+    is_one_view = len(set(sources)) == 1 and copies.count >= OFTEN
+    if not is_one_view and any(queries.base(row) != row for row in sources) and not _is_part_of_a_module(copies):
         return None
     row = min(bases)
     name = str(queries.trace.tensors.raw("name", row)) or _source_text(copies)
