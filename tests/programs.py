@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ class Outcome:
     text: str
     findings: tuple[Finding, ...]
     notes: tuple[str, ...]
+    without_line: tuple[str, ...]  # ops of the backward pass that no line of the program ran
     values: list[Any] = field(default_factory=list)
 
     @property
@@ -55,16 +57,22 @@ def run_plain(warm: Warm, path: Path) -> list[Any]:
 
 def outcome_of(path: str, *arguments: str) -> Outcome:
     """Do in the forked process what `run` promises."""
+    return outcome(path, arguments, simulate="cuda:2")
+
+
+def outcome(path: str, arguments: tuple[str, ...], *, simulate: str | None) -> Outcome:
+    """Call `run(*arguments)` of a file in this process."""
     raised, values = "", []
     try:
-        with devtrace.simulate("cuda:2"):
+        with devtrace.simulate(simulate) if simulate else nullcontext():
             with devtrace.record() as recording:
                 result = _program(path).run(*arguments)
             values = _values(result)
     except Exception as error:  # noqa: BLE001 (the program's own failure is what is studied)
         raised = f"{type(error).__name__}: {error}"
     report: Report = devtrace.diagnose(recording.trace)
-    return Outcome(raised, report.text, report.findings, report.notes, values)
+    lost = tuple(op.name for op in recording.trace.ops if op.phase == "backward" and op.site is None)
+    return Outcome(raised, report.text, report.findings, report.notes, lost, values)
 
 
 def plain_values(path: str) -> list[Any]:

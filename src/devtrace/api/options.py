@@ -6,6 +6,7 @@ Options(simulate="cuda:2", expect="cuda:0")     what one cell or program was sta
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -16,6 +17,7 @@ from devtrace.words.errors import UsageError
 MAX_OPS: Final = 100_000
 
 _DEVICE: Final = re.compile(r"(cpu|cuda|mps|xpu|meta|hpu|mtia|xla|npu|privateuseone)(:\d+)?")
+_INDEXED: Final = re.compile(r"[A-Za-z_]\w*:\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ def _read_count(text: str) -> int:
 
 def _read_device(text: str) -> str:
     """Refuse a misspelt device: it would be a false alarm at every op."""
-    if not _DEVICE.fullmatch(text):
+    if not (_DEVICE.fullmatch(text) or may_be_a_device(text)):
         raise UsageError(
             "expect-value",
             f"--expect {text}",
@@ -80,6 +82,18 @@ def _read_device(text: str) -> str:
             "write --expect cuda:0",
         )
     return text
+
+
+def may_be_a_device(text: str) -> bool:
+    """Return whether torch knows a device of this name, or may come to know it: a backend that nobody imported yet."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return _INDEXED.fullmatch(text) is not None
+    try:
+        torch.device(text)
+    except RuntimeError:
+        return False
+    return True
 
 
 FLAGS: Final = (
