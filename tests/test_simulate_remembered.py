@@ -67,7 +67,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleT
     del sys.modules["remembering"]
 
 
-def told(package: ModuleType) -> tuple[str, ...]:
+def answers(package: ModuleType) -> tuple[str, ...]:
     return (
         package.Backend.detected(),
         str(package.Backend.many()),
@@ -77,16 +77,18 @@ def told(package: ModuleType) -> tuple[str, ...]:
 
 
 def test_cached_answers_are_asked_again_when_a_simulation_begins_and_when_it_ends(package: ModuleType) -> None:
-    assert told(package) == ("cpu", "0", "cpu", "none")
+    assert answers(package) == ("cpu", "0", "cpu", "none")
     package.unrelated("once")
     with devtrace.simulate("cuda:2"):
-        assert told(package) == ("cuda", "2", "cuda", "gpu")
+        assert answers(package) == ("cuda", "2", "cuda", "gpu")
         package.unrelated("once")
-    assert told(package) == ("cpu", "0", "cpu", "none")
+    assert answers(package) == ("cpu", "0", "cpu", "none")
     assert package.calls == ["once"]  # a cache that has nothing to do with devices is left
 
 
-def test_an_answer_that_is_an_object_of_its_own_is_kept_and_the_report_and_check_say_so(package: ModuleType) -> None:
+def test_an_answer_that_is_an_object_of_its_own_is_kept_and_named_in_the_report_and_by_check(
+    package: ModuleType,
+) -> None:
     before = package.backend()
     with devtrace.record(simulate="cuda:1") as recording:
         assert package.backend() is before
