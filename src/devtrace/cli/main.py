@@ -92,7 +92,9 @@ def _run(options: argparse.Namespace) -> int:
     program = _program(options)
     program.check()
     given = vars(options)
-    Launch(program, Options(**{flag.field: given[flag.field] for flag in _PROGRAM_FLAGS if flag.field in given})).run()
+    chosen = Options(**{flag.field: given[flag.field] for flag in _PROGRAM_FLAGS if flag.field in given})
+    chosen.check_files()
+    Launch(program, chosen).run()
     return 0
 
 
