@@ -12,6 +12,8 @@ from devtrace.source.safe_values import class_dict, classes_of, instance_dict
 
 Module = torch.nn.Module
 _SCRIPT: Any = torch._C.ScriptModule
+_dictionary: Any = Module.__dict__["__dict__"].__get__
+"""Reads a module's own attributes, whatever its class makes of `__dict__`."""
 
 
 def is_module(value: object) -> bool:
@@ -46,15 +48,31 @@ def own_tensors(module: Module) -> Iterator[tuple[str, str, torch.Tensor]]:
 
 def registered(root: Module) -> list[torch.Tensor]:
     """Return the tensors that `.to()` of a module moves, each once."""
-    found: dict[int, torch.Tensor] = {}
-    for table in ("_parameters", "_buffers"):
-        for _, module in subtree(root):
-            found.update((id(value), value) for _, value in _table(module, table) if is_tensor(value))
+    found: dict[int, Any] = {}
+    seen, waiting = {id(root)}, [root]
+    while waiting:  # as `subtree`, without its paths: a move of thousands of modules waits for this
+        module = waiting.pop()
+        own = _dictionary(module)
+        for name in ("_parameters", "_buffers"):
+            for value in _values(module, own, name):
+                if is_tensor(value):
+                    found[id(value)] = value
+        for child in _values(module, own, "_modules"):
+            if is_module(child) and id(child) not in seen:
+                seen.add(id(child))
+                waiting.append(child)
     return list(found.values())
 
 
+def _values(module: Module, own: dict[str, Any], name: str) -> list[Any]:
+    entries = own.get(name)
+    if type(entries) is dict:
+        return list(entries.values()) if entries else []
+    return [value for _, value in _table(module, name)]
+
+
 def _table(module: Module, name: str) -> list[tuple[str, Any]]:
-    entries: Any = instance_dict(module).get(name)
+    entries: Any = _dictionary(module).get(name)
     if issubclass(type(entries), dict):
         return list(dict.items(entries))
     # A module of TorchScript keeps its parts in C++, behind tables of torch's own.
