@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import torch
 
+from devtrace.recording.columns.module_notes import Happening, ModuleNotes
 from devtrace.source.live_objects import CellText
 
 Past = tuple[int, torch.device, Any]
@@ -31,56 +32,12 @@ class CodePosition:
     cell: CellText | None
 
 
-@dataclass(frozen=True, slots=True)
-class Happening:
-    """When and where: `tick` counts all happenings of the process, `op` is the number of the next op of the recording
-    that was running, in its thread (-1: none was)."""
-
-    site: int
-    tick: int
-    op: int
-
-
-class Attached(NamedTuple):
-    """A module became part of another."""
-
-    module: weakref.ref[torch.nn.Module]
-    parent: weakref.ref[torch.nn.Module]
-    name: str
-    site: int
-    tick: int
-    op: int
-
-    @property
-    def at(self) -> Happening:
-        return Happening(self.site, self.tick, self.op)
-
-
-class Registered(NamedTuple):
-    """A module got a parameter or a buffer by a name."""
-
-    module: weakref.ref[torch.nn.Module]
-    site: int
-    tick: int
-    op: int
-
-    @property
-    def at(self) -> Happening:
-        return Happening(self.site, self.tick, self.op)
-
-
 class States(NamedTuple):
     """What is known of an optimizer: the number of parameters whose state has a birth, and where the rest is born."""
 
     optimizer: weakref.ref[torch.optim.Optimizer]
     known: int
     site: int
-
-
-# One for each module and tensor that is built: tuples of the fields above, which cost half of what a class does.
-AttachedFields = tuple[weakref.ref[torch.nn.Module], weakref.ref[torch.nn.Module], str, int, int, int]
-RegisteredFields = tuple[weakref.ref[torch.nn.Module], int, int, int]
-FEWEST_TO_SWEEP: Final = 4_096
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,26 +67,16 @@ class ProcessHistory:
     # Stamps of tensors whose storage takes no attribute (sparse, mkldnn), or of all where the self-test fails.
     odd_stamps: dict[int, tuple[weakref.ref[Any], Stamp]] = field(default_factory=dict)
     ticks: Iterator[int] = field(default_factory=itertools.count)
-    attached: dict[int, AttachedFields] = field(default_factory=dict)
-    registered: dict[tuple[int, str], RegisteredFields] = field(default_factory=dict)
-    sweep_at: int = FEWEST_TO_SWEEP
+    births: dict[int, Stamp] = field(default_factory=dict)  # by site
+    modules: ModuleNotes = field(default_factory=ModuleNotes)
     moves: deque[Moved] = field(default_factory=lambda: deque(maxlen=MOST_MOVES))
     stateful: dict[int, States] = field(default_factory=dict)
 
     def forget_modules(self) -> None:
         """Forget where modules were attached and moved, and which optimizers have stepped."""
-        self.attached.clear()
-        self.registered.clear()
+        self.modules.forget()
         self.moves.clear()
         self.stateful.clear()
-
-    def sweep(self) -> None:
-        """Forget the modules that are gone. Cheaper than a callback for each, as it runs when their number doubles."""
-        for table in (self.attached, self.registered):
-            for key, found in list(table.items()):
-                if found[0]() is None:
-                    table.pop(key, None)  # type: ignore[call-overload]
-        self.sweep_at = max(FEWEST_TO_SWEEP, 2 * max(len(self.attached), len(self.registered)))
 
 
 history: Final = ProcessHistory()

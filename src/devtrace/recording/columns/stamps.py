@@ -65,16 +65,24 @@ def put(tensor: Any, stamp: Stamp) -> None:
         _put_odd(tensor, stamp)
 
 
-def put_birth(tensor: Any, site: int, past: Past | None = None) -> Stamp:
-    """Let a tensor that nothing is known of be born at a site. Return its stamp, the one that it had where it had one."""
+def birth(site: int, past: Past | None = None) -> Stamp:
+    """Return the stamp of what was born at a site while nothing was recorded.
+
+    All tensors of a line may share it: nobody adds rows to a stamp that is no recording's. Thousands of parameters are
+    then no thousands of objects, which would make Python collect garbage.
+    """
+    return -1, UNSTAMPED[1], site, past
+
+
+def put_birth(tensor: Any, stamp: Stamp) -> Stamp:
+    """Stamp a tensor that nothing is known of. Return the stamp that it then has."""
     try:
         storage = storage_of(tensor) if _kept() else None
     except _NO_STORAGE:
         storage = None
-    stamp: Stamp = _odd(tensor) if storage is None else getattr(storage, NAME, UNSTAMPED)
-    if stamp is not UNSTAMPED:
-        return stamp
-    stamp = (-1, {}, site, past)
+    known: Stamp = _odd(tensor) if storage is None else getattr(storage, NAME, UNSTAMPED)
+    if known is not UNSTAMPED:
+        return known
     if storage is None:
         _put_odd(tensor, stamp)
     else:

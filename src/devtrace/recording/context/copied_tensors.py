@@ -29,7 +29,7 @@ def _noted(original: Callable[..., Any]) -> Callable[..., Any]:
         if not is_compiling():
             with suppress(Exception), Quiet():
                 if is_tensor(made) and made is not self:
-                    stamps.put_birth(made, site_of(sys._getframe(1)))
+                    stamps.put_birth(made, stamps.birth(site_of(sys._getframe(1))))
         return made
 
     return __deepcopy__

@@ -8,7 +8,8 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 from devtrace.recording.columns import sites
-from devtrace.recording.columns.process_history import Happening, history
+from devtrace.recording.columns.module_notes import Happening
+from devtrace.recording.columns.process_history import history
 from devtrace.recording.columns.sites import USER, files, known
 
 if TYPE_CHECKING:

@@ -9,13 +9,12 @@ once a step, never with an op. Nothing is kept alive: modules are held weakly, a
 on its storage.
 
 A model of thousands of modules runs these hooks thousands of times. So the torch frames above a hook are skipped by
-count, notes are plain tuples, and who is gone is forgotten in sweeps.
+count, and notes are numbers (`module_notes`).
 """
 
 from __future__ import annotations
 
 import sys
-import weakref
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any, Final
@@ -25,7 +24,8 @@ from torch.compiler import is_compiling
 from torch.nn.modules import module as registry
 
 from devtrace.recording.columns import stamps
-from devtrace.recording.columns.process_history import Attached, Moved, Registered, history
+from devtrace.recording.columns.module_notes import Attached, Happening, packed
+from devtrace.recording.columns.process_history import Moved, history
 from devtrace.recording.context import copied_tensors, module_moves, optimizer_states
 from devtrace.recording.context.happenings import next_op, recorders, site_of
 from devtrace.recording.context.module_tree import children
@@ -40,8 +40,8 @@ def _install(undo: ExitStack) -> None:
     stamps.DEFAULT.begin()
     undo.callback(stamps.DEFAULT.end)
     for handle in (
-        registry.register_module_parameter_registration_hook(_registered),
-        registry.register_module_buffer_registration_hook(_registered),
+        registry.register_module_parameter_registration_hook(_register),
+        registry.register_module_buffer_registration_hook(_register),
         registry.register_module_module_registration_hook(_attach),
         *optimizer_states.hook(),
     ):
@@ -72,14 +72,12 @@ def end(recorder: Recorder) -> None:
 
 def attached(module: Module) -> Attached | None:
     """Return where a module was attached to the parent that it last got."""
-    found = history.attached.get(id(module))
-    return Attached(*found) if found is not None and found[0]() is module else None
+    return history.modules.attached(module)
 
 
-def registered(module: Module, name: str) -> Registered | None:
+def registered(module: Module, name: str) -> Happening | None:
     """Return where a module last got its parameter or buffer of this name, other than by a move."""
-    found = history.registered.get((id(module), name))
-    return Registered(*found) if found is not None and found[0]() is module else None
+    return history.modules.registered(module, name)
 
 
 def ancestors(module: Module) -> Iterator[Module]:
@@ -100,32 +98,30 @@ def moves() -> list[Moved]:
     return list(history.moves)
 
 
-def _registered(module: Module, name: str, tensor: Any) -> None:
+def _register(module: Module, name: str, tensor: Any) -> None:
     """A parameter or buffer is registered: if nothing is known of its storage, it was born here."""
     if tensor is None or is_compiling():
         return
     try:
-        site = site_of(sys._getframe(2))
-        key, op = (id(module), name), next_op() if recorders else -1
-        history.registered[key] = (weakref.ref(module), site, next(history.ticks), op)
+        site, op = site_of(sys._getframe(2)), next_op() if recorders else -1
+        history.modules.register(module, name, packed(site, next(history.ticks), op))
+        stamp = history.births.get(site)
+        if stamp is None:
+            stamp = history.births[site] = stamps.birth(site)
         if no_one_watches(tensor):
-            stamps.put_birth(tensor, site)
+            stamps.put_birth(tensor, stamp)
         else:
             with Quiet():
-                stamps.put_birth(tensor, site)
-        if len(history.registered) > history.sweep_at:
-            history.sweep()
+                stamps.put_birth(tensor, stamp)
     except Exception:  # noqa: BLE001 (a lazy parameter, a module that takes no weak reference: then it is not known)
         return
 
 
-def _attach(parent: Module, name: str, module: Module) -> None:
+def _attach(parent: Module, name: str, module: Module | None) -> None:
     if module is None or is_compiling():
         return
     try:
         site, op = site_of(sys._getframe(2)), next_op() if recorders else -1
-        history.attached[id(module)] = (weakref.ref(module), weakref.ref(parent), name, site, next(history.ticks), op)
-        if len(history.attached) > history.sweep_at:
-            history.sweep()
+        history.modules.attach(parent, name, module, packed(site, next(history.ticks), op))
     except Exception:  # noqa: BLE001 (as above)
         return

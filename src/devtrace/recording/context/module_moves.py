@@ -21,7 +21,7 @@ from torch.compiler import is_compiling
 from devtrace.recording.columns import stamps
 from devtrace.recording.columns.process_history import Moved, Stamp, history
 from devtrace.recording.context.happenings import now
-from devtrace.recording.context.module_tree import registered
+from devtrace.recording.context.module_tree import count_registered
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.quiet import Quiet, no_one_watches
 
@@ -59,6 +59,7 @@ class _Move:
         self.at = at
         self.gone: set[torch.device] = set()
         self.stamps: list[tuple[Stamp, Stamp]] = []
+        self._after: dict[int, tuple[Stamp, torch.device, Stamp]] = {}  # by the id of the stamp before
         self.device_of = torch.Tensor.device.__get__  # which a simulation replaces on torch's class
 
     def around(self, fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -99,15 +100,24 @@ class _Move:
         before = stamps.get(tensor)
         if before is stamps.UNSTAMPED:
             return
-        past = before[2], source, before[3] and stamps.shorten(before[3], stamps.LONGEST_PAST - 1)
-        after = stamps.put_birth(made, self.at.site, past)
+        after = stamps.put_birth(made, self._moved(before, source))
         if after is not before and before[0] >= 0 <= after[0]:  # both are rows of a recording
             self.stamps.append((before, after))
+
+    def _moved(self, before: Stamp, source: torch.device) -> Stamp:
+        """Return the stamp of what this move makes of a tensor: one for all tensors that were born in one line."""
+        known = self._after.get(id(before))
+        if known is not None and known[1] == source:
+            return known[2]
+        past = before[2], source, before[3] and stamps.shorten(before[3], stamps.LONGEST_PAST - 1)
+        after = stamps.birth(self.at.site, past)
+        self._after[id(before)] = before, source, after
+        return after
 
     def end(self, module: Module) -> None:
         with suppress(Exception), Quiet():  # such a move is not noted
             device = self.gone.pop() if len(self.gone) == 1 else None
-            tensors = len(registered(module))
+            tensors = count_registered(module)
             history.moves.append(Moved(weakref.ref(module), device, tensors, tuple(self.stamps), self.at))
 
 

@@ -11,6 +11,7 @@ from devtrace.runtime.quiet import is_tensor
 from devtrace.source.safe_values import class_dict, classes_of, instance_dict
 
 Module = torch.nn.Module
+_TABLES = ("_parameters", "_buffers", "_modules")
 _SCRIPT: Any = torch._C.ScriptModule
 _dictionary: Any = Module.__dict__["__dict__"].__get__
 """Reads a module's own attributes, whatever its class makes of `__dict__`."""
@@ -46,29 +47,26 @@ def own_tensors(module: Module) -> Iterator[tuple[str, str, torch.Tensor]]:
     yield from (("attribute", name, value) for name, value in list(own.items()) if is_tensor(value))
 
 
-def registered(root: Module) -> list[torch.Tensor]:
-    """Return the tensors that `.to()` of a module moves, each once."""
-    found: dict[int, Any] = {}
+def count_registered(root: Module) -> int:
+    """Count the tensors that `.to()` of a module moves, each once. Every move of thousands of modules waits for this."""
+    found: set[int] = set()
     seen, waiting = {id(root)}, [root]
-    while waiting:  # as `subtree`, without its paths: a move of thousands of modules waits for this
+    while waiting:
         module = waiting.pop()
         own = _dictionary(module)
-        for name in ("_parameters", "_buffers"):
-            for value in _values(module, own, name):
-                if is_tensor(value):
-                    found[id(value)] = value
-        for child in _values(module, own, "_modules"):
-            if is_module(child) and id(child) not in seen:
-                seen.add(id(child))
-                waiting.append(child)
-    return list(found.values())
-
-
-def _values(module: Module, own: dict[str, Any], name: str) -> list[Any]:
-    entries = own.get(name)
-    if type(entries) is dict:
-        return list(entries.values()) if entries else []
-    return [value for _, value in _table(module, name)]
+        parameters, buffers, inner = own.get("_parameters"), own.get("_buffers"), own.get("_modules")
+        if type(parameters) is not dict or type(buffers) is not dict or type(inner) is not dict:  # TorchScript's
+            parameters, buffers, inner = (dict(_table(module, name)) for name in _TABLES)
+        if parameters:
+            found.update(map(id, parameters.values()))
+        if buffers:
+            found.update(map(id, buffers.values()))
+        if inner:
+            for child in inner.values():
+                if child is not None and (key := id(child)) not in seen:
+                    seen.add(key)
+                    waiting.append(child)
+    return len(found - {id(None)})
 
 
 def _table(module: Module, name: str) -> list[tuple[str, Any]]:

@@ -131,12 +131,13 @@ def _loading(original: Callable[..., None]) -> Callable[..., None]:
 
 def _take(optimizer: Optimizer, site: int) -> None:
     """Let an optimizer's state that has no birth yet be born at a site."""
+    born = stamps.birth(site)
     with Quiet():
         states = _states(optimizer)
         for state in dict.values(states):
             for value in dict.values(state) if issubclass(type(state), dict) else ():
                 if is_tensor(value):
-                    stamps.put_birth(value, site)
+                    stamps.put_birth(value, born)
     _note(optimizer, len(states), _NOWHERE)
 
 
