@@ -27,6 +27,7 @@ ALLOWED = {
     "recording": {"runtime", "source", "trace"},
     "simulation": {"runtime", "words"},
     "diagnosis": {"source", "trace", "words"},
+    "explaining": {"diagnosis", "recording", "runtime", "source", "trace", "words"},
     "drawing": {"trace", "words"},
     "report": {"drawing", "diagnosis", "trace", "words"},
     "interchange": {"report", "drawing", "diagnosis", "source", "trace", "words"},
@@ -64,7 +65,7 @@ INSIDE = {
 # A package that costs or binds -> the modules that may import it at run time (a type-checker's import is free).
 CONFINED = {
     "torch": {
-        "recording", "simulation", "runtime.mode_stack", "runtime.quiet", "runtime.eager_paths",
+        "recording", "simulation", "explaining", "runtime.mode_stack", "runtime.quiet", "runtime.eager_paths",
         "diagnosis.evidence.access_paths", "api.environment", "interchange.torch_profiler",
     },
     "IPython": {"notebook.magic"},

@@ -27,6 +27,8 @@ class Live:
     `around`: where an op of a thread raised, the rows of the sites around it, innermost first; its frames are gone.
     `cells`: those that ran so far, oldest first.
     `idle`: the rows of the sites of optimizer steps that never found a gradient, with the number of steps.
+    `walk`: all that the frames' variables lead to, where that has been visited already.
+    `was_read`: no op of the trace but the failed one was seen; the others were read from the source.
     """
 
     frames: tuple[tuple[int, FrameType], ...] = ()
@@ -35,6 +37,8 @@ class Live:
     around: tuple[int, ...] = ()
     cells: tuple[CellText, ...] = ()
     idle: tuple[tuple[int, int], ...] = ()
+    walk: Any = None
+    was_read: bool = False
 
 
 def forget_locals(frame: FrameType) -> None:
