@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from devtrace.api.options import FLAGS, Options
 from devtrace.cli.launch import Launch
 from devtrace.cli.run_program import Program
+from devtrace.cli.run_untraced import run_untraced
 from devtrace.words.errors import DevtraceError, FormatError, UsageError
 
 if TYPE_CHECKING:
@@ -74,6 +75,9 @@ def _add_run(commands: Any) -> None:
             default=argparse.SUPPRESS,
             help=flag.program_help,
         )
+    run.add_argument(
+        "--untraced", action="store_true", help="record nothing, and explain a device error that ends the program"
+    )
     run.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a module")
     run.add_argument("script", metavar="SCRIPT", nargs=argparse.REMAINDER, help="the script and its arguments")
     run.set_defaults(command=_run)
@@ -88,7 +92,11 @@ def _run(options: argparse.Namespace) -> int:
     program = _program(options)
     program.check()
     given = vars(options)
-    Launch(program, Options(**{flag.field: given[flag.field] for flag in _PROGRAM_FLAGS if flag.field in given})).run()
+    values = Options(**{flag.field: given[flag.field] for flag in _PROGRAM_FLAGS if flag.field in given})
+    if options.untraced:
+        run_untraced(program, values)
+    else:
+        Launch(program, values).run()
     return 0
 
 

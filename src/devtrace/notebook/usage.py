@@ -20,6 +20,12 @@ COMMANDS = (
     Keyword("status", "", "say what is traced, simulated and kept"),
     Keyword("check", "", "say what this environment has: torch's build, devices, default device"),
     Keyword("report", "[name]", "show the report of the last traced cell, or of the one of this name or number"),
+    Keyword(
+        "explain",
+        "[on | off]",
+        "explain the last error again; explain device errors of cells that are not traced, or do not",
+        offers=("on", "off"),
+    ),
     Keyword("save", "FILE", "write the last trace to FILE"),
     Keyword(
         "simulate",

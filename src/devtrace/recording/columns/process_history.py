@@ -33,7 +33,7 @@ class CodePosition:
 
 
 class States(NamedTuple):
-    """What is known of an optimizer: the number of parameters whose state has a birth, and where the rest is born."""
+    """An optimizer: the number of parameters whose state has a birth, and where the rest is born."""
 
     optimizer: weakref.ref[torch.optim.Optimizer]
     known: int

@@ -53,7 +53,7 @@ def _watched(original: Callable[..., Module]) -> Callable[..., Module]:
 
 
 class _Move:
-    """What one move has done so far."""
+    """One move, while it is done."""
 
     def __init__(self, at: Any) -> None:
         self.at = at
