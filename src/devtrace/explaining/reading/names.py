@@ -63,8 +63,9 @@ def _of_frame(reader: Reader, name: str, element: tuple[ast.expr, Any] | None, a
                 return _given(reader, each, activation)
         return next((_read(reader, each) for each in _of_parameter(reader, name, activation)), None)
     value = activation.scope.lookup(name)
-    if value is MISSING:
-        return None
+    if value is MISSING:  # of a branch that this run did not take
+        found = nearest_first(_assigned(name, activation), activation.line)
+        return _given(reader, found[0], activation) if found else None
     return reader.value(value, lambda: definitions(reader, name, activation, element))
 
 

@@ -1,7 +1,7 @@
 """The reader: gives an expression its value, and notes the ops that the source says made it.
 
-Bounded in steps and in depth. A live tensor is itself; what made it is sought only where the hooks do not know, and an
-expression that gives another device than the tensor has is not believed.
+Bounded in steps and in depth. A live tensor is itself. What made it is sought only where the hooks do not know.
+An expression that gives another device than the tensor has is not believed.
 """
 
 from __future__ import annotations
@@ -83,6 +83,7 @@ class Reader:
         self._handlers = handlers
         self._definers = definers
         self._busy: set[tuple[int, int]] = set()
+        self._sites: dict[int, int] = {}  # of tensors whose birth is being sought: of the expression that made one
         self._sought: Counter[int] = Counter()  # tensors whose birth is being sought, by how many names
         self._activations: dict[int, Activation | None] = {}
         self._stamps_before: list[tuple[Any, Stamp]] = []
@@ -201,7 +202,7 @@ class Reader:
         if not self._is_known(tensor) and nested < MOST_ALIASES:
             self._sought[key] += 1
             try:
-                self._find_birth(tensor, device, definitions)
+                self._find_birth(tensor, device, definitions, is_outermost=not nested)
             finally:
                 self._sought[key] -= 1
         if nested and not self._is_known(tensor):
@@ -216,15 +217,16 @@ class Reader:
         epoch, _, birth, past = stamps.get(tensor)
         return epoch == self.rows.epoch or birth >= 0 or past is not None
 
-    def _find_birth(self, tensor: Any, device: str, definitions: Definitions) -> None:
+    def _find_birth(self, tensor: Any, device: str, definitions: Definitions, *, is_outermost: bool) -> None:
         """Let the tensor's row be that of the op that made it, else have the site of the expression that did."""
-        site = sites.NOWHERE
+        site = self._sites.pop(id(tensor), sites.NOWHERE)
         others: list[TensorValue] = []
         for found in islice(definitions(), MOST_DEFINITIONS):
             node, position, activation = found.node, found.position, found.activation
+            made = self.part(self.see(node, activation), position, node, activation)
+            site = self._sites.pop(id(tensor), site)
             if site < 0 and (found.is_source or isinstance(node, _MADE)) and not found.is_one_of_many:
                 site = self.site(node, activation)
-            made = self.part(self.see(node, activation), position, node, activation)
             if self._is_known(tensor):
                 return
             if isinstance(made, TensorValue) and made.row != ITSELF:
@@ -238,6 +240,8 @@ class Reader:
         stale = next((made for made in others if made.op and self._is_stale(made, device)), None)
         if stale is not None and stale.op is not None:
             self._born_by(tensor, stale.op)
+        elif site >= 0 and not is_outermost:
+            self._sites[id(tensor)] = site
         elif site >= 0:
             self._stamp(tensor, self.rows.add(self.rows.layout(tensor)[2], -1, -1, site))
 

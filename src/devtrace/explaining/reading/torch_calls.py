@@ -97,8 +97,8 @@ def call_method(
         return _make_like(reader, f"aten.{name}", node, words, [owner], activation)
     inputs = [owner, *reader.tensors((*node.args, *words.values()), activation)]
     made = reader.derived(f"aten.{name}", _kind(name), node, activation, inputs)
-    is_in_place = name.endswith("_") and not name.endswith("__")
-    return owner if is_in_place else made
+    works_in_place = name.endswith("_") and not name.endswith("__")
+    return owner if works_in_place else made
 
 
 def _kind(name: str) -> int:
