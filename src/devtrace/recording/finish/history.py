@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from devtrace.recording.columns.process_history import Attached, Happening
+from devtrace.recording.columns.module_notes import Attached, Happening
 from devtrace.recording.columns.thread_state import NUMBERS, THREAD_SHIFT
 from devtrace.recording.context import hooks
 from devtrace.recording.context.modules import Known, Modules

@@ -1,0 +1,130 @@
+"""Notes each `.to()`, `.cuda()` and `.half()` of a module: where, which way, and what it took along.
+
+`nn.Module._apply` is behind all of them. It hands each tensor to a function: ours goes around that function, so that a
+move of a large model needs no walk of our own to see what went. No tensor is kept: what moves out must be free to die.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from types import CodeType
+from typing import Any, Final
+
+import torch
+from torch.compiler import is_compiling
+
+from devtrace.recording.columns import stamps
+from devtrace.recording.columns.process_history import Moved, Stamp, history
+from devtrace.recording.context.happenings import now
+from devtrace.recording.context.module_tree import count_registered
+from devtrace.runtime.patches import Patches
+from devtrace.runtime.quiet import Quiet, no_one_watches
+
+Module = torch.nn.Module
+
+_moving: Final = threading.local()
+
+
+def install(patches: Patches) -> None:
+    patches.set(Module, "_apply", _watched(Module._apply))
+
+
+def _watched(original: Callable[..., Module]) -> Callable[..., Module]:
+    """`_apply` calls itself for the children: only the outermost call is a move."""
+
+    @functools.wraps(original)
+    def _apply(self: Module, fn: Callable[..., Any], recurse: bool = True) -> Module:
+        if is_compiling() or getattr(_moving, "inside", False):
+            return original(self, fn, recurse)
+        _moving.inside = True
+        move = _Move(now(1))
+        try:
+            return original(self, move.around(fn), recurse)
+        finally:
+            _moving.inside = False
+            move.end(self)
+
+    return _apply
+
+
+class _Move:
+    """What one move has done so far."""
+
+    def __init__(self, at: Any) -> None:
+        self.at = at
+        self.gone: set[torch.device] = set()
+        self.stamps: list[tuple[Stamp, Stamp]] = []
+        self._after: dict[int, tuple[Stamp, torch.device, Stamp]] = {}  # by the id of the stamp before
+        self.device_of = torch.Tensor.device.__get__  # which a simulation replaces on torch's class
+
+    def around(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        take = self._take
+
+        def moved(tensor: Any) -> Any:
+            made = fn(tensor)
+            if made is not tensor:
+                take(tensor, made)
+            return made
+
+        def moved_with_arguments(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+            made = fn(tensor, *args, **kwargs)
+            if made is not tensor:
+                take(tensor, made)
+            return made
+
+        around = moved if _takes_one_argument(fn) else moved_with_arguments
+        with suppress(AttributeError, TypeError):
+            functools.update_wrapper(around, fn)
+        return around
+
+    def _take(self, tensor: Any, made: Any) -> None:
+        try:
+            if no_one_watches(tensor) and no_one_watches(made):
+                self._note(tensor, made)
+            else:
+                with Quiet():
+                    self._note(tensor, made)
+        except Exception:  # noqa: BLE001 (a lazy parameter has no storage, a subclass may not answer)
+            return
+
+    def _note(self, tensor: Any, made: Any) -> None:
+        """Note where a tensor went. If no recording saw it go, it is born there from the old one."""
+        source, target = self.device_of(tensor), self.device_of(made)
+        if source != target:
+            self.gone.add(target)
+        before = stamps.get(tensor)
+        if before is stamps.UNSTAMPED:
+            return
+        after = stamps.put_birth(made, self._moved(before, source))
+        if after is not before and before[0] >= 0 <= after[0]:  # both are rows of a recording
+            self.stamps.append((before, after))
+
+    def _moved(self, before: Stamp, source: torch.device) -> Stamp:
+        """Return the stamp of what this move makes of a tensor: one for all tensors that were born in one line."""
+        known = self._after.get(id(before))
+        if known is not None and known[1] == source:
+            return known[2]
+        past = before[2], source, before[3] and stamps.shorten(before[3], stamps.LONGEST_PAST - 1)
+        after = stamps.birth(self.at.site, past)
+        self._after[id(before)] = before, source, after
+        return after
+
+    def end(self, module: Module) -> None:
+        with suppress(Exception), Quiet():  # such a move is not noted
+            device = self.gone.pop() if len(self.gone) == 1 else None
+            tensors = count_registered(module)
+            history.moves.append(Moved(weakref.ref(module), device, tensors, tuple(self.stamps), self.at))
+
+
+def _takes_one_argument(fn: Callable[..., Any]) -> bool:
+    """As all functions of torch's own do that are handed to `_apply`."""
+    code = getattr(fn, "__code__", None)
+    if type(code) is not CodeType:
+        return False
+    variable = code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+    return code.co_argcount == 1 and not code.co_kwonlyargcount and not variable
