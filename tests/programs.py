@@ -13,6 +13,7 @@ import torch
 import devtrace
 from devtrace.api.results import Report
 from devtrace.diagnosis.findings import Finding
+from devtrace.recording.context import hooks
 from warm import Warm
 
 
@@ -43,8 +44,39 @@ def run(warm: Warm, path: Path, arguments: tuple[str, ...] = ("cuda:0",)) -> Out
     return outcome
 
 
+def run_untraced(warm: Warm, path: Path, arguments: tuple[str, ...] = ("cuda:0",)) -> Outcome:
+    """Do the same with the hooks alone, and explain the error afterwards."""
+    outcome = warm.call("programs", "outcome_untraced_of", str(path), *arguments)
+    assert isinstance(outcome, Outcome)
+    return outcome
+
+
 def outcome_of(path: str, *arguments: str) -> Outcome:
     """Do in the forked process what `run` promises."""
+    raised = ""
+    try:
+        with devtrace.record(simulate="cuda:2") as recording:
+            call(path, arguments)
+    except Exception as error:  # noqa: BLE001 (the program's own failure is what is studied)
+        raised = f"{type(error).__name__}: {error}"
+    report: Report = devtrace.diagnose(recording.trace)
+    return Outcome(raised, report.text, report.findings, report.notes)
+
+
+def outcome_untraced_of(path: str, *arguments: str) -> Outcome:
+    """Do in the forked process what `run_untraced` promises."""
+    hooks.install()
+    with devtrace.simulate("cuda:2"):
+        try:
+            call(path, arguments)
+        except Exception as error:  # noqa: BLE001 (as above)
+            report = devtrace.explain(error)
+            return Outcome(f"{type(error).__name__}: {error}", report.text, report.findings, report.notes)
+    return Outcome("", "", (), ())
+
+
+def call(path: str, arguments: tuple[str, ...]) -> None:
+    """Run a file, then `run(*arguments)` of it."""
     torch.set_num_threads(1)  # the programs are small; threads that wait for each other cost more on a busy machine
     sys.path.insert(0, str(Path(path).parent))
     spec = importlib.util.spec_from_file_location("program", path)
@@ -52,12 +84,5 @@ def outcome_of(path: str, *arguments: str) -> Outcome:
     assert spec.loader is not None
     program: Any = importlib.util.module_from_spec(spec)
     sys.modules["program"] = program
-    raised = ""
-    try:
-        with devtrace.record(simulate="cuda:2") as recording:
-            spec.loader.exec_module(program)
-            program.run(*arguments)
-    except Exception as error:  # noqa: BLE001 (the program's own failure is what is studied)
-        raised = f"{type(error).__name__}: {error}"
-    report: Report = devtrace.diagnose(recording.trace)
-    return Outcome(raised, report.text, report.findings, report.notes)
+    spec.loader.exec_module(program)
+    program.run(*arguments)

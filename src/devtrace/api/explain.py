@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from devtrace.api.results import Report
+from devtrace.diagnosis.store import report_of
 from devtrace.explaining.device_error import is_device_error as is_device_error
 from devtrace.explaining.device_error import path_to_origin
 from devtrace.trace.builder import TraceBuilder
@@ -39,11 +40,15 @@ def explain(error: BaseException | None = None) -> Report:
 
 def _explained(path: list[BaseException]) -> Report:
     from devtrace.diagnosis.diagnose import diagnose_errors
-    from devtrace.explaining.explanation import explained
+    from devtrace.explaining.explanation import Explanation
 
-    found = explained(path, None, _is_simulated)
-    report = diagnose_errors(found.trace, found.live)
-    return Report.of(replace(report, trace=_seen(report.trace)))
+    explanation = Explanation(path, None)
+    try:
+        found = explanation.make(_is_simulated)
+        report = diagnose_errors(found.trace, found.live)
+    finally:
+        explanation.forget()
+    return Report.of(report_of(_seen(report.trace)))
 
 
 def _seen(trace: TraceData) -> TraceData:

@@ -44,8 +44,7 @@ _SENTENCES: Final = re.compile(
         rf"expected (?:object of )?device (?:type )?'?{_DEVICE}'? but got (?:device (?:type )?)?'?{_DEVICE}",
         r"Pointer argument .* cannot be accessed from Triton",
         "Cannot copy out of meta tensor",
-        r"(?:tensors?|parameters|inputs?) (?:to be|must be|are not|are) (?:all )?on the same device",
-        "must (?:all )?be on the same device",
+        r"\b(?:on|have|at|of) (?:the )?same (?:cuda |type of )?devices?\b",
     )),
     re.IGNORECASE,
 )  # fmt: skip

@@ -1,13 +1,15 @@
 """Makes the trace of an error that nobody recorded: a recording that never ran.
 
 It has rows for every tensor that the error's frames lead to, and one op that failed. Modules and moves come from the
-hooks, open calls from torch's own `_call_impl` frames.
+hooks, open calls from torch's own `_call_impl` frames. What made the op's inputs is read from the source.
 """
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from types import FrameType
 from typing import Any, Final
@@ -16,22 +18,28 @@ import torch
 
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import Walk
+from devtrace.explaining import replay
+from devtrace.explaining.device_error import text_of
+from devtrace.explaining.reading.failed_op import devices_named, failed_op
+from devtrace.explaining.reading.names import definitions
+from devtrace.explaining.reading.reader import Reader
+from devtrace.explaining.reading.tables import DEFINERS, HANDLERS
 from devtrace.explaining.stack import Stack
-from devtrace.recording.columns import sites, stamps
-from devtrace.recording.columns.process_history import Stamp, history
+from devtrace.recording.columns import sites
+from devtrace.recording.columns.process_history import history
 from devtrace.recording.context import hooks
+from devtrace.recording.context.module_tree import children, is_module
 from devtrace.recording.context.modules import Modules
 from devtrace.recording.context.optimizers import Optimizers
-from devtrace.recording.finish.assemble import assemble
+from devtrace.recording.finish.assemble import Assembled, assemble
 from devtrace.recording.finish.names import Named
 from devtrace.recording.hot.recorder import Recorder, thread_name
 from devtrace.runtime.quiet import Quiet, is_tensor
-from devtrace.source import parsing, safe_values
 from devtrace.source.live_objects import Live
-from devtrace.source.safe_values import Scope
 from devtrace.trace.tables import TraceData
 
 NOT_SEEN: Final = "it did not see this code run: what was before the error is read from the source"
+MOST_VARIABLES: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +50,9 @@ class Explained:
     live: Live
 
 
-def explained(
-    path: Sequence[BaseException], namespace: Mapping[str, Any] | None, simulated: Callable[[str], bool]
-) -> Explained:
-    """Return the trace of the last exception of a path, to be diagnosed while the frames are there."""
-    return _Explanation(path, namespace).run(simulated)
+class Explanation:
+    """One error, while its frames are there: `make`, then `forget`."""
 
-
-class _Explanation:
     def __init__(self, path: Sequence[BaseException], namespace: Mapping[str, Any] | None) -> None:
         self.error = path[-1]
         self.stack = Stack.of(path)
@@ -59,8 +62,31 @@ class _Explanation:
         self.recorder.first_tick = next(history.ticks)
         self.modules = Modules(self.recorder)
         self.optimizers = Optimizers(self.recorder)
-        self.state = self.recorder.follow(thread_name())
-        self.walk = Walk(self._variables())
+        self.reader = Reader(
+            self.recorder, self.stack, devices_named(text_of(self.error)), _default_device(), HANDLERS, DEFINERS
+        )
+
+    def forget(self) -> None:
+        """Leave all as it was: stamps on storages, and copies of variables in frames."""
+        with Quiet():
+            self.reader.restore_stamps()
+        self.stack.forget_locals()
+
+    def make(self, simulated: Callable[[str], bool]) -> Explained:
+        with Quiet():
+            walk = Walk(self._variables())
+            self._read_variables()
+            failed = failed_op(self.reader)
+            roots = self._take_modules(walk)
+            self._take_optimizers(walk)
+            for tensor in walk.tensors:
+                self.reader.live(tensor)
+            state = self.recorder.follow(thread_name())
+            site = replay.replay(self.recorder, state, self.modules, self.stack, self.reader.ops, failed)
+            replay.fail(self.recorder, state, site, failed, self.error)
+            self.recorder.note(NOT_SEEN)
+            done = self._assembled(_named(walk, roots), simulated)
+        return Explained(done.trace, self._live(walk, done))
 
     def _variables(self) -> list[Any]:
         variables = [access_paths.roots(frame) for _, frame in self.frames]
@@ -69,22 +95,34 @@ class _Explanation:
             variables.append({name: (value, "global") for name, value in given.items() if name[:1] != "_"})
         return variables
 
-    def run(self, simulated: Callable[[str], bool]) -> Explained:
-        before = [(tensor, stamps.get(tensor)) for tensor in self.walk.tensors]
-        try:
-            with Quiet():
-                return self._run(simulated)
-        finally:
-            _restore(before)
+    def _read_variables(self) -> None:
+        """Read how the frames' other tensors came to be: they show what was moved beside the odd one."""
+        for run in self.reader.user_activations():
+            scope = run.scope
+            if scope is None or scope.locals is scope.globals:
+                continue
+            for name, value in list(scope.locals.items())[:MOST_VARIABLES]:
+                if is_tensor(value):
+                    self.reader.live(value, partial(definitions, self.reader, name, run))
 
-    def _run(self, simulated: Callable[[str], bool]) -> Explained:
-        for tensor in self.walk.tensors:
-            self.recorder.gather(tensor, [])
-        self._fail()
-        named = Named(self.recorder.rows, self.namespace)
+    def _take_modules(self, walk: Walk) -> list[Any]:
+        """Add rows for all modules that variables lead to, whole trees first; return their roots."""
+        found = [value for value in walk.objects.values() if is_module(value)]
+        below = {id(child) for module in found for _, child in children(module)}
+        roots = [module for module in found if id(module) not in below]
+        for module in roots:
+            self.modules.take(module, sites.NOWHERE)
+        return roots
+
+    def _take_optimizers(self, walk: Walk) -> None:
+        for value in walk.objects.values():
+            if access_paths.is_optimizer(value):
+                self.optimizers.seen[id(value)] = weakref.ref(value)
+
+    def _assembled(self, names: dict[str, Any], simulated: Callable[[str], bool]) -> Assembled:
+        named = Named(self.recorder.rows, names)
         named.collect(self.modules, hooks.moves(), self.optimizers)
-        self.recorder.note(NOT_SEEN)
-        done = assemble(
+        return assemble(
             self.recorder,
             self.modules,
             named,
@@ -93,44 +131,27 @@ class _Explanation:
             extra_sites=[site for site, _ in self.frames],
             producer=f"devtrace {version('devtrace')}",
         )
+
+    def _live(self, walk: Walk, done: Assembled) -> Live:
         rows, row_of = done.site_rows, done.tensors.row_of
-        frames = tuple((rows[site], frame) for site, frame in self.frames)
-        known = {id(tensor): row_of(self.recorder.rows.row_of(tensor)) for tensor in self.walk.tensors}
-        return Explained(
-            done.trace,
-            Live(
-                frames,
-                self.namespace,
-                lambda tensor: known.get(id(tensor)) if is_tensor(tensor) else None,
-                cells=sites.cells_so_far(),
-                walk=self.walk,
-                was_read=True,
-            ),
+        known = self.recorder.rows.row_of
+        frames: tuple[tuple[int, FrameType], ...] = tuple((rows[site], frame) for site, frame in self.frames)
+        return Live(
+            frames,
+            self.namespace,
+            lambda tensor: row_of(known(tensor)),
+            cells=sites.cells_so_far(),
+            walk=walk,
+            was_read=True,
         )
 
-    def _fail(self) -> None:
-        """Record the op that failed, with the tensors that its line mentions."""
-        rows: list[int] = []
-        site = self.frames[0][0] if self.frames else sites.NOWHERE
-        for value in _values(self.stack.levels[-1].frame, self.stack.levels[-1].instruction) if self.frames else ():
-            self.recorder.gather(value, rows)
-        self.recorder.failures.clear()
-        _refused(self.recorder, self.state, "unknown", site, list(dict.fromkeys(rows)), self.error)
+
+def _named(walk: Walk, roots: list[Any]) -> dict[str, Any]:
+    """Return the roots by the best name that leads to each."""
+    paths = ((walk.names(module), module) for module in roots)
+    return {found[0].text: module for found, module in paths if found}
 
 
-def _values(frame: FrameType, instruction: int) -> list[Any]:
-    source = parsing.read(frame.f_code.co_filename)
-    node = source.node_at(parsing.span_at(frame.f_code, instruction)) if source is not None else None
-    if source is None or node is None:
-        return []
-    return [found.value for found in safe_values.values(node, source, Scope.of(frame)) if is_tensor(found.value)]
-
-
-def _refused(recorder: Recorder, state: Any, name: str, site: int, rows: list[int], error: BaseException) -> None:
-    with torch.no_grad():
-        recorder.refused(state, name, site, rows, error)
-
-
-def _restore(before: list[tuple[Any, Stamp]]) -> None:
-    for tensor, stamp in before:
-        stamps.put(tensor, stamp)
+def _default_device() -> str:
+    device = torch.get_default_device()
+    return str(device) if device.type == "cpu" or device.index is not None else f"{device}:0"

@@ -8,11 +8,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import FrameType, TracebackType
+from typing import Final
+
+import torch
 
 from devtrace.recording.columns import sites
 from devtrace.recording.columns.sites import LIBRARY, USER
 from devtrace.runtime.tracebacks import entries_without_ours
 from devtrace.source.live_objects import forget_locals
+
+CALLS_OF_MODULES: Final = (torch.nn.Module._call_impl.__code__, torch.nn.Module._wrapped_call_impl.__code__)
+"""Functions of torch's that only hand a module's call on to its forward."""
 
 
 @dataclass(frozen=True, slots=True)
