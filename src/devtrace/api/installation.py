@@ -102,12 +102,12 @@ def _chain(undo: ExitStack) -> None:
 
 
 def _after_excepthook(former: Callable[..., object]) -> Callable[..., None]:
-    def excepthook(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
-        if _on.is_set() and isinstance(error, BaseException) and traceback is error.__traceback__:
+    def excepthook(kind: type[BaseException], error: BaseException | None, traceback: TracebackType | None) -> None:
+        if _on.is_set() and error is not None and traceback is error.__traceback__:
             _hide_our_frames(error)
             traceback = error.__traceback__
         former(kind, error, traceback)
-        _tell(error)
+        _explain(error)
 
     return excepthook
 
@@ -119,7 +119,7 @@ def _after_threads_hook(former: Callable[..., object]) -> Callable[..., None]:
             _hide_our_frames(error)
             args = type(args)((args.exc_type, error, error.__traceback__, args.thread))
         former(args)
-        _tell(error)
+        _explain(error)
 
     return excepthook
 
@@ -130,20 +130,20 @@ def _after_handler(former: Callable[..., object]) -> Callable[..., None]:
         if _on.is_set() and isinstance(error, BaseException):
             _hide_our_frames(error)
         former(self, context)
-        _tell(error)
+        _explain(error)
 
     return call_exception_handler
 
 
 def _hide_our_frames(error: BaseException) -> None:
-    """What is printed is what would be without our hooks around `.to()` and the like."""
+    """Let the traceback be the one that it is without our hooks around `.to()` and the like."""
     from devtrace.runtime.tracebacks import hide_our_frames
 
     with suppress(Exception):
         hide_our_frames(error)
 
 
-def _tell(error: BaseException | None) -> None:
+def _explain(error: BaseException | None) -> None:
     """Print the sentence and the report; whatever goes wrong here, the error has been shown."""
     if not _on.is_set() or sys.stderr is None:
         return

@@ -35,9 +35,5 @@ def _refuse_what_needs_a_trace(options: Options) -> None:
     for each in dataclasses.fields(Options):
         if each.name != "simulate" and getattr(options, each.name) != each.default:
             flag = f"--{each.name.replace('_', '-')}"
-            raise UsageError(
-                "untraced-flag",
-                f"--untraced with {flag}",
-                f"{flag} is about a trace",
-                f"leave --untraced or {flag} out",
-            )
+            given = f"--untraced with {flag}"
+            raise UsageError("untraced-flag", given, f"{flag} is about a trace", "leave one of the two out")
