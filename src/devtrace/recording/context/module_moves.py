@@ -23,7 +23,7 @@ from devtrace.recording.columns.process_history import Moved, Stamp, history
 from devtrace.recording.context.happenings import now
 from devtrace.recording.context.module_tree import count_registered
 from devtrace.runtime.patches import Patches
-from devtrace.runtime.quiet import Quiet, no_one_watches
+from devtrace.runtime.quiet import Quiet, no_one_watches, storage_of
 
 Module = torch.nn.Module
 
@@ -59,7 +59,9 @@ class _Move:
         self.at = at
         self.gone: set[torch.device] = set()
         self.stamps: list[tuple[Stamp, Stamp]] = []
-        self._after: dict[int, tuple[Stamp, torch.device, Stamp]] = {}  # by the id of the stamp before
+        # By the id of the stamp before: where from, where to, the stamp after. One for all tensors of a line.
+        self._after: dict[int, tuple[torch.device, torch.device, Stamp]] = {}
+        self._kept: list[Stamp] = []  # those of these ids
         self.device_of = torch.Tensor.device.__get__  # which a simulation replaces on torch's class
 
     def around(self, fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -84,7 +86,15 @@ class _Move:
 
     def _take(self, tensor: Any, made: Any) -> None:
         try:
-            if no_one_watches(tensor) and no_one_watches(made):
+            if no_one_watches(tensor) and type(made) is torch.Tensor:
+                # As `_note` does, but for a tensor whose neighbours from the same line went the same way.
+                before, storage = storage_of(tensor)._devtrace_stamp, storage_of(made)
+                known = self._after.get(id(before))
+                if known is not None and storage._devtrace_stamp is stamps.UNSTAMPED:
+                    source, target, after = known
+                    if self.device_of(tensor) == source and self.device_of(made) == target:
+                        storage._devtrace_stamp = after
+                        return
                 self._note(tensor, made)
             else:
                 with Quiet():
@@ -100,19 +110,14 @@ class _Move:
         before = stamps.get(tensor)
         if before is stamps.UNSTAMPED:
             return
-        after = stamps.put_birth(made, self._moved(before, source))
-        if after is not before and before[0] >= 0 <= after[0]:  # both are rows of a recording
-            self.stamps.append((before, after))
-
-    def _moved(self, before: Stamp, source: torch.device) -> Stamp:
-        """Return the stamp of what this move makes of a tensor: one for all tensors that were born in one line."""
-        known = self._after.get(id(before))
-        if known is not None and known[1] == source:
-            return known[2]
         past = before[2], source, before[3] and stamps.shorten(before[3], stamps.LONGEST_PAST - 1)
-        after = stamps.birth(self.at.site, past)
-        self._after[id(before)] = before, source, after
-        return after
+        birth = stamps.birth(self.at.site, past)
+        after = stamps.put_birth(made, birth)
+        if after is birth and stamps.are_kept():
+            self._after[id(before)] = source, target, after
+            self._kept.append(before)
+        elif after is not before and before[0] >= 0 <= after[0]:  # both are rows of a recording
+            self.stamps.append((before, after))
 
     def end(self, module: Module) -> None:
         with suppress(Exception), Quiet():  # such a move is not noted
