@@ -112,9 +112,8 @@ def test_in_ipythons_start_up_files_it_loads_the_extension(tmp_path: Path) -> No
 
 
 def test_run_untraced_explains_the_error_and_changes_nothing_else(tmp_path: Path) -> None:
-    ran = python(
-        tmp_path, f"{MODEL}\nprint('said')\nfails()", "-m", "devtrace", "run", "--untraced", "--simulate", "cuda:1"
-    )
+    run = ("-m", "devtrace", "run", "--untraced")
+    ran = python(tmp_path, f"{MODEL}\nprint('said')\nfails()", *run, "--simulate", "cuda:1")
     assert (ran.returncode, ran.stdout) == (1, "said\n")
     assert "net.scale is on cpu" in explained(ran)
     clean = python(tmp_path, "import torch\nprint(torch.ones(1).item())", *run)

@@ -11,13 +11,17 @@ import gc
 import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
-from bench_record import encoder, fastest
 from torch import nn
 
 from devtrace.recording.context import hooks
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from bench.bench_record import encoder, fastest
 
 MODULES = 5_000
 ROUNDS = 7
@@ -59,7 +63,10 @@ def once(around: Callable[[], Any]) -> dict[str, float]:
 def main() -> int:
     torch.set_num_threads(1)
     ways: dict[str, Callable[[], Any]] = {"plain": contextlib.nullcontext, "hooked": hooked}
-    runs = {name: [once(around) for _ in range(ROUNDS)] for name, around in ways.items()}
+    runs: dict[str, list[dict[str, float]]] = {name: [] for name in ways}
+    for _ in range(ROUNDS):
+        for name, around in ways.items():
+            runs[name].append(once(around))
     best = {name: {what: min(run[what] for run in each) for what in each[0]} for name, each in runs.items()}
     step = encoder(64, 4)
     times = fastest(step, ways, 120)

@@ -20,6 +20,8 @@ Past = tuple[int, torch.device, Any]
 Stamp = tuple[int, dict[Any, int], int, Past | None]
 """See `stamps`."""
 MOST_MOVES: Final = 2_000
+UNCOUNTED: Final = -1
+"""Tensors of a move that changed nothing: counted when it is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
