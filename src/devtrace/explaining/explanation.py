@@ -18,9 +18,9 @@ import torch
 
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import Walk
-from devtrace.explaining import replay
+from devtrace.explaining import kept_copies, replay
 from devtrace.explaining.device_error import text_of
-from devtrace.explaining.reading.failed_op import devices_named, failed_op
+from devtrace.explaining.reading.failed_op import FailedOp, devices_named, failed_op
 from devtrace.explaining.reading.names import definitions
 from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.tables import DEFINERS, HANDLERS
@@ -75,10 +75,15 @@ class Explanation:
     def make(self, simulated: Callable[[str], bool]) -> Explained:
         with Quiet():
             walk = Walk(self._variables())
+            modules = [value for value in walk.objects.values() if is_module(value)]
+            optimizers = [value for value in walk.objects.values() if access_paths.is_optimizer(value)]
+            roots = self._take_modules(modules)
+            self.optimizers.seen.update((id(each), weakref.ref(each)) for each in optimizers)
+            kept_copies.add_attached(self.reader, modules)
+            kept_copies.add_states(self.reader, optimizers)
             self._read_variables()
             failed = failed_op(self.reader)
-            roots = self._take_modules(walk)
-            self._take_optimizers(walk)
+            self._add_deep_copies(walk, modules, failed)
             for tensor in walk.tensors:
                 self.reader.live(tensor)
             state = self.recorder.follow(thread_name())
@@ -105,19 +110,20 @@ class Explanation:
                 if is_tensor(value):
                     self.reader.live(value, partial(definitions, self.reader, name, run))
 
-    def _take_modules(self, walk: Walk) -> list[Any]:
+    def _add_deep_copies(self, walk: Walk, modules: list[Any], failed: FailedOp | None) -> None:
+        row_of = self.recorder.rows.row_of
+        rows = {each.row for each in failed.inputs} if failed is not None else set()
+        kept_copies.add_deep_copies(self.reader, [each for each in walk.tensors if row_of(each) in rows], modules)
+        for value in failed.inputs if failed is not None else ():
+            value.row = self.reader.renamed.get(value.row, value.row)
+
+    def _take_modules(self, found: list[Any]) -> list[Any]:
         """Add rows for all modules that variables lead to, whole trees first; return their roots."""
-        found = [value for value in walk.objects.values() if is_module(value)]
         below = {id(child) for module in found for _, child in children(module)}
         roots = [module for module in found if id(module) not in below]
         for module in roots:
             self.modules.take(module, sites.NOWHERE)
         return roots
-
-    def _take_optimizers(self, walk: Walk) -> None:
-        for value in walk.objects.values():
-            if access_paths.is_optimizer(value):
-                self.optimizers.seen[id(value)] = weakref.ref(value)
 
     def _assembled(self, names: dict[str, Any], simulated: Callable[[str], bool]) -> Assembled:
         named = Named(self.recorder.rows, names)

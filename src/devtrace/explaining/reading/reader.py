@@ -79,6 +79,7 @@ class Reader:
         self.default_device = default_device
         self.ops: list[ReadOp] = []
         self.pasts = Pasts(recorder.rows, self.ops)
+        self.renamed: dict[int | None, int] = {}
         self.steps = 0
         self._handlers = handlers
         self._definers = definers
@@ -210,7 +211,7 @@ class Reader:
         stamp = stamps.get(tensor)
         self._keep_stamp(tensor)
         if stamp[0] != self.rows.epoch and stamp[3] is not None:
-            self._stamp(tensor, self.pasts.row_after_moves(tensor, stamp))
+            self.stamp(tensor, self.pasts.row_after_moves(tensor, stamp))
         return TensorValue(self.rows.row_for_input(tensor), device, dims)
 
     def _is_known(self, tensor: Any) -> bool:
@@ -243,11 +244,11 @@ class Reader:
         elif site >= 0 and not is_outermost:
             self._sites[id(tensor)] = site
         elif site >= 0:
-            self._stamp(tensor, self.rows.add(self.rows.layout(tensor)[2], -1, -1, site))
+            self.stamp(tensor, self.rows.add(self.rows.layout(tensor)[2], -1, -1, site))
 
     def _born_by(self, tensor: Any, op: ReadOp) -> None:
         op.layout = self.rows.layout(tensor)[2]
-        self._stamp(tensor, op.row)
+        self.stamp(tensor, op.row)
 
     def _is_stale(self, made: TensorValue, device: str) -> bool:
         """Return whether what was read was made on a device before its source, or its module, moved from there."""
@@ -257,10 +258,16 @@ class Reader:
         shape, dtype, _ = self.rows.layouts[layout]
         return self.rows.layout_of(shape, dtype, self.device(device))[2]
 
-    def _stamp(self, tensor: Any, row: int) -> None:
+    def stamp(self, tensor: Any, row: int) -> None:
         """Let a tensor have a row while the trace is made; its stamp says nothing of a birth that was only read."""
         self._keep_stamp(tensor)
         stamps.put(tensor, (self.rows.epoch, {shape_of(tensor): row}, -1, None))
+
+    def rename(self, old: int | None, new: int) -> None:
+        """Let all ops so far take a tensor by another row."""
+        for op in self.ops:
+            op.inputs = [new if row == old else row for row in op.inputs]
+        self.renamed[old] = new
 
     def _keep_stamp(self, tensor: Any) -> None:
         stamp = stamps.get(tensor)
