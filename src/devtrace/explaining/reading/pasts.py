@@ -146,6 +146,10 @@ class Pasts:
             yield site, str(past[1])
             site, _, past = past
 
+    def op_of(self, row: int) -> ReadOp | None:
+        """Return the op that made a row."""
+        return self._by_row.get(row)
+
     def former(self, row: int) -> Former | None:
         return self._formers.get(row)
 
