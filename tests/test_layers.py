@@ -53,12 +53,14 @@ INSIDE = {
         "evidence",
         "fixes",
         "causes",
+        "read_evidence",
         "messages",
         "ledger",
         "rules",
         "store",
         "diagnose",
     ],
+    "explaining": ["device_error", "stack", "reading", "worker_text", "kept_copies", "replay", "explanation"],
     "notebook": ["usage", "cells", "untraced", "commands", "inventory", "panel", "panel_comm", "live_view", "magic"],
 }  # fmt: skip
 

@@ -30,8 +30,10 @@ def explain(error: BaseException | None = None) -> Report:
     """
     error = (sys.exc_info()[1] or _last_shown()) if error is None else error
     path = path_to_origin(error) if error is not None else []
+    if error is None:
+        return _without_findings("there is no error to explain")
     if not path:
-        return _without_findings()
+        return _without_findings("this error is not about devices")
     try:
         return _explained(path)
     except Exception as fault:  # noqa: BLE001 (a failing explanation is never the user's exception)
@@ -58,9 +60,9 @@ def _seen(trace: TraceData) -> TraceData:
     return replace(cut(trace, failed), truncated=trace.truncated)
 
 
-def _without_findings(note: str = "") -> Report:
+def _without_findings(note: str) -> Report:
     builder = TraceBuilder()
-    builder.notes += [note] if note else []
+    builder.notes.append(note)
     trace = builder.build()
     return Report.of(Report(trace=trace, notes=trace.notes))  # type: ignore[arg-type]
 

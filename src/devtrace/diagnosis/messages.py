@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from devtrace.diagnosis.causes.ordered import CAUSES
@@ -26,9 +28,17 @@ def message(case: Case, verdict: Verdict, name: str, operand: str) -> str:
         siblings = _siblings(case, verdict, name)
         subject, verb = (f"{name} and {siblings[0]}", "are") if siblings else (name or "a tensor", "is")
         first = f"{subject} {verb} on {case.odd_device}{_others(case, verdict, 1 + len(siblings))}."
-    reason = CAUSES[verdict.cause].reason(case, verdict)
+    reason = _reason(case, verdict)
     parts = (first, reason, _intent(case, verdict), _replica(case), _package(case), _phase(case))
     return " ".join(part for part in parts if part)
+
+
+def _reason(case: Case, verdict: Verdict) -> str:
+    """Say why; of what was read from the source of a program that nobody recorded say once that it is probable."""
+    if not case.queries.was_read or verdict.certainty == "seen":
+        return CAUSES[verdict.cause].reason(case, verdict)
+    reason = CAUSES[verdict.cause].reason(case, replace(verdict, certainty="seen"))
+    return f"Probably, by what the source says: {reason}" if reason else ""
 
 
 def _siblings(case: Case, verdict: Verdict, name: str) -> list[str]:

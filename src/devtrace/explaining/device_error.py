@@ -49,7 +49,7 @@ _SENTENCES: Final = re.compile(
     re.IGNORECASE,
 )  # fmt: skip
 _RAISED_BY_TORCH: Final = (RuntimeError, TypeError, ValueError, IndexError, AssertionError, NotImplementedError)
-_WRAPPED: Final = "Original Traceback (most recent call last):"
+WRAPPED: Final = "Original Traceback (most recent call last):"
 """torch's own words for an error that it hands on from a worker, as text."""
 MOST_RELATED: Final = 100
 
@@ -86,7 +86,7 @@ def _is_of_torch(error: BaseException) -> bool:
     text = text_of(error)
     if not _SENTENCES.search(text):
         return False
-    return _WRAPPED in text or not _is_raised_in_source(error)
+    return WRAPPED in text or not _is_raised_in_source(error)
 
 
 def _is_raised_in_source(error: BaseException) -> bool:

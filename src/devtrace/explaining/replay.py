@@ -27,7 +27,7 @@ _CALL = torch.nn.Module._call_impl.__code__
 def replay(
     recorder: Recorder, state: ThreadState, modules: Modules, stack: Stack, ops: list[ReadOp], failed: FailedOp | None
 ) -> int:
-    """Record the ops and return the site of the failed one, which is left to be recorded."""
+    """Record the ops, and open the calls that the failed one was in. Return its site."""
     for op in sorted((op for op in ops if op.depth == BEFORE_ALL), key=lambda op: op.tick):
         _put_in_call(recorder, state, modules, [op], sys._getframe())
     last = failed.depth if failed is not None else len(stack.levels) - 1

@@ -36,8 +36,9 @@ def sites(finding: Finding) -> list[tuple[str, Site, str]]:
 
 
 def summary(report: ReportData) -> list[str]:
-    """Return a sentence on each: ops in all, copies and syncs in all, notes."""
-    return [_ops(report), *_copies_and_syncs(report), *(f"devtrace: {note}" for note in report.notes)]
+    """Return a sentence on each: ops in all, copies and syncs in all, notes; no count where nothing was recorded."""
+    counts = [] if report.notes and not report.ledger else [_ops(report), *_copies_and_syncs(report)]
+    return [*counts, *(f"devtrace: {note}" for note in report.notes)]
 
 
 def _ops(report: ReportData) -> str:

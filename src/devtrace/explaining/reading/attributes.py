@@ -14,7 +14,7 @@ from devtrace.explaining.reading.reader import Definition, Reader
 from devtrace.explaining.reading.runs import is_theirs, returned, run_around, run_of
 from devtrace.explaining.reading.statements import is_none, position_of_attribute, position_of_name, statements, targets
 from devtrace.explaining.reading.values import Known, TensorValue, Value
-from devtrace.recording.columns.operator_info import VIEW
+from devtrace.recording.columns.operator_info import COMPUTE, VIEW
 from devtrace.recording.context.module_tree import class_attribute, class_name, is_module
 from devtrace.source import parsing
 from devtrace.source.matching import called_name
@@ -33,7 +33,8 @@ def read_attribute(reader: Reader, node: ast.Attribute, activation: Activation) 
 def _of_tensor(reader: Reader, owner: TensorValue, node: ast.Attribute, activation: Activation) -> Value | None:
     if node.attr == "device":
         return Known(reader.device(owner.device))
-    return reader.derived(node.attr, VIEW, node, activation, [owner]) if node.attr in _SAME_DEVICE else None
+    kind = COMPUTE if node.attr == "grad" else VIEW
+    return reader.derived(node.attr, kind, node, activation, [owner]) if node.attr in _SAME_DEVICE else None
 
 
 def member(reader: Reader, owner: Any, name: str, activation: Activation) -> Value | None:

@@ -13,11 +13,11 @@ import torch
 
 from devtrace.explaining.reading.activation import Activation
 from devtrace.explaining.reading.attributes import member
-from devtrace.explaining.reading.containers import stored_in
 from devtrace.explaining.reading.expressions import computed
 from devtrace.explaining.reading.names import OWN_RESULTS
 from devtrace.explaining.reading.reader import MOST_ITEMS, Definition, Reader
 from devtrace.explaining.reading.runs import arguments, function_of, is_theirs, results, returned, run_of
+from devtrace.explaining.reading.stored import stored_in
 from devtrace.explaining.reading.torch_calls import call_method, call_torch
 from devtrace.explaining.reading.values import Known, Several, TensorValue, Value
 from devtrace.recording.columns.operator_info import COMPUTE

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 from devtrace.explaining.reading.activation import Activation
 from devtrace.explaining.reading.names import elements
 from devtrace.explaining.reading.reader import Definition, Reader
 from devtrace.explaining.reading.runs import run_around
-from devtrace.explaining.reading.statements import statements, targets
+from devtrace.explaining.reading.stored import stored_in
 from devtrace.explaining.reading.values import Known, Several, TensorValue, Value
 from devtrace.recording.columns.operator_info import COMPUTE, VIEW
 from devtrace.recording.context.module_tree import is_module
 from devtrace.runtime.quiet import device_of, is_tensor
 from devtrace.source.matching import called_name
-from devtrace.source.safe_values import MISSING, evaluate, item
-
-_ADDING: Final = ("append", "add", "insert", "appendleft")
+from devtrace.source.safe_values import MISSING, item
 
 
 def read_subscript(reader: Reader, node: ast.Subscript, activation: Activation) -> Value | None:
@@ -90,26 +88,6 @@ def _definitions(
     if type(key) is str:
         yield from _only_key(reader, key)
     yield from elements(reader, node.value, (), activation)
-
-
-def stored_in(reader: Reader, run: Activation, owner: Any) -> Iterator[Definition]:
-    """Yield what a run's statements put into this very container: `cache[key] = x`, `cache.append(x)`."""
-    for statement in statements(run.body):
-        for target, value, loops in targets(statement):
-            if isinstance(target, ast.Subscript) and not loops and _is(reader, target.value, owner, run):
-                yield Definition(value, (), run.at_node(statement))
-        call = statement.value if isinstance(statement, ast.Expr) else None
-        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or not call.args:
-            continue
-        if call.func.attr in _ADDING and _is(reader, call.func.value, owner, run):
-            yield Definition(call.args[-1], (), run.at_node(statement))
-
-
-def _is(reader: Reader, node: ast.expr, owner: Any, run: Activation) -> bool:
-    if run.scope is not None:
-        return evaluate(node, run.scope) is owner
-    value = reader.see(node, run)
-    return isinstance(value, Known) and value.value is owner
 
 
 def _written_out(reader: Reader, node: ast.Subscript, key: Any, activation: Activation) -> Iterator[Definition]:

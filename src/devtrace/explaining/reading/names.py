@@ -25,6 +25,7 @@ from devtrace.explaining.reading.statements import (
     position_of_name,
     unpacked,
 )
+from devtrace.explaining.reading.stored import stored_in
 from devtrace.explaining.reading.values import Known, Several, Value
 from devtrace.explaining.stack import CALLS_OF_MODULES
 from devtrace.recording.columns import sites
@@ -268,8 +269,9 @@ def _files_of(activation: Activation) -> Iterator[Activation]:
 
 
 def _imported(reader: Reader, name: str, run: Activation) -> Iterator[Definition]:
-    for node in ast.walk(run.source.tree):
-        for alias in node.names if isinstance(node, ast.ImportFrom) and node.module else ():
+    imports = (node for node in ast.walk(run.source.tree) if isinstance(node, ast.ImportFrom))
+    for node in imports:
+        for alias in node.names:
             if (alias.asname or alias.name) == name:
                 yield from of_module(reader, sys.modules.get(str(node.module)), alias.name, run.level)
 
@@ -343,7 +345,11 @@ def elements(reader: Reader, iterated: ast.expr, position: Any, activation: Acti
     for whole in (Definition(iterated, (), activation), *reader.definitions(iterated, activation)):
         for made in _built(whole.node):
             yield Definition(made, position, whole.activation.at_node(made))
-    if _is_iterator(reader.see(iterated, activation)):
+    value = reader.see(iterated, activation)
+    if isinstance(value, Known) and type(value.value) in (list, deque, set):
+        for run in reader.user_activations():
+            yield from (each._replace(position=position) for each in stored_in(reader, run, value.value))
+    if _is_iterator(value):
         yield Definition(iterated, position, activation, is_source=True)
 
 

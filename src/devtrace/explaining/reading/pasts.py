@@ -6,16 +6,17 @@ comes before the move of its source.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 from devtrace.explaining.reading.values import ReadOp, TensorValue
-from devtrace.recording.columns import sites
+from devtrace.recording.columns import stamps
 from devtrace.recording.columns.operator_info import COPY, VIEW
 from devtrace.recording.columns.process_history import Moved, Past, Stamp, history
 from devtrace.recording.columns.tensor_rows import Rows
 from devtrace.recording.context.module_tree import subtree
 from devtrace.runtime.quiet import device_of, dtype_of, shape_of
+from devtrace.source.object_walk import registered
 
 BEFORE_ALL: Final = -1
 """Depth of an op that ran before anything that still runs."""
@@ -39,7 +40,7 @@ class Pasts:
         self._formers: dict[int, Former] = {}
         self._by_row: dict[int, ReadOp] = {}
         self._moves = list(history.moves)
-        self._ticks: dict[int, int] = {id(after): moved.at.tick for moved in self._moves for _, after in moved.stamps}
+        self._ticks: dict[int, int] = {moved.at.site: moved.at.tick for moved in self._moves}
 
     def add_read(self, op: ReadOp, inputs: list[TensorValue]) -> None:
         """Remember an op that was read; one that copies to another device makes a former of its input."""
@@ -50,32 +51,30 @@ class Pasts:
     def row_after_moves(self, tensor: Any, stamp: Stamp) -> int:
         """Return a new row for a tensor that the hooks saw moving, after ops for its moves."""
         shape, dtype = shape_of(tensor), dtype_of(tensor)
-        earlier, site = self._row_before(stamp[3], shape, dtype)
+        earlier = self._row_before(stamp[3], shape, dtype)
         row, layout = next(self._rows.next), self._rows.layout_of(shape, dtype, device_of(tensor))[2]
-        self._move(row, layout, stamp[2], earlier, self._ticks.get(id(stamp), site))
+        self._move(row, layout, stamp[2], earlier)
         return row
 
-    def _row_before(self, past: Past | None, shape: Any, dtype: Any) -> tuple[Former | None, int]:
+    def _row_before(self, past: Past | None, shape: Any, dtype: Any) -> tuple[int, str] | None:
         if past is None:
-            return None, 0
+            return None
         site, device, earlier = past
-        before, tick = self._row_before(earlier, shape, dtype)
+        before = self._row_before(earlier, shape, dtype)
         layout = self._rows.layout_of(shape, dtype, device)[2]
         if before is None:
-            row = self._rows.add(layout, -1, -1, site)
-            return Former(row, str(device), _NO_OP), tick
+            return self._rows.add(layout, -1, -1, site), str(device)
         row = next(self._rows.next)
-        op = self._move(row, layout, site, before, tick)
-        return Former(row, str(device), op), tick
+        self._move(row, layout, site, before)
+        return row, str(device)
 
-    def _move(self, row: int, layout: int, site: int, before: Former | None, tick: int) -> ReadOp:
-        inputs = [before.row] if before is not None else []
+    def _move(self, row: int, layout: int, site: int, before: tuple[int, str] | None) -> None:
+        inputs, tick = [before[0]] if before is not None else [], self._ticks.get(site, 0)
         op = ReadOp("aten._to_copy", COPY, site, inputs, row, layout, BEFORE_ALL, tick=tick, is_seen=True)
         self._ops.append(op)
         self._by_row[row] = op
         if before is not None:
-            self._formers[row] = Former(before.row, before.device, op)
-        return op
+            self._formers[row] = Former(*before, op)
 
     # Copies that were taken before.
 
@@ -134,7 +133,22 @@ class Pasts:
         root = moved.module()
         if root is None or not any(part is module for _, part in subtree(root)):
             return False
-        return any(str(after[3][1]) == device for _, after in moved.stamps if after[3] is not None)
+        return any((moved.at.site, device) in self._steps(tensor) for _, tensor in registered(root))
+
+    def _steps(self, tensor: Any) -> Iterator[tuple[int, str]]:
+        """Yield the site of each move of a tensor that the hooks saw, with the device that it left."""
+        former = self._formers.get(self._rows.row_of(tensor) or -1)
+        while former is not None:
+            yield former.move.site, former.device
+            former = self._formers.get(former.row)
+        _, _, site, past = stamps.get(tensor)
+        while past is not None:
+            yield site, str(past[1])
+            site, _, past = past
+
+    def op_of(self, row: int) -> ReadOp | None:
+        """Return the op that made a row."""
+        return self._by_row.get(row)
 
     def former(self, row: int) -> Former | None:
         return self._formers.get(row)
@@ -146,9 +160,6 @@ class Pasts:
         self._ops.insert(self._ops.index(move), op)
         self._by_row[row] = op
         return op
-
-
-_NO_OP: Final = ReadOp("", VIEW, sites.NOWHERE, [], -1, -1, BEFORE_ALL)
 
 
 def _takes_after_its_input(op: ReadOp) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import islice
 from types import CodeType, FrameType
 from typing import Any, Final, NamedTuple
@@ -79,6 +80,7 @@ class Reader:
         self.default_device = default_device
         self.ops: list[ReadOp] = []
         self.pasts = Pasts(recorder.rows, self.ops)
+        self.renamed: dict[int | None, int] = {}
         self.steps = 0
         self._handlers = handlers
         self._definers = definers
@@ -149,7 +151,7 @@ class Reader:
 
     def files(self) -> list[Activation]:
         """Return the user's files among the frames, each once as a run that read it to its end."""
-        found = {}
+        found: dict[str, Activation] = {}
         for each in self.user_activations():
             found.setdefault(each.source.file, Activation(each.source, each.source.tree, 1 << 60, 0, each.globals))
         return list(found.values())
@@ -159,7 +161,7 @@ class Reader:
     def see(self, node: ast.AST | None, activation: Activation) -> Value | None:
         """Return the value of an expression; None where it cannot be read."""
         self.steps += 1
-        handler = self._handlers.get(type(node))
+        handler = self._handlers.get(type(node)) if node is not None else None
         if node is None or handler is None or self.steps > MOST_STEPS or activation.level > MOST_LEVELS:
             return None
         key = id(node), activation.level
@@ -210,7 +212,7 @@ class Reader:
         stamp = stamps.get(tensor)
         self._keep_stamp(tensor)
         if stamp[0] != self.rows.epoch and stamp[3] is not None:
-            self._stamp(tensor, self.pasts.row_after_moves(tensor, stamp))
+            self.stamp(tensor, self.pasts.row_after_moves(tensor, stamp))
         return TensorValue(self.rows.row_for_input(tensor), device, dims)
 
     def _is_known(self, tensor: Any) -> bool:
@@ -236,6 +238,7 @@ class Reader:
                     self._born_by(tensor, made.op)
                     return
                 else:
+                    self._born_as(tensor, made)
                     break
         stale = next((made for made in others if made.op and self._is_stale(made, device)), None)
         if stale is not None and stale.op is not None:
@@ -243,11 +246,19 @@ class Reader:
         elif site >= 0 and not is_outermost:
             self._sites[id(tensor)] = site
         elif site >= 0:
-            self._stamp(tensor, self.rows.add(self.rows.layout(tensor)[2], -1, -1, site))
+            self.stamp(tensor, self.rows.add(self.rows.layout(tensor)[2], -1, -1, site))
+
+    def _born_as(self, tensor: Any, other: TensorValue) -> None:
+        """Let a tensor be made as another one was, which now has the name: in another step of a loop."""
+        op = self.pasts.op_of(other.row)
+        if op is not None and not op.is_seen:
+            again = replace(op, row=next(self.rows.next))
+            self.ops.append(again)
+            self._born_by(tensor, again)
 
     def _born_by(self, tensor: Any, op: ReadOp) -> None:
         op.layout = self.rows.layout(tensor)[2]
-        self._stamp(tensor, op.row)
+        self.stamp(tensor, op.row)
 
     def _is_stale(self, made: TensorValue, device: str) -> bool:
         """Return whether what was read was made on a device before its source, or its module, moved from there."""
@@ -257,15 +268,30 @@ class Reader:
         shape, dtype, _ = self.rows.layouts[layout]
         return self.rows.layout_of(shape, dtype, self.device(device))[2]
 
-    def _stamp(self, tensor: Any, row: int) -> None:
+    def stamp(self, tensor: Any, row: int) -> None:
         """Let a tensor have a row while the trace is made; its stamp says nothing of a birth that was only read."""
         self._keep_stamp(tensor)
         stamps.put(tensor, (self.rows.epoch, {shape_of(tensor): row}, -1, None))
+
+    def rename(self, old: int | None, new: int) -> None:
+        """Let all ops so far take a tensor by another row."""
+        for op in self.ops:
+            op.inputs = [new if row == old else row for row in op.inputs]
+        self.renamed[old] = new
 
     def _keep_stamp(self, tensor: Any) -> None:
         stamp = stamps.get(tensor)
         if stamp[0] != self.rows.epoch:
             self._stamps_before.append((tensor, stamp))
+
+    def unknown_tensors(self) -> list[TensorValue]:
+        """Return a tensor on each device that the error names, of which nothing else is known."""
+        rows = ((self.rows.add(self.layout(device, 1), -1, -1, sites.NOWHERE), device) for device in self.devices)
+        return [TensorValue(row, device) for row, device in rows]
+
+    def born_before(self) -> Iterator[Any]:
+        """Yield the tensors whose births the hooks saw, or a recording."""
+        yield from (tensor for tensor, stamp in self._stamps_before if stamp[2] >= 0)
 
     def restore_stamps(self) -> None:
         """Give all tensors the stamps that they had."""

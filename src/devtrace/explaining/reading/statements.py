@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from types import CodeType
 from typing import Final, NamedTuple
 
+from devtrace.source.matching import called_name
 from devtrace.source.parsing import Source
 
 FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -132,3 +133,9 @@ def unpacked(iterated: ast.expr, position: Position) -> tuple[ast.expr, Position
 
 def is_none(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
+
+
+def moves_not_kept(body: ast.AST) -> list[ast.Call]:
+    """Return the calls of `x.to(device)` that are a statement of their own: they leave a tensor where it is."""
+    calls = [each.value for each in statements(body) if isinstance(each, ast.Expr) and isinstance(each.value, ast.Call)]
+    return [call for call in calls if called_name(call) in ("to", "cuda") and isinstance(call.func, ast.Attribute)]

@@ -64,7 +64,7 @@ class _Move:
         self.device_of = torch.Tensor.device.__get__  # which a simulation replaces on torch's class
 
     def around(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        """Wrap the function that moves a tensor. A model has thousands: most go as the one before from the same line."""
+        """Wrap the function that moves a tensor. A model has thousands, and most go as the one before of their line."""
         take, known, device_of = self._take, self._after, self.device_of
 
         def moved(tensor: Any) -> Any:
