@@ -167,7 +167,7 @@ def _from_none() -> None:
 
 
 def _group() -> None:
-    raise ExceptionGroup("several", [KeyError("x"), raised(mixed)])  # type: ignore[list-item]
+    raise ExceptionGroup("several", [KeyError("x"), raised(mixed)])  # type: ignore[type-var]
 
 
 def _noted() -> None:

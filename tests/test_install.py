@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from devtrace.api.installation import SENTENCE
+from devtrace.words.english.report import SENTENCES
 
 pytestmark = pytest.mark.slow
+
+SENTENCE = SENTENCES["explained.untraced"]
 
 MODEL = """
 import torch

@@ -31,6 +31,7 @@ ALLOWED = {
     "drawing": {"trace", "words"},
     "report": {"drawing", "diagnosis", "trace", "words"},
     "interchange": {"report", "drawing", "diagnosis", "source", "trace", "words"},
+    "fixing": {"interchange", "diagnosis", "source", "runtime", "words"},
 }
 _BELOW_THE_API = set(ALLOWED)
 ALLOWED["api"] = _BELOW_THE_API | {"__init__"}

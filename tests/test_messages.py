@@ -1,4 +1,4 @@
-"""Every message of devtrace, by its slug: this file provokes each, and README says what to do."""
+"""Every message of devtrace, by its slug: this file provokes each, and the docs say what to do."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import pytest
 import torch
 
 import devtrace
+import documents
 from devtrace.cli.main import main
 from devtrace.notebook.cells import Tracing
 from devtrace.notebook.panel.trace_summaries import find
@@ -26,7 +27,6 @@ from samples import training
 from shells import new_shell
 
 ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 CLASSES = {name for name, value in vars(errors).items() if isinstance(value, type)}
 
 
@@ -188,5 +188,5 @@ def test_a_message_begins_with_its_slug(slug: str, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("slug", PROVOKED)
-def test_readme_says_what_to_do_about_a_message(slug: str) -> None:
-    assert re.search(rf"^\| [^|]*`{slug}`[^|]* \| \S.* \|$", README, re.M)
+def test_the_docs_say_what_to_do_about_a_message(slug: str) -> None:
+    assert re.search(rf"^\| [^|]*`{slug}`[^|]* \| \S.* \|$", documents.ALL, re.M)

@@ -99,7 +99,7 @@ def model(): return Net().to("cuda")
 def test_it(model): model(torch.zeros(3, 4, device="cuda"))
 """
     printed = " ".join(pytest_in(tmp_path, text, "-q").stdout.split())
-    assert "model.to() moves only parameters and buffers of registered modules; it is none." in printed
+    assert "`model.to()` moves registered parameters and buffers only, and `scale` is a plain attribute." in printed
     assert 'test_project.py line 13 return Net().to("cuda")' in printed
     assert 'self.register_buffer("scale", torch.ones(2), persistent=False)' in printed
 

@@ -18,8 +18,7 @@ from typing import Any, Final
 
 from devtrace.runtime.import_hook import ImportWatcher
 from devtrace.runtime.patches import Patches
-
-SENTENCE: Final = "devtrace explains this error, which it did not trace:"
+from devtrace.words.catalogue import sentence
 
 _installed: Final = ExitStack()
 _on: Final = threading.Event()
@@ -150,7 +149,7 @@ def _explain(error: BaseException | None) -> None:
     try:
         text = explained(error)
         if text:
-            sys.stderr.write(_encodable(f"\n{SENTENCE}\n\n{text}\n"))
+            sys.stderr.write(_encodable(f"\n{sentence('explained.untraced')}\n\n{text}\n"))
             sys.stderr.flush()
     except Exception as fault:  # noqa: BLE001 (a fault of ours is a line)
         with suppress(Exception):

@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from devtrace.api.options import FLAGS, Options
+from devtrace.cli import fix
 from devtrace.cli.launch import Launch
 from devtrace.cli.run_program import Program
 from devtrace.cli.run_untraced import run_untraced
+from devtrace.runtime import overlay
 from devtrace.words.errors import DevtraceError, FormatError, UsageError
 
 if TYPE_CHECKING:
@@ -44,6 +46,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.set_defaults(command=lambda options: _help(parser))
     commands = parser.add_subparsers(metavar="COMMAND")
     _add_run(commands)
+    fix.add_to(commands)
     view = commands.add_parser(
         "view", help="open a saved trace, the ranks of one job together, or an export of torch.profiler, in the browser"
     )
@@ -89,6 +92,7 @@ def _help(parser: argparse.ArgumentParser) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
+    overlay.use_from_environment()
     program = _program(options)
     program.check()
     given = vars(options)
