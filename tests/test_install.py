@@ -55,7 +55,7 @@ def test_a_device_error_that_ends_a_script_is_explained_below_its_traceback(tmp_
     assert ran.returncode == 1
     assert ran.stdout == ""
     report = explained(ran)
-    assert "net.scale is on cpu" in report
+    assert "`net.scale` is on cpu" in report
     assert "program.py line" in report
     assert "devtrace" not in ran.stderr.partition(SENTENCE)[0]
 
@@ -69,10 +69,10 @@ def test_former_hooks_are_called_first_and_any_other_error_is_theirs_alone(tmp_p
 
 def test_an_error_of_a_thread_and_one_of_a_task_are_explained(tmp_path: Path) -> None:
     thread = "import threading\nthread = threading.Thread(target=fails)\nthread.start()\nthread.join()"
-    assert "net.scale is on cpu" in explained(python(tmp_path, f"{INSTALLED}\n{thread}"))
+    assert "`net.scale` is on cpu" in explained(python(tmp_path, f"{INSTALLED}\n{thread}"))
     task = "import asyncio\nasync def main():\n    asyncio.get_running_loop().call_soon(fails)\n"
     task += "    await asyncio.sleep(0.1)\nasyncio.run(main())"
-    assert "net.scale is on cpu" in explained(python(tmp_path, f"{INSTALLED}\n{task}"))
+    assert "`net.scale` is on cpu" in explained(python(tmp_path, f"{INSTALLED}\n{task}"))
 
 
 def test_what_is_installed_goes_out_again(tmp_path: Path) -> None:
@@ -117,6 +117,6 @@ def test_run_untraced_explains_the_error_and_changes_nothing_else(tmp_path: Path
     run = ("-m", "devtrace", "run", "--untraced")
     ran = python(tmp_path, f"{MODEL}\nprint('said')\nfails()", *run, "--simulate", "cuda:1")
     assert (ran.returncode, ran.stdout) == (1, "said\n")
-    assert "net.scale is on cpu" in explained(ran)
+    assert "`net.scale` is on cpu" in explained(ran)
     clean = python(tmp_path, "import torch\nprint(torch.ones(1).item())", *run)
     assert (clean.returncode, clean.stdout, clean.stderr) == (0, "1.0\n", "")

@@ -146,7 +146,7 @@ def test_shape(): torch.ones(2) + torch.ones(3)
 def test_a_device_error_of_any_test_has_a_section_and_no_other_error_has(tmp_path: Path) -> None:
     ran = pytest_in(tmp_path, UNMARKED)
     assert (ran.stdout.count(" Captured devtrace call "), ran.stdout.count(" Captured devtrace setup ")) == (1, 1)
-    assert "model.weight and .bias are on cpu" in ran.stdout
+    assert "`model.weight` and `.bias` are on cpu" in ran.stdout
 
 
 def test_the_ini_file_switches_the_section_off(tmp_path: Path) -> None:

@@ -20,18 +20,18 @@ COMMANDS = (
     Keyword("status", "", "say what is traced, simulated and kept"),
     Keyword("check", "", "say what this environment has: torch's build, devices, default device"),
     Keyword("report", "[name]", "show the report of the last traced cell, or of the one of this name or number"),
-    Keyword(
-        "explain",
-        "[on | off]",
-        "explain the last error again; explain device errors of cells that are not traced, or do not",
-        offers=("on", "off"),
-    ),
     Keyword("save", "FILE", "write the last trace to FILE"),
     Keyword(
         "simulate",
         "cuda:N | off",
         "give this whole session N pretended CUDA devices, or take them away",
         offers=("cuda:1", "cuda:2", "off"),
+    ),
+    Keyword(
+        "explain",
+        "[on | off]",
+        "explain the last error again; explain device errors of cells that are not traced, or do not",
+        offers=("on", "off"),
     ),
     Keyword("help", "", "print this"),
 )
