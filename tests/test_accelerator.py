@@ -176,7 +176,7 @@ def waits_asked_for() -> tuple[list[tuple[str, str, str]], list[tuple[object, ..
 def test_a_wait_that_the_program_asks_for_is_counted_and_is_no_alarm(run: Run) -> None:
     ops, found = run(waits_asked_for)
     assert ops == [("accelerator.synchronize", "sync", "accel:0")]
-    message = "The host waited for accel:0 12 times here, as this line asks for."
+    message = "`torch.accelerator.synchronize()` made the CPU wait for accel:0 12 times, as the line asks for."
     assert found == [("host-sync", "note", 12, message)]
 
 

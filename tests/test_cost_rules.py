@@ -376,9 +376,35 @@ def test_a_cost_in_a_package_is_found_at_its_line_and_names_the_users(
     assert "It is in costly_pack, called from test_cost_rules.py line" in sync.message
     assert sync.message.endswith(": optimizer.step().")
     assert sync.help.startswith("in costly_pack: ")
-    assert "tables.cos is the same tensor each time. It is in costly_pack, called from" in cos.message
-    assert "tables.sin is the same tensor each time." in sin.message
+    assert "`tables.cos` is the same tensor each time. It is in costly_pack, called from" in cos.message
+    assert "`tables.sin` is the same tensor each time." in sin.message
     assert cos.edits == ()
+    assert "use a release of the package that has it, or report it there" in sync.help
+    assert 'self.register_buffer("cos", ..., persistent=False)' in cos.help
+
+
+def test_what_the_user_of_a_package_can_do_today_ends_the_copies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pack = installed(tmp_path, PACK, monkeypatch, "costly_pack_today")
+    tables = nn.Sequential(nn.Linear(4, 4), pack.Tables())
+
+    def program() -> None:
+        tables.to(GPU)
+        for _ in range(6):
+            tables(torch.rand(8, 4, device=GPU))
+
+    found = [each for each in findings(program) if each.severity == "warning"]
+    assert len(found) == 2
+    lines = [each.help.partition("below the line that moves tables: ")[2] for each in found]
+
+    def typed() -> None:
+        tables.to(GPU)
+        for line in lines:
+            exec(line, {"tables": tables})
+        program()
+
+    assert warned(typed) == []
 
 
 def test_a_cost_in_a_package_is_no_cost_of_the_users_line_as_well(
@@ -421,6 +447,35 @@ def test_the_count_of_a_packages_line_is_exact_above_max_ops(tmp_path: Path, mon
     ]
 
 
+CHECKED = """
+import torch
+class Checked(torch.nn.Linear):
+    def forward(self, x):
+        if (x > 1e9).any():
+            raise ValueError
+        return super().forward(x)
+"""
+
+
+def test_a_check_in_a_packages_module_is_found_in_the_users_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pack = installed(tmp_path, CHECKED, monkeypatch, "checked_pack")
+
+    def program() -> None:
+        net = pack.Checked(8, 4).to(GPU)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(12):
+            optimizer.zero_grad()
+            net(torch.rand(2, 8, device=GPU)).sum().backward()
+            optimizer.step()
+
+    (found,) = [each for each in findings(program) if each.severity == "warning"]
+    assert (found.rule, found.count) == ("host-sync", 12)
+    assert found.message.startswith("`(x > 1e9).any()` made the CPU wait for cuda:0 12 times, once in each step")
+    assert "It is in checked_pack, called from" in found.message
+
+
 TRAINER = """
 import torch
 def fit(model, batches):
@@ -449,6 +504,21 @@ def test_a_loop_of_a_package_reads_as_it_likes(tmp_path: Path, monkeypatch: pyte
     def program() -> None:
         model = Body().to(GPU)
         pack.fit(model, [torch.rand(2, 8, device=GPU) for _ in range(20)])
+
+    assert warned(program) == []
+
+
+@pytest.mark.parametrize("foreach", [True, False])
+def test_a_weight_that_a_step_has_changed_is_not_the_same_tensor(foreach: bool) -> None:
+    def program() -> None:
+        net = nn.Linear(64, 32).to(GPU)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1, foreach=foreach)
+        for _ in range(8):
+            for _ in range(4):
+                optimizer.zero_grad()
+                net(torch.rand(2, 64, device=GPU)).sum().backward()
+                optimizer.step()
+            net.weight.detach().cpu()
 
     assert warned(program) == []
 

@@ -168,7 +168,7 @@ def test_a_loss_on_the_cpu_is_a_round_trip_of_its_gradient() -> None:
         lambda: train(lambda net: criterion(net(torch.rand(16, 8, device=GPU)).cpu(), torch.arange(16) % 4))
     )
     assert (found.rule, found.count) == ("device-to-host-copy", 12)
-    assert "gradient of the work on the host goes back" in found.message
+    assert "the gradient of what the CPU computes from it goes back" in found.message
 
 
 def test_a_layer_on_the_cpu_is_named() -> None:
@@ -209,7 +209,7 @@ def test_weights_copied_between_gpus_in_each_forward_are_named() -> None:
 
     (found,) = traced(program)
     assert (found.rule, found.count) == ("device-to-device-copy", 8)
-    assert found.message.endswith("shared.weight is the same tensor each time.")
+    assert found.message.endswith("`shared.weight` is the same tensor each time.")
     assert found.help == "move shared to the device where it works"
 
 
@@ -308,7 +308,7 @@ def test_a_tensor_that_is_sent_on_its_own_and_comes_back_unused_is_worth_a_warni
             tags.cpu()
 
     (found,) = traced(program)
-    assert (found.rule, found.count, found.help) == ("device-to-host-copy", 12, "leave it on the host")
+    assert (found.rule, found.count, found.help) == ("device-to-host-copy", 12, "leave it on the CPU")
 
 
 def cause_of(program: Callable[[], object]) -> tuple[str, str]:

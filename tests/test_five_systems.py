@@ -166,7 +166,9 @@ def test_what_the_issue_of_recognize_anything_proposes_buys_a_round_trip(warm: W
     assert (outcome.raised, outcome.errors) == ("", [])
     (back,) = [finding for finding in outcome.findings if finding.rule == "device-to-host-copy"]
     assert (back.severity, back.count, back.site and back.site.text) == ("warning", 6, "parse_tag.cpu()")
-    assert re.search(r": it was sent to the device \(tagging_finetune.py line \d+\) and not used there", back.message)
+    assert re.search(
+        r": `\S+` was sent to the device \(tagging_finetune.py line \d+\) and not used there", back.message
+    )
     assert outcome.alarms == [f"{back.rule} at {back.site}: {back.message}"]
 
 

@@ -62,7 +62,10 @@ INSIDE = {
         "diagnose",
     ],
     "explaining": ["device_error", "stack", "reading", "worker_text", "kept_copies", "replay", "explanation"],
-    "notebook": ["usage", "cells", "untraced", "commands", "inventory", "panel", "panel_comm", "live_view", "magic"],
+    "notebook": [
+        "usage", "inventory", "left_on_devices", "cells", "untraced", "earlier_cells", "commands", "panel",
+        "panel_comm", "live_view", "magic",
+    ],
 }  # fmt: skip
 
 # A package that costs or binds -> the modules that may import it at run time (a type-checker's import is free).

@@ -173,6 +173,24 @@ def test_traces_are_told_once_with_an_outline_that_decodes(panel: Panel, tracing
     assert again["kept"] == [1, 2]
 
 
+def test_of_an_optimizers_line_its_kinds_of_op_on_the_cpu_are_in_the_outline(panel: Panel, tracing: Tracing) -> None:
+    front = FrontEnd(panel)
+
+    def step() -> None:
+        model = torch.nn.Linear(4, 4)
+        adam = torch.optim.Adam(model.parameters())
+        for _ in range(3):
+            model(torch.ones(2, 4)).sum().backward()
+            adam.step()
+
+    trace(tracing, step)
+    message = front.wait(lambda message: message.get("traces"))
+    outline = decode(message["traces"][0]["outline"])
+    kinds = [(op.name, op.site and (op.site.caller or op.site).line) for op in outline.ops]
+    assert {op.phase for op in outline.ops} == {"optimizer"}
+    assert len(set(kinds)) <= len(kinds) < message["traces"][0]["ops"] / 3
+
+
 def test_who_comes_later_is_told_all_that_is_kept(panel: Panel, tracing: Tracing) -> None:
     tracing.history.most = 2
     for count in (1, 2, 3):

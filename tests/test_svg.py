@@ -136,6 +136,22 @@ def test_a_device_that_only_gave_a_copy_has_a_lane_for_the_arrow() -> None:
     assert re.search(r"98\.3 KB", timeline(trace))
 
 
+def test_of_copies_between_the_same_lanes_at_one_moment_only_one_has_a_label() -> None:
+    sample = Sample()
+    sample.op("aten.mm", "cpu", 1_000)
+    moment = sample.clock
+    there = sample.op("aten._to_copy", "cuda:0", 1_000)
+    sample.clock = moment
+    back = sample.op("aten._to_copy", "cpu", 1_000)
+    sample.op("aten.mm", "cuda:0", 10**7)
+    for op, ends, size in ((there, ("cpu", "cuda:0"), 98_300), (back, ("cuda:0", "cpu"), 1_500)):
+        source, to = map(sample.device, ends)
+        sample.builder.append("copies", op=op, to=to, bytes=size, pinned=0, non_blocking=0, **{"from": source})
+    picture = timeline(sample.builder.build())
+    assert ">98.3 KB<" in picture
+    assert ">1.5 KB<" not in picture
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 10**12), st.integers(-1, 10**12)), min_size=1, max_size=40))
 def test_places_keep_the_order_of_moments_and_fill_the_width(times: list[tuple[int, int]]) -> None:

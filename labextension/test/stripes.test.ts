@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import type { JsonObject } from '../src/model/findings';
 import { readOutline } from '../src/model/outline';
-import { latest, type IEntry } from '../src/model/sidebar';
+import { countsInWords, countsOf, latest, onePerTrace, rowsOf, withEarlier, type IEntry } from '../src/model/entries';
 import { stripesOf } from '../src/model/stripes';
 
 interface ILine {
@@ -82,8 +82,8 @@ function data(cell: string, text: string, lines: readonly ILine[], finding = 0):
 }
 
 async function entry(label: string, cell: string, trace: JsonObject): Promise<IEntry> {
-  const { outline, ops, seconds } = await readOutline(trace);
-  return { key: label, label, cell, seconds, ops, outline, number: -1 };
+  const { outline, ops, seconds, counting } = await readOutline(trace);
+  return { key: label, label, cell, seconds, ops, outline, counting, number: -1, isEarlier: false };
 }
 
 const A = 'x = 1\ny = 2\nz = 3';
@@ -212,4 +212,85 @@ test('the latest trace of each cell is told from those of its earlier runs', asy
     latest(entries).map(({ label }) => label),
     ['2', '3', '4', '5']
   );
+});
+
+test('the traces of an earlier kernel are told from those that the kernel has dropped, and from the one that just came', async () => {
+  const entries = await Promise.all(['1', '2', '3', '4', '5'].map(label => entry(label, label, data(label, A, []))));
+  const known = entries.map((each, i) => (i === 3 ? { ...each, number: 2 } : each));
+  const marked = withEarlier(known, ({ label }) => label === '5', [2]);
+  assert.deepEqual(
+    marked.filter(({ isEarlier }) => isEarlier).map(({ label }) => label),
+    ['1', '2']
+  );
+  assert.deepEqual(
+    latest(marked).map(({ label }) => label),
+    ['3', '4', '5']
+  );
+});
+
+test('three clean traces in a row are one row, below the newest', async () => {
+  const found = await entry('found', 'f', data('f', A, [{ line: 1, ops: [1, 0] }], 1));
+  const clean = await Promise.all(['1', '2', '3', '4'].map(label => entry(label, label, data(label, A, []))));
+  const labels = (entries: readonly IEntry[]): string[][] => rowsOf(entries).map(row => row.map(({ label }) => label));
+  assert.deepEqual(labels([found, ...clean]), [['4'], ['3', '2', '1'], ['found']]);
+  assert.deepEqual(labels([...clean.slice(0, 2), found]), [['found'], ['2'], ['1']]);
+});
+
+test('errors, warnings and notes are counted apart', async () => {
+  const found = await entry('found', 'f', data('f', A, [{ line: 1, ops: [1, 0] }], 1));
+  assert.equal(countsInWords(countsOf([found, found])), '2 errors');
+  assert.equal(
+    countsInWords([
+      ['warning', 1],
+      ['note', 1200]
+    ]),
+    '1 warning, 1,200 notes'
+  );
+});
+
+test('a report that is displayed below another cell is no other trace', async () => {
+  const own = { ...(await entry('own', 'a', data('a', A, [{ line: 1, ops: [1, 0] }]))) };
+  const at = (each: IEntry, cell: string): IEntry => ({
+    ...each,
+    key: `${each.key} ${cell}`,
+    cell,
+    outline: { ...each.outline, recorded: 'now' }
+  });
+  assert.deepEqual(
+    onePerTrace([at(own, 'shown'), at(own, 'a')]).map(({ cell }) => cell),
+    ['a']
+  );
+});
+
+test('an optimizer’s line explains what it counts on the CPU', async () => {
+  const trace = (size: number): JsonObject => {
+    const file = data('a', A, [{ line: 1, ops: [1, 1] }]);
+    const strings = file['strings'] as string[];
+    return {
+      ...file,
+      strings: [...strings, 'optimizer'],
+      shapes: { dims: { offsets: [0, 1], flat: [size] } },
+      tensors: {
+        device: [0],
+        dtype: [0],
+        shape: [0],
+        bytes: [4],
+        producer: [-1],
+        site: [-1],
+        role: [0],
+        name: [0],
+        source: [-1]
+      },
+      ops: {
+        ...(file['ops'] as JsonObject),
+        phase: [strings.length, strings.length],
+        site: [0, 0],
+        inputs: { offsets: [0, 1, 1], flat: [0] }
+      }
+    };
+  };
+  const line = async (size: number): Promise<boolean | undefined> =>
+    stripesOf([await entry('In[7]', 'a', trace(size))]).get('a')?.stripes[0].isCounting;
+  assert.equal(await line(1), true);
+  assert.equal(await line(64), false);
 });

@@ -6,7 +6,8 @@ import { Notification, type MainAreaWidget } from '@jupyterlab/apputils';
 import { NotebookPanel } from '@jupyterlab/notebook';
 import type { IEdit } from '../model/findings';
 import { spanOfSite } from '../model/source-span';
-import type { IEntry } from '../model/sidebar';
+import type { IEntry } from '../model/entries';
+import type { IRepairsOfTrace } from '../view/selection';
 import type { IActions } from '../view/sidebar/drawing';
 import type { EditorNavigator } from './navigator';
 import type { Preferences } from './preferences';
@@ -72,6 +73,14 @@ export class SidebarActions implements IActions {
 
   insert = (entry: IEntry, edits: readonly IEdit[]): void => {
     void this._navigator.insert(entry.outline, edits, this._sessions.current);
+  };
+
+  repairs = ({ outline }: IEntry): IRepairsOfTrace => {
+    const session = this._sessions.current;
+    return {
+      of: finding => session?.repairOf(outline.recorded, finding) ?? null,
+      subscribe: listener => this._sessions.onRepair(listener)
+    };
   };
 
   /** Shows a trace in a tab of its own; once only. */

@@ -52,6 +52,10 @@ export class EditorNavigator {
       },
       insert: edits => {
         void this.insert(trace, edits, around());
+      },
+      repairs: {
+        of: finding => around()?.repairOf(trace.recorded, finding) ?? null,
+        subscribe: listener => this._sessions.onRepair(listener)
       }
     };
   }
@@ -87,6 +91,7 @@ export class EditorNavigator {
     const misfit = misfitOf(parts.map(({ plan }) => plan));
     if (misfit === null) {
       make(parts);
+      near?.noteInserted(edits);
     } else {
       Notification.warning(MISFITS[misfit], { autoClose: 6000 });
     }

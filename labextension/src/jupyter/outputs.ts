@@ -6,7 +6,7 @@ import type { ConsolePanel } from '@jupyterlab/console';
 import { NotebookPanel } from '@jupyterlab/notebook';
 import { Signal, type ISignal } from '@lumino/signaling';
 import { readOutline, type IOutline } from '../model/outline';
-import type { IEntry } from '../model/sidebar';
+import type { IEntry } from '../model/entries';
 import { MIME_TYPE, type ITrace } from '../model/trace';
 
 export type CodeWidget = NotebookPanel | ConsolePanel;
@@ -103,17 +103,19 @@ export class Outputs {
     const read = this._outlines.get(data) ?? readOutline(data).catch(() => null);
     this._outlines.set(data, read);
     const outline = await read;
-    if (outline === null) {
-      return null; // The output itself says what is wrong with it.
+    // The output itself says what is wrong with it; a comparison shows two traces again that their own cells have.
+    if (outline?.outline.comparison !== null) {
+      return null;
     }
     return [entryOf(outline, cell), data];
   }
 }
 
-function entryOf({ outline, ops, seconds }: IOutline, cell: ICodeCellModel): IEntry {
+function entryOf({ outline, ops, seconds, counting }: IOutline, cell: ICodeCellModel): IEntry {
   const run = `In[${countOf(outline, cell.id) ?? cell.executionCount ?? ' '}]`;
   const label = outline.title === run ? run : `${run} ${outline.title}`.trim();
-  return { key: keyOf(outline.recorded, cell.id, ops), label, cell: cell.id, seconds, ops, outline, number: -1 };
+  const key = keyOf(outline.recorded, cell.id, ops);
+  return { key, label, cell: cell.id, seconds, ops, outline, counting, number: -1, isEarlier: false };
 }
 
 /** The number that the cell had when it was traced: its own comes later, with the end of its run. */

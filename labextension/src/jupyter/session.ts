@@ -2,31 +2,54 @@
  * One notebook or console: the traces of its outputs and of its kernel, as the one value that the sidebar shows.
  */
 import type { ISessionContext } from '@jupyterlab/apputils';
+import type { ICodeCellModel } from '@jupyterlab/cells';
 import { NotebookPanel } from '@jupyterlab/notebook';
 import { Signal, type ISignal } from '@lumino/signaling';
-import type { JsonObject } from '../model/findings';
+import type { IEdit, JsonObject } from '../model/findings';
 import type { ITraced } from '../model/messages';
+import { withCellIds, type IShownCell } from '../model/cell-ids';
 import { readOutline } from '../model/outline';
-import type { IEntry, ISidebar } from '../model/sidebar';
+import { editKey, fixedIn, repairsOf, type IRepair, type Repairs } from '../model/repairs';
+import { onePerTrace, withEarlier, type IEntry } from '../model/entries';
+import type { ISidebar } from '../model/sidebar';
+import { CellStates } from './cell-states';
 import { Connection } from './connection';
 import { codeCells, keyOf, Outputs, type CodeWidget } from './outputs';
+
+function shownCell({ id, executionCount: count, sharedModel }: ICodeCellModel): IShownCell {
+  return { id, count, source: sharedModel.getSource() };
+}
 
 export class Session {
   readonly context: ISessionContext;
   readonly connection: Connection;
   readonly outputs: Outputs;
+  private readonly _cells: CellStates;
   private _entries: readonly IEntry[] = [];
   private _fromKernel: readonly ITraced[] = [];
+  private _repairs: Repairs = new Map();
+  private _fixed: readonly string[] = [];
+  private _repairsText = '';
+  private readonly _inFiles = new Set<string>();
+  private _attempt = -1;
+  /** The kernel has said which traces it has. */
+  private _isKnown = false;
+  /** Traces whose outputs came while this kernel was connected: it recorded them, whether or not it has listed them yet. */
+  private readonly _live = new Set<string>();
+  private readonly _seen = new Set<string>();
   private _turn = 0;
   private readonly _read = new WeakMap<ITraced, Promise<IEntry | null>>();
   private readonly _changed = new Signal<this, void>(this);
   private readonly _tracesChanged = new Signal<this, void>(this);
+  private readonly _repaired = new Signal<this, void>(this);
 
   constructor(readonly widget: CodeWidget) {
     this.context = widget instanceof NotebookPanel ? widget.sessionContext : widget.console.sessionContext;
     this.connection = new Connection(this.context);
     this.outputs = new Outputs(widget);
+    this._cells = new CellStates(widget);
     this.outputs.changed.connect(this._onTraces);
+    this._cells.changed.connect(this._repair);
     this.connection.changed.connect(this._onConnection);
     this.context.propertyChanged.connect(this._emit);
     widget.disposed.connect(this.dispose);
@@ -39,6 +62,11 @@ export class Session {
   /** Emitted when traces came or went. */
   get traced(): ISignal<this, void> {
     return this._tracesChanged;
+  }
+
+  /** Emitted when fixes were put in, ran, or were taken back. */
+  get repaired(): ISignal<this, void> {
+    return this._repaired;
   }
 
   get entries(): readonly IEntry[] {
@@ -59,7 +87,20 @@ export class Session {
     const { label } = this.widget.title;
     const name = this.widget instanceof NotebookPanel ? label : `${label} (console)`;
     const { link } = this.connection;
-    return { name, link, version, state, live, entries: this._entries, inventory, pending, isSlow, refused };
+    const { _entries: entries, _repairs: repairs, _fixed: fixed } = this;
+    return { name, link, version, state, live, entries, repairs, fixed, inventory, pending, isSlow, refused };
+  }
+
+  /** What became of the fix of a finding of the trace that was recorded then. */
+  repairOf(recorded: string, finding: number): IRepair | null {
+    const entry = this._entries.find(({ outline }) => outline.recorded === recorded);
+    return (entry && this._repairs.get(entry.key)?.get(finding)) ?? null;
+  }
+
+  /** Keeps in mind which edits were put into files: nothing shows when these run. */
+  noteInserted(edits: readonly IEdit[]): void {
+    edits.filter(({ cell }) => cell < 0).forEach(edit => this._inFiles.add(editKey(edit)));
+    this._repair();
   }
 
   /** The whole trace: what the output holds, or what the kernel still has. */
@@ -78,12 +119,20 @@ export class Session {
   readonly dispose = (): void => {
     this.connection.dispose();
     this.outputs.dispose();
+    this._cells.dispose();
     Signal.clearData(this);
   };
 
   private readonly _onConnection = (): void => {
-    if (this.connection.state.traces !== this._fromKernel) {
-      this._fromKernel = this.connection.state.traces;
+    const { attempt, traces, state } = this.connection.state;
+    if (attempt !== this._attempt) {
+      this._attempt = attempt;
+      this._live.clear();
+    }
+    const isKnown = state !== null;
+    if (traces !== this._fromKernel || isKnown !== this._isKnown) {
+      this._fromKernel = traces;
+      this._isKnown = isKnown;
       this._onTraces();
     }
     this._emit();
@@ -94,14 +143,28 @@ export class Session {
     void this._merged().then(entries => {
       if (turn === this._turn && !this.isDisposed) {
         this._entries = entries;
+        this._repair();
         this._tracesChanged.emit();
         this._emit();
       }
     });
   };
 
+  private readonly _repair = (): void => {
+    const repairs = repairsOf({ entries: this._entries, cells: this._cells.all, inFiles: this._inFiles });
+    const text = JSON.stringify([...repairs].map(([key, found]) => [key, [...found]]));
+    if (text !== this._repairsText) {
+      this._repairsText = text;
+      this._repairs = repairs;
+      this._fixed = fixedIn(repairs);
+      this._repaired.emit();
+      this._emit();
+    }
+  };
+
   /** Of a trace that both know, the output's entry with the kernel's number; oldest first. */
   private async _merged(): Promise<IEntry[]> {
+    this._noteLive();
     const merged = new Map(this.outputs.entries.map(entry => [entry.key, entry]));
     const mine = new Set(codeCells(this.widget).map(({ id }) => id));
     for (const traced of this._fromKernel) {
@@ -113,9 +176,27 @@ export class Session {
         }
       }
     }
-    return [...merged.values()].sort((a, b) =>
-      a.outline.recorded < b.outline.recorded ? -1 : a.outline.recorded > b.outline.recorded ? 1 : a.number - b.number
-    );
+    const shown = codeCells(this.widget).map(shownCell);
+    const entries = onePerTrace([...merged.values()])
+      .map(entry => ({ ...entry, outline: withCellIds(entry.outline, shown) }))
+      .sort((a, b) =>
+        a.outline.recorded < b.outline.recorded ? -1 : a.outline.recorded > b.outline.recorded ? 1 : a.number - b.number
+      );
+    return this._isKnown ? this._marked(entries) : entries;
+  }
+
+  private _marked(entries: readonly IEntry[]): IEntry[] {
+    const kept = this._fromKernel.map(({ trace }) => trace);
+    return withEarlier(entries, ({ key }) => this._live.has(key), kept);
+  }
+
+  private _noteLive(): void {
+    for (const { key } of this.outputs.entries.filter(each => !this._seen.has(each.key))) {
+      this._seen.add(key);
+      if (this._isKnown) {
+        this._live.add(key);
+      }
+    }
   }
 
   private async _fromTraced(traced: ITraced): Promise<IEntry | null> {
@@ -123,7 +204,10 @@ export class Session {
     let read = this._read.get(traced);
     if (!read) {
       read = readOutline(data).then(
-        ({ outline }) => ({ key: keyOf(outline.recorded, cell, ops), label, cell, seconds, ops, outline, number }),
+        ({ outline, counting }) => {
+          const key = keyOf(outline.recorded, cell, ops);
+          return { key, label, cell, seconds, ops, outline, counting, number, isEarlier: false };
+        },
         (error: unknown) => {
           console.error(`devtrace: refused from the kernel: ${error instanceof Error ? error.message : String(error)}`);
           return null;

@@ -14,6 +14,7 @@ export class Sessions {
   private readonly _sessions = new Map<Widget, Session>();
   private readonly _currentChanged = new Signal<this, Session | null>(this);
   private readonly _traced = new Signal<this, Session>(this);
+  private readonly _repairListeners = new Set<() => void>();
   private readonly _added = new Signal<this, Session>(this);
 
   constructor(shell: JupyterFrontEnd.IShell, notebooks: INotebookTracker | null, consoles: IConsoleTracker | null) {
@@ -50,6 +51,14 @@ export class Sessions {
     return this._traced;
   }
 
+  /** Calls the listener when fixes were put in, ran or were taken back in any of them; the result ends that. */
+  onRepair(listener: () => void): () => void {
+    this._repairListeners.add(listener);
+    return () => {
+      this._repairListeners.delete(listener);
+    };
+  }
+
   get all(): readonly Session[] {
     return [...this._sessions.values()];
   }
@@ -67,6 +76,11 @@ export class Sessions {
     this._sessions.set(widget, session);
     session.traced.connect(() => {
       this._traced.emit(session);
+    });
+    session.repaired.connect(() => {
+      [...this._repairListeners].forEach(listener => {
+        listener();
+      });
     });
     widget.disposed.connect(() => {
       this._sessions.delete(widget);

@@ -22,6 +22,7 @@ import {
   ViewPlugin,
   type Tooltip
 } from '@codemirror/view';
+import { headerEnd } from '../layout/python';
 import { locate } from '../model/source-span';
 import type { ICellStripes, IMark, IStripe } from '../model/stripes';
 import { markCard, stripeCard, stripeElement } from '../view/stripe';
@@ -129,10 +130,11 @@ function markedIn(mark: IMark, lines: readonly string[], doc: Text): IShownMark 
     return null;
   }
   const first = doc.line(at);
-  const last = doc.line(Math.min(at + Math.max(endLine - line, 0), doc.lines));
   const indent = first.text.length - first.text.trimStart().length;
   const from = Math.min(first.from + (column < 0 ? indent : column), first.to);
-  const to = Math.min(endColumn < 0 ? last.to : last.from + endColumn, last.to);
+  const last = doc.line(Math.min(at + Math.max(endLine - line, 0), doc.lines));
+  const header = headerEnd(doc.sliceString(from, last.to));
+  const to = header > 0 ? from + header : Math.min(endColumn < 0 ? last.to : last.from + endColumn, last.to);
   return to > from ? { from, to, mark, text: doc.sliceString(from, to) } : null;
 }
 

@@ -75,3 +75,56 @@ export function arrowsIn(copies: ICopies, range: IRange, width: number): IArrow[
   });
   return arrows;
 }
+
+/** A label at the right of an arrow: its left edge, its width, and its middle. */
+export interface ILabel {
+  readonly left: number;
+  readonly width: number;
+  readonly y: number;
+}
+
+/** The vertical line of an arrow. */
+export interface IShaft {
+  readonly x: number;
+  readonly top: number;
+  readonly bottom: number;
+}
+
+/** Half the height (px) of a label. */
+const HALF = 6;
+/** Labels that are nearer (px) than this read as one. */
+const AIR = 6;
+
+/** Heads of arrows reach this far (px) to both sides. */
+const HEAD = 4;
+
+function crosses({ top, bottom }: IShaft, y: number): boolean {
+  return bottom > y - HALF && top < y + HALF;
+}
+
+/** Where a label beside an arrow at x may begin: right of the arrows that stand close to it, whose heads it would cover. */
+export function clearOf(shafts: readonly IShaft[], x: number, y: number): number {
+  const near = shafts.filter(shaft => crosses(shaft, y)).map(shaft => shaft.x);
+  return near.sort((a, b) => a - b).reduce((at, each) => (each > at && each <= at + 2 * HEAD ? each : at), x);
+}
+
+/** The labels, of those that come most important first, that have room: no other label and no arrow lies across them. */
+export function roomyLabels<T extends ILabel>(labels: readonly T[], shafts: readonly IShaft[], width: number): T[] {
+  const chosen: T[] = [];
+  for (const label of labels) {
+    const right = label.left + label.width;
+    const isFree =
+      right <= width &&
+      !chosen.some(
+        other =>
+          Math.abs(other.y - label.y) < 2 * HALF &&
+          other.left < right + AIR &&
+          label.left < other.left + other.width + AIR
+      ) &&
+      !shafts.some(shaft => shaft.x > label.left - HEAD && shaft.x < right + HEAD && crosses(shaft, label.y));
+    if (isFree) {
+      chosen.push(label);
+    }
+  }
+  return chosen;
+}

@@ -70,3 +70,30 @@ function endOfText(line: string, from: number, quote: string): [end: number, ope
   }
   return [line.length, quote.length === 3 ? quote : ''];
 }
+
+const COMPOUND = /^(async\s+)?(for|while|with|if|elif|else|try|except|finally|def|class|match|case)\b/;
+
+/** The end of a statement's header where lines of its body follow, the colon included; 0 for one that has no body below it. */
+export function headerEnd(code: string): number {
+  if (!COMPOUND.test(code)) {
+    return 0;
+  }
+  let depth = 0;
+  let at = 0;
+  for (const line of code.split('\n')) {
+    for (let i = 0; i < line.length && line[i] !== '#'; i++) {
+      const quote = /^('''|"""|'|")/.exec(line.slice(i, i + 3))?.[1];
+      if (quote !== undefined) {
+        i = endOfText(line, i + quote.length, quote)[0] - 1;
+      } else if ('([{'.includes(line[i])) {
+        depth++;
+      } else if (')]}'.includes(line[i])) {
+        depth--;
+      } else if (line[i] === ':' && depth === 0) {
+        return code.includes('\n', at + i) ? at + i + 1 : 0;
+      }
+    }
+    at += line.length + 1;
+  }
+  return 0;
+}

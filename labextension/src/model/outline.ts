@@ -6,6 +6,7 @@ import { columnsOf, TABLE_NAMES } from './columns';
 import { isObject, type JsonObject } from './findings';
 import { ColumnReader } from './packed';
 import { readTrace } from './read';
+import { countingSites } from './optimizer-sites';
 import type { ITrace } from './trace';
 
 const KEPT = new Set(['devices', 'sites', 'sources', 'ledger']);
@@ -14,12 +15,14 @@ export interface IOutline {
   readonly outline: ITrace;
   readonly ops: number;
   readonly seconds: number;
+  /** The user's lines on which an optimizer did no more on the CPU than count: sites. */
+  readonly counting: ReadonlySet<number>;
 }
 
 /** Reads an output's data; throws as `readTrace` does. */
 export async function readOutline(data: unknown): Promise<IOutline> {
   if (!isObject(data) || !isObject(data['ops'])) {
-    return { outline: await readTrace(data), ops: 0, seconds: 0 };
+    return { outline: await readTrace(data), ops: 0, seconds: 0, counting: new Set() };
   }
   const { ops } = data;
   const outline = await readTrace({ ...data, ...withoutOps(), findings: findingsWithoutOps(data['findings']) });
@@ -30,7 +33,9 @@ export async function readOutline(data: unknown): Promise<IOutline> {
   for (let i = 0; i < start.length; i++) {
     end = Math.max(end, start[i] + Math.max(duration[i] ?? 0, 0));
   }
-  return { outline, ops: start.length + outline.truncated, seconds: start.length === 0 ? 0 : (end - start[0]) / 1e9 };
+  const seconds = start.length === 0 ? 0 : (end - start[0]) / 1e9;
+  const counting = await countingSites(outline, data);
+  return { outline, ops: start.length + outline.truncated, seconds, counting };
 }
 
 function withoutOps(): JsonObject {

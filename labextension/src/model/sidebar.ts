@@ -2,21 +2,8 @@
  * What the sidebar shows, as one value that is never changed, and the sentence for each state that it can be in.
  */
 import type { IConnection, IPending, Link } from './connection';
-import type { ITrace } from './trace';
-
-/** A trace of this notebook, from a cell's output or out of the kernel's memory. */
-export interface IEntry {
-  readonly key: string;
-  readonly label: string;
-  /** The id of the cell that ran, "" when it is not known. */
-  readonly cell: string;
-  readonly seconds: number;
-  readonly ops: number;
-  /** Findings, ledger, sites and sources; its ops may have been left away. */
-  readonly outline: ITrace;
-  /** What the kernel knows it by, -1 when it does not. */
-  readonly number: number;
-}
+import type { IEntry } from './entries';
+import type { Repairs } from './repairs';
 
 type FromConnection = 'version' | 'state' | 'live' | 'inventory' | 'pending' | 'isSlow' | 'refused';
 
@@ -25,6 +12,9 @@ export interface ISidebar extends Pick<IConnection, FromConnection> {
   readonly name: string;
   readonly link: Link;
   readonly entries: readonly IEntry[];
+  readonly repairs: Repairs;
+  /** Keys of the traces with a finding that was fixed. */
+  readonly fixed: readonly string[];
 }
 
 /** The kernel's settings, as they are when all that was asked for is done. */
@@ -35,12 +25,6 @@ export function shownState({ state, pending }: Pick<ISidebar, 'state' | 'pending
   };
 }
 
-/** The traces that the last run of their cell left; of what came before them the user has moved on. */
-export function latest(entries: readonly IEntry[]): readonly IEntry[] {
-  const last = new Map(entries.map(entry => [entry.cell, entry]));
-  return entries.filter(entry => entry.cell === '' || last.get(entry.cell) === entry);
-}
-
 export const NOWHERE: ISidebar = {
   name: '',
   link: 'nowhere',
@@ -48,6 +32,8 @@ export const NOWHERE: ISidebar = {
   state: null,
   live: null,
   entries: [],
+  repairs: new Map(),
+  fixed: [],
   inventory: null,
   pending: {},
   isSlow: false,

@@ -4,7 +4,7 @@
 import type { Severity } from './findings';
 import { addCounts, countsBySite, type ILedgerCounts } from './ledger';
 import { spanOfSite, type ISourceSpan } from './source-span';
-import type { IEntry } from './sidebar';
+import type { IEntry } from './entries';
 import { deviceName, type ITrace } from './trace';
 
 export interface IStripe {
@@ -20,6 +20,8 @@ export interface IStripe {
   readonly d2d: number;
   readonly syncs: number;
   readonly cpuCompute: number;
+  /** An optimizer's line: what it did on the CPU was to count its steps. */
+  readonly isCounting: boolean;
   readonly bytes: number;
 }
 
@@ -59,8 +61,8 @@ export function stripesOf(entries: readonly IEntry[]): Map<string, ICellStripes>
   );
 }
 
-function add(cells: Map<string, IKnown>, { outline, label, cell: run }: IEntry): void {
-  const lines = linesOf(outline, label);
+function add(cells: Map<string, IKnown>, { outline, label, cell: run, counting }: IEntry): void {
+  const lines = linesOf(outline, label, counting);
   const marks = marksOf(outline, label);
   for (const cell of new Set([
     ...lines.keys(),
@@ -99,13 +101,14 @@ function marksOf(trace: ITrace, label: string): IMark[] {
     .filter(({ span }) => span.cellId !== '');
 }
 
-function linesOf(trace: ITrace, label: string): Map<string, Map<number, IStripe>> {
+function linesOf(trace: ITrace, label: string, counting: ReadonlySet<number>): Map<string, Map<number, IStripe>> {
   const cells = new Map<string, Map<number, IStripe>>();
   const counts = countsBySite(trace);
   for (const [cell, lines] of sitesByLine(trace, [...counts.keys()])) {
     const stripes = [...lines].map(([line, sites]) => {
       const sum = addCounts(sites.map(site => counts.get(site)).filter(known => known !== undefined));
-      return sum ? ([[line, stripeOf(trace, label, sites[0], sum)]] as const) : [];
+      const isCounting = sites.some(site => counting.has(site));
+      return sum ? ([[line, { ...stripeOf(trace, label, sites[0], sum), isCounting }]] as const) : [];
     });
     cells.set(cell, new Map(stripes.flat()));
   }
@@ -126,7 +129,7 @@ function sitesByLine(trace: ITrace, sites: readonly number[]): Map<string, Map<n
   return cells;
 }
 
-function stripeOf(trace: ITrace, label: string, site: number, counts: ILedgerCounts): IStripe {
+function stripeOf(trace: ITrace, label: string, site: number, counts: ILedgerCounts): Omit<IStripe, 'isCounting'> {
   const { ops, ...others } = counts;
   const { line, text } = spanOfSite(trace, site);
   const devices = [...ops].map((count, device) => ({

@@ -1,7 +1,7 @@
 /**
  * Copies between lanes, and the ticks where the host waits for a device.
  */
-import { arrowsIn, type IArrow } from '../layout/copies';
+import { arrowsIn, clearOf, roomyLabels, type IArrow } from '../layout/copies';
 import { xOf } from '../layout/scale';
 import { hasRoomForLabels } from '../layout/stack';
 import type { IPoint } from '../layout/point';
@@ -11,23 +11,34 @@ import { severityLook } from './palette';
 import { fitted, textWidth } from './text';
 
 export function paintArrows(ctx: Context, frame: IFrame): void {
-  const free = new Map<string, number>();
-  const arrows = arrowsIn(frame.timeline.copies, frame.range, frame.width);
-  for (const [i, arrow] of arrows.entries()) {
-    const from = frame.stack.lanes[arrow.from];
-    const to = frame.stack.lanes[arrow.to];
-    const down = to.y > from.y;
-    const begin = down ? from.y + from.height - 5 : from.y + 5;
-    const end = down ? to.y : to.y + to.height;
-    const x = snap(frame, arrow.x);
-    paintArrow(ctx, frame, { x, begin: begin - frame.scrolled, end: end - frame.scrolled });
-    if (hasRoomForLabels(frame.stack)) {
-      const gapY = down ? from.y + from.height + 8 : from.y - 8;
-      const next = arrows.at(i + 1);
-      const room = next?.from === arrow.from && next.to === arrow.to ? next.x - arrow.x : Infinity;
-      paintLabel(ctx, frame, arrow, { x, y: gapY - frame.scrolled, room }, free);
-    }
+  const arrows = arrowsIn(frame.timeline.copies, frame.range, frame.width).map(arrow => drawn(frame, arrow));
+  // The light edges of all come first: else one arrow would cut the head of the next.
+  for (const { line } of arrows) {
+    paintShaft(ctx, line, frame.theme.ground, 4);
   }
+  for (const { line } of arrows) {
+    paintInk(ctx, line, frame.theme.text);
+  }
+  if (hasRoomForLabels(frame.stack)) {
+    paintLabels(ctx, frame, arrows);
+  }
+}
+
+interface IDrawn {
+  readonly arrow: IArrow;
+  readonly line: ILine;
+  /** The middle of its label: beside the lane that it leaves. */
+  readonly labelY: number;
+}
+
+function drawn(frame: IFrame, arrow: IArrow): IDrawn {
+  const from = frame.stack.lanes[arrow.from];
+  const to = frame.stack.lanes[arrow.to];
+  const down = to.y > from.y;
+  const begin = (down ? from.y + from.height - 5 : from.y + 5) - frame.scrolled;
+  const end = (down ? to.y : to.y + to.height) - frame.scrolled;
+  const labelY = (down ? from.y + from.height + 8 : from.y - 8) - frame.scrolled;
+  return { arrow, line: { x: snap(frame, arrow.x), begin, end }, labelY };
 }
 
 /** An arrow straight up or down. */
@@ -37,19 +48,24 @@ interface ILine {
   readonly end: number;
 }
 
-function paintArrow(ctx: Context, frame: IFrame, { x, begin, end }: ILine, ink = frame.theme.text): void {
-  const head = end > begin ? -6 : 6;
-  for (const [colour, width] of [
-    [frame.theme.ground, 4],
-    [ink, 1.5]
-  ] as const) {
-    ctx.strokeStyle = colour;
-    ctx.lineWidth = width;
-    ctx.beginPath();
-    ctx.moveTo(x, begin);
-    ctx.lineTo(x, end + head / 2);
-    ctx.stroke();
-  }
+function paintArrow(ctx: Context, frame: IFrame, line: ILine, ink = frame.theme.text): void {
+  paintShaft(ctx, line, frame.theme.ground, 4);
+  paintInk(ctx, line, ink);
+}
+
+function paintShaft(ctx: Context, { x, begin, end }: ILine, colour: string, width: number): void {
+  ctx.strokeStyle = colour;
+  ctx.lineWidth = width;
+  ctx.beginPath();
+  ctx.moveTo(x, begin);
+  ctx.lineTo(x, end + headOf({ begin, end }) / 2);
+  ctx.stroke();
+}
+
+function paintInk(ctx: Context, line: ILine, ink: string): void {
+  const { x, begin, end } = line;
+  const head = headOf(line);
+  paintShaft(ctx, line, ink, 1.5);
   ctx.fillStyle = ink;
   ctx.beginPath();
   ctx.moveTo(x - 4, end + head);
@@ -62,26 +78,31 @@ function paintArrow(ctx: Context, frame: IFrame, { x, begin, end }: ILine, ink =
   ctx.fill();
 }
 
-/** `×12 768 KB` to the right of the arrow, unless another label is there. */
-function paintLabel(
-  ctx: Context,
-  frame: IFrame,
-  arrow: IArrow,
-  { x, y, room }: { readonly x: number; readonly y: number; readonly room: number },
-  free: Map<string, number>
-): void {
-  const label = `${arrow.count > 1 ? `×${arrow.count} ` : ''}${formatBytes(arrow.bytes)}`;
-  const width = textWidth(ctx, label);
-  const band = String(Math.round(y));
-  if (width + 12 > room || x < (free.get(band) ?? -Infinity) || x + width + 8 > frame.width) {
-    return;
+/** From its tip, how far its head goes back. */
+function headOf({ begin, end }: Pick<ILine, 'begin' | 'end'>): number {
+  return end > begin ? -6 : 6;
+}
+
+/** `×12 768 KB` to the right of each arrow that has room for it, those with the most bytes first. */
+function paintLabels(ctx: Context, frame: IFrame, arrows: readonly IDrawn[]): void {
+  const shafts = arrows.map(({ line: { x, begin, end } }) => ({
+    x,
+    top: Math.min(begin, end),
+    bottom: Math.max(begin, end)
+  }));
+  const labels = [...arrows]
+    .sort((a, b) => b.arrow.bytes - a.arrow.bytes || a.line.x - b.line.x)
+    .map(({ arrow, line, labelY: y }) => {
+      const text = `${arrow.count > 1 ? `×${arrow.count} ` : ''}${formatBytes(arrow.bytes)}`;
+      return { text, left: clearOf(shafts, line.x, y) + 4, width: textWidth(ctx, text) + 4, y };
+    });
+  for (const { text, left, width, y } of roomyLabels(labels, shafts, frame.width)) {
+    ctx.fillStyle = frame.theme.ground;
+    ctx.fillRect(left, y - 6, width, 12);
+    ctx.fillStyle = frame.theme.text;
+    ctx.textAlign = 'left';
+    ctx.fillText(text, left + 2, y + 0.5);
   }
-  free.set(band, x + width + 14);
-  ctx.fillStyle = frame.theme.ground;
-  ctx.fillRect(x + 4, y - 6, width + 4, 12);
-  ctx.fillStyle = frame.theme.text;
-  ctx.textAlign = 'left';
-  ctx.fillText(label, x + 6, y + 0.5);
 }
 
 /** A finding's tensor on its way from its own lane into an op of another: what errors, and the finding that is picked, are about. */

@@ -3,6 +3,7 @@
  */
 import { commonIndent, firstLine, moreLabel, MOST_EDIT_LINES, plainText } from '../layout/finding-text';
 import type { IEdit, IFinding } from '../model/findings';
+import type { IRepair } from '../model/repairs';
 import { opName, sourceLabel, type ITrace } from '../model/trace';
 import { severityLook } from '../paint/palette';
 import { button, h } from './dom';
@@ -15,8 +16,11 @@ import type { Selection } from './selection';
 const FIRST = 30;
 /** Steps of one story, edits of one fix, devices of one finding. */
 const MOST_STEPS = 24;
+const INSERT = 'Put this fix into its cell';
+const SIGNS: Readonly<Record<IRepair['state'], string>> = { edited: '↻', inserted: '↻', fixed: '✓' };
 
-export function mountFindings(el: HTMLElement, trace: ITrace, selection: Selection): () => void {
+/** `notes`: whether notes are shown before they are asked for. */
+export function mountFindings(el: HTMLElement, trace: ITrace, selection: Selection, notes = false): () => void {
   const disposables = new Disposables();
   const findings = trace.findings ?? [];
   const root = h(el, 'div', { class: 'dt-findings', data: { devtrace: 'findings' } });
@@ -26,11 +30,12 @@ export function mountFindings(el: HTMLElement, trace: ITrace, selection: Selecti
   const add = (end: number): void => {
     for (let i = rows.length; i < Math.min(end, findings.length); i++) {
       rows.push(findingRow(context, findings[i], i));
+      showRepair(rows[i], selection.host.repairs?.of(i) ?? null);
       grid.append(rows[i]);
     }
     grid.hidden = rows.length === 0;
   };
-  const first = Math.min(FIRST, findings.filter(finding => finding.severity !== 'note').length);
+  const first = Math.min(FIRST, findings.filter(finding => notes || finding.severity !== 'note').length);
   add(first);
   root.append(grid);
   if (first === 0) {
@@ -47,6 +52,16 @@ export function mountFindings(el: HTMLElement, trace: ITrace, selection: Selecti
   };
   disposables.add(selection.subscribe(select));
   select();
+  const { repairs } = selection.host;
+  const repair = (): void => {
+    rows.forEach((row, i) => {
+      showRepair(row, repairs?.of(i) ?? null);
+    });
+  };
+  if (repairs) {
+    disposables.add(repairs.subscribe(repair));
+    repair();
+  }
   el.append(root);
   root.dataset['ready'] = 'true';
   disposables.add(() => {
@@ -56,7 +71,7 @@ export function mountFindings(el: HTMLElement, trace: ITrace, selection: Selecti
 }
 
 function nothing(owner: Node, trace: ITrace): HTMLElement {
-  const text = trace.findings === null ? 'This trace was saved without a diagnosis.' : '✓ Nothing to mend.';
+  const text = trace.findings === null ? 'This trace was saved without a diagnosis.' : '✓ No device problems.';
   return h(owner, 'p', { class: 'dt-none', text });
 }
 
@@ -67,6 +82,23 @@ function showMore(owner: Node, label: string, disposables: Disposables, act: () 
     result.remove();
   });
   return result;
+}
+
+/** The finding says what became of its fix; the button shows that it was used. */
+function showRepair(row: HTMLElement, repair: IRepair | null): void {
+  const line = row.querySelector<HTMLElement>('.dt-repair');
+  const text = repair === null ? '' : `${SIGNS[repair.state]} ${repair.sentence}`;
+  if (line && line.textContent !== text) {
+    line.textContent = text;
+  }
+  row.dataset['repair'] = repair?.state ?? '';
+  const isUsed = repair !== null && repair.state !== 'edited';
+  const put = row.querySelector<HTMLButtonElement>('.dt-insert');
+  if (put) {
+    put.textContent = isUsed ? '✓ Inserted' : 'Insert';
+    put.classList.toggle('dt-primary', !isUsed);
+    put.title = isUsed ? 'This fix stands in its cell; undo there takes it back' : INSERT;
+  }
 }
 
 function mark(row: HTMLElement, selected: boolean, open: boolean): void {
@@ -83,6 +115,7 @@ function findingRow(context: IViewContext, finding: IFinding, index: number): HT
     { role: 'gridcell' },
     head(context, finding),
     h(owner, 'p', { class: 'dt-message' }, ...withCode(owner, finding.message)),
+    ...(selection.host.repairs ? [h(owner, 'p', { class: 'dt-repair', role: 'status' })] : []),
     details(context, finding)
   );
   const row = h(
@@ -168,7 +201,7 @@ function fixButtons({ owner, trace, selection, disposables }: IViewContext, find
   if (!insert || finding.edits.length === 0) {
     return [copy];
   }
-  const put = button(owner, 'Insert', { class: 'dt-small dt-primary', title: 'Put this fix into its cell' });
+  const put = button(owner, 'Insert', { class: 'dt-small dt-primary dt-insert', title: INSERT });
   disposables.listen(put, 'click', () => {
     insert(finding.edits);
   });

@@ -37,6 +37,7 @@ class OpsView {
   private readonly _spacer: HTMLElement;
   private readonly _layer: HTMLElement;
   private readonly _count: HTMLElement;
+  private readonly _nothing: HTMLElement;
 
   constructor(
     el: HTMLElement,
@@ -65,7 +66,8 @@ class OpsView {
       this._filter = filter;
       this._update();
     });
-    this._root.append(h(el, 'div', { class: 'dt-tools' }, ...filters, this._count), this._grid);
+    this._nothing = h(el, 'p', { class: 'dt-none dt-op-nothing', text: 'No op passes these filters.' });
+    this._root.append(h(el, 'div', { class: 'dt-tools' }, ...filters, this._count), this._grid, this._nothing);
     el.append(this._root);
     this._listen();
     this._update();
@@ -133,6 +135,7 @@ class OpsView {
     this._grid.scrollTop = 0;
     this._grid.setAttribute('aria-rowcount', String(length + 1));
     const all = this._trace.ops.length;
+    this._nothing.hidden = length > 0 || all === 0;
     this._count.textContent = length === all ? '' : `${formatCount(length)} of ${formatCount(all)}`;
     this._render();
   }

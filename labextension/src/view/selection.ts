@@ -3,6 +3,7 @@
  */
 import type { IEdit } from '../model/findings';
 import { NOTHING_PICKED, pickFinding, pickModule, pickOp, pickSite, type IPicked } from '../model/picks';
+import type { IRepair } from '../model/repairs';
 import type { ITrace } from '../model/trace';
 
 /** The abilities that the surroundings of a report lend it; a saved page has none. */
@@ -13,6 +14,14 @@ export interface IHost {
   readonly insert?: (edits: readonly IEdit[]) => void;
   /** Run a cell again and trace it. */
   readonly traceAgain?: (cell: string) => void;
+  readonly repairs?: IRepairsOfTrace;
+}
+
+/** What became of the fixes of a trace. */
+export interface IRepairsOfTrace {
+  of(finding: number): IRepair | null;
+  /** Calls the listener on each change; the result ends that. */
+  subscribe(listener: () => void): () => void;
 }
 
 export class Selection {

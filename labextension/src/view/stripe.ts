@@ -66,6 +66,11 @@ export function stripeCard(owner: HTMLElement, stripe: IStripe, stale: boolean):
   for (const [what, count] of facts.filter(([, each]) => each > 0)) {
     list.append(h(owner, 'li', { text: countedWords(count, what) }));
   }
+  if (stripe.isCounting) {
+    list.append(
+      h(owner, 'li', { class: 'dt-faint', text: 'On cpu: the optimizer’s step counts, which PyTorch keeps there' })
+    );
+  }
   if (stripe.bytes > 0) {
     list.append(h(owner, 'li', { text: `${formatBytes(stripe.bytes)} crossed` }));
   }

@@ -27,6 +27,7 @@ import type { Theme } from './theme';
 import { TimelineCanvas, type IFrameContent } from './timeline-canvas';
 import { listenToKeys } from './timeline-keys';
 import { listenToPointer, type IPlot } from './timeline-pointer';
+import { NowhereHint } from './timeline-nowhere';
 import { timelineTools } from './timeline-tools';
 
 /** The plot grows with its lanes up to this height (px), then scrolls. */
@@ -56,6 +57,7 @@ class TimelineView implements IPlot {
   private readonly _spacer: HTMLElement;
   private readonly _readout: HTMLElement;
   private readonly _card: Card;
+  private readonly _nowhere: NowhereHint;
 
   constructor(
     el: HTMLElement,
@@ -71,7 +73,8 @@ class TimelineView implements IPlot {
     this._readout = h(el, 'p', { class: 'dt-hidden', role: 'status' });
     const frame = h(el, 'div', { class: 'dt-plot-frame' }, this.node);
     this._card = new Card(trace, frame);
-    frame.append(this._card.node);
+    this._nowhere = new NowhereHint(frame, this, this._disposables);
+    frame.append(this._card.node, this._nowhere.node);
     this._root.append(timelineTools(this._root, this, this._disposables), frame, this._readout);
     el.append(this._root);
     this._listen(theme);
@@ -88,6 +91,7 @@ class TimelineView implements IPlot {
   change(state: ITimelineState): void {
     if (state !== this._state) {
       this._state = state;
+      this._nowhere.update();
       this._canvas.redraw();
     }
   }

@@ -51,7 +51,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
 
     def __init__(
         self,
-        simulate: str | None = None,
+        simulate: str | int | None = None,
         *,
         max_ops: int = MAX_OPS,
         name: str = "",
@@ -144,16 +144,20 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
     ) -> None:
         self.end(error)
 
-    def end(self, error: BaseException | None = None) -> None:
-        """Take the recording out and make its trace; `error` is what ended the program."""
+    def stop(self, error: BaseException | None = None) -> None:
+        """Take the recorder out and make its trace; devices that are simulated for it stay until `end`."""
         if self._running is None:
             return
         self._running.stop()
         self._running = None
         _notify("ended", self)
+        if self._recording is not None:
+            self._finish(error)
+
+    def end(self, error: BaseException | None = None) -> None:
+        """Take the recording out and make its trace; `error` is what ended the program."""
         with self._stack:  # simulated tensors answer for their device as long as the simulation runs
-            if self._recording is not None:
-                self._finish(error)
+            self.stop(error)
         if error is not None:
             hide_our_frames(error)
 

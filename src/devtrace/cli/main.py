@@ -96,11 +96,12 @@ def _run(options: argparse.Namespace) -> int:
     program = _program(options)
     program.check()
     given = vars(options)
-    values = Options(**{flag.field: given[flag.field] for flag in _PROGRAM_FLAGS if flag.field in given})
+    chosen = Options(**{flag.field: given[flag.field] for flag in _PROGRAM_FLAGS if flag.field in given})
+    chosen.check_files()
     if options.untraced:
-        run_untraced(program, values)
+        run_untraced(program, chosen)
     else:
-        Launch(program, values).run()
+        Launch(program, chosen).run()
     return 0
 
 

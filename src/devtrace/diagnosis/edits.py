@@ -69,8 +69,12 @@ class Code:
 
     def moved_to(self, node: ast.expr, device: str) -> str:
         """Return `x.to(d)` or `(a + b).to(d)`."""
+        return self.called_on(node, f"to({device})")
+
+    def called_on(self, node: ast.expr, call: str) -> str:
+        """Return `x.call()` or `(a + b).call()`."""
         text = self.text(node)
-        return f"{text}.to({device})" if isinstance(node, _TIGHT) else f"({text}).to({device})"
+        return f"{text}.{call}" if isinstance(node, _TIGHT) else f"({text}).{call}"
 
     def _lines(self, first: int, last: int) -> str:
         return "\n".join(self.source.line(number) for number in range(first, last + 1))

@@ -182,7 +182,8 @@ def _arrows(picture: _Picture) -> str:
 
 def _has_room(arrow: _Arrow, found: Sequence[_Arrow], worded: Sequence[float]) -> bool:
     """Return whether the label of an arrow, at its right, would be clear of other arrows and of the flag's words."""
-    free = all(not 0 < other.x - arrow.x < ROOM for other in found)
+    before = found[: found.index(arrow)]
+    free = all(not 0 < other.x - arrow.x < ROOM for other in found) and all(other.x != arrow.x for other in before)
     clear = all(abs(arrow.x - x) > (4 if x > 0.5 else 1) * ROOM for x in worded)
     return free and clear and arrow.x < 1 - ROOM
 

@@ -49,7 +49,7 @@ def active() -> Simulation | None:
 class Simulation:
     """Pretended CUDA devices, from `start` (or `with`) to `stop`."""
 
-    def __init__(self, spec: str, *, force: bool = False) -> None:
+    def __init__(self, spec: str | int, *, force: bool = False) -> None:
         self.count = count_of(spec)
         self.force = force
         self.devices = Devices(self.count)
@@ -86,7 +86,10 @@ class Simulation:
     def _refuse(self) -> None:
         if _active is not None:
             raise SimulateError(
-                "simulate-nested", "a second simulation", "only one can run at a time", "stop the first one before"
+                "simulate-nested",
+                "a second simulation",
+                "only one can run at a time",
+                "stop the first one before, in a notebook by %devtrace simulate off",
             )
         if torch.cuda.is_available() and not self.force:
             raise SimulateError(
@@ -151,6 +154,9 @@ def _forget() -> None:
     _active = None
 
 
-def simulate(devices: str, *, force: bool = False) -> Simulation:
-    """Pretend that this machine has CUDA devices: a context manager, with start() and stop() for a whole process."""
+def simulate(devices: str | int, *, force: bool = False) -> Simulation:
+    """Pretend that this machine has CUDA devices, "cuda:2" or 2 of them, named cuda:0 and cuda:1.
+
+    A context manager, with start() and stop() for a whole process.
+    """
     return Simulation(devices, force=force)

@@ -2,8 +2,9 @@
  * What each part of the sidebar is drawn with.
  */
 import type { IEdit } from '../../model/findings';
-import type { IEntry } from '../../model/sidebar';
+import type { IEntry } from '../../model/entries';
 import type { Disposables } from '../disposables';
+import type { IRepairsOfTrace } from '../selection';
 
 /** What the buttons of the sidebar do. */
 export interface IActions {
@@ -15,6 +16,7 @@ export interface IActions {
   open(entry: IEntry): void;
   reveal(entry: IEntry, site: number): void;
   insert(entry: IEntry, edits: readonly IEdit[]): void;
+  repairs(entry: IEntry): IRepairsOfTrace;
 }
 
 export interface IDrawing {

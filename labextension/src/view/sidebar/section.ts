@@ -10,13 +10,19 @@ import type { IActions, IDrawing } from './drawing';
 /** A finger's click may come this many ms after its release. */
 const CLICK_DELAY = 100;
 
+/** A count beside a title; `isFaint`: of what asks for nothing. */
+export interface ICount {
+  readonly text: string;
+  readonly isFaint?: boolean;
+}
+
 export interface IPart {
   readonly name: string;
   readonly reads: ReadonlyArray<keyof ISidebar>;
   readonly draw: (shown: ISidebar, drawing: IDrawing) => void;
   /** A part with a title folds under it, with a count beside it. */
   readonly title?: string;
-  readonly count?: (shown: ISidebar) => string;
+  readonly count?: (shown: ISidebar) => readonly ICount[];
 }
 
 export class Part {
@@ -36,7 +42,7 @@ export class Part {
     private readonly _part: IPart,
     private readonly _actions: IActions
   ) {
-    this._count = h(owner, 'span', { class: 'dt-side-count' });
+    this._count = h(owner, 'span', { class: 'dt-side-counts' });
     this._body = _part.title === undefined ? this._plain(owner) : h(owner, 'div', { class: 'dt-side-body' });
     this.node = _part.title === undefined ? this._body : this._folding(owner, _part.title);
     this._listenToPresses();
@@ -45,7 +51,7 @@ export class Part {
   update(shown: ISidebar): void {
     const before = this._shown;
     this._shown = shown;
-    this._count.textContent = this._part.count?.(shown) ?? '';
+    this._showCounts(this._part.count?.(shown) ?? []);
     if (before === null || this._part.reads.some(key => before[key] !== shown[key])) {
       this.redraw();
     }
@@ -70,6 +76,15 @@ export class Part {
     this._listeners.dispose();
     this._drawn.dispose();
     this.node.remove();
+  }
+
+  private _showCounts(counts: readonly ICount[]): void {
+    const text = counts.map(each => each.text).join(' ');
+    if (this._count.textContent !== text) {
+      const look = (isFaint = false): string => (isFaint ? 'dt-faint' : 'dt-side-count');
+      const parts = counts.map(each => h(this._count, 'span', { class: look(each.isFaint), text: each.text }));
+      this._count.replaceChildren(...parts.flatMap((part, i) => (i === 0 ? [part] : [' ', part])));
+    }
   }
 
   private _plain(owner: Node): HTMLElement {

@@ -11,7 +11,8 @@ import { drawDevices } from './devices';
 import type { IActions } from './drawing';
 import { drawLive } from './live';
 import { Part, type IPart } from './section';
-import { countFindings, drawFindings, drawTraces } from './traces';
+import { countFindings, drawFindings } from './findings';
+import { drawTraces } from './traces';
 
 export interface IMounted {
   update(shown: ISidebar): void;
@@ -28,23 +29,23 @@ const PARTS: readonly IPart[] = [
   {
     name: 'findings',
     title: 'Findings',
-    reads: ['entries'],
+    reads: ['entries', 'fixed'],
     draw: drawFindings,
-    count: ({ entries }) => String(countFindings(entries))
+    count: countFindings
   },
   {
     name: 'traces',
     title: 'Traces',
     reads: ['entries'],
     draw: drawTraces,
-    count: ({ entries }) => String(entries.length)
+    count: ({ entries }) => [{ text: String(entries.length) }]
   },
   {
     name: 'devices',
     title: 'Devices',
     reads: ['inventory'],
     draw: drawDevices,
-    count: ({ inventory }) => (inventory === null ? '' : String(inventory.devices.length))
+    count: ({ inventory }) => (inventory === null ? [] : [{ text: String(inventory.devices.length) }])
   }
 ];
 

@@ -1,18 +1,14 @@
 /**
- * All traces of the notebook, the newest first, and the findings of all of them.
+ * All traces of the notebook, the newest first.
  */
 import { pluralize, formatTime } from '../../layout/units';
-import type { IEdit, Severity } from '../../model/findings';
-import { latest, type IEntry, type ISidebar } from '../../model/sidebar';
+import { countsOf, latest, rowsOf, type IEntry } from '../../model/entries';
+import type { ISidebar } from '../../model/sidebar';
 import { severityLook } from '../../paint/palette';
 import { h } from '../dom';
-import { mountFindings } from '../findings';
-import { Selection } from '../selection';
-import { dress, isDark } from '../theme';
+import { isDark } from '../theme';
 import type { IDrawing } from './drawing';
 import { folding } from './section';
-
-const SEVERITIES: readonly Severity[] = ['error', 'warning', 'note'];
 
 export function drawTraces({ entries }: ISidebar, drawing: IDrawing): void {
   const { body } = drawing;
@@ -29,18 +25,39 @@ export function drawTraces({ entries }: ISidebar, drawing: IDrawing): void {
     );
     return;
   }
-  const list = h(body, 'ul', { class: 'dt-side-list', aria: { label: 'Traces' } });
   const current = latest(entries);
-  for (const entry of [...entries].reverse()) {
-    const past = current.includes(entry) ? '' : 'dt-side-past';
-    list.append(h(body, 'li', { class: past }, traceButton(entry, drawing)));
-  }
-  body.append(list);
+  const list = (traces: readonly IEntry[]): HTMLElement[] =>
+    traces.map(entry => {
+      const past = current.includes(entry) ? '' : 'dt-side-past';
+      return h(body, 'li', { class: past }, traceButton(entry, drawing));
+    });
+  const items = rowsOf(entries).map(row =>
+    row.length === 1 ? list(row)[0] : h(body, 'li', {}, cleanRow(row, drawing, list))
+  );
+  body.append(h(body, 'ul', { class: 'dt-side-list', aria: { label: 'Traces' } }, ...items));
+}
+
+/** Clean runs, one below the other, as one line that opens. */
+function cleanRow(row: readonly IEntry[], drawing: IDrawing, list: (row: readonly IEntry[]) => Node[]): HTMLElement {
+  const { body } = drawing;
+  const title = h(
+    body,
+    'span',
+    { class: 'dt-faint' },
+    h(body, 'span', { class: 'dt-side-clean', text: '✓', aria: { hidden: 'true' } }),
+    ` ${pluralize(row.length, 'trace')} without errors or warnings`
+  );
+  const fill = (into: HTMLElement): void => {
+    into.append(h(into, 'ul', { class: 'dt-side-list' }, ...list(row)));
+  };
+  const oldest = row[row.length - 1].key;
+  return folding(drawing, { key: `clean-${oldest}`, isOpen: false, summary: [title], fill });
 }
 
 /** `In[7] train   ✗1 !2   3,012 ops   1.2 s   12:03` */
 function traceButton(entry: IEntry, { body, scope, actions }: IDrawing): HTMLElement {
-  const { label, ops, seconds, outline, key } = entry;
+  const { label, ops, seconds, outline, key, isEarlier } = entry;
+  const kernel = isEarlier ? [h(body, 'span', { class: 'dt-side-kernel', text: 'earlier kernel' })] : [];
   const node = h(
     body,
     'button',
@@ -51,6 +68,7 @@ function traceButton(entry: IEntry, { body, scope, actions }: IDrawing): HTMLEle
       attributes: { type: 'button' }
     },
     h(body, 'strong', { class: 'dt-side-label', text: label }),
+    ...kernel,
     h(body, 'span', { class: 'dt-side-signs' }, ...signs(body, entry)),
     h(body, 'span', { class: 'dt-faint dt-number', text: pluralize(ops, 'op') }),
     h(body, 'span', { class: 'dt-faint dt-number', text: formatTime(seconds * 1e9) }),
@@ -63,18 +81,14 @@ function traceButton(entry: IEntry, { body, scope, actions }: IDrawing): HTMLEle
 }
 
 /** How many findings of each severity. */
-function signs(body: HTMLElement, { outline }: IEntry): HTMLElement[] {
-  const findings = outline.findings ?? [];
-  const found = SEVERITIES.map(
-    severity => [severity, findings.filter(each => each.severity === severity).length] as const
-  );
-  const shown = found.filter(([, count]) => count > 0);
-  if (shown.length === 0) {
+function signs(body: HTMLElement, entry: IEntry): HTMLElement[] {
+  const counts = countsOf([entry]);
+  if (counts.length === 0) {
     return [
       h(body, 'span', { class: 'dt-side-clean', text: '✓', title: 'No findings', aria: { label: 'no findings' } })
     ];
   }
-  return shown.map(([severity, count]) => {
+  return counts.map(([severity, count]) => {
     const look = severityLook(severity, isDark(body));
     return h(
       body,
@@ -91,56 +105,4 @@ function clock(recorded: string): string {
   return Number.isNaN(date.getTime())
     ? ''
     : date.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', second: '2-digit' });
-}
-
-/** The findings of each cell's last trace, the newest first; below them, folded, those of earlier runs. */
-export function drawFindings({ entries }: ISidebar, drawing: IDrawing): void {
-  const { body } = drawing;
-  const current = latest(entries);
-  const found = current.filter(hasFindings);
-  if (found.length === 0) {
-    const text = entries.length === 0 ? 'Nothing has been traced yet.' : 'No findings.';
-    body.append(h(body, 'p', { class: 'dt-none', text }));
-  }
-  drawGroups(found, drawing);
-  const past = entries.filter(entry => hasFindings(entry) && !current.includes(entry));
-  if (past.length > 0) {
-    const fill = (into: HTMLElement): void => {
-      drawGroups(past, { ...drawing, body: into });
-    };
-    const title = h(body, 'span', { class: 'dt-faint', text: `Earlier runs: ${pluralize(countOf(past), 'finding')}` });
-    body.append(folding(drawing, { key: 'past-findings', isOpen: false, summary: [title], fill }));
-  }
-}
-
-function drawGroups(entries: readonly IEntry[], { body, scope, actions }: IDrawing): void {
-  for (const entry of [...entries].reverse()) {
-    const group = h(body, 'div', { class: 'dt-side-group', data: { trace: entry.key } });
-    group.append(h(body, 'h4', { text: entry.label }));
-    body.append(group);
-    dress(group, entry.outline);
-    const host = {
-      reveal: (site: number) => {
-        actions.reveal(entry, site);
-      },
-      insert: (edits: readonly IEdit[]) => {
-        actions.insert(entry, edits);
-      }
-    };
-    scope.add(mountFindings(group, entry.outline, new Selection(entry.outline, host)));
-  }
-}
-
-function hasFindings({ outline }: IEntry): boolean {
-  return (outline.findings?.length ?? 0) > 0;
-}
-
-function countOf(entries: readonly IEntry[]): number {
-  return entries.reduce((sum, { outline }) => sum + (outline.findings?.length ?? 0), 0);
-}
-
-/** Errors and warnings of the last run of each cell: a note asks for nothing. */
-export function countFindings(entries: readonly IEntry[]): number {
-  const findings = latest(entries).flatMap(({ outline }) => outline.findings ?? []);
-  return findings.filter(({ severity }) => severity !== 'note').length;
 }

@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
-from devtrace.source.matching import assigned_names, called_name, match_code, names_in, same_code
-from devtrace.words.text_format import short_op_name
+from devtrace.source.matching import assigned_names, called_name, is_path, match_code, names_in, same_code
+from devtrace.words.text_format import one_line, short_op_name
 
 _DRAWN: Final = frozenset(
     ("bernoulli", "bernoulli_", "multinomial", "normal", "normal_", "poisson", "randint", "randperm")
@@ -79,6 +79,8 @@ def is_of_the_line(queries: TraceQueries, found: SourceNode, op: int) -> bool:
     values there are, as `x.unique()` does: its shape is the result. So it is with a mask that a package picks by.
     """
     node, name = found.node, called_name(found.node)
+    if is_written(queries, op):
+        return True
     if not isinstance(node, ast.Call):
         return not (isinstance(node, ast.Subscript) and queries.package(queries.trace.ops.number("site", op)))
     if any(part in queries.op_name(op) for part in _SIZED):
@@ -87,6 +89,11 @@ def is_of_the_line(queries: TraceQueries, found: SourceNode, op: int) -> bool:
         return True
     owner = node.func.value if isinstance(node.func, ast.Attribute) else None
     return isinstance(owner, ast.Name) and owner.id in _NAMESPACES and name.islower()
+
+
+def is_written(queries: TraceQueries, op: int) -> bool:
+    """Return whether a tensor's values are made into text: `print(x)`, `f"{x}"`."""
+    return queries.op_name(op) == "Tensor.__repr__"
 
 
 def decides_the_loop(found: SourceNode) -> bool:
@@ -120,27 +127,46 @@ def _leaves(found: SourceNode, branch: ast.If) -> bool:
     return in_a_loop and isinstance(last, ast.Break | ast.Return)
 
 
-def purpose(found: SourceNode) -> tuple[str, str]:
+def purpose(queries: TraceQueries, found: SourceNode, op: int) -> tuple[str, str]:
     """Return what the value of each step is read for, in words, and what to do instead."""
-    node, statement = found.node, found.statement
+    node, statement, name = found.node, found.statement, _name_of_the_tensor(found)
     if isinstance(node, ast.Subscript):
-        return " to count the elements that a mask picks", (
+        return "to count the elements that a mask picks", (
             "keep the shape: torch.where(mask, x, 0) or x * mask needs no count"
         )
+    if is_written(queries, op) or isinstance(node, ast.FormattedValue | ast.JoinedStr) or _is_printed(found):
+        return "to write a value", "write it every N steps: if step % 100 == 0"
     if _adds_up(statement):
-        return " to add to a number of the host's", (
-            "add the tensor itself (detached) and read the sum once at the end"
-        )
+        return "to add to a Python number", f"add {name}.detach() and read the sum once, after the loop"
     if _is_tested(found):
         help = "check every N steps, or let torch._assert_async or torch.where do it on the device"
-        return " to decide a branch", help
-    if isinstance(node, ast.FormattedValue | ast.JoinedStr) or _is_printed(found):
-        return " to write a value of each step", "write it every N steps"
+        return "to decide a branch", help
     if _is_kept(found):
-        help = "keep the detached tensor and read them all once, e.g. torch.stack(kept).tolist()"
-        return " to keep a value of each step", help
-    help = "keep the tensor (x.detach()) and read it after the loop, or every N steps"
-    return " to read a value in each step", help
+        help = f"keep {name}.detach() and read them all together after the loop: torch.stack(kept).tolist()"
+        return "to keep a value", help
+    return "to read a value", f"keep {name}.detach() and read it after the loop, or every N steps"
+
+
+def expression(queries: TraceQueries, site: int) -> str:
+    """Return the code of a site that takes a value, on one line: of a branch its condition."""
+    found = queries.source_node(site)
+    if found is None:
+        row = queries.site(site)
+        return one_line(row.text) if row is not None else ""
+    node = found.node
+    if isinstance(node, ast.If | ast.While | ast.Assert):
+        node = node.test
+    elif isinstance(node, ast.FormattedValue):
+        node = node.value
+    return one_line(
+        found.source.segment(node).split("\n")[0] if isinstance(node, ast.stmt) else found.source.segment(node)
+    )
+
+
+def _name_of_the_tensor(found: SourceNode) -> str:
+    """Return the name of what is read (`loss` of `loss.item()`), else `x`."""
+    read = match_code("$x.item()", found.node) or match_code("float($x)", found.node)
+    return found.source.segment(read["x"]) if read is not None and is_path(read["x"]) else "x"
 
 
 def _adds_up(statement: ast.stmt) -> bool:

@@ -13,15 +13,18 @@ from typing import Final
 
 import numpy as np
 
-from devtrace.diagnosis.evidence.steps import Steps
+from devtrace.diagnosis.evidence import reads
+from devtrace.diagnosis.evidence.steps import FEWEST, Pace, Steps
 from devtrace.diagnosis.evidence.trace_queries import HOST, Rows, TraceQueries
+from devtrace.diagnosis.evidence.writes import are_written
 from devtrace.diagnosis.findings import Culprit, Edit, Finding
+from devtrace.diagnosis.fixes.keep_moved_attribute import attribute_moved, keep_moved_attribute
 from devtrace.diagnosis.ledger import Tally, directions
 from devtrace.diagnosis.rules import package_line
 from devtrace.diagnosis.rules.move_above_loop import move_above_loop
-from devtrace.diagnosis.slugs import RuleSlug
-from devtrace.source.matching import called_name
-from devtrace.words.text_format import format_bytes, pluralize
+from devtrace.diagnosis.slugs import RuleSlug, Severity
+from devtrace.source.matching import called_name, match_code
+from devtrace.words.text_format import format_bytes, one_line, pluralize, shorten
 
 AGAIN: Final = 5
 """So many copies of one tensor from one line are a habit, not a set-up."""
@@ -29,6 +32,9 @@ MANY: Final = 50
 OFTEN: Final = 10
 """So many copies of a few bytes, in at least so many steps, are a habit."""
 STEPS: Final = 5
+_LONGEST: Final = 60
+_TAKES: Final = ("cpu", "cuda", "numpy", "to", "tolist", "type", "xpu")
+"""Methods that copy what they are called on."""
 SMALL: Final = 4096
 """Bytes below which a copy costs its launch, not its size (about 10 µs on PCIe, the time that 100 KB take)."""
 
@@ -53,6 +59,21 @@ class CopiesOfALine:
     def ops(self) -> list[int]:
         """Recorded ops, which may be fewer than were counted."""
         return [int(op) for op in self.queries.trace.copies.ints("op")[self.rows]]
+
+    @cached_property
+    def pace(self) -> Pace:
+        """Return the pace of the copies, which must be two or more."""
+        return self.steps.pace(np.array(self.ops), self.queries.source_node(self.line), self.count)
+
+    @property
+    def target(self) -> str:
+        """Return the one device to which all copies go, else an empty text."""
+        rows = set(self.queries.trace.copies.ints("to")[self.rows].tolist())
+        return self.queries.device_names[rows.pop()] if len(rows) == 1 else ""
+
+    @property
+    def in_a_module(self) -> bool:
+        return bool((self.queries.trace.ops.ints("call")[self.ops] >= 0).all())
 
     @property
     def bytes(self) -> int:
@@ -93,12 +114,13 @@ class CopiesOfALine:
 
 @dataclass(frozen=True)
 class Habit:
-    """Why the copies of a line need not be."""
+    """Why the copies of a line need not be. Those of a short loop are worth a note."""
 
     message: str
     help: str
     culprit: Culprit | None = None
     edits: tuple[Edit, ...] = ()
+    severity: Severity = "warning"
 
 
 Finder = Callable[[CopiesOfALine], Habit | None]
@@ -150,11 +172,11 @@ def finding(
     """Word the copies of a line: a warning if they are a habit. `lines` is that line, by each caller of its own."""
     ops, queries = copies.ops, copies.queries
     copied = copies.bytes * copies.count // max(len(ops), 1)
-    message = f"{pluralize(copies.count, 'copy', 'copies')} {where}, {format_bytes(copied)} in all"
+    message = f"{pluralize(copies.count, 'copy', 'copies')} {where} ({format_bytes(copied)} in total)"
     why = f": {habit.message}{package_line.remark(queries, lines)}" if habit else f"{remark}."
     return Finding(
         rule=rule,
-        severity="warning" if habit else "note",
+        severity=habit.severity if habit else "note",
         cause="",
         devices=copies.devices,
         site=queries.site(copies.line),
@@ -172,41 +194,80 @@ def finding(
 def of_one_tensor(copies: CopiesOfALine) -> Habit | None:
     """Find the same tensor over and over: the very same, or in a module's forward a part of it."""
     queries, ops = copies.queries, copies.ops
-    if copies.count < AGAIN or not ops:
+    severity = _severity_of_one(copies)
+    if severity is None:
         return None
     sources = [queries.inputs(op)[0] for op in ops if queries.inputs(op)]
     bases = {queries.base(row) for row in sources}
-    if not bases or len(sources) < AGAIN * len(bases) or not _are_unchanged(queries, bases, ops):
+    least = AGAIN if severity == "warning" else FEWEST
+    if not bases or len(sources) < least * len(bases) or are_written(queries, bases, min(ops) - 1, max(ops)):
         return None
     if any(queries.base(row) != row for row in sources) and not _is_part_of_a_module(copies):
         return None
     row = min(bases)
-    name = str(queries.trace.tensors.raw("name", row)) or _source_text(copies)
+    name = str(queries.trace.tensors.raw("name", row)) or source_text(copies)
     tensor, born = queries.trace.tensors[row], queries.site(queries.born(row))
     culprit = Culprit(name, (name,), tensor.device, tuple(tensor.shape), tensor.dtype, born)
-    message = f"{name} is the same tensor each time."
-    if tensor.role == "parameter":
-        return Habit(message, f"move {name.rpartition('.')[0] or 'its module'} to the device where it works", culprit)
-    moved = move_above_loop(queries, copies.line)
+    message = f"`{name}` is the same tensor each time{', in each step' if severity == 'note' else ''}."
+    help, edits = _move_once(copies, name, is_parameter=tensor.role == "parameter")
+    return Habit(message, help, culprit, edits, severity)
+
+
+def _severity_of_one(copies: CopiesOfALine) -> Severity | None:
+    """Return how much the copies of one tensor weigh; None of so few that no loop of the user's makes them."""
+    if copies.count >= AGAIN and copies.ops:
+        return "warning"
+    return "note" if copies.count >= FEWEST and copies.line == copies.site and _is_of_each_step(copies) else None
+
+
+def _move_once(copies: CopiesOfALine, name: str, *, is_parameter: bool) -> tuple[str, tuple[Edit, ...]]:
+    """Return what to do about a tensor that is copied again and again, in words and as edits."""
+    queries = copies.queries
+    if is_parameter:
+        return f"move {name.rpartition('.')[0] or 'its module'} to the device where it works", ()
+    if _is_differentiated(copies):
+        return f"keep {name} on the device from the start: create it with device=", ()
+    moved = move_above_loop(queries, copies.line, copies.target)
     if moved is not None:
-        return Habit(message, f"move {name} once, above the loop: {moved.after.strip()}", culprit, (moved,))
-    return Habit(message, f"move {name} once: register it as a buffer, or keep the moved tensor", culprit)
+        return f"move {name} once, above the loop: {moved.after.strip()}", (moved,)
+    found = queries.source_node(copies.line)
+    attribute = attribute_moved(found) if found is not None else ""
+    if not attribute:
+        return f"move {name} once, where it is made or above the loop, and use the moved tensor", ()
+    buffer = f'self.register_buffer("{attribute}", ..., persistent=False)' if _is_of_a_module(copies) else ""
+    kept = keep_moved_attribute(queries, copies.line)
+    if kept is None:
+        once = f"register it where it is made: {buffer}, which model.to(device) takes along" if buffer else ""
+        return (once or f"move self.{attribute} once and keep it there") + _until_then(copies, name, attribute), ()
+    other = f"; or register it where it is made: {buffer}" if buffer else ""
+    return f"keep it where it is moved to, above this line: {kept.after.strip()}{other}", (kept,)
 
 
-def _are_unchanged(queries: TraceQueries, bases: set[int], ops: list[int]) -> bool:
-    """Return whether nothing wrote to the tensors between their copies."""
-    outputs = queries.trace.ops.lists("outputs")
-    first, last = min(ops), max(ops)
-    written = outputs.flat[outputs.offsets[first] : outputs.offsets[last + 1]]
-    producers = queries.trace.tensors.ints("producer")
-    return not any(row in bases and producers[row] < first for row in np.unique(written).tolist())
+def _is_differentiated(copies: CopiesOfALine) -> bool:
+    """Return whether gradients come back through the copies: what was moved once would be of one step's graph."""
+    return bool(np.isin(copies.queries.trace.ops.ints("forward"), copies.ops).any())
+
+
+def _is_of_a_module(copies: CopiesOfALine) -> bool:
+    """Return whether the line is of a module's own class, by the module whose call it runs in."""
+    site, call = copies.queries.site(copies.line), copies.queries.trace.ops[copies.ops[0]].call
+    return site is not None and call is not None and site.function.rpartition(".")[0] == str(call.module.type)
+
+
+def _until_then(copies: CopiesOfALine, name: str, attribute: str) -> str:
+    """Say how the user of a package moves today what its modules keep as an attribute."""
+    if not copies.queries.package(copies.line):
+        return ""
+    move = f'm.{attribute} = m.{attribute}.to("{copies.target or "cuda"}")'
+    root = "model" if name.startswith("self.") or "." not in name else name.partition(".")[0]
+    which = f'for m in [m for m in {root}.modules() if hasattr(m, "{attribute}")]'
+    return f". Until it does, run this below the line that moves {root}: {which}: {move}"
 
 
 def _is_part_of_a_module(copies: CopiesOfALine) -> bool:
     """Return whether it is a part of a module's own tensor: `self.cos[:n].to(x.device)`, not a data set's batch."""
     found = copies.queries.source_node(copies.line)
-    calls = copies.queries.trace.ops.ints("call")[copies.ops]
-    if found is None or not bool((calls >= 0).all()):
+    if found is None or not copies.in_a_module:
         return False
     root = found.node
     while isinstance(root, ast.Call | ast.Attribute | ast.Subscript):
@@ -214,16 +275,16 @@ def _is_part_of_a_module(copies: CopiesOfALine) -> bool:
     return isinstance(root, ast.Name) and root.id == "self"
 
 
-def _source_text(copies: CopiesOfALine) -> str:
-    """Return what the line calls the tensor that it copies."""
+def source_text(copies: CopiesOfALine) -> str:
+    """Return what the line calls the tensor that it copies: `x` of `x[:n].to(device)`, else all of its code."""
     found = copies.queries.source_node(copies.line)
-    node = found.node if found is not None else None
-    if found is None or not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-        return "it"
-    owner = node.func.value
+    moved = match_code("$x.$move(...)", found.node) if found is not None else None
+    if found is None or moved is None or moved["move"] not in _TAKES:
+        return shorten(reads.expression(copies.queries, copies.line), _LONGEST) or "it"
+    owner = moved["x"]
     while isinstance(owner, ast.Subscript):
         owner = owner.value
-    return found.source.segment(owner) or "it"
+    return shorten(one_line(found.source.segment(owner)), _LONGEST) or "it"
 
 
 def of_single_elements(copies: CopiesOfALine) -> Habit | None:
@@ -235,7 +296,8 @@ def of_single_elements(copies: CopiesOfALine) -> Habit | None:
         return None
     if len(copies.ops) < 2 or np.median(np.diff(copies.ops)) > 6 or not _are_made_one_by_one(copies):
         return None
-    return Habit("each of a few bytes.", "gather the values first (torch.stack, torch.tensor of a list) and copy once")
+    help = "gather the values first (torch.stack, torch.tensor of a list) and copy once"
+    return Habit(f"`{source_text(copies)}` is each time a few bytes.", help)
 
 
 def _are_made_one_by_one(copies: CopiesOfALine) -> bool:
@@ -249,15 +311,23 @@ def _are_made_one_by_one(copies: CopiesOfALine) -> bool:
     return 2 * sum(fresh) > len(made)
 
 
-def of_each_step(copies: CopiesOfALine) -> bool:
-    """Return whether a line copies a few bytes in each step of a loop."""
-    if copies.count < OFTEN or copies.bytes > SMALL * len(copies.ops) or len(copies.ops) < 2:
-        return False
+def weight_of_each_step(copies: CopiesOfALine) -> Severity | None:
+    """Return how much a few bytes weigh that a line copies in each step of a loop; None if it does not.
+
+    Those of a short loop are a note, at a line of the user's.
+    """
+    if copies.bytes > SMALL * len(copies.ops) or not _is_of_each_step(copies):
+        return None
+    if copies.count >= OFTEN and copies.pace.steps >= STEPS:
+        return "warning"
+    return "note" if copies.line == copies.site else None
+
+
+def _is_of_each_step(copies: CopiesOfALine) -> bool:
     found, ops = copies.queries.source_node(copies.line), np.array(copies.ops)
-    if found is None or (copies.line != copies.site and not copies.steps.runs_again(copies.site, ops)):
+    if len(ops) < 2 or found is None:
         return False
-    pace = copies.steps.pace(ops, found, copies.count)
-    return pace.is_of_each_step and pace.steps >= STEPS
+    return copies.pace.is_of_each_step and (copies.line == copies.site or copies.steps.runs_again(copies.site, ops))
 
 
 def is_of_ddp(queries: TraceQueries, op: int) -> bool:

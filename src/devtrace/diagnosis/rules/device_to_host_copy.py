@@ -36,7 +36,7 @@ RULE: Final = CostRule(
 
 
 def _finding(copies: CopiesOfALine, habit: Habit | None, lines: list[int]) -> Finding:
-    return copies_of_a_line.finding("device-to-host-copy", copies, "to the host", habit, lines)
+    return copies_of_a_line.finding("device-to-host-copy", copies, "to the CPU", habit, lines)
 
 
 def _back_and_forth(copies: CopiesOfALine) -> Habit | None:
@@ -47,7 +47,8 @@ def _back_and_forth(copies: CopiesOfALine) -> Habit | None:
 def _values(copies: CopiesOfALine) -> Habit | None:
     """Find values of a training's own work (a loss, a norm, a score) that the host takes in each step."""
     queries, found = copies.queries, copies.queries.source_node(copies.line)
-    if found is None or not copies_of_a_line.of_each_step(copies):
+    severity = copies_of_a_line.weight_of_each_step(copies)
+    if found is None or severity is None:
         return None
     some = copies.ops[:_SAMPLE]
     if not reads.is_of_the_line(queries, found, some[0]) or reads.is_a_choice(queries, some[0]):
@@ -55,7 +56,8 @@ def _values(copies: CopiesOfALine) -> Habit | None:
     if sum(reads.is_trained(queries, op) for op in some) * 2 < len(some):
         return None
     help = "keep the tensors (x.detach()) and copy them once after the loop, or every N steps"
-    return Habit("a value in each step, for which the host waits.", help)
+    what = copies_of_a_line.source_text(copies)
+    return Habit(f"`{what}` is copied in each step, and the CPU waits for it.", help, severity=severity)
 
 
 _FINDERS: Final = (copies_of_a_line.of_one_tensor, _back_and_forth, _values, copies_of_a_line.of_single_elements)
@@ -70,8 +72,9 @@ def _round_trip(copies: CopiesOfALine) -> Habit | None:
         sites = [find_return(queries, op) for op in ops[:_SAMPLE]]
         returned = [site for site in sites if site is not None]
         if returned and len(returned) * 2 >= len(sites):
-            help = "do this work on the device, or all of it on the host"
-            return Habit(f"{message} ({queries.site(returned[0])}).", help)
+            help = "do this work on the device, or all of it on the CPU"
+            what = message.format(f"`{copies_of_a_line.source_text(copies)}`")
+            return Habit(f"{what} ({queries.site(returned[0])}).", help)
     return None
 
 
@@ -137,9 +140,9 @@ def _root(node: ast.expr) -> str:
 
 
 _RETURNS: Final = (
-    ("what is worked out of it on the host goes back to the device", _return_of_its_result),
-    ("what is worked out of it in numpy goes back to the device", _return_from_numpy),
-    ("it is trained: the gradient of the work on the host goes back to the device", _return_of_its_gradient),
+    ("what the CPU computes from {} goes back to the device", _return_of_its_result),
+    ("what numpy computes from {} goes back to the device", _return_from_numpy),
+    ("{} is trained: the gradient of what the CPU computes from it goes back to the device", _return_of_its_gradient),
 )
 
 
@@ -152,7 +155,8 @@ def _unused(copies: CopiesOfALine) -> Habit | None:
     site = int(queries.op_users[sent[0]])
     if not _moves_one_tensor(queries.source_node(site)) and not is_of_ddp(queries, sent[0]):
         return None
-    return Habit(f"it was sent to the device ({queries.site(site)}) and not used there.", "leave it on the host")
+    what = copies_of_a_line.source_text(copies)
+    return Habit(f"`{what}` was sent to the device ({queries.site(site)}) and not used there.", "leave it on the CPU")
 
 
 def _moves_one_tensor(found: SourceNode | None) -> bool:

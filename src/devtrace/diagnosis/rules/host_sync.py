@@ -15,17 +15,21 @@ import numpy as np
 from devtrace.diagnosis.evidence import reads
 from devtrace.diagnosis.evidence.steps import Pace, Steps
 from devtrace.diagnosis.evidence.trace_queries import Rows, TraceQueries
-from devtrace.diagnosis.findings import Finding
+from devtrace.diagnosis.findings import Edit, Finding
+from devtrace.diagnosis.fixes.pick_by_where import pick_by_where
+from devtrace.diagnosis.fixes.read_after_loop import read_after_loop
 from devtrace.diagnosis.ledger import Tally, waits
 from devtrace.diagnosis.rules import package_line
 from devtrace.diagnosis.rules.rule import CostRule
-from devtrace.words.text_format import pluralize
+from devtrace.words.text_format import pluralize, shorten
 
 OFTEN: Final = 10
 """Reading a loss now and then is normal; a warning needs a loop that waits at least this many times."""
 STEPS: Final = 5
 """In so many steps, or more."""
 _LATER: Final = "read it every N steps, or once after the loop"
+_LONGEST: Final = 60
+"""Characters of the code that a message begins with."""
 
 
 def host_syncs(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
@@ -50,7 +54,7 @@ def host_syncs(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
 
 RULE: Final = CostRule(
     slug="host-sync",
-    meaning="`.item()`, a condition, a mask: the program waits for the device, again and again",
+    meaning="`.item()`, a condition, a mask, a printed tensor: the program waits for the device, again and again",
     find=host_syncs,
 )
 
@@ -70,15 +74,20 @@ def _finding(queries: TraceQueries, waits: list[_Waits], needless: list[_Waits],
     ops = np.sort(np.concatenate([each.ops for each in waits]))
     times, line = sum(each.count for each in waits), needless[0].line if needless else -1
     found = queries.source_node(line)
-    words, help = (", to read a value in each step", _LATER) if needless else (", to read a value", "")
+    words, help, edits = "to read a value", _LATER if needless else "", tuple[Edit, ...]()
     if len(ops) and all(reads.is_asked_for(queries, op) for op in ops.tolist()):
-        words = ", as this line asks for"
-    elif is_habit and found is not None:
-        words, help = reads.purpose(found)
+        words = "as the line asks for"
+    elif needless and found is not None:
+        words, help = reads.purpose(queries, found, int(ops[0]))
+        fix = read_after_loop(queries, line, ops) or pick_by_where(queries, line, ops)
+        help, edits = (fix.help, fix.edits) if fix is not None else (help, ())
     devices = sorted({queries.device_names[device] for device in queries.trace.ops.ints("device")[ops]})
     lines = [each.line for each in waits]
     remark = package_line.remark(queries, lines) or package_line.remark_below(queries, line)
-    what = f"The host waited for {' and '.join(devices) or 'the device'} {pluralize(times, 'time')} here"
+    code = shorten(reads.expression(queries, waits[0].line), _LONGEST)
+    device = " and ".join(devices) or "the device"
+    what = f"{f'`{code}`' if code else 'This line'} made the CPU wait for {device} {pluralize(times, 'time')}"
+    often = ", once in each step" if times == sum(each.steps for each in needless) else ", in each step"
     return Finding(
         rule="host-sync",
         severity="warning" if is_habit else "note",
@@ -87,8 +96,9 @@ def _finding(queries: TraceQueries, waits: list[_Waits], needless: list[_Waits],
         site=queries.site(waits[0].line),
         op=int(ops[0]) if len(ops) else -1,
         count=times,
-        message=f"{what}{words}.{remark}",
+        message=f"{what}{often if needless else ''}, {words}.{remark}",
         help=package_line.advice(queries, line, help),
+        edits=edits,
         ops=tuple(ops.tolist()),
     )
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding
+from devtrace.diagnosis.fixes.fix import Fix
+from devtrace.diagnosis.fixes.pin_loader import not_block, pin_loader
 from devtrace.diagnosis.ledger import Tally
 from devtrace.diagnosis.rules import copies_of_a_line
 from devtrace.diagnosis.rules.copies_of_a_line import AGAIN, CopiesOfALine, Habit, is_of_ddp
@@ -26,17 +29,23 @@ RULE: Final = CostRule(
 
 def _finding(copies: CopiesOfALine, habit: Habit | None, lines: list[int]) -> Finding:
     habit = habit or _left_to_ddp(copies)
-    return copies_of_a_line.finding("host-to-device-copy", copies, "to the device", habit, lines, _unpinned(copies))
+    found = copies_of_a_line.finding("host-to-device-copy", copies, "to the device", habit, lines, _unpinned(copies))
+    fix = _of_pinned_memory(copies) if habit is None and copies.count >= AGAIN else None
+    return found if fix is None else replace(found, help=fix.help, edits=fix.edits)
 
 
 def _numbers(copies: CopiesOfALine) -> Habit | None:
     """Find single numbers of the host's that are made into tensors and copied in each step."""
     queries = copies.queries
     taken = [queries.inputs(op) or queries.outputs(op) for op in copies.ops]
-    if any(not rows or queries.dims[rows[0]] != 0 for rows in taken) or not copies_of_a_line.of_each_step(copies):
+    if any(not rows or queries.dims[rows[0]] != 0 for rows in taken):
+        return None
+    severity = copies_of_a_line.weight_of_each_step(copies)
+    if severity is None:
         return None
     help = "use the number as it is, or make the tensor on the device: torch.full((), value, device=device)"
-    return Habit("a single number in each step.", help)
+    what = copies_of_a_line.source_text(copies)
+    return Habit(f"`{what}` is a single number, copied in each step.", help, severity=severity)
 
 
 _FINDERS: Final = (copies_of_a_line.of_one_tensor, _numbers, copies_of_a_line.of_single_elements)
@@ -60,9 +69,21 @@ def _left_to_ddp(copies: CopiesOfALine) -> Habit | None:
 
 
 def _unpinned(copies: CopiesOfALine) -> str:
+    if _asks_in_vain(copies):
+        return "; non_blocking has no effect from memory that is not pinned (DataLoader(pin_memory=True))"
+    return ""
+
+
+def _asks_in_vain(copies: CopiesOfALine) -> bool:
     table = copies.queries.trace.copies
     asked = table.ints("non_blocking")[copies.rows] > 0
     pageable = table.ints("pinned")[copies.rows] == 0
-    if bool((asked & pageable).any()):
-        return "; non_blocking has no effect from memory that is not pinned (DataLoader(pin_memory=True))"
-    return ""
+    return bool((asked & pageable).any())
+
+
+def _of_pinned_memory(copies: CopiesOfALine) -> Fix | None:
+    """Return what lets the CPU go on while a loader's batches are copied, where one half of it is there."""
+    if _asks_in_vain(copies):
+        return pin_loader(copies.queries, copies.line)
+    pinned = copies.queries.trace.copies.ints("pinned")[copies.rows] > 0
+    return not_block(copies.queries, copies.line) if len(pinned) and bool(pinned.all()) else None

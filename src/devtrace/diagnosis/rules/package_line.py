@@ -9,6 +9,7 @@ import numpy as np
 
 from devtrace.diagnosis.evidence.trace_queries import Rows, TraceQueries
 from devtrace.diagnosis.findings import Site
+from devtrace.diagnosis.fixes.pass_device_to_factory import REPORT_UPSTREAM
 from devtrace.words.text_format import one_line, pluralize, shorten
 
 _Part = TypeVar("_Part")
@@ -72,6 +73,8 @@ def remark_below(queries: TraceQueries, line: int) -> str:
 
 
 def advice(queries: TraceQueries, line: int, help: str) -> str:
-    """Return the help for a line; of a package's, that the package must change."""
+    """Return the help for a line; of a package's, that the package must change and what its user can do."""
     package = queries.package(line)
-    return f"in {package}: {help}" if package and help else help
+    if not package or not help:
+        return help
+    return f"in {package}: {help}" if "Until it does" in help else f"in {package}: {help}; {REPORT_UPSTREAM}"

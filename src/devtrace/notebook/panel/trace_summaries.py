@@ -11,6 +11,9 @@ from devtrace.notebook.cells import History, Traced
 from devtrace.words.errors import DevtraceError
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from devtrace.api.results import Trace
 
 Message = dict[str, Any]
@@ -51,12 +54,23 @@ def _summary(number: int, traced: Traced) -> Message:
 
 def _without_ops(trace: Trace) -> Message:
     """Encode the findings, ledger, sites and the cells' source: what `readOutline` keeps in the page."""
-    import numpy as np
-
     from devtrace.trace.format import encode
     from devtrace.trace.subset import cut
 
-    return encode(cut(trace, np.zeros(len(trace.ops), dtype=bool)))
+    return encode(cut(trace, _optimizers_on_cpu(trace)))
+
+
+def _optimizers_on_cpu(trace: Trace) -> NDArray[np.bool_]:
+    """Mark of each line the kinds of op that an optimizer ran on the CPU: they explain the line's stripe."""
+    import numpy as np
+
+    ops = trace.ops
+    cpu = next((row for row, device in enumerate(trace.devices) if device == "cpu"), -1)
+    found = np.flatnonzero((ops.ints("phase") == trace.string_id("optimizer")) & (ops.ints("device") == cpu))
+    kinds = np.stack([ops.ints("site")[found], ops.ints("name")[found]])
+    keep = np.zeros(len(ops), dtype=bool)
+    keep[found[np.unique(kinds, axis=1, return_index=True)[1]]] = True
+    return keep
 
 
 def exported(traced: Traced, form: str) -> tuple[str, str]:

@@ -145,6 +145,15 @@ class Recorder(RecordedOps):
         state.heads += (head | SEVERAL, site, start, perf_counter_ns(), -1, -1, 0)
         state.op += 1
 
+    def has_read(self, state: ThreadState, name: str, site: int, start: int, tensor: torch.Tensor) -> None:
+        """Record a call, not an op, that has waited since `start` for a tensor's values."""
+        rows: list[int] = []
+        self.gather(tensor, rows)
+        head = operator_by_name(name, SYNC).head | torch.is_grad_enabled() << GRAD_SHIFT | state.phase
+        state.heads += (head | SEVERAL | len(rows) << COUNT_SHIFT, site, start, perf_counter_ns(), -1, -1, 0)
+        state.flat += rows
+        state.op += 1
+
     def pack(self, state: ThreadState) -> None:
         """Make columns of a thread's full lists, and fold repetitions if there are too many ops."""
         state.pack()

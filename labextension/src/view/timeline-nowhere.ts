@@ -1,0 +1,58 @@
+/**
+ * Where no op is in view: a sentence that says so, and the ways back.
+ */
+import { nowhere } from '../layout/nowhere';
+import { closeTo } from '../layout/reveal';
+import { show, showAll } from '../layout/timeline-state';
+import type { Disposables } from './disposables';
+import { button, h } from './dom';
+import type { IPlot } from './timeline-pointer';
+
+export class NowhereHint {
+  readonly node: HTMLElement;
+  private readonly _before: HTMLButtonElement;
+  private readonly _after: HTMLButtonElement;
+  private _ops = { before: -1, after: -1 };
+
+  constructor(
+    owner: Node,
+    private readonly _plot: IPlot,
+    disposables: Disposables
+  ) {
+    this._before = button(owner, '← Last op before', { class: 'dt-small' });
+    this._after = button(owner, 'Next op →', { class: 'dt-small' });
+    const all = button(owner, 'Show all', { class: 'dt-small' });
+    const text = h(owner, 'span', { text: 'No op ran in this stretch of time.' });
+    this.node = h(owner, 'div', { class: 'dt-nowhere', role: 'status' }, text, this._before, this._after, all);
+    this.node.hidden = true;
+    disposables.listen(this._before, 'click', () => {
+      this._goTo(this._ops.before);
+    });
+    disposables.listen(this._after, 'click', () => {
+      this._goTo(this._ops.after);
+    });
+    disposables.listen(all, 'click', () => {
+      _plot.change(showAll(_plot.state, _plot.now));
+      _plot.node.focus();
+    });
+  }
+
+  update(): void {
+    const found = nowhere(this._plot.state);
+    this.node.hidden = found === null;
+    if (found) {
+      this._ops = found;
+      this._before.hidden = found.before < 0;
+      this._after.hidden = found.after < 0;
+    }
+  }
+
+  private _goTo(op: number): void {
+    const { state, now, node } = this._plot;
+    const range = closeTo(state.timeline, op, -1);
+    if (range) {
+      this._plot.change(show(state, range, now));
+    }
+    node.focus();
+  }
+}

@@ -1,0 +1,41 @@
+"""Writes to the memory of tensors that were there before."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+import numpy as np
+
+from devtrace.diagnosis.evidence.trace_queries import Mask, TraceQueries
+
+_OF_LISTS: Final = ("_foreach_", "_fused_")
+
+
+def are_written(queries: TraceQueries, bases: Collection[int], first: int, last: int | None = None) -> bool:
+    """Return whether an op after `first`, up to `last`, writes to one of these tensors. A view writes nothing."""
+    outputs = queries.trace.ops.lists("outputs")
+    end = len(queries.trace.ops) if last is None else last + 1
+    by = np.repeat(np.arange(first + 1, end), np.diff(outputs.offsets)[first + 1 : end])
+    rows = outputs.flat[outputs.offsets[first + 1] : outputs.offsets[end]]
+    writes = ~queries.is_kind("view")[by] & (queries.producers[rows] < by)
+    return bool(np.isin(rows[writes], list(bases)).any()) or _are_written_in_lists(queries, bases, first, end)
+
+
+def _are_written_in_lists(queries: TraceQueries, bases: Collection[int], first: int, end: int) -> bool:
+    """Return whether an optimizer's op on lists, which has no outputs, takes one of the tensors."""
+    inputs = queries.trace.ops.lists("inputs")
+    by = np.repeat(np.arange(first + 1, end), np.diff(inputs.offsets)[first + 1 : end])
+    rows = inputs.flat[inputs.offsets[first + 1] : inputs.offsets[end]]
+    return bool(np.isin(queries.bases[rows[_is_of_lists(queries)[by]]], list(bases)).any())
+
+
+def _is_of_lists(queries: TraceQueries) -> Mask:
+    names = [id for text, id in queries.strings.items() if _writes_to_lists(text)]
+    found: Mask = np.isin(queries.trace.ops.ints("name"), names)
+    return found
+
+
+def _writes_to_lists(name: str) -> bool:
+    base = name.split(".")[1] if name.startswith("aten.") else ""
+    return base.startswith(_OF_LISTS) and base.endswith("_")

@@ -1,0 +1,179 @@
+"""What each step reads of a device stays there, and is read below the loop, all at once: the same values, one wait."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from devtrace.diagnosis.edits import Code
+from devtrace.diagnosis.evidence.trace_queries import Rows, SourceNode, TraceQueries
+from devtrace.diagnosis.evidence.writes import are_written
+from devtrace.diagnosis.fixes.filled_in_loop import FilledInLoop
+from devtrace.diagnosis.fixes.fix import Fix, fix_if_complete
+from devtrace.source.matching import assigned_names, called_name, is_path, match_code, names_in, same_code
+
+_FLOATS: Final = ("float64", "float32", "float16", "bfloat16")
+_EXACT: Final = (ast.Add, ast.Sub, ast.Mult, ast.Div)
+_NUMBERS: Final = ("len", "numel", "size")
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A single number that a line reads in each step, by `x.item()` or `float(x)`."""
+
+    queries: TraceQueries
+    found: SourceNode
+    code: Code
+    tensor: ast.expr
+    dtype: str
+    is_kept_alone: bool
+    """False if something writes to its memory, or it is the same memory each time."""
+
+    @classmethod
+    def of(cls, queries: TraceQueries, line: int, ops: Rows) -> _Read | None:
+        found, site = queries.source_node(line), queries.site(line)
+        if found is None or site is None or queries.package(line):
+            return None
+        item = match_code("$x.item()", found.node)
+        read = item or match_code("float($x)", found.node)
+        rows = [queries.inputs(op)[0] for op in ops.tolist() if queries.inputs(op)]
+        dtypes = {str(queries.trace.tensors.raw("dtype", row)).removeprefix("torch.") for row in rows}
+        devices = {queries.device(row) for row in rows}
+        is_plain = len(dtypes) == len(devices) == 1 and not any(queries.dims[row] for row in rows)
+        if read is None or not is_plain or len(rows) != len(ops) or devices.pop().startswith("mps"):
+            return None
+        dtype = dtypes.pop()
+        if item is None and dtype not in _FLOATS:
+            return None
+        return cls(queries, found, Code(found.source, site), read["x"], dtype, _are_kept(queries, rows, ops))
+
+    @property
+    def detached(self) -> str:
+        """Return the code of the tensor without its graph."""
+        inner = match_code("$x.detach()", self.tensor)
+        return self.code.called_on(inner["x"] if inner is not None else self.tensor, "detach()")
+
+    @property
+    def kept(self) -> str:
+        """Return the code of a tensor that stays as it is now."""
+        return self.detached if self.is_kept_alone else f"{self.detached}.clone()"
+
+
+def read_after_loop(queries: TraceQueries, line: int, ops: Rows) -> Fix | None:
+    """Keep or add up on the device what a line reads in each step, where that gives the very same values."""
+    read = _Read.of(queries, line, ops)
+    return (_kept(read) or _added_up(read)) if read is not None else None
+
+
+def _are_kept(queries: TraceQueries, rows: list[int], ops: Rows) -> bool:
+    """Return whether each tensor has memory of its own, to which nothing writes from its first op here on."""
+    bases = [queries.base(row) for row in rows]
+    return len(set(bases)) == len(bases) and not are_written(queries, bases, int(ops[0]))
+
+
+def _kept(read: _Read) -> Fix | None:
+    """Turn `history.append(loss.item())` into a list of tensors, which the line below the loop makes one of numbers."""
+    found, code = read.found, read.code
+    append = match_code("$list.append($value)", found.source.parent(found.node))
+    if append is None or append["value"] is not found.node or not isinstance(append["list"], ast.Name):
+        return None
+    name = append["list"].id
+    filled = FilledInLoop.find(found, name) if isinstance(found.statement, ast.Expr) else None
+    if filled is None or not _is_empty_list(filled.start) or "torch" not in names_of_modules(found):
+        return None
+    below = f"{name} = torch.stack({name}).tolist()"
+    return fix_if_complete(
+        f"append {read.kept}, and read them all together below the loop: {below}",
+        code.replaced(found.node, read.kept),
+        code.below(filled.loop, below),
+    )
+
+
+def _is_empty_list(value: ast.expr) -> bool:
+    return match_code("[]", value) is not None or match_code("list()", value) is not None
+
+
+def names_of_modules(found: SourceNode) -> set[str]:
+    """Return the modules that code imports, and the names that it uses: what a cell uses, another has imported."""
+    imports = [node for node in ast.walk(found.source.tree) if isinstance(node, ast.Import)]
+    names = {alias.asname or alias.name for node in imports for alias in node.names}
+    outside = names_in(found.source.tree) - set(assigned_names(found.source.tree))
+    return names | outside
+
+
+def _added_up(read: _Read) -> Fix | None:
+    """Turn `total += loss.item() * n` into a sum on the device, in the precision of Python's numbers."""
+    found, code = read.found, read.code
+    summed = _sum_of(found.statement)
+    if summed is None or not _is_exact(read, summed[1]):
+        return None
+    name = summed[0].id
+    filled = FilledInLoop.find(found, name)
+    if filled is None or not isinstance(filled.start, ast.Constant) or type(filled.start.value) not in (int, float):
+        return None
+    number = "float" if read.dtype in _FLOATS else "int"
+    if number == "int" and type(filled.start.value) is not int:
+        return None
+    new = f"{read.detached}.double()" if number == "float" else read.detached
+    below = f"{name} = {number}({name})"
+    return fix_if_complete(
+        f"add up on the device, {new}, and read the sum once below the loop: {below}",
+        code.replaced(found.node, new),
+        code.below(filled.loop, below),
+    )
+
+
+def _sum_of(statement: ast.stmt) -> tuple[ast.Name, ast.expr] | None:
+    """Return the variable and what is added to it, of `total += x` and of `total = total + x`."""
+    if isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Add):
+        return (statement.target, statement.value) if isinstance(statement.target, ast.Name) else None
+    added = match_code("$total = $old + $x", statement)
+    if added is None or not isinstance(added["total"], ast.Name) or not same_code(added["total"], added["old"]):
+        return None
+    return added["total"], added["x"]
+
+
+def _is_exact(read: _Read, added: ast.expr) -> bool:
+    """Return whether tensors of the device give bit for bit what Python's numbers give.
+
+    A float does in double precision, with the numbers that Python takes; an integer where it is added as it is.
+    """
+    outer = read.found.source.ancestors(read.found.node)
+    above = list(_until(outer, added))
+    if read.dtype not in _FLOATS:
+        return read.dtype in ("int64", "int32") and not above
+    return all(isinstance(node, ast.BinOp) and isinstance(node.op, _EXACT) for node in above) and all(
+        _is_number(read.found, part)
+        for node in above
+        for part in (node.left, node.right)  # type: ignore[attr-defined]
+        if read.found.node not in ast.walk(part)
+    )
+
+
+def _until(nodes: Iterator[ast.AST], last: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes above the first one, up to `last`."""
+    node = next(nodes)
+    while node is not last:
+        node = next(nodes)
+        yield node
+
+
+def _is_number(found: SourceNode, value: ast.expr, depth: int = 2) -> bool:
+    """Return whether code is a number of Python's for certain: `16`, `len(x)`, `x.shape[0]`, or a variable of such."""
+    if isinstance(value, ast.Constant):
+        return type(value.value) in (int, float)
+    if called_name(value) in _NUMBERS:
+        return True
+    shape = match_code("$x.shape[$i]", value)
+    if shape is not None:
+        return isinstance(shape["i"], ast.Constant)
+    if not isinstance(value, ast.Name) or not is_path(value) or not depth:
+        return False
+    body = found.source.function(found.node) or found.source.tree
+    given = [node for node in ast.walk(body) if isinstance(node, ast.Assign) and value.id in assigned_names(node)]
+    stores = [node for node in ast.walk(body) if isinstance(node, ast.Name) and node.id == value.id]
+    simple = [node.value for node in given if len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)]
+    is_all = len(simple) == len(given) == sum(isinstance(node.ctx, ast.Store) for node in stores)
+    return bool(simple) and is_all and all(_is_number(found, each, depth - 1) for each in simple)

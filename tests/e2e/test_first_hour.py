@@ -1,0 +1,194 @@
+"""What a new user trips over in the first hour: each test does what that user did."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+import make_traces
+from built import stale
+from e2e.lab import Lab
+from e2e.sidebar import STORY, Sidebar, source
+from e2e.views import Views
+
+pytestmark = pytest.mark.e2e
+
+LOAD = "%load_ext devtrace\n%devtrace simulate cuda:2\nimport torch"
+MIXED = "%%devtrace\ny = torch.ones(8, 8)\ntotal = torch.ones(8, 8, device='cuda:0') + y"
+CLEAN = "%%devtrace\nz = torch.ones(8, 8, device='cuda:0') * 2"
+
+
+def test_after_insert_the_finding_names_what_to_run_and_is_struck_out_once_that_ran_clean(lab: Lab) -> None:
+    notebook = lab.open("after-insert.ipynb", *STORY)
+    page = notebook.page
+    notebook.run_all()
+    sidebar = Sidebar.open(notebook)
+    finding = sidebar.findings.first
+    finding.get_by_role("button", name="Insert", exact=True).click()
+    report = notebook.wait_ready("report")
+    for shown in (finding, report.locator('[data-devtrace="finding"]').first):
+        expect(shown).to_contain_text("In[5] was edited: run it, then In[7] again.")
+        expect(shown.get_by_role("button", name="✓ Inserted")).to_be_visible()
+
+    notebook.run(6)
+    expect(finding).to_contain_text("In[5] was edited but not run: run it, then In[8] again.")
+    expect(report.locator('[data-devtrace="finding"]').first).to_contain_text("In[5] was edited but not run")
+
+    notebook.run(4)
+    expect(finding).to_contain_text("In[9] has the fix: run In[8] again.")
+
+    notebook.run(6)
+    fixed = sidebar.root.locator('[data-repair="fixed"]').filter(visible=True)
+    expect(fixed.locator("s").last).to_contain_text("In[2] line 11 self.out_head(self.body(x))")
+    expect(fixed.last).to_contain_text("In[10] ran clean.")
+    expect(sidebar.findings.and_(page.locator("[data-severity=error]")).filter(visible=True)).to_have_count(0)
+
+
+def test_an_insert_that_is_undone_can_be_put_in_again(lab: Lab) -> None:
+    notebook = lab.open("undone.ipynb", *STORY)
+    notebook.run_all()
+    sidebar = Sidebar.open(notebook)
+    finding = sidebar.findings.first
+    insert = finding.get_by_role("button", name="Insert", exact=True)
+    insert.click()
+    expect(insert).to_have_count(0)
+    notebook.page.keyboard.press("Control+z")
+    expect(insert).to_be_visible()
+    expect(finding).not_to_contain_text("was edited")
+    insert.click()
+    expect(finding.get_by_role("button", name="✓ Inserted")).to_be_visible()
+    assert source(notebook, 4) != STORY[4]
+
+
+def test_findings_of_an_earlier_kernel_are_marked_and_folded(lab: Lab) -> None:
+    notebook = lab.open("earlier.ipynb", LOAD, MIXED, MIXED.replace("total", "other"))
+    notebook.run(0)
+    notebook.run(1)
+    notebook.run(2)
+    sidebar = Sidebar.open(notebook)
+    expect(sidebar.findings.filter(visible=True)).to_have_count(2)
+    notebook.page.evaluate("() => jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
+    sidebar.wait_link("absent")
+    notebook.wait_idle()
+    notebook.run(0)
+    sidebar.wait_link("connected")
+    earlier = sidebar.root.get_by_text("Earlier kernel: 2 errors")
+    expect(earlier).to_be_visible()
+    expect(sidebar.findings.filter(visible=True)).to_have_count(0)
+    notebook.run(2)
+    expect(sidebar.findings.filter(visible=True)).to_have_count(1)
+    expect(sidebar.root.get_by_text("Earlier kernel: 1 error")).to_be_visible()
+    expect(sidebar.traces.filter(has_text="earlier kernel")).to_have_count(1)
+    sidebar.root.get_by_text("Earlier kernel: 1 error").click()
+    expect(sidebar.findings.filter(visible=True)).to_have_count(2)
+
+
+def test_errors_warnings_and_notes_are_counted_apart_and_clean_cells_fold_into_one_line(lab: Lab) -> None:
+    noted = "%%devtrace\nz = torch.ones(8, 8).to('cuda:0') * 2"
+    notebook = lab.open("counts.ipynb", MIXED, noted, CLEAN, CLEAN, noted, CLEAN, warm=True)
+    for index in range(6):
+        notebook.run(index)
+    sidebar = Sidebar.open(notebook)
+    counts = sidebar.root.locator("[data-part=findings] .dt-side-counts")
+    expect(counts).to_contain_text("1 error")
+    clean = sidebar.root.locator("[data-part=findings] .dt-side-clean-line")
+    expect(clean).to_have_count(1)
+    expect(clean).to_contain_text("✓ No errors or warnings in ")
+    expect(sidebar.findings.filter(visible=True)).to_have_count(1)
+    folded = sidebar.root.get_by_text("4 traces without errors or warnings")
+    expect(folded).to_be_visible()
+    expect(sidebar.traces.filter(visible=True)).to_have_count(2)
+    folded.click()
+    expect(sidebar.traces.filter(visible=True)).to_have_count(6)
+
+
+def test_displaying_a_comparison_or_a_report_again_adds_no_findings(lab: Lab) -> None:
+    one = MIXED.replace("%%devtrace", "%%devtrace --save one.devtrace")
+    two = CLEAN.replace("%%devtrace", "%%devtrace --save two.devtrace")
+    compare = "import devtrace\ndevtrace.diff('two.devtrace', 'one.devtrace')"
+    notebook = lab.open("compared.ipynb", one, two, compare, "%devtrace report", warm=True)
+    notebook.run(0)
+    notebook.run(1)
+    sidebar = Sidebar.open(notebook)
+    expect(sidebar.traces).to_have_count(2)
+    expect(sidebar.findings.filter(visible=True)).to_have_count(1)
+    notebook.run(2)
+    notebook.wait_ready("diff")
+    notebook.run(3)
+    notebook.wait_ready("report", 3)
+    notebook.run(1)
+    expect(sidebar.traces).to_have_count(3)
+    expect(sidebar.findings.filter(visible=True)).to_have_count(1)
+
+
+def test_a_note_about_a_loop_underlines_its_header_only(lab: Lab) -> None:
+    loop = (
+        "%%devtrace\nfrom torch.utils.data import DataLoader, TensorDataset\n"
+        "w = torch.ones(4, 4, device='cuda:0')\n"
+        "for (b,) in DataLoader(TensorDataset(torch.ones(16, 4)), batch_size=2):\n"
+        "    y = b.to('cuda:0') @ w\n"
+        "    z = y + 1"
+    )
+    notebook = lab.open("loop.ipynb", loop, warm=True)
+    notebook.run(0)
+    underlined = notebook.cell(0).locator(".dt-underline")
+    expect(underlined.first).to_be_visible()
+    texts = "".join(underlined.all_inner_texts())
+    assert "for (b,) in DataLoader(TensorDataset(torch.ones(16, 4)), batch_size=2):" in texts
+    assert "z = y + 1" not in texts
+
+
+def test_an_optimizers_line_explains_what_it_does_on_the_cpu(lab: Lab) -> None:
+    step = (
+        "%%devtrace\nmodel = torch.nn.Linear(8, 8).to('cuda:0')\nadam = torch.optim.Adam(model.parameters())\n"
+        "for _ in range(3):\n    model(x).sum().backward()\n    adam.step()"
+    )
+    notebook = lab.open("adam.ipynb", step, warm=True)
+    notebook.run(0)
+    stripe = notebook.cell(0).locator('.dt-stripe[data-line="6"]')
+    expect(stripe).to_have_attribute("data-devices", "cuda:0 cpu")
+    stripe.hover()
+    expect(notebook.page.locator(".dt-tip")).to_contain_text("the optimizer’s step counts, which PyTorch keeps there")
+
+
+@pytest.fixture
+def views(page: Page) -> Views:
+    assert not (reason := stale()), reason
+    page.emulate_media(reduced_motion="reduce")
+    return Views(page)
+
+
+def test_an_ops_filter_without_hits_is_explained(views: Views) -> None:
+    views.mount(make_traces.failing())
+    ops = views.open("Ops")
+    nothing = ops.get_by_text("No op passes these filters.")
+    expect(nothing).to_be_hidden()
+    ops.get_by_role("searchbox").fill("no such op")
+    expect(nothing).to_be_visible()
+    ops.get_by_role("searchbox").fill("")
+    expect(nothing).to_be_hidden()
+
+
+def test_a_view_of_a_gap_is_explained_and_leads_back(views: Views) -> None:
+    page = views.page
+    views.mount(make_traces.timed((0, 1000), (10_000_000, 1000)))
+    box = page.get_by_role("application").bounding_box()
+    assert box
+    page.mouse.move(box["x"] + 128 + (box["width"] - 128) / 2, box["y"] + box["height"] - 24)
+    hint = page.get_by_text("No op ran in this stretch of time.")
+    expect(hint).to_be_hidden()
+    page.keyboard.down("Control")
+    for _ in range(4):
+        page.mouse.wheel(0, -200)
+    page.keyboard.up("Control")
+    expect(hint).to_be_visible()
+    page.get_by_role("button", name="Next op →").click()
+    expect(hint).to_be_hidden()
+    page.keyboard.press("Home")
+    page.mouse.move(box["x"] + 128 + (box["width"] - 128) / 2, box["y"] + box["height"] - 24)
+    page.keyboard.down("Control")
+    for _ in range(4):
+        page.mouse.wheel(0, -200)
+    page.keyboard.up("Control")
+    page.get_by_role("button", name="Show all", exact=True).click()
+    expect(hint).to_be_hidden()

@@ -1,0 +1,356 @@
+"""A fix of a cost gives the very same values, and the smaller count."""
+
+from __future__ import annotations
+
+import importlib.util
+import linecache
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+
+import devtrace
+from devtrace.diagnosis.edits import applied
+from devtrace.diagnosis.findings import Finding, ReportData
+from shells import Shell, new_shell
+
+PROGRAM = """
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+def main(device):
+    torch.manual_seed(0)
+    net = nn.Linear(8, 3).to(device)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    weights = torch.tensor([1.0, 2.0, 3.0])
+    xs, ys = torch.rand(12, 16, 8, device=device), torch.randint(0, 3, (12, 16), device=device)
+    {start}
+    for x, y in zip(xs, ys):
+        n = x.shape[0]
+        optimizer.zero_grad()
+        pred = net(x)
+        loss = F.cross_entropy(pred, y)
+        loss.backward()
+        optimizer.step()
+        {line}
+    return {result}
+"""
+
+
+def run(path: Path, text: str) -> tuple[Any, ReportData]:
+    path.write_text(text)
+    linecache.checkcache()
+    spec = importlib.util.spec_from_file_location("program", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module: ModuleType = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    with devtrace.record(simulate="cuda:1") as recording:
+        value = module.main("cuda:0")
+        value = value.tolist() if isinstance(value, torch.Tensor) else value
+    assert not recording.report.notes
+    return value, recording.report
+
+
+def cost(report: ReportData) -> int:
+    return sum(row.syncs + row.copies for row in report.ledger)
+
+
+def worst(report: ReportData) -> Finding:
+    (found,) = [finding for finding in report.findings if finding.severity == "warning"]
+    return found
+
+
+FIXES = {
+    "a kept number": (
+        "history = []",
+        "history.append(loss.item())",
+        "history",
+        ["history.append(loss.detach())", "history = torch.stack(history).tolist()"],
+    ),
+    "a kept number of several variables": (
+        "history, seen = [], 0",
+        "history.append(float(loss.detach()))",
+        "history",
+        ["history.append(loss.detach())", "history = torch.stack(history).tolist()"],
+    ),
+    "a kept number of an expression": (
+        "history = list()",
+        "history.append((pred - 1).abs().max().item())",
+        "history",
+        ["history.append((pred - 1).abs().max().detach())", "history = torch.stack(history).tolist()"],
+    ),
+    "a kept number whose memory is written to": (
+        "history, count = [], torch.zeros((), device=device)",
+        "count += 1; history.append(count.item())",
+        "history",
+        ["count += 1; history.append(count.detach().clone())", "history = torch.stack(history).tolist()"],
+    ),
+    "a kept count": (
+        "history = []",
+        "history.append((pred.argmax(1) == y).sum().item())",
+        "history",
+        ["history.append((pred.argmax(1) == y).sum().detach())", "history = torch.stack(history).tolist()"],
+    ),
+    "a sum": (
+        "total = 0.0",
+        "total += loss.item()",
+        "total / 12",
+        ["total += loss.detach().double()", "total = float(total)"],
+    ),
+    "a sum in full of products": (
+        "total = 0",
+        "total = total + loss.item() * n / 3",
+        "total",
+        ["total = total + loss.detach().double() * n / 3", "total = float(total)"],
+    ),
+    "a sum of counts": (
+        "right = 0",
+        "right += (pred.argmax(1) == y).sum().item()",
+        "right / 192",
+        ["right += (pred.argmax(1) == y).sum().detach()", "right = int(right)"],
+    ),
+    "a tensor moved in each step": (
+        "total = torch.zeros((), device=device)",
+        "total += F.cross_entropy(pred.detach(), y, weight=weights.to('cuda:0'))",
+        "total",
+        ["weights = weights.to('cuda:0')"],
+    ),
+    "a tensor moved to where the batch is": (
+        "total = torch.zeros((), device=device)",
+        "total += F.cross_entropy(pred.detach(), y, weight=weights.to(pred.device))",
+        "total",
+        ['weights = weights.to("cuda:0")'],
+    ),
+    "a mask": (
+        "total = torch.zeros((), device=device)",
+        "total += pred.detach().round()[pred > 0].sum()",
+        "total",
+        ["total += torch.where(pred > 0, pred.detach().round(), 0).sum()"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FIXES)
+def test_the_edits_give_the_same_values_for_fewer_waits_and_copies(name: str, tmp_path: Path) -> None:
+    start, line, result, written = FIXES[name]
+    text = PROGRAM.format(start=start, line=line, result=result)
+    value, before = run(tmp_path / "program.py", text)
+    found = worst(before)
+    assert [each.strip() for edit in found.edits for each in edit.after.split("\n")] == written
+    fixed, after = run(tmp_path / "program.py", applied(text, found.edits))
+    assert fixed == value
+    assert cost(before) - cost(after) in (11, 12)
+    assert [each for each in after.findings if each.severity == "warning"] == []
+
+
+@pytest.mark.parametrize(
+    ("start", "line", "result"),
+    [
+        pytest.param(
+            "history = []", "history.append(loss.item()); len(history)", "history", id="looked at in the loop"
+        ),
+        pytest.param("history = [1.0]", "history.append(loss.item())", "history", id="not empty above the loop"),
+        pytest.param("history = []; other = history", "history.append(loss.item())", "other", id="known by two names"),
+        pytest.param("history = []", "history.append(loss.item() * 3)", "history", id="computed by Python"),
+        pytest.param("history = []", "history.append(pred.max().reshape(1).item())", "history", id="of a dimension"),
+        pytest.param("total = 0.0", "total += loss.item(); total > 3", "total", id="a sum that is looked at"),
+        pytest.param("total = 0.0", "total += loss.item() ** 2", "total", id="a power"),
+        pytest.param("total, k = 0.0, weights.numpy()[0]", "total += k * loss.item()", "total", id="numpy's number"),
+        pytest.param("right = 0.0", "right += (pred > 0).sum().item()", "right", id="a count in a float"),
+        pytest.param("class A: total = 0.0", "A.total += loss.item()", "A.total", id="an attribute"),
+        pytest.param("total = []", "total.append(pred[pred > 0].mean())", "len(total)", id="a mean of what is picked"),
+        pytest.param("total = []", "total.append(pred[pred[:, 0] > 0].sum())", "len(total)", id="rows that are picked"),
+    ],
+)
+def test_what_might_change_a_value_is_advice_without_an_edit(
+    start: str, line: str, result: str, tmp_path: Path
+) -> None:
+    _, report = run(tmp_path / "program.py", PROGRAM.format(start=start, line=line, result=result))
+    found = worst(report)
+    assert found.edits == ()
+    assert found.help
+
+
+ATTRIBUTE = """
+import torch
+from torch import nn
+
+
+class Masks:
+    def __init__(self):
+        self.full = torch.ones(4, 4).tril()
+
+    def of(self, x):
+        {use}
+
+
+def main(device):
+    torch.manual_seed(0)
+    net, masks = nn.Linear(4, 4).to(device), Masks()
+    return torch.stack([masks.of(net(x)).sum().detach() for x in torch.rand(12, 4, 4, device=device)])
+"""
+
+
+def test_an_attribute_that_each_call_moves_is_kept_where_it_was_moved(tmp_path: Path) -> None:
+    text = ATTRIBUTE.format(use="return x * self.full.to(x.device)")
+    value, before = run(tmp_path / "program.py", text)
+    (edit,) = worst(before).edits
+    assert edit.after.strip() == "self.full = self.full.to(x.device)"
+    assert "register" not in worst(before).help
+    fixed, after = run(tmp_path / "program.py", applied(text, [edit]))
+    assert fixed == value
+    assert cost(before) - cost(after) == 11
+    assert [each for each in after.findings if each.severity == "warning"] == []
+
+
+def test_an_attribute_that_is_also_used_where_it_is_gets_no_edit(tmp_path: Path) -> None:
+    text = ATTRIBUTE.format(use="return x * self.full.to(x.device) if self.full.numpy().any() else x")
+    _, report = run(tmp_path / "program.py", text)
+    assert worst(report).edits == ()
+    assert "self.full" in worst(report).help
+
+
+def test_a_tensor_through_which_gradients_come_back_is_moved_by_no_edit(tmp_path: Path) -> None:
+    text = PROGRAM.replace("weights = torch.tensor([1.0, 2.0, 3.0])", "weights = torch.ones(3, requires_grad=True)")
+    line = "(pred.detach() * weights.to(device)).sum().backward()"
+    _, report = run(tmp_path / "program.py", text.format(start="", line=line, result="weights.grad.sum()"))
+    copied = [each for each in report.findings if each.rule == "host-to-device-copy" and each.severity == "warning"]
+    assert [each.edits for each in copied] == [()]
+    assert copied[0].help
+
+
+LOADER = """
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+
+def main(device):
+    torch.manual_seed(0)
+    data = TensorDataset(torch.rand(24, 4), torch.rand(24, 2))
+    net = torch.nn.Linear(4, 2).to(device)
+    loader = DataLoader(data, batch_size=4{pin})
+    total = 0
+    for step, (x, y) in enumerate(loader):
+        x = x.to(device{first})
+        total = total + (net(x) - y.to(device{first})).square().sum().detach()
+    return total
+"""
+
+
+@pytest.mark.parametrize(
+    ("pin", "first", "written"),
+    [
+        ("", ", non_blocking=True", {"loader = DataLoader(data, batch_size=4, pin_memory=True)"}),
+        (
+            ", pin_memory=True",
+            "",
+            {
+                "x = x.to(device, non_blocking=True)",
+                "total = total + (net(x) - y.to(device, non_blocking=True)).square().sum().detach()",
+            },
+        ),
+    ],
+)
+def test_pinned_batches_are_copied_while_the_cpu_goes_on(
+    pin: str, first: str, written: set[str], tmp_path: Path
+) -> None:
+    text = LOADER.format(pin=pin, first=first)
+    value, before = run(tmp_path / "program.py", text)
+    edits = {edit for finding in before.findings for edit in finding.edits}
+    assert {edit.after.strip() for edit in edits} == written
+    fixed, after = run(tmp_path / "program.py", applied(text, list(edits)))
+    assert fixed == value
+    assert waiting_copies(before) - waiting_copies(after) == 12
+    assert [finding for finding in after.findings if finding.edits] == []
+
+
+def waiting_copies(report: ReportData) -> int:
+    """Count the copies for which the CPU waits: those of pageable memory, and those that did not ask for more."""
+    return sum(not (copy.pinned and copy.non_blocking) for copy in report.trace.copies)
+
+
+NESTED = """
+import torch
+from torch import nn
+
+
+def main(device):
+    torch.manual_seed(0)
+    net, kept = nn.Linear(8, 3).to(device), []
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    xs = torch.rand(6, 16, 8, device=device)
+    for epoch in range(4):
+        total = 0.0
+        for x in xs:
+            optimizer.zero_grad()
+            loss = net(x).square().mean()
+            loss.backward()
+            optimizer.step()
+            total += loss.item()
+        kept.append(total / len(xs))
+    return kept
+"""
+
+
+def test_a_sum_of_an_epoch_is_read_at_the_end_of_the_epoch(tmp_path: Path) -> None:
+    value, before = run(tmp_path / "program.py", NESTED)
+    text = applied(NESTED, worst(before).edits)
+    assert "            total += loss.detach().double()\n        total = float(total)\n        kept.append" in text
+    fixed, after = run(tmp_path / "program.py", text)
+    assert fixed == value
+    assert [row.syncs for row in after.ledger if row.syncs] == [4]
+    assert [each for each in after.findings if each.severity == "warning"] == []
+
+
+@pytest.fixture
+def shell() -> Iterator[Shell]:
+    with new_shell() as shell:
+        shell.run("%load_ext devtrace")
+        shell.run("%devtrace simulate cuda:1")
+        yield shell
+        shell.run("%devtrace simulate off")
+
+
+SETUP = [
+    "import torch",
+    "from torch.nn import functional as F",
+    "net = torch.nn.Linear(8, 3).to('cuda:0')",
+    "class_weights = torch.tensor([1.0, 2.0, 3.0])",
+    "xs, ys = torch.rand(12, 16, 8, device='cuda:0'), torch.randint(0, 3, (12, 16), device='cuda:0')",
+]
+LOOP = [
+    "%%devtrace loop",
+    "losses = []",
+    "for x, y in zip(xs, ys):",
+    "    pred = net(x)",
+    '    losses.append(F.cross_entropy(pred, y, weight=class_weights.to("cuda:0")).detach())',
+]
+
+
+def warned_in(shell: Shell) -> list[Finding]:
+    return [finding for finding in shell.traced[-1].report.findings if finding.severity == "warning"]
+
+
+def test_a_tensor_of_an_earlier_cell_is_moved_above_the_loop_of_this_one(shell: Shell) -> None:
+    shell.run(*SETUP)
+    shell.run(*LOOP)
+    (found,) = warned_in(shell)
+    (edit,) = found.edits
+    assert (edit.line, edit.after) == (2, 'class_weights = class_weights.to("cuda:0")')
+    shell.run(*LOOP[: edit.line], edit.after, *LOOP[edit.line :])
+    assert warned_in(shell) == []
+
+
+def test_a_tensor_that_another_cell_uses_on_the_cpu_is_not_moved_by_an_edit(shell: Shell) -> None:
+    shell.run(*SETUP)
+    shell.run("shares = class_weights.numpy() / 6")
+    shell.run(*LOOP)
+    (found,) = warned_in(shell)
+    assert found.edits == ()
+    assert "class_weights" in found.help
