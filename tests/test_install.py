@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -106,11 +107,15 @@ def test_in_ipythons_start_up_files_it_loads_the_extension(tmp_path: Path) -> No
     startup = tmp_path / "profile_default" / "startup"
     startup.mkdir(parents=True)
     (startup / "first.py").write_text("import devtrace\ndevtrace.install()\n")
-    code = f"%devtrace simulate cuda:1\n{MODEL}\nfails()"
-    (tmp_path / "program.ipy").write_text(code)
-    command = [sys.executable, "-m", "IPython", "--ipython-dir", str(tmp_path), "--colors=nocolor", "program.ipy"]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path)
-    assert "cuda:1 is simulated" in ran.stdout
+    (tmp_path / "program.py").write_text(MODEL)
+    typed = "%devtrace simulate cuda:1\nfrom program import fails\nfails()\n"
+    command = [sys.executable, "-m", "IPython", "--simple-prompt", "--colors=nocolor", "--ipython-dir", str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])}
+    ran = subprocess.run(
+        command, input=typed, env=environment, capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path
+    )
+    assert "is simulated until" in ran.stdout
+    assert "`net.scale` is on cpu" in ran.stdout
 
 
 def test_run_untraced_explains_the_error_and_changes_nothing_else(tmp_path: Path) -> None:
