@@ -56,6 +56,8 @@ class _Move:
     def __init__(self, at: Any) -> None:
         self.at = at
         self.changed = False
+        self.parameters: set[int] = set()
+        self.others = False  # buffers, or gradients, which are none of a module's tensors: then they are to be counted
         self.gone: set[torch.device] = set()
         self.stamps: list[tuple[Stamp, Stamp]] = []
         # By the id of the stamp before: where from, the stamp after. One for all tensors of a line.
@@ -67,7 +69,13 @@ class _Move:
         """Wrap the function that moves a tensor. A model has thousands, and most go as the one before of their line."""
         take, known, device_of = self._take, self._after, self.device_of
 
+        parameter, count = torch.nn.Parameter, self.parameters.add
+
         def moved(tensor: Any) -> Any:
+            if type(tensor) is parameter:
+                count(id(tensor))
+            else:
+                self.others = True
             made = fn(tensor)
             if made is tensor:
                 return made
@@ -84,6 +92,7 @@ class _Move:
             return made
 
         def moved_by_others(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+            self.others = True
             made = fn(tensor, *args, **kwargs)
             if made is not tensor:
                 take(tensor, made)
@@ -119,7 +128,9 @@ class _Move:
     def end(self, module: Module) -> None:
         with suppress(Exception), Quiet():  # such a move is not noted
             device = self.gone.pop() if len(self.gone) == 1 else None
-            tensors = count_registered(module) if self.changed else UNCOUNTED
+            tensors = UNCOUNTED
+            if self.changed:
+                tensors = count_registered(module) if self.others else len(self.parameters)
             history.moves.append(Moved(weakref.ref(module), device, tensors, tuple(self.stamps), self.at))
 
 
