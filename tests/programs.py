@@ -16,6 +16,7 @@ from torch.utils import _pytree as pytree
 import devtrace
 from devtrace.api.results import Report
 from devtrace.diagnosis.findings import Finding
+from devtrace.recording.context import hooks
 from warm import Warm
 
 
@@ -53,6 +54,13 @@ def run_plain(warm: Warm, path: Path) -> list[Any]:
     values = warm.call("programs", "plain_values", str(path))
     assert isinstance(values, list)
     return values
+
+
+def run_untraced(warm: Warm, path: Path, arguments: tuple[str, ...] = ("cuda:0",)) -> Outcome:
+    """Do the same with the hooks alone, and explain the error afterwards."""
+    outcome = warm.call("programs", "outcome_untraced_of", str(path), *arguments)
+    assert isinstance(outcome, Outcome)
+    return outcome
 
 
 def outcome_of(path: str, *arguments: str) -> Outcome:
@@ -98,3 +106,15 @@ def _program(path: str) -> Any:
 def _values(result: Any) -> list[Any]:
     leaves = pytree.tree_leaves(result)
     return [numpy.array(leaf.detach().cpu()) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+
+
+def outcome_untraced_of(path: str, *arguments: str) -> Outcome:
+    """Do in the forked process what `run_untraced` promises."""
+    hooks.install()
+    with devtrace.simulate("cuda:2"):
+        try:
+            _program(path).run(*arguments)
+        except Exception as error:  # noqa: BLE001 (as above)
+            report = devtrace.explain(error)
+            return Outcome(f"{type(error).__name__}: {error}", report.text, report.findings, report.notes, ())
+    return Outcome("", "", (), (), ())

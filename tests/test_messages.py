@@ -133,6 +133,8 @@ PROVOKED: dict[str, Callable[[pytest.MonkeyPatch], str]] = {
     "program-missing": lambda _: called("run"),
     "rank-twice": lambda _: raised(two_of_a_rank),
     "recording-not-ended": lambda _: raised(read_within_its_block),
+    "untraced-flag": lambda _: called("run", "--untraced", "--html", "page.html", written("script.py", "")),
+    "nothing-to-explain": lambda _: typed("%devtrace explain"),
     "script-missing": lambda _: called("run", "missing.py"),
     "simulate-devices": lambda _: raised(lambda: devtrace.simulate("tpu:9")),
     "simulate-ended": lambda _: raised(used_after_its_simulation),

@@ -61,6 +61,11 @@ offset_of: Final = _Base.storage_offset
 strides_of: Final = _Base.stride
 
 
+PLAIN: Final = (torch.Tensor, torch.nn.Parameter)
+function_modes: Final = _C._len_torch_function_stack
+"""While there are none, nobody sees what is read of a plain tensor. That is cheaper to ask than to be `Quiet`."""
+
+
 def device_of(tensor: Any) -> torch.device:
     """Read `.device`, which a simulation replaces on torch's class."""
     device: torch.device = torch.Tensor.device.__get__(tensor)

@@ -23,6 +23,7 @@ SENTENCES: Final[dict[str, str]] = {
     "report.count-syncs": "CPU 等待设备 {count} 次",
     "report.counts": "{counts}{copied}。",
     "report.copied": "；共复制 {size:bytes}",
+    "explained.untraced": "devtrace 对这个错误的解释（它未被追踪）：",
     "report.note": "devtrace：{note}",
     "report.above-traceback": "{sign} {where}：{message} ↓ 报告在这段回溯下方。",
     "report.left-on-devices": (

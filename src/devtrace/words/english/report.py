@@ -23,6 +23,7 @@ SENTENCES: Final[dict[str, str]] = {
     "report.count-syncs": "{count:wait|waits} of the CPU for a device",
     "report.counts": "{counts}{copied}.",
     "report.copied": "; {size:bytes} copied in total",
+    "explained.untraced": "devtrace explains this error, which it did not trace:",
     "report.note": "devtrace: {note}",
     "report.above-traceback": "{sign} {where}: {message} ↓ The report is below this traceback.",
     "report.left-on-devices": (
