@@ -28,6 +28,7 @@ from devtrace.explaining.reading.names import definitions
 from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.statements import moves_not_kept
 from devtrace.explaining.reading.tables import DEFINERS, HANDLERS
+from devtrace.explaining.reading.values import Value, tensors_of
 from devtrace.explaining.stack import Stack
 from devtrace.explaining.worker_text import read_worker_text
 from devtrace.recording.columns import sites
@@ -91,6 +92,8 @@ class Explanation:
             kept_copies.add_states(self.reader, optimizers)
             self._read_variables()
             failed = failed_op(self.reader) if self.worker is None else None
+            for value in failed.inputs if failed is not None else ():
+                self._believe(value)
             self._add_deep_copies(walk, modules, failed)
             for tensor in walk.tensors:
                 self.reader.live(tensor)
@@ -133,7 +136,11 @@ class Explanation:
                     self.reader.live(value, partial(definitions, self.reader, name, run))
             for move in moves_not_kept(run.body):
                 if run.source.span(move).line <= run.line:
-                    self.reader.see(move, run.at_node(move))
+                    self._believe(self.reader.see(move, run.at_node(move)))
+
+    def _believe(self, value: Value | None) -> None:
+        for tensor in tensors_of(value):
+            self.reader.pasts.believe(tensor.row)
 
     def _add_deep_copies(self, walk: Walk, modules: list[Any], failed: FailedOp | None) -> None:
         row_of = self.recorder.rows.row_of
