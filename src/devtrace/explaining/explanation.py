@@ -91,6 +91,7 @@ class Explanation:
             kept_copies.add_attached(self.reader, modules)
             kept_copies.add_states(self.reader, optimizers)
             self._read_variables()
+            self.reader.steps = 0  # the failed op has as many of its own
             failed = failed_op(self.reader) if self.worker is None else None
             for value in failed.inputs if failed is not None else ():
                 self._believe(value)

@@ -9,6 +9,7 @@ from types import FunctionType, MethodType, ModuleType
 from typing import Any, Final
 
 from devtrace.explaining.reading.activation import END, Activation
+from devtrace.explaining.reading.file_index import index_of
 from devtrace.explaining.reading.names import of_module
 from devtrace.explaining.reading.reader import Definition, Reader
 from devtrace.explaining.reading.runs import is_theirs, returned, run_around, run_of
@@ -183,10 +184,9 @@ def _of_constructor(reader: Reader, kind: type, name: str) -> Iterator[Definitio
     at, called = list(fields).index(name), class_name(kind, "__name__")
     found = []
     for run in reader.files():
-        for call in ast.walk(run.source.tree):
-            if isinstance(call, ast.Call) and called_name(call) == called:
-                found += [(word.value, run) for word in call.keywords if word.arg == name]
-                found += [(each, run) for each in call.args[at : at + 1] if not isinstance(each, ast.Starred)]
+        for call in index_of(run.source).calls.get(called, ()):
+            found += [(word.value, run) for word in call.keywords if word.arg == name]
+            found += [(each, run) for each in call.args[at : at + 1] if not isinstance(each, ast.Starred)]
     if len(found) == 1:
         yield Definition(found[0][0], (), run_around(reader, *found[0]))
 
@@ -204,13 +204,6 @@ def _of_frames(reader: Reader, owner: Any, name: str) -> Iterator[Definition]:
 
 def _only_elsewhere(reader: Reader, name: str) -> Iterator[Definition]:
     """Yield the one statement in the user's files that gives an attribute of this name a value."""
-    found = [
-        (node.value, run)
-        for run in reader.files()
-        for node in ast.walk(run.source.tree)
-        if isinstance(node, ast.Assign) and not is_none(node.value)
-        for target in node.targets
-        if isinstance(target, ast.Attribute) and target.attr == name
-    ]
+    found = [(value, run) for run in reader.files() for value in index_of(run.source).attributes.get(name, ())]
     for value, run in found:
         yield Definition(value, (), run_around(reader, value, run), is_one_of_many=len(found) > 1)

@@ -33,7 +33,7 @@ from devtrace.source import parsing
 from devtrace.source.safe_values import Scope
 
 MOST_LEVELS: Final = 8
-MOST_STEPS: Final = 6_000
+MOST_STEPS: Final = 4_000
 MOST_ITEMS: Final = 32
 MOST_DEFINITIONS: Final = 24
 MOST_ALIASES: Final = 8
@@ -46,8 +46,8 @@ _MADE: Final = (ast.Call, ast.BinOp, ast.UnaryOp, ast.ListComp, ast.Compare)
 class Definition(NamedTuple):
     """An expression that gave something its value, where it ran.
 
-    `is_source`: what it gave came out of it, whatever it is. `is_one_of_many`: others are as likely. `is_own_move`: it is
-    `x.to(device)` for x, and reads what x was before.
+    `is_source`: what it gave came out of it, whatever it is. `is_one_of_many`: others are as likely.
+    `is_own_move`: it is `x.to(device)` for x, and reads what x was before.
     """
 
     node: ast.expr
