@@ -41,7 +41,7 @@ TS_SOURCES := $(shell find labextension -type f -not -path 'labextension/lib/*' 
 IN_TURN := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 FIRST_NOTEBOOK = $(firstword $(sort $(wildcard notebooks/0*.ipynb)))
 
-.PHONY: help lab test check lint types layers unit ts wheel notebooks e2e compiler chromium build dev format golden readme-tables bench sweep \
+.PHONY: help lab test check lint types layers unit ts wheel notebooks e2e compiler chromium build dev format golden docs bench sweep \
 	gallery notebook-outputs screenshot test-oldest clean distclean
 
 help: ## print this list
@@ -113,10 +113,10 @@ notebook-outputs: $(READY) $(SYSTEMS) ## run the notebooks from their sources an
 golden: $(READY) ## rewrite the golden files from what the code does now; read the diff
 	DEVTRACE_GOLDEN=write $(PYTEST) -m "not e2e and not notebook and not wheel and not slow" tests
 
-readme-tables: $(READY) ## write README's tables of rules and causes from the code
-	$(BIN)/python tools/readme_tables.py
+docs: $(READY) ## write the tables and examples of docs/ from the code and the corpus
+	$(BIN)/python tools/make_docs.py
 
-bench: $(READY) ## print the tables of README's Performance section (ARGS=import: only those)
+bench: $(READY) ## print the tables of docs/performance.md (ARGS=import: only those)
 	$(BIN)/python tests/bench $(ARGS)
 
 sweep: $(READY) ## every sample of torch's own operators on a simulated device (minutes; `make test` asks a few of each)

@@ -25,6 +25,7 @@ class Outcome:
     text: str
     findings: tuple[Finding, ...]
     notes: tuple[str, ...]
+    without_line: tuple[str, ...]  # ops of the backward pass that no line of the program ran
 
     @property
     def errors(self) -> list[Finding]:
@@ -53,14 +54,20 @@ def run_untraced(warm: Warm, path: Path, arguments: tuple[str, ...] = ("cuda:0",
 
 def outcome_of(path: str, *arguments: str) -> Outcome:
     """Do in the forked process what `run` promises."""
+    return outcome(path, arguments, simulate="cuda:2")
+
+
+def outcome(path: str, arguments: tuple[str, ...], *, simulate: str | None) -> Outcome:
+    """Call `run(*arguments)` of a file in this process."""
     raised = ""
     try:
-        with devtrace.record(simulate="cuda:2") as recording:
+        with devtrace.record(simulate=simulate) as recording:
             call(path, arguments)
     except Exception as error:  # noqa: BLE001 (the program's own failure is what is studied)
         raised = f"{type(error).__name__}: {error}"
     report: Report = devtrace.diagnose(recording.trace)
-    return Outcome(raised, report.text, report.findings, report.notes)
+    lost = tuple(op.name for op in recording.trace.ops if op.phase == "backward" and op.site is None)
+    return Outcome(raised, report.text, report.findings, report.notes, lost)
 
 
 def outcome_untraced_of(path: str, *arguments: str) -> Outcome:
@@ -71,8 +78,8 @@ def outcome_untraced_of(path: str, *arguments: str) -> Outcome:
             call(path, arguments)
         except Exception as error:  # noqa: BLE001 (as above)
             report = devtrace.explain(error)
-            return Outcome(f"{type(error).__name__}: {error}", report.text, report.findings, report.notes)
-    return Outcome("", "", (), ())
+            return Outcome(f"{type(error).__name__}: {error}", report.text, report.findings, report.notes, ())
+    return Outcome("", "", (), (), ())
 
 
 def call(path: str, arguments: tuple[str, ...]) -> None:

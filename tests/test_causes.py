@@ -39,8 +39,8 @@ def test_every_cause_has_a_meaning_and_advice(slug: CauseSlug) -> None:
     assert cause.slug == slug
     assert cause.meaning
     assert cause.what_helps
-    assert cause.advice
-    assert cause.born_remark or slug == "unknown"
+    assert cause.advice("cuda:0")
+    assert cause.created_remark or slug == "unknown"
 
 
 def test_no_predicate_is_asked_twice() -> None:
@@ -187,12 +187,12 @@ def test_a_small_program_has_its_cause(program: Callable[[], object], cause: str
     assert (finding.cause, finding.culprit.certainty) == (cause, certainty)
 
 
-def test_a_remark_of_the_cause_is_beside_the_birth_and_the_move() -> None:
+def test_a_remark_of_the_cause_is_beside_the_line_that_created_the_tensor() -> None:
     with pytest.raises(RuntimeError), devtrace.record(simulate="cuda:1") as recording:
         a_head_after_the_move()
     text = recording.report.text
-    assert [line.split()[-1] for line in text.splitlines() if line.startswith("  Born")] == ["after"]
-    assert "which could not see it" in next(line for line in text.splitlines() if line.startswith("  Moved"))
+    assert [line[-14:] for line in text.splitlines() if line.startswith("  Created")] == ["after the move"]
+    assert ".to(" in next(line for line in text.splitlines() if line.startswith("  Missed by"))
 
 
 def test_a_predicate_that_fails_leaves_torchs_words(monkeypatch: pytest.MonkeyPatch) -> None:

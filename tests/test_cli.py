@@ -235,7 +235,7 @@ for target in (waits, spins):
 begun.wait()
 print("over")
 """
-    assert "2 ops (2 on cpu)" in both("daemon.py", text).stderr
+    assert "2 ops on cpu" in both("daemon.py", text).stderr
 
 
 def test_a_script_that_forks_is_reported_once_and_its_child_exits_as_it_would(tmp_path: Path) -> None:
@@ -408,7 +408,7 @@ def test_on_a_terminal_a_note_at_the_right_edge_shows_how_far_it_is() -> None:
     seen = _read_until(parent, b"devtrace: 1 op, cpu 1")
     assert b"ready" in seen
     process.communicate(b"\n", timeout=TIMEOUT)
-    rest = _read_until(parent, b"nothing to mend")
+    rest = _read_until(parent, b"No device problems")
     assert re.search(rb"\x1b7\x1b\[\d+G +\x1b8", rest)  # the note is cleared
     assert process.returncode == 0
 

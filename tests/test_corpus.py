@@ -10,12 +10,12 @@ import pytest
 
 from corpus_programs import COSTLY, COSTS, FAILING, PROGRAMS, Program, at, summary
 from devtrace.diagnosis.edits import applied
+from documents import PAGES
 from goldens import assert_golden
 from programs import run
 from warm import Warm
 
 HERE = Path(__file__).parent
-README = (HERE.parent / "README.md").read_text(encoding="utf-8")
 
 each = pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
 failing = pytest.mark.parametrize("program", FAILING, ids=lambda program: program.name)
@@ -23,7 +23,7 @@ costly = pytest.mark.parametrize("program", COSTLY, ids=lambda program: program.
 
 
 def test_each_cause_has_a_program() -> None:
-    table = re.search(r"^\| cause \|.*\n((?:\|.*\n)+)", README, re.M)
+    table = re.search(r"^\| cause \|.*\n((?:\|.*\n)+)", PAGES["findings.md"], re.M)
     assert table is not None
     causes = set(re.findall(r"^\| `([a-z-]+)`", table[1], re.M))
     assert {program.cause for program in PROGRAMS} == causes - {"unknown"} | {COSTS}

@@ -377,7 +377,7 @@ def test_a_part_left_on_the_cpu_beside_parts_on_two_devices_is_told_without_a_mo
         model(torch.rand(2, 4, device="cuda:0"))
     finding = recording.report.findings[0]
     assert finding.cause == "never-moved"
-    assert "; 2 other tensors of model are on cuda:1. It was probably never moved." in finding.message
+    assert "; 2 other tensors of `model` are on cuda:1. Probably nothing moved it to cuda:1." in finding.message
     assert finding.culprit is not None
     assert (finding.culprit.name, finding.culprit.moved) == ("model.head.weight", None)
 

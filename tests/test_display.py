@@ -94,8 +94,8 @@ def test_the_html_says_the_tensor_the_line_that_made_it_the_move_and_the_fix() -
     for part in (
         "In[7] line 6 self.out_head(x) addmm · cuda:0 + cpu",
         "model.out_head.weight and .bias are on cpu; the other 19 tensors of model are on cuda:0.",
-        "Born In[5] line 1 model.out_head = nn.Linear(768, 2) after",
-        "Moved In[4] line 1 model.to(device) which could not see it",
+        "Created In[5] line 1 model.out_head = nn.Linear(768, 2) after",
+        "Missed by In[4] line 1 model.to(device)",
         "Fix move it as you attach it: model.out_head = nn.Linear(768, 2).to(device)",
     ):
         assert part in text

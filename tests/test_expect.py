@@ -300,7 +300,7 @@ def test_a_recording_that_expects_a_device_reports_each_tensor_computed_with_els
     assert finding.culprit is not None
     assert (finding.culprit.born and finding.culprit.born.text) == "torch.ones(4)"
     assert "expected on cuda:0" in recording.report.text
-    assert "Born   test_expect.py line" in recording.report.text
+    assert "Created  test_expect.py line" in recording.report.text
 
 
 def expectations(recording: devtrace.record) -> list[str]:

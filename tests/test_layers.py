@@ -31,6 +31,7 @@ ALLOWED = {
     "drawing": {"trace", "words"},
     "report": {"drawing", "diagnosis", "trace", "words"},
     "interchange": {"report", "drawing", "diagnosis", "source", "trace", "words"},
+    "fixing": {"interchange", "diagnosis", "source", "runtime", "words"},
 }
 _BELOW_THE_API = set(ALLOWED)
 ALLOWED["api"] = _BELOW_THE_API | {"__init__"}
@@ -61,7 +62,7 @@ INSIDE = {
         "diagnose",
     ],
     "explaining": ["device_error", "stack", "reading", "worker_text", "kept_copies", "replay", "explanation"],
-    "notebook": ["usage", "cells", "commands", "inventory", "panel", "panel_comm", "live_view", "magic"],
+    "notebook": ["usage", "cells", "untraced", "commands", "inventory", "panel", "panel_comm", "live_view", "magic"],
 }  # fmt: skip
 
 # A package that costs or binds -> the modules that may import it at run time (a type-checker's import is free).

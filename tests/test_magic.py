@@ -20,12 +20,11 @@ from IPython.core.completer import provisionalcompleter
 from torch._C import _len_torch_dispatch_stack
 
 import devtrace
+import documents
 from devtrace.api import options
 from devtrace.notebook import cells, commands, magic, usage
 from devtrace.report.mime import MIME_TYPE
 from shells import Ran, Shell, new_shell
-
-README = Path(__file__).parents[1] / "README.md"
 
 
 @pytest.fixture
@@ -169,9 +168,9 @@ def test_the_lines_of_cells_that_were_not_traced_explain_the_failure(shell: Shel
     born = shell.count
     ran = shell.run("%%devtrace", "model(torch.ones(1, 3, device='cuda'))")
     text = ran.reports[0]["text/plain"]
-    assert f"Born   In[{born}] line 2" in text
-    assert f"Moved  In[{moved}] line 2" in text
-    assert "Fix    move it as you attach it: model.head = torch.nn.Linear(3, 2).to(there)" in text
+    assert f"Created    In[{born}] line 2" in text
+    assert f"Missed by  In[{moved}] line 2" in text
+    assert "Fix        move it as you attach it: model.head = torch.nn.Linear(3, 2).to(there)" in text
     shell.run("%devtrace simulate off")
 
 
@@ -194,7 +193,7 @@ def test_what_an_untraced_cell_made_is_said_to_be_born_where_its_source_makes_it
     born, certainty, message = born_of_the_last(shell)
     assert born == f"In[{count}] line 2 mask = torch.rand(3)"
     assert certainty == "inferred"
-    assert "probably never moved" in message
+    assert "Probably nothing moved it" in message
     shell.run("%devtrace simulate off")
 
 
@@ -635,7 +634,7 @@ def test_on_says_a_line_for_a_clean_cell_and_nothing_for_one_without_ops(shell: 
     clean = shell.run("y = x + 1")
     (line,) = clean.displayed
     assert set(line) == {"text/plain"}
-    assert line["text/plain"].startswith(f"devtrace In[{shell.count}]   ✓ nothing to mend: 1 op")
+    assert line["text/plain"].startswith(f"devtrace In[{shell.count}]   ✓ No device problems: 1 op")
     assert shell.run("n = 1").text.strip() == ""
 
 
@@ -727,18 +726,16 @@ def test_question_marks_show_the_same_help(shell: Shell, monkeypatch: pytest.Mon
         assert [row.name for row in (*options.FLAGS, *usage.COMMANDS) if row.name not in shown] == []
 
 
-def test_the_readme_names_every_flag_and_subcommand() -> None:
-    readme = README.read_text(encoding="utf-8")
+def test_the_docs_name_every_flag_and_subcommand() -> None:
     written = [str(flag) for flag in options.FLAGS] + [f"%devtrace {command}" for command in usage.COMMANDS]
-    assert [row for row in written if f"`{row}`".replace("|", "\\|") not in readme] == []
+    assert [row for row in written if f"`{row}`".replace("|", "\\|") not in documents.ALL] == []
 
 
-def test_the_readme_has_every_message_of_the_magics() -> None:
-    readme = README.read_text(encoding="utf-8")
+def test_the_docs_have_every_message_of_the_magics() -> None:
     sources = [Path(options.__file__), Path(usage.__file__), Path(cells.__file__), Path(commands.__file__)]
     slugs = {slug for path in sources for slug in re.findall(r'UsageError\(\s*"([a-z-]+)"', path.read_text())}
     assert len(slugs) >= 8
-    assert [slug for slug in slugs if f"`{slug}`" not in readme] == []
+    assert [slug for slug in slugs if f"`{slug}`" not in documents.ALL] == []
 
 
 def offered(shell: Shell, text: str) -> list[str]:

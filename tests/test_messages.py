@@ -1,4 +1,4 @@
-"""Every message of devtrace, by its slug: this file provokes each, and README says what to do."""
+"""Every message of devtrace, by its slug: this file provokes each, and the docs say what to do."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import pytest
 import torch
 
 import devtrace
+import documents
 from devtrace.cli.main import main
 from devtrace.notebook.cells import Tracing
 from devtrace.notebook.panel.trace_summaries import find
@@ -26,7 +27,6 @@ from samples import training
 from shells import new_shell
 
 ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 CLASSES = {name for name, value in vars(errors).items() if isinstance(value, type)}
 
 
@@ -131,6 +131,8 @@ PROVOKED: dict[str, Callable[[pytest.MonkeyPatch], str]] = {
     "program-missing": lambda _: called("run"),
     "rank-twice": lambda _: raised(two_of_a_rank),
     "recording-not-ended": lambda _: raised(read_within_its_block),
+    "untraced-flag": lambda _: called("run", "--untraced", "--html", "page.html", written("script.py", "")),
+    "nothing-to-explain": lambda _: typed("%devtrace explain"),
     "script-missing": lambda _: called("run", "missing.py"),
     "simulate-devices": lambda _: raised(lambda: devtrace.simulate("tpu:9")),
     "simulate-ended": lambda _: raised(used_after_its_simulation),
@@ -186,5 +188,5 @@ def test_a_message_begins_with_its_slug(slug: str, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("slug", PROVOKED)
-def test_readme_says_what_to_do_about_a_message(slug: str) -> None:
-    assert re.search(rf"^\| [^|]*`{slug}`[^|]* \| \S.* \|$", README, re.M)
+def test_the_docs_say_what_to_do_about_a_message(slug: str) -> None:
+    assert re.search(rf"^\| [^|]*`{slug}`[^|]* \| \S.* \|$", documents.ALL, re.M)

@@ -14,5 +14,12 @@ def test_two_devices_of_a_kind_differ_in_fill_hatch_and_letter() -> None:
 
 
 def test_lanes_are_ordered_by_kind_and_then_by_index() -> None:
-    devices = ["cuda:10", "cuda:2", "weird", "cpu", "mps"]
-    assert sorted(devices, key=palette.order) == ["cpu", "cuda:2", "cuda:10", "mps", "weird"]
+    devices = ["cuda:10", "cuda:2", "weird", "meta", "cpu", "mps"]
+    assert sorted(devices, key=palette.order) == ["cpu", "cuda:2", "cuda:10", "mps", "weird", "meta"]
+
+
+def test_an_accelerator_of_any_name_is_drawn_as_none_of_the_others_are() -> None:
+    shades = [palette.shade(device, theme) for theme in ("light", "dark") for device in ("accel:0", "accel:1")]
+    others = {palette.shade(f"{kind}:0", theme).fill for kind in ("cpu", "cuda", "meta") for theme in ("light", "dark")}
+    assert len({shade.fill for shade in shades} | others) == 4 + len(others)
+    assert [shade.letter for shade in shades] == ["D0", "D1"] * 2

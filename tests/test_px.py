@@ -41,5 +41,5 @@ def test_a_cell_traced_on_two_engines_is_saved_by_each_and_the_report_names_the_
     report = diagnose(devtrace.load(*files))
     assert {op.thread.rank for op in report.trace.ops} == {0, 1}
     [finding] = [finding for finding in report.findings if finding.severity == "error"]
-    assert finding.message.startswith("On rank 1: mask is on cpu")
+    assert finding.message.startswith("On rank 1: `mask` is on cpu")
     assert report.trace.ops[finding.op].thread.rank == 1

@@ -133,3 +133,18 @@ def test_calls_in_threads_fold_too(monkeypatch: pytest.MonkeyPatch) -> None:
     assert broken_rule(folded.trace) is None
     assert len(folded.trace.ops) <= 300
     assert counts(folded.report.ledger) == counts(whole.report.ledger)
+
+
+def waiting() -> None:
+    total = torch.zeros(2, device="cuda:0")
+    for step in range(80):
+        total += 1
+        torch.cuda.synchronize(step % 2)
+
+
+def test_waits_that_a_program_asks_for_are_counted_where_they_are_folded() -> None:
+    whole, folded = recorded(waiting, 100_000), recorded(waiting, 20)
+    assert folded.trace.truncated
+    assert broken_rule(folded.trace) is None
+    assert {str(op.device) for op in folded.trace.ops if op.name == "cuda.synchronize"} <= {"cuda:0", "cuda:1"}
+    assert [row.syncs for row in folded.report.ledger] == [row.syncs for row in whole.report.ledger] == [0, 0, 80]

@@ -75,7 +75,7 @@ def test_of_a_job_in_which_one_rank_fails_every_rank_is_saved_and_the_report_nam
     assert len(files) == ranks, got.stderr
     report = diagnose(devtrace.load(*files))
     [finding] = [finding for finding in report.findings if finding.severity == "error"]
-    assert finding.message.startswith("On rank 1: mask is on cpu")
+    assert finding.message.startswith("On rank 1: `mask` is on cpu")
     assert finding.rule == "device-mismatch"
     assert finding.culprit is not None
     assert finding.culprit.name == "mask"

@@ -128,7 +128,7 @@ def test_both_sides_are_told_where_nothing_says_which_device_is_meant() -> None:
     found = error_of(program)
     assert found.culprit is not None
     assert found.culprit.name == "model.weight"
-    assert "If cpu is meant" in found.message
+    assert "If you meant cpu" in found.message
     assert "rows = torch.rand(2, 4).cuda()" in found.message
 
 

@@ -45,12 +45,19 @@ class Ended:
 
 
 class Warm:
-    """Python that forks: `with Warm() as warm`."""
+    """Python that forks: `with Warm() as warm`. `load` names modules whose `load()` it calls first."""
+
+    def __init__(self, *load: str) -> None:
+        self._load = load
 
     def __enter__(self) -> Warm:
         environment = {name: value for name, value in os.environ.items() if name not in JOB}
         self._process = subprocess.Popen(
-            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+            [sys.executable, __file__, *self._load],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
         )
         return self
 
@@ -95,6 +102,8 @@ def serve() -> Callable[[], None] | None:
     """Fork for each job. Return the job in its fork, None in the Python that forked, once nobody asks any more."""
     for name in NEEDED:
         importlib.import_module(name)
+    for name in sys.argv[1:]:
+        importlib.import_module(name).load()
     gc.collect()
     gc.freeze()  # a fork that ends need not look through all of torch: 0.1 s instead of 0.9
     while line := sys.stdin.readline():

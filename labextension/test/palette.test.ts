@@ -23,6 +23,14 @@ test('a device that nobody knows, and a name made to mislead, have a look too', 
   assert.equal(other.letter, 'D3');
 });
 
+test('an accelerator of any name is drawn as none of the others are, and two of its devices differ', () => {
+  const [first, second, ...others] = ['accel:0', 'accel:1', 'cpu', 'cuda:0', 'meta'].map(each =>
+    deviceLook(each, LIGHT)
+  );
+  assert.equal(new Set([first, second, ...others].map(({ fill }) => fill)).size, 5);
+  assert.deepEqual([first.letter, second.letter], ['D0', 'D1']);
+});
+
 test('in greys devices keep their hatch and letter', () => {
   const [colour, grey] = [LIGHT, { ...LIGHT, palette: 'grey' } as const].map(each => deviceLook('cuda:2', each));
   assert.notEqual(colour.fill, grey.fill);

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from devtrace.api.expect import expect as expect
     from devtrace.api.explain import explain as explain
+    from devtrace.api.installation import install as install
+    from devtrace.api.installation import uninstall as uninstall
     from devtrace.api.recording import record as record
     from devtrace.api.results import Report as Report
     from devtrace.api.results import Trace as Trace
@@ -48,6 +50,7 @@ _NAMES = {
     "api.recording": ("record",),
     "api.expect": ("expect",),
     "api.explain": ("explain",),
+    "api.installation": ("install", "uninstall"),
     "simulation.simulation": ("simulate",),
     "api.results": ("diagnose", "load", "from_profiler", "Trace", "Report"),
     "interchange.diff": ("diff",),

@@ -1,6 +1,6 @@
 """One-liners, with the data that each carries between devices and how often the host waits for a device in it.
 
-`GENUINE` is what a genuine device does. `SIMULATED` lists what a simulated one does otherwise, and why.
+`GENUINE` is what a genuine device does. Where a simulated one does otherwise, the reason is beside it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import copy
 import io
 import pickle
 import warnings
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ Carried = tuple[tuple[tuple[str, int], ...], int]
 
 GENUINE: Final[dict[str, Carried]] = {
     "torch.ones(4).to(d)": ((("cpu>dev", 16),), 0),
+    "getattr(torch.ones(4),d.type)()": ((("cpu>dev", 16),), 0),
     "torch.ones(4,device=d).cpu()": ((("dev>cpu", 16),), 0),
     "torch.tensor([1.,2.],device=d)": ((("cpu>dev", 8),), 0),
     "x.new_tensor([1.,2.])": ((("cpu>dev", 8),), 0),
@@ -28,6 +29,9 @@ GENUINE: Final[dict[str, Carried]] = {
     "torch.from_numpy(n).to(d)": ((("cpu>dev", 12),), 0),
     "x[[0,1]]": ((("cpu>dev", 16),), 0),
     "x[np.array([1,2])]": ((("cpu>dev", 16),), 0),
+    "x[[[0,1],[1,2]],]": ((("cpu>dev", 32),), 0),
+    "x[[True,False,True,False]]": ((("cpu>dev", 4),), 1),
+    "x.view(2,2)[[0,1],[1,0]]": ((("cpu>dev", 16), ("cpu>dev", 16)), 0),
     "x[torch.tensor([0,1])]": ((), 0),
     "x[1]": ((), 0),
     "x[mask]": ((), 1),
@@ -54,6 +58,7 @@ GENUINE: Final[dict[str, Carried]] = {
     "(x==1).all().item()": ((), 1),
     "torch.unique(x)": ((), 1),
     "x.masked_select(mask)": ((), 1),
+    "torch.accelerator.synchronize()": ((), 1),
     "torch.manual_seed(0)": ((), 0),
     "torch.full((2,),3.,device=d)": ((), 0),
     "torch.nn.Linear(2,2).to(d)": ((("cpu>dev", 16), ("cpu>dev", 8)), 0),
@@ -83,38 +88,62 @@ GENUINE: Final[dict[str, Carried]] = {
     "x*2.0": ((), 0),
     "torch.nn.utils.clip_grad_norm_(lin.parameters(),1.0)": ((), 0),
 }
-LIST: Final = "a simulated index stays in the memory that it was made in"
-ARRAY: Final = "an index from numpy is used where it is"
-NUMBER: Final = "for CUDA torch keeps the number on the host, for other devices it makes it on the device"
-PICKLE: Final = "a device that torch does not know by name is pickled by way of the host"
+NUMBER: Final = "for CUDA torch's own C++ keeps the number on the CPU, for other devices it makes it on the device"
+LIST: Final = "a tensor of a list comes by one op, and by two where torch's C++ takes the device for the CPU"
+ARRAY: Final = (
+    "an array as an index is copied by an op of its own, but not where torch's C++ takes the device for the CPU"
+)
 
-SIMULATED: Final[dict[str, tuple[tuple[tuple[str, int], ...], int, str]]] = {
-    "x[[0,1]]": ((), 0, LIST),
-    "x[np.array([1,2])]": ((), 0, ARRAY),
-    "x[0]=5.0": ((("cpu>dev", 4),), 0, NUMBER),
-    "x[mask]=0.5": ((), 0, NUMBER),
-    "x[[0,1]]=2.0": ((), 0, LIST),
-    "pickle.loads(pickle.dumps(x))": ((("cpu>dev", 16),), 0, PICKLE),
+OF_CUDA: Final[dict[str, tuple[Carried, str]]] = {
+    "x[0]=5.0": (((("cpu>dev", 4),), 0), NUMBER),
+    "x[mask]=0.5": (((), 0), NUMBER),
 }
+"""What CUDA, and so a simulated device, does otherwise than any other accelerator."""
+
+OTHER_OPS: Final[dict[str, str]] = {
+    "torch.tensor([1.,2.],device=d)": LIST,
+    "x.new_tensor([1.,2.])": LIST,
+    "torch.as_tensor([1.,2.],device=d)": LIST,
+    "torch.repeat_interleave(x, torch.tensor([1,2,1,1],device=d))": LIST,
+    "x[np.array([1,2])]": ARRAY,
+    "x[0]=5.0": NUMBER,
+    "x[mask]=0.5": NUMBER,
+    "x[[0,1]]=2.0": NUMBER,
+}
+"""Where a simulated device gets there by other ops, and why."""
 
 
-def carried(device: str) -> dict[str, Carried]:
+class Seen(NamedTuple):
+    """One one-liner: what was carried, and its ops with the devices of what they took and made."""
+
+    carried: Carried
+    ops: list[tuple[str, str, list[str], list[str]]]
+
+
+def seen(device: str) -> dict[str, Seen]:
     """Record each one-liner alone, on a device of this process."""
     warnings.simplefilter("ignore")
-    return {code: _carried(code, torch.device(device)) for code in GENUINE}
+    return {code: _seen(code, torch.device(device)) for code in GENUINE}
 
 
-def carried_simulated() -> dict[str, Carried]:
+def seen_simulated() -> dict[str, Seen]:
     with devtrace.simulate("cuda:2"):
-        return carried("cuda:0")
+        return seen("cuda:0")
 
 
-def _carried(code: str, device: torch.device) -> Carried:
+def _seen(code: str, device: torch.device) -> Seen:
     names = _names(device)
     with devtrace.record() as recording:
         exec(code, names)
-    copies = [(f"{_side(each.from_)}>{_side(each.to)}", each.bytes) for each in recording.trace.copies]
-    return tuple(copies), sum(row.syncs for row in recording.report.ledger)
+    trace, ledger = recording.trace, recording.report.ledger
+    assert all(op.site is not None and op.site.line == 1 for op in trace.ops)
+    copies = [(f"{_side(each.from_)}>{_side(each.to)}", each.bytes) for each in trace.copies]
+    ops = [(op.name, op.kind, _sides(op.inputs), _sides(op.outputs)) for op in trace.ops]
+    return Seen((tuple(copies), sum(row.syncs for row in ledger)), ops)
+
+
+def _sides(tensors: Any) -> list[str]:
+    return [_side(tensor.device) for tensor in tensors]
 
 
 def _side(device: Any) -> str:

@@ -55,7 +55,8 @@ def test_a_busy_training_loop_is_seen_and_stopped(page: Page, server: Server) ->
     report = notebook.wait_ready("report")
     assert int(report.get_attribute("data-op-count") or 0) > 100
     expect(report.locator('[data-device="cuda:0"]').first).to_be_visible()
-    notebook.cell(0)  # a notebook paints what is in view
+    notebook.cell(0)  # a notebook paints what is in view, a moment after it scrolled there
+    page.wait_for_function(f"({COLOURS})().length > 2")
     before = page.evaluate(COLOURS)
     notebook.run(2)
     notebook.cell(0)

@@ -3,7 +3,7 @@
  */
 import { deviceName, type ITrace } from '../model/trace';
 
-const KINDS = ['cpu', 'cuda', 'mps', 'xpu', 'meta'];
+const KINDS = ['cpu', 'cuda', 'mps', 'xpu', 'other', 'meta'];
 
 /** The ids of a trace's devices in their order. */
 export function devicesInOrder(trace: ITrace): number[] {
@@ -14,5 +14,5 @@ export function devicesInOrder(trace: ITrace): number[] {
 function sortKey(name: string): readonly [kind: number, index: number] {
   const [kind, index = ''] = name.split(':');
   const at = KINDS.indexOf(kind);
-  return [at < 0 ? KINDS.length : at, /^\d{1,6}$/.test(index) ? Number(index) : 0];
+  return [at < 0 ? KINDS.indexOf('other') : at, /^\d{1,6}$/.test(index) ? Number(index) : 0];
 }

@@ -55,7 +55,9 @@ def _devices(torch: ModuleType) -> Iterator[tuple[str, str]]:
     from devtrace.simulation.simulation import active
 
     simulation = active()
-    found = [*_indexed(torch, "cuda"), *_indexed(torch, "xpu")]
+    accelerator = _accelerator(torch)
+    kinds = dict.fromkeys(("cuda", "xpu", accelerator))
+    found = [device for kind in kinds if kind not in ("", "mps") for device in _indexed(torch, kind)]
     if torch.backends.mps.is_available():
         found.append("mps")
     if simulation:
@@ -66,12 +68,25 @@ def _devices(torch: ModuleType) -> Iterator[tuple[str, str]]:
         yield "simulated", f"none now; {_NOT_NEEDED if found else _OFFER}"
     yield "default", f"{torch.get_default_device()} for new tensors (torch.get_default_device())"
     chosen = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
-    yield "chosen", f"{chosen} by the usual `cuda if torch.cuda.is_available() else ...`"
+    by_torch = (
+        f"; {accelerator} by `torch.accelerator.current_accelerator()`" if accelerator not in ("", chosen) else ""
+    )
+    yield "chosen", f"{chosen} by the usual `cuda if torch.cuda.is_available() else ...`{by_torch}"
+
+
+def _accelerator(torch: ModuleType) -> str:
+    """Return the kind of device that torch.accelerator stands for, by torch's own name; empty if there is none."""
+    try:
+        found = torch.accelerator.current_accelerator(check_available=True)
+    except (RuntimeError, AssertionError):  # a backend that is registered without a module
+        return ""
+    return "" if found is None else str(found.type)
 
 
 def _indexed(torch: Any, kind: str) -> list[str]:
     module = getattr(torch, kind)
+    name = getattr(module, "get_device_name", None)  # a backend from outside of torch need not have it
     try:
-        return [f"{kind}:{index} ({module.get_device_name(index)})" for index in range(module.device_count())]
+        return [f"{kind}:{index}" + (f" ({name(index)})" if name else "") for index in range(module.device_count())]
     except (RuntimeError, AssertionError, DevtraceError) as error:
         return [f"{kind} (does not answer: {str(error).splitlines()[0]})"]

@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from devtrace.api.options import may_be_a_device
 from devtrace.api.results import Report, Trace, diagnose
 from devtrace.diagnosis.evidence.elsewhere import Elsewhere, matches
 from devtrace.diagnosis.findings import Culprit, Finding, Site, worst_first
@@ -152,6 +153,9 @@ def with_expectation(report: Report, expected: str) -> Report:
     """Add to a report a finding for each line at which a tensor was first computed with elsewhere."""
     from devtrace.diagnosis.store import with_report
 
+    if not may_be_a_device(expected):  # it was named before torch, or a backend that could know it, was imported
+        note = f"--expect {expected}: torch knows no such device, so nothing was compared with it"
+        return Report.of(with_report(report.trace, report.findings, report.ledger, (note,)))
     used = computed_elsewhere(report.trace, expected, may_prepare=True)
     found = [_finding(report.trace, use, expected) for use in used]
     if not found:

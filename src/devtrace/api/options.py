@@ -6,6 +6,7 @@ Options(simulate="cuda:2", expect="cuda:0")     what one cell or program was sta
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -16,6 +17,7 @@ from devtrace.words.errors import UsageError
 MAX_OPS: Final = 100_000
 
 _DEVICE: Final = re.compile(r"(cpu|cuda|mps|xpu|meta|hpu|mtia|xla|npu|privateuseone)(:\d+)?")
+_INDEXED: Final = re.compile(r"[A-Za-z_]\w*:\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,7 @@ class Options:
     html: str | None = None
     timeline: bool = True
     expect: str | None = None
+    json: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,7 @@ def _read_count(text: str) -> int:
 
 def _read_device(text: str) -> str:
     """Refuse a misspelt device: it would be a false alarm at every op."""
-    if not _DEVICE.fullmatch(text):
+    if not (_DEVICE.fullmatch(text) or may_be_a_device(text)):
         raise UsageError(
             "expect-value",
             f"--expect {text}",
@@ -79,6 +82,18 @@ def _read_device(text: str) -> str:
             "write --expect cuda:0",
         )
     return text
+
+
+def may_be_a_device(text: str) -> bool:
+    """Return whether torch knows a device of this name, or may come to know it: a backend that nobody imported yet."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return _INDEXED.fullmatch(text) is not None
+    try:
+        torch.device(text)
+    except RuntimeError:
+        return False
+    return True
 
 
 FLAGS: Final = (
@@ -90,6 +105,8 @@ FLAGS: Final = (
          "save the trace to a file, which `devtrace view` and JupyterLab open"),
     Flag("--html", "FILE", "write the report to FILE as one page that needs nothing else",
          "write the report as one page that opens offline"),
+    Flag("--json", "FILE", "write the findings to FILE as JSON, for programs",
+         "write the findings as JSON, for programs"),
     Flag("--no-timeline", "", "show the findings without the timeline"),
     Flag("--expect", "DEVICE", "report every tensor that the cell computes with on another device than DEVICE",
          "report every tensor that it computes with elsewhere", _read_device, offers=("cpu", "cuda:0", "cuda:1")),

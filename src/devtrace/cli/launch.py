@@ -133,6 +133,10 @@ class Launch:
             from devtrace.report.page import to_html
 
             self._write(self._html_path, "report", lambda path: to_html(report, path))
+        if self._json_path:
+            from devtrace.interchange import findings_json
+
+            self._write(self._json_path, "list of findings", lambda path: findings_json.write(report, path, self.error))
 
     @property
     def _save_path(self) -> Path | None:
@@ -144,6 +148,10 @@ class Launch:
     @property
     def _html_path(self) -> Path | None:
         return ranked_path(self.options.html, self.rank) if self.options.html else None
+
+    @property
+    def _json_path(self) -> Path | None:
+        return ranked_path(self.options.json, self.rank) if self.options.json else None
 
     def _write(self, path: Path, what: str, write: Callable[[Path], object]) -> None:
         reason = _written(self.folder / path, write)
@@ -157,7 +165,7 @@ class Launch:
 
     def _warn_of_bad_paths(self) -> None:
         """Warn before hours of training, not after."""
-        for path in filter(None, (self._save_path, self._html_path)):
+        for path in filter(None, (self._save_path, self._html_path, self._json_path)):
             folder = path.parent
             if not folder.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
                 _print(f"devtrace: {path} cannot be written as things are; the program runs all the same")

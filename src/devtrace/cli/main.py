@@ -13,8 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from devtrace.api.options import FLAGS, Options
+from devtrace.cli import fix
 from devtrace.cli.launch import Launch
 from devtrace.cli.run_program import Program
+from devtrace.cli.run_untraced import run_untraced
+from devtrace.runtime import overlay
 from devtrace.words.errors import DevtraceError, FormatError, UsageError
 
 if TYPE_CHECKING:
@@ -43,6 +46,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.set_defaults(command=lambda options: _help(parser))
     commands = parser.add_subparsers(metavar="COMMAND")
     _add_run(commands)
+    fix.add_to(commands)
     view = commands.add_parser(
         "view", help="open a saved trace, the ranks of one job together, or an export of torch.profiler, in the browser"
     )
@@ -74,6 +78,9 @@ def _add_run(commands: Any) -> None:
             default=argparse.SUPPRESS,
             help=flag.program_help,
         )
+    run.add_argument(
+        "--untraced", action="store_true", help="record nothing, and explain a device error that ends the program"
+    )
     run.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a module")
     run.add_argument("script", metavar="SCRIPT", nargs=argparse.REMAINDER, help="the script and its arguments")
     run.set_defaults(command=_run)
@@ -85,10 +92,15 @@ def _help(parser: argparse.ArgumentParser) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
+    overlay.use_from_environment()
     program = _program(options)
     program.check()
     given = vars(options)
-    Launch(program, Options(**{flag.field: given[flag.field] for flag in _PROGRAM_FLAGS if flag.field in given})).run()
+    values = Options(**{flag.field: given[flag.field] for flag in _PROGRAM_FLAGS if flag.field in given})
+    if options.untraced:
+        run_untraced(program, values)
+    else:
+        Launch(program, values).run()
     return 0
 
 

@@ -12,10 +12,10 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
 
+from devtrace.runtime import overlay
 from devtrace.runtime.tracebacks import hide_our_frames
 from devtrace.words.errors import UsageError
 
@@ -75,7 +75,7 @@ def _script(path: str, main: ModuleType) -> Callable[[], None]:
     main.__loader__ = importlib.machinery.SourceFileLoader("__main__", file)
 
     def run() -> None:
-        exec(compile(Path(path).read_bytes(), file, "exec", dont_inherit=True), main.__dict__)
+        exec(compile(overlay.read(path), file, "exec", dont_inherit=True), main.__dict__)
 
     return run
 

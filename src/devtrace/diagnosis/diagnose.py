@@ -19,6 +19,7 @@ from devtrace.diagnosis.rules.device_errors import device_errors
 from devtrace.diagnosis.rules.ordered import COST_RULES
 from devtrace.diagnosis.store import report_of, with_report
 from devtrace.trace.tables import TraceData
+from devtrace.words.catalogue import sentence
 
 if TYPE_CHECKING:
     from devtrace.source.live_objects import Live
@@ -65,4 +66,4 @@ def _run(find: Callable[[], Iterable[Finding]], name: str, findings: list[Findin
 
 
 def _sentence(name: str, fault: Exception) -> str:
-    return f"the diagnosis of {name.replace('_', ' ')} failed ({type(fault).__name__}: {fault}); the trace is complete"
+    return sentence("report.rule-failed", name=name.replace("_", " "), fault=f"{type(fault).__name__}: {fault}")

@@ -7,7 +7,7 @@ Diagnosis makes a report once; a trace that carries findings gives the same repo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -81,6 +81,15 @@ class Culprit:
 
 
 @dataclass(frozen=True, slots=True)
+class Line:
+    """A line of source beside a finding: a label in the reader's language, the site, a remark or nothing."""
+
+    label: str
+    site: Site
+    remark: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One rule's result at one site."""
 
@@ -97,6 +106,7 @@ class Finding:
     help: str = ""
     edits: tuple[Edit, ...] = ()
     ops: tuple[int, ...] = ()
+    lines: tuple[Line, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +154,7 @@ def to_json(finding: Finding, site_id: Callable[[Site | None], int]) -> dict[str
         "help": finding.help,
         "edits": [_edit_to_json(edit) for edit in finding.edits],
         "ops": list(finding.ops[:MOST_OPS]),
+        "lines": [{"label": each.label, "site": site_id(each.site), "remark": each.remark} for each in finding.lines],
     }
 
 
@@ -183,7 +194,15 @@ def from_json(data: Mapping[str, Any], trace: TraceData) -> Finding:
         help=data.get("help", ""),
         edits=tuple(_edit_from_json(edit) for edit in data.get("edits", ())),
         ops=tuple(data.get("ops", ())),
+        lines=tuple(_lines_from_json(data.get("lines", ()), trace)),
     )
+
+
+def _lines_from_json(data: Iterable[Mapping[str, Any]], trace: TraceData) -> Iterator[Line]:
+    for each in data:
+        site = _site(each["site"], trace)
+        if site is not None:
+            yield Line(each["label"], site, each.get("remark", ""))
 
 
 def _culprit_from_json(data: Mapping[str, Any], trace: TraceData) -> Culprit:

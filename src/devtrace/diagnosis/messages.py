@@ -13,6 +13,7 @@ from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.evidence.source_text import statement_site
 from devtrace.diagnosis.findings import Site
 from devtrace.source.object_walk import registered
+from devtrace.words.catalogue import one_after_another, sentence
 from devtrace.words.text_format import one_line
 
 
@@ -21,16 +22,20 @@ def message(case: Case, verdict: Verdict, name: str, operand: str) -> str:
 
     `name` is of the tensor that the cause is about. `operand` is of the odd one, if that was computed from it.
     """
-    expected = case.expected_device
+    where = {"odd": case.odd_device}
     if operand:
-        first = f"{operand} is on {case.odd_device}, what it meets is on {expected}: it comes from {name}."
+        first = sentence("mismatch.computed", operand=operand, name=name, rest=_other_inputs(case), **where)
     else:
         siblings = _siblings(case, verdict, name)
-        subject, verb = (f"{name} and {siblings[0]}", "are") if siblings else (name or "a tensor", "is")
-        first = f"{subject} {verb} on {case.odd_device}{_others(case, verdict, 1 + len(siblings))}."
+        rest = _others(case, verdict, 1 + len(siblings))
+        first = (
+            sentence("mismatch.tensors", name=name, sibling=siblings[0], rest=rest, **where)
+            if siblings
+            else sentence("mismatch.tensor", name=name, rest=rest, **where)
+        )
     reason = _reason(case, verdict)
     parts = (first, reason, _intent(case, verdict), _replica(case), _package(case), _phase(case))
-    return " ".join(part for part in parts if part)
+    return one_after_another(parts)
 
 
 def _reason(case: Case, verdict: Verdict) -> str:
@@ -38,7 +43,7 @@ def _reason(case: Case, verdict: Verdict) -> str:
     if not case.queries.was_read or verdict.certainty == "seen":
         return CAUSES[verdict.cause].reason(case, verdict)
     reason = CAUSES[verdict.cause].reason(case, replace(verdict, certainty="seen"))
-    return f"Probably, by what the source says: {reason}" if reason else ""
+    return sentence("explained.probably", reason=reason) if reason else ""
 
 
 def _siblings(case: Case, verdict: Verdict, name: str) -> list[str]:
@@ -61,21 +66,23 @@ def _split(path: AccessPath) -> tuple[str, str]:
 def _others(case: Case, verdict: Verdict, named: int) -> str:
     """Say where the rest of the module is: "the others", if all but the named tensors are there."""
     if verdict.module is None or not verdict.others or verdict.cause == "not-registered":
-        return f", what it meets is on {case.expected_device}"
+        return _other_inputs(case)
     count = verdict.others
     elsewhere = sum(1 for _ in registered(verdict.module.last.value)) - count
-    if elsewhere > named:
-        others = "1 other tensor" if count == 1 else f"{count} other tensors"
-    else:
-        others = "the other tensor" if count == 1 else f"the other {count} tensors"
-    return f"; {others} of {verdict.module.text} {'is' if count == 1 else 'are'} on {case.expected_device}"
+    key = "mismatch.module-in-part" if elsewhere > named else "mismatch.module"
+    return sentence(key, count=count, module=verdict.module.text, expected=case.expected_device)
+
+
+def _other_inputs(case: Case) -> str:
+    expected = [row for row in case.queries.inputs(case.op) if case.is_expected(row)]
+    return sentence("mismatch.inputs", count=len(set(expected)), expected=case.expected_device)
 
 
 def _intent(case: Case, verdict: Verdict) -> str:
     """Quote what says that the CPU is meant; where nothing says which device is, say what put the others elsewhere."""
     words = case.mismatch.words
     if words is not None:
-        return f"{case.expected_device} is what {words} asks for: {one_line(words.text)}."
+        return sentence("mismatch.asked", expected=case.expected_device, line=words, text=one_line(words.text))
     whole = verdict.cause == "never-moved" and verdict.module is not None and not verdict.others
     if not case.mismatch.is_undecided or not whole:
         return ""
@@ -85,20 +92,17 @@ def _intent(case: Case, verdict: Verdict) -> str:
     site = statement_site(case.queries, case.queries.born(arrived.row)) if arrived is not None else None
     if site is None:
         return ""
-    return (
-        f"If {case.odd_device} is meant, {site} is what put its input on {case.expected_device}: {one_line(site.text)}."
-    )
+    text = one_line(site.text)
+    return sentence("mismatch.either", odd=case.odd_device, line=site, expected=case.expected_device, text=text)
 
 
 def _replica(case: Case) -> str:
     """Say that all replicas of DataParallel share the tensor, if the op failed in one."""
     if not case.in_a_replica:
         return ""
-    thread = case.queries.trace.ops[case.op].thread
-    return (
-        f"This happened in DataParallel on {case.expected_device} ({thread.name}). "
-        f"The replicas share this tensor{_shared(case)}: DataParallel copies registered parameters and buffers only."
-    )
+    where = {"expected": case.expected_device, "thread": case.queries.trace.ops[case.op].thread.name}
+    kind = _shared(case)
+    return sentence("mismatch.replica-object", kind=kind, **where) if kind else sentence("mismatch.replica", **where)
 
 
 def _shared(case: Case) -> str:
@@ -106,7 +110,7 @@ def _shared(case: Case) -> str:
     for name in case.names:
         holder = name.objects[-2] if len(name.objects) > 1 else None
         if holder is not None and name.last.kind == "attribute":
-            return f" through one {type(holder).__name__}"
+            return type(holder).__name__
     return ""
 
 
@@ -117,9 +121,15 @@ def _package(case: Case) -> str:
         return ""
     line = package_line_with_the_owner(case)
     row = case.queries.trace.sites[line] if line >= 0 else None
-    holding = f" ({Site.of(row)}: {one_line(row.text)})" if row is not None else ""
-    entered = f", entered from {Site.of(site.caller)}: {one_line(site.caller.text)}" if site.caller else ""
-    return f"This is code of the package {site.package}{holding}{entered}."
+    sentences = [
+        sentence("mismatch.package", package=site.package)
+        if row is None
+        else sentence("mismatch.package-owner", package=site.package, owner=Site.of(row), owner_text=one_line(row.text))
+    ]
+    if site.caller:
+        caller = Site.of(site.caller)
+        sentences.append(sentence("mismatch.package-entered", caller=caller, text=one_line(caller.text)))
+    return one_after_another(sentences)
 
 
 def package_line_with_the_owner(case: Case) -> int:
@@ -141,7 +151,7 @@ def _phase(case: Case) -> str:
     ops = case.queries.trace.ops
     trained = (ops.ints("phase")[: case.op] == case.queries.strings.get("backward", -1)).any()
     if trained and not ops.number("grad", case.op) and _is_evaluating(case):
-        return "Training did not reach this line; it ran first without gradients, in evaluation."
+        return sentence("mismatch.evaluation")
     return ""
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
 
 from devtrace.diagnosis.findings import Finding, LedgerRow, ReportData, Site, from_json, to_json
+from devtrace.diagnosis.story import with_story
 from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.columns import LEDGER_COUNTS, TABLES
 from devtrace.trace.tables import Ints, Lists, TraceData, Values
@@ -18,14 +19,21 @@ def report_of(trace: TraceData) -> ReportData:
     """Return the report that a trace carries."""
     from devtrace.diagnosis.ledger import stored
 
-    findings = tuple(from_json(data, trace) for data in trace.findings or ())
+    findings = tuple(_read(data, trace) for data in trace.findings or ())
     return ReportData(trace, findings, stored(trace), trace.notes)
+
+
+def _read(data: Mapping[str, Any], trace: TraceData) -> Finding:
+    """Return a stored finding; one of an older devtrace, which stored no lines, gets them now."""
+    finding = from_json(data, trace)
+    return finding if finding.lines else with_story(finding)
 
 
 def with_report(
     trace: TraceData, findings: Sequence[Finding], ledger: Sequence[LedgerRow], notes: Sequence[str]
 ) -> ReportData:
     """Return a report whose trace carries it. Sites that only findings refer to become rows of the trace."""
+    findings = [finding if finding.lines else with_story(finding) for finding in findings]
     sites = _Sites(trace)
     stored = tuple(to_json(finding, sites.id) for finding in findings)
     rows = [(sites.id(row.site), row) for row in ledger]

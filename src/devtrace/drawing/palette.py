@@ -10,8 +10,8 @@ from typing import Any, Final, Literal, NamedTuple
 
 Theme = Literal["light", "dark"]
 
-KINDS: Final = ("cpu", "cuda", "mps", "xpu", "meta", "other")
-"""The order in which lanes and legends name devices."""
+KINDS: Final = ("cpu", "cuda", "mps", "xpu", "other", "meta")
+"""The order in which lanes and legends name devices; "other" is an accelerator that torch alone knows by name."""
 
 
 class Shade(NamedTuple):

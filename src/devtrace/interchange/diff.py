@@ -18,7 +18,7 @@ import numpy as np
 from devtrace.diagnosis.diagnose import diagnose
 from devtrace.diagnosis.findings import Finding, LedgerRow, ReportData, Site
 from devtrace.interchange.comparison import Change, Comparison
-from devtrace.report.parts import NO_SITE
+from devtrace.report import parts
 from devtrace.trace.merge_ranks import load
 from devtrace.trace.rows import Failure
 from devtrace.trace.tables import TraceData
@@ -127,7 +127,7 @@ def _described(finding: Finding) -> str:
 
 
 def _where(site: Site | None) -> str:
-    return f"{site}  {one_line(site.text)}" if site else NO_SITE
+    return f"{site}  {one_line(site.text)}" if site else parts.where(site)
 
 
 def _errors(sides: _Sides) -> Iterable[Change]:
@@ -136,10 +136,10 @@ def _errors(sides: _Sides) -> Iterable[Change]:
     for key, error in after.items():
         if key not in before:
             site = Site.of(error.op.site) if error.op.site else None
-            yield Change("error", f"{site or NO_SITE}", "", ": ".join(key), worse=True, site=site)
+            yield Change("error", parts.where(site), "", ": ".join(key), worse=True, site=site)
     for key, error in before.items():
         if key not in after:
-            yield Change("error", f"{error.op.site or NO_SITE}", ": ".join(key), "")
+            yield Change("error", parts.where(Site.of(error.op.site) if error.op.site else None), ": ".join(key), "")
 
 
 def _unexplained(report: ReportData) -> dict[Key, Failure]:

@@ -269,6 +269,11 @@ class Tracing:
             raise run.fault
         return traced
 
+    def keep(self, traced: Traced) -> None:
+        """Keep what was found out of a cell otherwise than by tracing it."""
+        self.history.add(traced)
+        self._notify("finished", traced)
+
     def abandon(self) -> None:
         """End the recording, if there is one, and forget it."""
         run = self._end()

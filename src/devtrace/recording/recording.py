@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from devtrace.recording.columns import sites, stamps
-from devtrace.recording.context import errors_before_dispatch, hooks, jit_tracing, threads
+from devtrace.recording.context import errors_before_dispatch, hooks, jit_tracing, synchronizing, threads
 from devtrace.recording.context.happenings import recorders
 from devtrace.recording.context.modules import Modules
 from devtrace.recording.context.optimizers import Optimizers
@@ -71,6 +71,7 @@ class Recording:
             self.modules.install(patches)
             threads.install(self.recorder, patches)
             jit_tracing.install(self.recorder, patches)
+            synchronizing.install(self.recorder, patches)
             eager_paths.install(patches)
             for handle in self.optimizers.install():
                 stack.callback(handle.remove)

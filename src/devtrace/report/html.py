@@ -7,14 +7,14 @@ fonts; no text from the trace is taken for markup.
 from __future__ import annotations
 
 import re
-from itertools import starmap
 from typing import Final
 
-from devtrace.diagnosis.findings import Finding, ReportData, Site
+from devtrace.diagnosis.findings import Finding, Line, ReportData, Site
 from devtrace.drawing import palette
 from devtrace.drawing.svg import timeline
 from devtrace.report import parts
-from devtrace.words.text_format import escape_markup, pluralize, safe_line, short_op_name
+from devtrace.words.catalogue import sentence
+from devtrace.words.text_format import escape_markup, safe_line, short_op_name
 
 MOST_FINDINGS: Final = 20
 LONGEST_MESSAGE: Final = 2_000
@@ -25,7 +25,7 @@ def fragment(report: ReportData, *, picture: bool = True) -> str:
     shown = parts.shown(report)
     findings = "".join(_finding(report, number, finding) for number, finding in shown[:MOST_FINDINGS])
     more = len(shown) - MOST_FINDINGS
-    rest = f"<p>{pluralize(more, 'more finding')}</p>" if more > 0 else ""
+    rest = f"<p>{sentence('report.more', count=more)}</p>" if more > 0 else ""
     drawn = timeline(report.trace) if picture else ""
     end = "<br>".join(map(_marked_up, parts.summary(report)))
     return (
@@ -38,13 +38,13 @@ def _finding(report: ReportData, number: int, finding: Finding) -> str:
     times, op, devices = parts.headline(finding, report.trace)
     right = " · ".join(escape_markup(part) for part in (times, short_op_name(op), devices) if part)
     site = finding.site
-    where = f"<b>{escape_markup(str(site or parts.NO_SITE))}</b>{_code(site) if site and site.text else ''}"
-    lines = [_marked_up(finding.message), *starmap(_labelled, parts.sites(finding))]
+    where = f"<b>{escape_markup(parts.where(site))}</b>{_code(site) if site and site.text else ''}"
+    lines = [f"{where} &ensp; {right}", *map(_labelled, finding.lines)]
     if finding.help:
-        lines.append(f"<b>Fix</b> {_marked_up(finding.help)}")
+        lines.append(f"<b>{sentence('label.fix')}</b> {_marked_up(finding.help)}")
     return (
         f'<div data-devtrace="finding" data-rule="{escape_markup(finding.rule)}" data-severity="{finding.severity}">\n'
-        f"<p>{_disc(number, finding)} {where} &ensp; {right}</p>\n"
+        f"<p>{_disc(number, finding)} {_marked_up(finding.message)}</p>\n"
         f"<blockquote><p>{'<br>'.join(lines)}</p></blockquote>\n</div>\n"
     )
 
@@ -59,9 +59,9 @@ def _disc(number: int, finding: Finding) -> str:
     )
 
 
-def _labelled(label: str, site: Site, remark: str) -> str:
-    beside = f" &ensp; {escape_markup(remark)}" if remark else ""
-    return f"<b>{label}</b> {escape_markup(str(site))}{_code(site)}{beside}"
+def _labelled(line: Line) -> str:
+    beside = f" &ensp; {escape_markup(line.remark)}" if line.remark else ""
+    return f"<b>{escape_markup(line.label)}</b> {escape_markup(str(line.site))}{_code(line.site)}{beside}"
 
 
 def _code(site: Site) -> str:

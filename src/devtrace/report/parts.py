@@ -1,17 +1,13 @@
-"""The parts of a report that its forms lay out: findings to show, headlines, sites with remarks, summary sentences."""
+"""The parts of a report that its forms lay out: findings to show, headlines, summary sentences."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Final
 
-from devtrace.diagnosis.causes.ordered import CAUSES
 from devtrace.diagnosis.findings import Finding, ReportData, Site
 from devtrace.trace.columns import LEDGER_COUNTS
 from devtrace.trace.tables import TraceData
-from devtrace.words.text_format import format_bytes, pluralize
-
-NO_SITE: Final = "somewhere"
+from devtrace.words.catalogue import comma, sentence
 
 
 def shown(report: ReportData) -> list[tuple[int, Finding]]:
@@ -25,20 +21,14 @@ def headline(finding: Finding, trace: TraceData) -> tuple[str, str, str]:
     return f"{finding.count:,}×" if finding.count > 1 else "", op, " + ".join(finding.devices)
 
 
-def sites(finding: Finding) -> list[tuple[str, Site, str]]:
-    """Return where the culprit was born and moved: a label, the site, the cause's remark on it."""
-    if finding.culprit is None:
-        return []
-    cause = CAUSES.get(finding.cause) if finding.cause and finding.severity == "error" else None
-    born, moved = (cause.born_remark, cause.moved_remark) if cause else ("", "")
-    found = (("Born", finding.culprit.born, born), ("Moved", finding.culprit.moved, moved))
-    return [(label, site, remark) for label, site, remark in found if site]
+def where(site: Site | None) -> str:
+    return str(site) if site is not None else sentence("report.no-line")
 
 
 def summary(report: ReportData) -> list[str]:
-    """Return a sentence on each: ops in all, copies and syncs in all, notes; no count where nothing was recorded."""
+    """Return a sentence on each: all ops, all copies and syncs, notes; no count where nothing was recorded."""
     counts = [] if report.notes and not report.ledger else [_ops(report), *_copies_and_syncs(report)]
-    return [*counts, *(f"devtrace: {note}" for note in report.notes)]
+    return [*counts, *(sentence("report.note", note=note) for note in report.notes)]
 
 
 def _ops(report: ReportData) -> str:
@@ -47,16 +37,16 @@ def _ops(report: ReportData) -> str:
     ops = Counter(names[id] for id in without_a_line if id >= 0)
     for row in report.ledger:
         ops.update(row.ops)
-    devices = ", ".join(f"{number:,} on {device}" for device, number in ops.most_common() if number)
-    sign = "" if shown(report) else "✓ nothing to mend: "
-    folded = f"; {report.trace.truncated:,} of them folded away" if report.trace.truncated else ""
-    return f"{sign}{pluralize(sum(ops.values()), 'op')}{f' ({devices})' if devices else ''}{folded}"
+    counts = ((count, device) for device, count in ops.most_common() if count)
+    ran = [sentence("report.ops-of-device", count=count, device=device) for count, device in counts]
+    folded = sentence("report.folded", count=report.trace.truncated) if report.trace.truncated else ""
+    counted = (comma().join(ran) or sentence("report.no-ops")) + folded
+    return sentence("report.ops" if shown(report) else "report.clean", ops=counted)
 
 
 def _copies_and_syncs(report: ReportData) -> list[str]:
     total = {name: sum(getattr(row, name) for row in report.ledger) for name in LEDGER_COUNTS}
-    directions = (("h2d", "to a device"), ("d2h", "to the host"), ("d2d", "between devices"))
-    counts = [f"{pluralize(total[name], 'copy', 'copies')} {where}" for name, where in directions if total[name]]
-    counts += [pluralize(total["syncs"], "sync")] if total["syncs"] else []
-    copied = f"; {format_bytes(total['bytes'])} copied" if total["bytes"] else ""
-    return [", ".join(counts) + copied] if counts else []
+    kinds = ("h2d", "d2h", "d2d", "syncs")
+    counts = [sentence(f"report.count-{kind}", count=total[kind]) for kind in kinds if total[kind]]
+    copied = sentence("report.copied", size=total["bytes"]) if total["bytes"] else ""
+    return [sentence("report.counts", counts=comma().join(counts), copied=copied)] if counts else []

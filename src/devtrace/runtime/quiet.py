@@ -59,13 +59,9 @@ offset_of: Final = _Base.storage_offset
 strides_of: Final = _Base.stride
 
 
-_PLAIN: Final = (torch.Tensor, torch.nn.Parameter)
-_modes: Final = _C._len_torch_function_stack
-
-
-def no_one_watches(tensor: Any) -> bool:
-    """Return whether a read of this tensor is seen by nobody as things are; cheaper than `Quiet`."""
-    return type(tensor) in _PLAIN and not _modes()
+PLAIN: Final = (torch.Tensor, torch.nn.Parameter)
+function_modes: Final = _C._len_torch_function_stack
+"""While there are none, nobody sees what is read of a plain tensor. That is cheaper to ask than to be `Quiet`."""
 
 
 def device_of(tensor: Any) -> torch.device:

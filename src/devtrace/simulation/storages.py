@@ -8,11 +8,17 @@ import torch
 
 from devtrace.runtime.patches import Patches
 from devtrace.simulation.devices import Devices
+from devtrace.simulation.handlers import TO_HOST
 from devtrace.simulation.storage_tags import FLOATING, HOST, TAG, Tag, mark_pinned
+from devtrace.simulation.tensors import move
 from devtrace.words.errors import SimulateError
 
 Storage = torch.UntypedStorage
 _base_device = torch._C.StorageBase.device.__get__  # type: ignore[attr-defined]
+_base_write = torch._C.StorageBase._write_file  # type: ignore[attr-defined]
+_base_read = torch._C.StorageBase._set_from_file  # type: ignore[attr-defined]
+_quiet = torch._C.DisableTorchFunction
+_CPU = torch.device("cpu")
 
 
 def device(self: Storage) -> torch.device:
@@ -28,7 +34,9 @@ def install(patches: Patches, devices: Devices) -> None:
         new = Storage(self.nbytes())
         if target.type == "cuda":
             setattr(new, TAG, Tag(devices.find(target), new.nbytes()))
-        return new.copy_(self, False)
+        with _quiet():
+            _bytes_of(new, target).copy_(_bytes_of(self, device(self)))
+        return new
 
     def clone(self: Storage) -> Storage:
         return copy_to(self, device(self))
@@ -44,8 +52,38 @@ def install(patches: Patches, devices: Devices) -> None:
         return to(self, device="cpu")
 
     patches.set(Storage, "device", property(device))
-    for method in (clone, to, cuda, cpu, get_device, is_pinned, pin_memory, is_shared, share_memory_, _share_cuda_):
+    for method in (clone, to, cuda, cpu, *_METHODS):
         patches.set(Storage, method.__name__, method)
+
+
+def _bytes_of(storage: Storage, target: torch.device) -> torch.Tensor:
+    """Return the bytes of a storage as torch's own copy makes a tensor of them, by ops that a mode sees."""
+    empty = torch.empty(0, dtype=torch.uint8, device=TO_HOST if target.type == "cpu" else target)
+    return empty.set_(storage)
+
+
+def _bytes_without_ops(storage: Storage) -> torch.Tensor:
+    with torch._C._DisableTorchDispatch():
+        return torch.empty(0, dtype=torch.uint8, device=_CPU).set_(storage)
+
+
+def _write_file(self: Storage, *args: Any) -> None:
+    """Pickle reads a device's memory by a copy to the host."""
+    whole = self
+    if on_a_device(self):
+        with _quiet():
+            whole = move(_bytes_without_ops(self), _CPU, {}).untyped_storage()
+    _base_write(whole, *args)
+
+
+def _set_from_file(self: Storage, *args: Any) -> Any:
+    """Unpickling reads into the host's memory, and copies that to a device's."""
+    if not on_a_device(self):
+        return _base_read(self, *args)
+    read = _base_read(Storage(self.nbytes()), *args)
+    with _quiet():
+        _bytes_without_ops(self).copy_(_bytes_without_ops(read))
+    return self
 
 
 def get_device(self: Storage) -> int:
@@ -88,3 +126,8 @@ def _share_cuda_(self: Storage, *args: Any, **kwargs: Any) -> Any:
         "simulated memory cannot be shared between processes",
         "send x.cpu() and move it there",
     )
+
+
+_METHODS = (
+    _write_file, _set_from_file, get_device, is_pinned, pin_memory, is_shared, share_memory_, _share_cuda_,
+)  # fmt: skip

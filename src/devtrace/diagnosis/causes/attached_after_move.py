@@ -6,6 +6,7 @@ from devtrace.diagnosis.causes.cause import Cause
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.fixes.move_below_binding import move_below_binding
 from devtrace.diagnosis.fixes.move_where_attached import move_as_attached, move_below_attachment
+from devtrace.words.catalogue import sentence
 
 
 def part_is_newer_than_the_move(case: Case) -> Verdict | None:
@@ -26,16 +27,27 @@ def part_is_newer_than_the_move(case: Case) -> Verdict | None:
 
 
 def _reason(case: Case, verdict: Verdict) -> str:
-    return f"It was {verdict.probably}attached to {verdict.module_text} after the move, which could not see it."
+    part = _attached_part(verdict)
+    return sentence(
+        "attached-after-move.reason",
+        module=verdict.module_text,
+        probably=verdict.probably,
+        part=f"`{part}`" if part else sentence("attached-after-move.this-part"),
+        odd=case.odd_device,
+    )
+
+
+def _attached_part(verdict: Verdict) -> str:
+    """Return the layer that holds the tensor: `model.head` of `model.head.weight`; of the model's own, the tensor."""
+    name, module = verdict.name, verdict.module
+    if name is None or module is None:
+        return ""
+    is_own = len(name.references) - 1 <= len(module.references)
+    return name.text if is_own else name.prefix(len(name.references) - 1).text
 
 
 CAUSE = Cause(
     slug="attached-after-move",
-    meaning="a layer or parameter was put into the model after `model.to()`",
-    what_helps="move again, or move what you attach",
-    born_remark="after",
-    moved_remark="which could not see it",
     reason=_reason,
-    advice="move the model again after attaching this part",
     fixes=(move_below_attachment, move_as_attached, move_below_binding),
 )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.fixes.fix import Fix
 from devtrace.diagnosis.slugs import CauseSlug
+from devtrace.words.catalogue import sentence
 
 Predicate = Callable[[Case], Verdict | None]
 Strategy = Callable[[Case, Verdict], Fix | None]
@@ -25,10 +26,27 @@ class Cause:
     """
 
     slug: CauseSlug
-    meaning: str  # README's table
-    what_helps: str  # README's table
-    born_remark: str = ""  # in a report, beside the birth
-    moved_remark: str = ""  # in a report, beside the move
     reason: Callable[[Case, Verdict], str] = no_reason  # a sentence of the message
-    advice: str = ""  # the help where no strategy fits
     fixes: tuple[Strategy, ...] = ()  # in the order of preference of good PyTorch
+
+    @property
+    def meaning(self) -> str:
+        return sentence(f"{self.slug}.meaning")
+
+    @property
+    def what_helps(self) -> str:
+        return sentence(f"{self.slug}.helps")
+
+    @property
+    def created_remark(self) -> str:
+        """Return the words beside the line that created the tensor."""
+        return sentence(f"{self.slug}.created")
+
+    @property
+    def missed_remark(self) -> str:
+        """Return the words beside the move that missed it."""
+        return sentence(f"{self.slug}.missed")
+
+    def advice(self, expected: str = "") -> str:
+        """Return the help for where no strategy fits."""
+        return sentence(f"{self.slug}.advice", expected=expected)

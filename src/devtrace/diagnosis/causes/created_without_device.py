@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from devtrace.diagnosis.causes.cause import Cause
 from devtrace.diagnosis.evidence.case import Case, Verdict, outlives_the_call
+from devtrace.diagnosis.evidence.origins import factory_call
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.fixes.move_where_made import move_where_made
 from devtrace.diagnosis.fixes.pass_device_to_factory import pass_device_to_factory
+from devtrace.words.catalogue import sentence
 
 
 def module_made_a_cache(case: Case) -> Verdict | None:
@@ -60,16 +62,16 @@ def _is_of_a_module(queries: TraceQueries, function: str) -> bool:
 
 
 def _reason(case: Case, verdict: Verdict) -> str:
-    return "It is created in the computation without a device=, so on the default device."
+    found = case.queries.source_node(case.queries.born(case.origin.row))
+    call = factory_call(found) if found is not None else None
+    if found is None or call is None:
+        return sentence("created-without-device.reason-unnamed", odd=case.odd_device)
+    factory = f"{found.source.segment(call.func)}(...)"
+    return sentence("created-without-device.reason", call=factory, odd=case.odd_device)
 
 
 CAUSE = Cause(
     slug="created-without-device",
-    meaning="a factory (`torch.arange`, `torch.zeros`) in a computation on a device was told no device",
-    what_helps="`device=x.device`",
-    born_remark="no device given",
-    moved_remark="which came by before",
     reason=_reason,
-    advice="create it on the device of the tensor that it meets: device=x.device",
     fixes=(pass_device_to_factory, move_where_made),
 )

@@ -6,6 +6,7 @@ from devtrace.diagnosis.causes.cause import Cause
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.trace_queries import HOST
 from devtrace.diagnosis.fixes.pass_device_to_factory import pass_device_to_factory
+from devtrace.words.catalogue import sentence
 
 
 def factory_made_it_on_an_accelerator(case: Case) -> Verdict | None:
@@ -16,15 +17,11 @@ def factory_made_it_on_an_accelerator(case: Case) -> Verdict | None:
 
 
 def _reason(case: Case, verdict: Verdict) -> str:
-    return "A default device is set, and this was created without a device."
+    return sentence("default-device.reason", odd=case.odd_device)
 
 
 CAUSE = Cause(
     slug="default-device",
-    meaning="a default device is set, and a factory followed it",
-    what_helps="name the device, or take the default back",
-    born_remark="by the default device",
     reason=_reason,
-    advice="give the device explicitly, or leave the default device alone",
     fixes=(pass_device_to_factory,),
 )

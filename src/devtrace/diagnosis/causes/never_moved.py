@@ -11,13 +11,15 @@ from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.moves import Move, move_of
 from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.evidence.trace_queries import HOST
+from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.fixes.keep_moved_result import keep_moved_result
 from devtrace.diagnosis.fixes.move_below_binding import move_below_binding
 from devtrace.diagnosis.fixes.move_beside_neighbour import move_beside_neighbour
 from devtrace.diagnosis.fixes.move_in_package import move_in_package
 from devtrace.diagnosis.fixes.move_optimizer_state import move_optimizer_state
 from devtrace.diagnosis.fixes.move_where_made import move_where_made
-from devtrace.source.matching import called_names
+from devtrace.source.matching import called_names, match_code
+from devtrace.words.catalogue import sentence
 
 
 def owner_was_not_moved_with_it(case: Case) -> Verdict | None:
@@ -89,22 +91,34 @@ def _came_from_numpy_past_the_default_device(case: Case) -> bool:
 
 
 def _reason(case: Case, verdict: Verdict) -> str:
+    odd, expected = case.odd_device, case.expected_device
     if verdict.dropped:
-        return "`.to()` returns a moved copy and leaves the tensor itself; here nobody kept the copy."
+        return sentence("never-moved.reason-dropped", odd=odd)
     if _came_from_numpy_past_the_default_device(case):
-        return "A default device is set, which factories follow; this has its memory from numpy."
-    whole = verdict.module_text if verdict.module is not None and not verdict.others else "It"
-    return f"{whole} was {verdict.probably}never moved."
+        return sentence("never-moved.reason-numpy")
+    suffix = "-inferred" if verdict.certainty == "inferred" else ""
+    if verdict.module is not None and not verdict.others:
+        return sentence(f"never-moved.reason-module{suffix}", module=verdict.module_text, expected=expected)
+    beside = _moved_neighbour(case, verdict)
+    if beside is not None:
+        return sentence("never-moved.reason-beside", line=beside[0], neighbour=beside[1], expected=expected)
+    return sentence(f"never-moved.reason{suffix}", expected=expected)
+
+
+def _moved_neighbour(case: Case, verdict: Verdict) -> tuple[Site, str] | None:
+    """Return the line that moved what came with the tensor, and what it moved, where its source shows it."""
+    found = case.queries.source_node(verdict.moved)
+    site = case.queries.site(verdict.moved)
+    moved = match_code("$x.to(...)", found.node) or match_code("$x.cuda(...)", found.node) if found else None
+    if found is None or site is None or moved is None or verdict.name is None:
+        return None
+    neighbour = found.source.segment(moved["x"])
+    return (site, neighbour) if neighbour and neighbour != verdict.name.text else None
 
 
 CAUSE = Cause(
     slug="never-moved",
-    meaning="made or loaded on the CPU, and nothing moved it",
-    what_helps="move it where it is made, or keep what `.to()` returns",
-    born_remark="never moved",
-    moved_remark="which left it behind",
     reason=_reason,
-    advice="move it to the device once, where it is made",
     fixes=(
         keep_moved_result,
         move_optimizer_state,

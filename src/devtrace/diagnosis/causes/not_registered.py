@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from devtrace.diagnosis.causes.cause import Cause
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.ownership import PassingMove, find_passing_move
-from devtrace.diagnosis.fixes.register_on_module import register_on_module
+from devtrace.diagnosis.fixes.register_on_module import register_on_module, unregistered_step
+from devtrace.words.catalogue import sentence
 
 
 def was_recorded_as_an_attribute(case: Case) -> Verdict | None:
@@ -35,16 +38,23 @@ def _verdict(case: Case, passing: PassingMove) -> Verdict:
 
 
 def _reason(case: Case, verdict: Verdict) -> str:
-    return f"{verdict.module_text}.to() moves only parameters and buffers of registered modules; it is none."
+    step = unregistered_step(verdict)
+    if step is None or verdict.name is None:
+        return sentence("not-registered.reason-unnamed", module=verdict.module_text)
+    is_container = type(step.value) in _CONTAINERS
+    return sentence(
+        "not-registered.reason-container" if is_container else "not-registered.reason",
+        module=verdict.module_text,
+        attribute=step.key,
+        **({"kind": type(step.value).__name__} if is_container else {}),
+    )
+
+
+_CONTAINERS: Final = (list, tuple, dict)
 
 
 CAUSE = Cause(
     slug="not-registered",
-    meaning="a plain attribute, list or dict of a module: `.to()` passes it by",
-    what_helps="`register_buffer`, `nn.ModuleList`, `nn.ParameterDict`",
-    born_remark="not registered",
-    moved_remark="which passes it by",
     reason=_reason,
-    advice="register it as a buffer or a submodule, so that .to() moves it",
     fixes=(register_on_module,),
 )

@@ -117,4 +117,4 @@ def find_fix(case: Case, verdict: Verdict) -> Fix:
         fix = strategy(case, verdict)
         if fix is not None:
             return fix
-    return Fix(cause.advice)
+    return Fix(cause.advice(case.expected_device))

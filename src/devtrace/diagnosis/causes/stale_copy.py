@@ -8,6 +8,7 @@ from devtrace.diagnosis.fixes.copy_after_move import copy_after_move
 from devtrace.diagnosis.fixes.move_below_binding import move_below_binding
 from devtrace.diagnosis.fixes.move_optimizer_state import move_optimizer_state
 from devtrace.diagnosis.fixes.move_where_made import move_where_made
+from devtrace.words.catalogue import sentence
 
 
 def owner_has_an_early_copy(case: Case) -> Verdict | None:
@@ -44,16 +45,11 @@ def original_moved_without_it(case: Case) -> Verdict | None:
 
 
 def _reason(case: Case, verdict: Verdict) -> str:
-    return "It was taken before the move and stayed where it was."
+    return sentence("stale-copy.reason", odd=case.odd_device, expected=case.expected_device)
 
 
 CAUSE = Cause(
     slug="stale-copy",
-    meaning="a copy or cache was taken before the original was moved",
-    what_helps="take it after the move",
-    born_remark="before the move",
-    moved_remark="which left it behind",
     reason=_reason,
-    advice="make this copy after the move",
     fixes=(copy_after_move, move_optimizer_state, move_below_binding, move_where_made),
 )

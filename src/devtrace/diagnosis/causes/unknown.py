@@ -12,7 +12,4 @@ def no_evidence(case: Case) -> Verdict:
 
 CAUSE = Cause(
     slug="unknown",
-    meaning="seen, and not explained",
-    what_helps="the tensor, its birth and its line are named as far as known",
-    advice="bring the tensors of this line to one device",
 )

@@ -9,6 +9,7 @@ from devtrace.diagnosis.fixes.bring_module_back import bring_module_back
 from devtrace.diagnosis.fixes.move_to_expected_device import move_to_expected_device
 from devtrace.diagnosis.fixes.pass_device_to_factory import pass_device_to_factory
 from devtrace.diagnosis.slugs import Certainty
+from devtrace.words.catalogue import sentence
 
 
 def module_was_sent_away(case: Case) -> Verdict | None:
@@ -41,18 +42,14 @@ def _reason(case: Case, verdict: Verdict) -> str:
     if case.in_a_replica:
         return ""
     if case.odd_device == META:
-        return "A tensor on meta has a shape and no data, and nothing has given it any."
+        return sentence("wrong-device.reason-meta")
     if case.odd_device != HOST and case.origin.row != case.row:
-        return f"It stayed on {case.odd_device} while the computation went on to {case.expected_device}."
-    return "The code asks for this device by itself instead of taking that of its input."
+        return sentence("wrong-device.reason-stayed", odd=case.odd_device, expected=case.expected_device)
+    return sentence("wrong-device.reason", odd=case.odd_device)
 
 
 CAUSE = Cause(
     slug="wrong-device",
-    meaning="somebody asked for this very device",
-    what_helps="take the device of the tensor that it meets",
-    born_remark="put on this device",
     reason=_reason,
-    advice="take the device from the tensor that it meets",
     fixes=(bring_module_back, move_to_expected_device, pass_device_to_factory),
 )

@@ -225,7 +225,7 @@ class FailingFrame:
 def names_device(value: object, device: str) -> bool:
     """Return whether a value names a device, as `torch.device` or as text."""
     named = access_paths.device_named_by(value)
-    return named == device or (named == "cuda" and device == "cuda:0")
+    return device in (named, f"{named}:0")
 
 
 def first_parameter(module: Any) -> Any:

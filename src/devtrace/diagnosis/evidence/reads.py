@@ -67,6 +67,11 @@ def is_trained(queries: TraceQueries, op: int) -> bool:
     return bool(np.isin(forward[forward >= 0], [each for each in made if each >= 0]).any())
 
 
+def is_asked_for(queries: TraceQueries, op: int) -> bool:
+    """Return whether a wait reads no value: the program asked for it, by `torch.cuda.synchronize()`."""
+    return not queries.inputs(op)
+
+
 def is_of_the_line(queries: TraceQueries, found: SourceNode, op: int) -> bool:
     """Return whether a line itself takes the value.
 

@@ -56,6 +56,11 @@ class TraceQueries:
         return [str(device) for device in self.trace.devices]
 
     @cached_property
+    def move_methods(self) -> frozenset[str]:
+        """Names of a tensor's methods that move it: `to`, `cpu`, and one for each kind of device."""
+        return frozenset(("to", HOST, *(name.partition(":")[0] for name in self.device_names)))
+
+    @cached_property
     def host(self) -> int:
         """Row of the CPU among the devices, -1 when no op touched it."""
         return self.device_names.index(HOST) if HOST in self.device_names else -1

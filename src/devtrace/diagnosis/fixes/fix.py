@@ -62,8 +62,12 @@ def frame_of(case: Case, name: AccessPath | None) -> FailingFrame | None:
 
 
 def failing_frame(case: Case) -> FailingFrame | None:
-    """Return the user's innermost frame, if it ran the op: the frames of another thread are gone."""
-    if case.queries.trace.ops.number("thread", case.op) > 0:
+    """Return the user's innermost frame, if it ran the op: the frames of another thread are gone.
+
+    But autograd hands on the frames of its threads with the error.
+    """
+    ops, frames = case.queries.trace.ops, case.queries.frames
+    if ops.number("thread", case.op) > 0 and not (frames and frames[0][0] == ops.number("site", case.op)):
         return None
     return FailingFrame.of(case.snapshot, 0, case.expected_device)
 

@@ -17,7 +17,7 @@ def move_to_expected_device(case: Case, verdict: Verdict) -> Fix | None:
         return None
     found, frame = code_at(case, verdict.sent_by.site), frame_at(case, verdict.sent_by.site)
     call = match_code("$x.$move(...)", found.node) if found is not None else None
-    if found is None or frame is None or call is None or call["move"] not in ("to", "cuda", "cpu"):
+    if found is None or frame is None or call is None or call["move"] not in case.queries.move_methods:
         return None
     if not isinstance(found.statement, ast.Assign | ast.Return) or found.statement.value is not found.node:
         return None

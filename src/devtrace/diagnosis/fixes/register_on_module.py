@@ -22,7 +22,7 @@ from devtrace.words.text_format import one_line
 
 def register_on_module(case: Case, verdict: Verdict) -> Fix | None:
     """Register the attribute that keeps the tensor from its module's `.to()`, and its siblings with it."""
-    unregistered = _unregistered(verdict)
+    unregistered = unregistered_step(verdict)
     found = _registering(case, unregistered) if unregistered is not None else None
     if found is None or verdict.name is None or unregistered is not verdict.name.last:
         return found
@@ -31,7 +31,7 @@ def register_on_module(case: Case, verdict: Verdict) -> Fix | None:
     return Fix(found.help, tuple(edit for fix in fixes for edit in fix.edits))
 
 
-def _unregistered(verdict: Verdict) -> Reference | None:
+def unregistered_step(verdict: Verdict) -> Reference | None:
     """Return the step from a module that `.to()` does not take."""
     if verdict.name is None or verdict.module is None:
         return None

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from devtrace.diagnosis.evidence.steps import Steps
-from devtrace.diagnosis.evidence.trace_queries import Rows, TraceQueries
+from devtrace.diagnosis.evidence.trace_queries import HOST, Rows, TraceQueries
 from devtrace.diagnosis.findings import Culprit, Edit, Finding
 from devtrace.diagnosis.ledger import Tally, directions
 from devtrace.diagnosis.rules import package_line
@@ -61,7 +61,8 @@ class CopiesOfALine:
     @property
     def devices(self) -> tuple[str, ...]:
         copies, names = self.queries.trace.copies, self.queries.device_names
-        return tuple(sorted({names[row] for column in ("from", "to") for row in copies.ints(column)[self.rows]}))
+        found = {names[row] for column in ("from", "to") for row in copies.ints(column)[self.rows]}
+        return tuple(sorted(found, key=lambda name: (name != HOST, name)))
 
     def parts(self) -> list[CopiesOfALine]:
         """Return the copies by the line that makes them, a package's or the user's; the most frequent first."""
@@ -175,7 +176,7 @@ def of_one_tensor(copies: CopiesOfALine) -> Habit | None:
         return None
     sources = [queries.inputs(op)[0] for op in ops if queries.inputs(op)]
     bases = {queries.base(row) for row in sources}
-    if len(sources) < AGAIN * len(bases) or not _are_unchanged(queries, bases, ops):
+    if not bases or len(sources) < AGAIN * len(bases) or not _are_unchanged(queries, bases, ops):
         return None
     if any(queries.base(row) != row for row in sources) and not _is_part_of_a_module(copies):
         return None
@@ -240,10 +241,10 @@ def of_single_elements(copies: CopiesOfALine) -> Habit | None:
 def _are_made_one_by_one(copies: CopiesOfALine) -> bool:
     """Return whether what is copied was made after the copy before it.
 
-    `set_` makes none: torch.save reads a storage by it.
+    `set_` makes none: torch.save reads a storage by it. What torch makes of a list it makes and copies in one op.
     """
     queries, ops = copies.queries, sorted(copies.ops)
-    made = [max(map(queries.producer, queries.inputs(op)[-1:]), default=-1) for op in ops[1:]]
+    made = [max(map(queries.producer, queries.inputs(op)[-1:]), default=op) for op in ops[1:]]
     fresh = [op > last and "set_" not in queries.op_name(op) for last, op in zip(ops[:-1], made, strict=True)]
     return 2 * sum(fresh) > len(made)
 

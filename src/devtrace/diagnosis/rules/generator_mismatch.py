@@ -33,7 +33,7 @@ def generator_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: int
     default = _default_device(frame) if frame is not None and not paths else None
     made = _generator_call(queries, snapshot, paths[0]) if paths else default
     fix = fix_generator(frame, made, paths[0] if paths else None) if frame is not None else None
-    fix = fix or Fix(generator_device.CAUSE.advice)
+    fix = fix or Fix(generator_device.CAUSE.advice())
     names = tuple(path.text for path in paths) or _names_in_a_loader(frame)
     born = made.site if made is not None else None
     certainty: Certainty = "seen" if paths and not queries.was_read else "inferred"

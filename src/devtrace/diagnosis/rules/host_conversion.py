@@ -97,7 +97,7 @@ def _fix(row: int, frame: FailingFrame | None) -> Fix:
         edit = frame.code.replaced(node, new)
         if edit is not None:
             return Fix(f"bring it to the host first: {one_line(new)}", (edit,))
-    return Fix(host_boundary.CAUSE.advice)
+    return Fix(host_boundary.CAUSE.advice())
 
 
 def _operand(frame: FailingFrame) -> ast.expr | None:

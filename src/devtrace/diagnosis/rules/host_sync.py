@@ -71,7 +71,9 @@ def _finding(queries: TraceQueries, waits: list[_Waits], needless: list[_Waits],
     times, line = sum(each.count for each in waits), needless[0].line if needless else -1
     found = queries.source_node(line)
     words, help = (", to read a value in each step", _LATER) if needless else (", to read a value", "")
-    if is_habit and found is not None:
+    if len(ops) and all(reads.is_asked_for(queries, op) for op in ops.tolist()):
+        words = ", as this line asks for"
+    elif is_habit and found is not None:
         words, help = reads.purpose(found)
     devices = sorted({queries.device_names[device] for device in queries.trace.ops.ints("device")[ops]})
     lines = [each.line for each in waits]
@@ -116,7 +118,12 @@ def _pace_of_needless(steps: Steps, line: int, ops: Rows, times: int) -> Pace | 
     """Return the pace of one line's waits, if they are of each step and nothing needs them then."""
     queries, first = steps.queries, int(ops[0])
     found = queries.source_node(line)
-    if found is None or not reads.is_of_the_line(queries, found, first) or reads.is_a_choice(queries, first):
+    if (
+        found is None
+        or reads.is_asked_for(queries, first)
+        or not reads.is_of_the_line(queries, found, first)
+        or reads.is_a_choice(queries, first)
+    ):
         return None
     pace = steps.pace(ops, found, times)
     return pace if pace.is_of_each_step and (pace.trains or not reads.decides_the_loop(found)) else None

@@ -32,7 +32,7 @@ def _finding(copies: CopiesOfALine, habit: Habit | None, lines: list[int]) -> Fi
 def _numbers(copies: CopiesOfALine) -> Habit | None:
     """Find single numbers of the host's that are made into tensors and copied in each step."""
     queries = copies.queries
-    taken = [queries.inputs(op) for op in copies.ops]
+    taken = [queries.inputs(op) or queries.outputs(op) for op in copies.ops]
     if any(not rows or queries.dims[rows[0]] != 0 for rows in taken) or not copies_of_a_line.of_each_step(copies):
         return None
     help = "use the number as it is, or make the tensor on the device: torch.full((), value, device=device)"

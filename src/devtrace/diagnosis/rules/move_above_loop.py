@@ -11,14 +11,19 @@ from devtrace.diagnosis.findings import Edit
 from devtrace.source.matching import assigned_names, match_code, names_in, same_code
 
 _LOOPS: Final = (ast.For, ast.AsyncFor, ast.While)
-_MOVES: Final = ("to", "cuda", "cpu")
 
 
 def move_above_loop(queries: TraceQueries, line: int) -> Edit | None:
     """Return the edit, if the variable is bound above the loop and nowhere else used as it was."""
     found, site = queries.source_node(line), queries.site(line)
     moved = match_code("$x.$move(...)", found.node) if found is not None else None
-    if found is None or site is None or moved is None or moved["move"] not in _MOVES or queries.package(line):
+    if (
+        found is None
+        or site is None
+        or moved is None
+        or moved["move"] not in queries.move_methods
+        or queries.package(line)
+    ):
         return None
     loop, name = _outermost_loop(found), moved["x"]
     is_of_a_cell = site.cell is not None and found.source.function(found.node) is None  # another cell may use it

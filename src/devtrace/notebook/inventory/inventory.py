@@ -126,7 +126,9 @@ def _layout(tensor: Any, asker: Asker) -> Row:
 
 
 def _by_device(totals: Totals) -> list[Row]:
-    return [{"device": device} | asdict(total) for device, total in sorted(totals.items())]
+    """List totals in the order in which devices are shown: the CPU first."""
+    in_order = sorted(totals.items(), key=lambda item: (item[0] != "cpu", item[0]))
+    return [{"device": device} | asdict(total) for device, total in in_order]
 
 
 _ROWS: Final = {"tensor": _tensor_row, "optimizer": _optimizer_row, "model": _model_row}

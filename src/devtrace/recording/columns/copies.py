@@ -7,8 +7,10 @@ from typing import Any, Final
 import torch
 
 from devtrace.recording.columns import stamps
+from devtrace.recording.columns.chunk import WIDTH
 from devtrace.recording.columns.process_history import Past
 from devtrace.recording.columns.recorded_ops import Copied, RecordedOps
+from devtrace.recording.columns.thread_state import ThreadState
 from devtrace.runtime.mode_stack import of_ours_only
 from devtrace.runtime.quiet import Quiet, device_of, dtype_of, is_tensor, shape_of
 
@@ -37,6 +39,25 @@ def lifted(recorded: RecordedOps, op: int, made: Any) -> None:
     if device.type not in _NO_COPY:
         source = rows.layout_of(shape_of(made), dtype_of(made), _HOST)[2]
         recorded.copies.append(Copied(op, source, rows.layout(made)[2], False, False))
+
+
+def listed(recorded: RecordedOps, state: ThreadState, lifted: range, args: Any, rows: list[int]) -> None:
+    """Note that torch copies a list to the device of the tensor that it indexes: `x[[0, 1]]`.
+
+    It makes the index there. To torch's C++ a simulated tensor is the CPU's, and the index then is made on the CPU.
+    """
+    device = device_of(args[0])
+    if device.type in _NO_COPY:
+        return
+    indexes = set(rows[1 : 1 + sum(is_tensor(index) for index in args[1])])
+    for op in lifted:
+        at = len(state.heads) + (op - state.op) * WIDTH
+        row, layout = state.heads[at + WIDTH - 2 : at + WIDTH] if at >= 0 else (-1, -1)
+        if row in indexes and layout >= 0:
+            shape, dtype, made_on = recorded.rows.layouts[layout]
+            if made_on == _HOST:
+                there = state.heads[at + WIDTH - 1] = recorded.rows.layout_of(shape, dtype, device)[2]
+                recorded.copies.append(Copied(op, layout, there, False, False))
 
 
 def _carried(recorded: RecordedOps, op: int, source: Any, target: Any, args: Any, kwargs: Any) -> None:

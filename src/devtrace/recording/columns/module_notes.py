@@ -66,10 +66,11 @@ class ModuleNotes:
     def register(self, module: Any, name: str, at: int) -> None:
         """Note that a module got a parameter or buffer."""
         key = self._key(module)
-        try:
-            self._tensors[key][name] = at
-        except KeyError:
+        names = self._tensors.get(key)
+        if names is None:
             self._tensors[key] = {name: at}
+        else:
+            names[name] = at
 
     def attached(self, module: Any) -> Attached | None:
         key = id(module)

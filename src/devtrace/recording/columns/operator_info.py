@@ -107,10 +107,11 @@ def learn_operator(func: Any) -> OperatorInfo:
     return operator
 
 
-def operator_by_name(name: str) -> OperatorInfo:
+def operator_by_name(name: str, kind: int = COMPUTE) -> OperatorInfo:
     """Return an entry for a function that is no operator but gets a row all the same."""
     if name not in _by_name:
         _by_name[name] = _add(name)
+        _by_name[name].kind = kind
     return _by_name[name]
 
 

@@ -20,6 +20,8 @@ Past = tuple[int, torch.device, Any]
 Stamp = tuple[int, dict[Any, int], int, Past | None]
 """See `stamps`."""
 MOST_MOVES: Final = 2_000
+UNCOUNTED: Final = -1
+"""Tensors of a move that changed nothing: counted when it is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ class CodePosition:
 
 
 class States(NamedTuple):
-    """What is known of an optimizer: the number of parameters whose state has a birth, and where the rest is born."""
+    """An optimizer: the number of parameters whose state has a birth, and where the rest is born."""
 
     optimizer: weakref.ref[torch.optim.Optimizer]
     known: int

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
+
 from devtrace.recording.columns.tensor_rows import Rows
 from devtrace.recording.columns.thread_state import ThreadState
 
@@ -34,6 +36,14 @@ class Failed:
     around: list[int]  # in a thread, whose frames are gone when its error is raised again: its sites, innermost first
 
 
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """A wait for a device that names no tensor of it: `torch.accelerator.synchronize()`."""
+
+    op: int
+    device: torch.device
+
+
 class RecordedOps:
     """Ops of all threads, and the rows of their tensors."""
 
@@ -42,4 +52,5 @@ class RecordedOps:
         self.rows = Rows()
         self.copies: list[Copied] = []
         self.failures: list[Failed] = []
+        self.waits: list[Waited] = []
         self.nodes: dict[type, int] = {}

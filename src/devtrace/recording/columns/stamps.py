@@ -46,7 +46,7 @@ def new_epoch() -> int:
 
 def get(tensor: Any) -> Stamp:
     """Return the stamp of any tensor, UNSTAMPED if it has none."""
-    if _kept():
+    if are_kept():
         try:
             stamp: Stamp = getattr(storage_of(tensor), NAME, UNSTAMPED)
         except _NO_STORAGE:
@@ -56,7 +56,7 @@ def get(tensor: Any) -> Stamp:
 
 
 def put(tensor: Any, stamp: Stamp) -> None:
-    if _kept():
+    if are_kept():
         try:
             storage_of(tensor)._devtrace_stamp = stamp
         except _NO_STORAGE:
@@ -77,7 +77,7 @@ def birth(site: int, past: Past | None = None) -> Stamp:
 def put_birth(tensor: Any, stamp: Stamp) -> Stamp:
     """Stamp a tensor that nothing is known of. Return the stamp that it then has."""
     try:
-        storage = storage_of(tensor) if _kept() else None
+        storage = storage_of(tensor) if are_kept() else None
     except _NO_STORAGE:
         storage = None
     known: Stamp = _odd(tensor) if storage is None else getattr(storage, NAME, UNSTAMPED)
@@ -108,7 +108,7 @@ def shorten(past: Past | None, left: int = LONGEST_PAST) -> Past | None:
 
 
 @functools.cache
-def _kept() -> bool:
+def are_kept() -> bool:
     """Return whether this torch hands out the same storage object again, with its attributes, after Python dropped it.
 
     Where it does not, each tensor has a stamp of its own, and views do not lead to their base.

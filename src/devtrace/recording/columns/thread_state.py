@@ -33,6 +33,11 @@ frames_to_skip: Final[set[CodeType]] = set()
 """Functions of the dispatch mode that only call it again."""
 
 
+def below_the_mode(frame: FrameType | None) -> FrameType | None:
+    """Return the frame that ran an op, given the one below the dispatch mode's own."""
+    return frame.f_back if frame is not None and frame.f_code in frames_to_skip else frame
+
+
 class Call(NamedTuple):
     """A call of a module: its ops are those of the thread with begin <= number < end."""
 
@@ -47,13 +52,22 @@ class Call(NamedTuple):
 CALL: Final = len(Call._fields)
 
 
+class Lifted(NamedTuple):
+    """Tensors that one instruction made of Python's data, in ops one after the other; `end` is the op after them."""
+
+    code: CodeType
+    instruction: int
+    begin: int
+    end: int
+
+
 class ThreadState:
     """One thread so far: its ops, its open module calls and its current phase."""
 
     __slots__ = (
-        "base", "call", "called", "chunks", "ended", "fixed", "flat", "heads", "ident", "index", "mode", "name",
-        "number", "op", "opened", "outers", "packed", "parent", "pass_of_base", "phase", "regions", "steps", "task",
-        "task_site",
+        "base", "call", "called", "chunks", "ended", "fixed", "flat", "heads", "ident", "index", "lifted", "mode",
+        "name", "number", "op", "opened", "outers", "packed", "parent", "pass_of_base", "phase", "regions", "steps",
+        "task", "task_site",
     )  # fmt: skip
 
     def __init__(self, index: int, ident: int, name: str, base: int, parent: int) -> None:
@@ -80,6 +94,7 @@ class ThreadState:
         self.number = sequence_number()  # autograd's counter in this thread after the last op
         self.task = -1
         self.task_site = -1
+        self.lifted: Lifted | None = None  # what torch made of Python's data last
         self.mode: Any = None  # the dispatch mode that records into this
 
     def where(self, frame: Any) -> int:
@@ -107,9 +122,7 @@ class ThreadState:
         if kind is None:
             kind = nodes[type(node)] = min(len(nodes), NODES - 1)
         head |= BACKWARD | kind << NODE_SHIFT
-        caller = sys._getframe(1).f_back
-        if caller is not None and caller.f_code in frames_to_skip:
-            caller = caller.f_back
+        caller = below_the_mode(sys._getframe(1).f_back)
         if caller is not None and caller.f_code is not _ENGINE:
             return head, self.where(caller), -1
         task = current_task()
@@ -192,6 +205,21 @@ class ThreadState:
                 self.ended[at + Call._fields.index("end")] += 1
                 return call.id
         return parent
+
+    def lift(self, frame: FrameType | None) -> None:
+        """Note that the next op makes a tensor of Python's data, in the instruction that a frame runs."""
+        if frame is not None:
+            before, at = self.lifted, (frame.f_code, frame.f_lasti)
+            goes_on = before is not None and before[:2] == at and before.end == self.op
+            begin = before.begin if before is not None and goes_on else self.op
+            self.lifted = Lifted(*at, begin, self.op + 1)
+
+    def lifted_in(self, frame: FrameType | None) -> range:
+        """Return the ops just before the next that made tensors of Python's data in the same instruction."""
+        lifted = self.lifted
+        if lifted is None or frame is None or lifted[:2] != (frame.f_code, frame.f_lasti) or lifted.end != self.op:
+            return range(0)
+        return range(lifted.begin, lifted.end)
 
     def pack(self) -> None:
         """Turn the full lists into arrays."""

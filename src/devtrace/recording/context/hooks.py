@@ -31,7 +31,7 @@ from devtrace.recording.context.happenings import next_op, recorders, site_of
 from devtrace.recording.context.module_tree import children
 from devtrace.recording.hot.recorder import Recorder
 from devtrace.runtime.patches import Patches, SharedInstallation
-from devtrace.runtime.quiet import Quiet, no_one_watches
+from devtrace.runtime.quiet import PLAIN, Quiet, function_modes, storage_of
 
 Module = torch.nn.Module
 
@@ -108,8 +108,10 @@ def _register(module: Module, name: str, tensor: Any) -> None:
         stamp = history.births.get(site)
         if stamp is None:
             stamp = history.births[site] = stamps.birth(site)
-        if no_one_watches(tensor):
-            stamps.put_birth(tensor, stamp)
+        if type(tensor) in PLAIN and not function_modes() and stamps.are_kept():
+            storage = storage_of(tensor)
+            if storage._devtrace_stamp is stamps.UNSTAMPED:
+                storage._devtrace_stamp = stamp
         else:
             with Quiet():
                 stamps.put_birth(tensor, stamp)

@@ -7,23 +7,21 @@ move of a large model needs no walk of our own to see what went. No tensor is ke
 from __future__ import annotations
 
 import functools
-import inspect
 import threading
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from types import CodeType
 from typing import Any, Final
 
 import torch
 from torch.compiler import is_compiling
 
 from devtrace.recording.columns import stamps
-from devtrace.recording.columns.process_history import Moved, Stamp, history
+from devtrace.recording.columns.process_history import UNCOUNTED, Moved, Stamp, history
 from devtrace.recording.context.happenings import now
 from devtrace.recording.context.module_tree import count_registered
 from devtrace.runtime.patches import Patches
-from devtrace.runtime.quiet import Quiet, no_one_watches
+from devtrace.runtime.quiet import PLAIN, Quiet, function_modes, storage_of
 
 Module = torch.nn.Module
 
@@ -53,44 +51,53 @@ def _watched(original: Callable[..., Module]) -> Callable[..., Module]:
 
 
 class _Move:
-    """What one move has done so far."""
+    """One move, while it is done."""
 
     def __init__(self, at: Any) -> None:
         self.at = at
+        self.changed = False
         self.gone: set[torch.device] = set()
         self.stamps: list[tuple[Stamp, Stamp]] = []
-        self._after: dict[int, tuple[Stamp, torch.device, Stamp]] = {}  # by the id of the stamp before
+        # By the id of the stamp before: where from, the stamp after. One for all tensors of a line.
+        self._after: dict[int, tuple[torch.device, Stamp]] = {}
+        self._kept: list[Stamp] = []  # those of these ids
         self.device_of = torch.Tensor.device.__get__  # which a simulation replaces on torch's class
 
     def around(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        take = self._take
+        """Wrap the function that moves a tensor. A model has thousands, and most go as the one before of their line."""
+        take, known, device_of = self._take, self._after, self.device_of
 
         def moved(tensor: Any) -> Any:
             made = fn(tensor)
-            if made is not tensor:
-                take(tensor, made)
+            if made is tensor:
+                return made
+            if type(made) is torch.Tensor and type(tensor) in PLAIN and not function_modes():
+                try:
+                    storage = storage_of(made)
+                    source, stamp = known[id(storage_of(tensor)._devtrace_stamp)]
+                    if device_of(tensor) == source and storage._devtrace_stamp is stamps.UNSTAMPED:
+                        storage._devtrace_stamp = stamp
+                        return made
+                except Exception:  # noqa: BLE001, S110 (the first of its line, or one without a storage)
+                    pass
+            take(tensor, made)
             return made
 
-        def moved_with_arguments(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        def moved_by_others(tensor: Any, *args: Any, **kwargs: Any) -> Any:
             made = fn(tensor, *args, **kwargs)
             if made is not tensor:
                 take(tensor, made)
             return made
 
-        around = moved if _takes_one_argument(fn) else moved_with_arguments
+        around = moved if _is_torchs_own(fn) else moved_by_others
         with suppress(AttributeError, TypeError):
             functools.update_wrapper(around, fn)
         return around
 
     def _take(self, tensor: Any, made: Any) -> None:
-        try:
-            if no_one_watches(tensor) and no_one_watches(made):
-                self._note(tensor, made)
-            else:
-                with Quiet():
-                    self._note(tensor, made)
-        except Exception:  # noqa: BLE001 (a lazy parameter has no storage, a subclass may not answer)
-            return
+        self.changed = True
+        with suppress(Exception), Quiet():  # a lazy parameter has no storage, a subclass may not answer
+            self._note(tensor, made)
 
     def _note(self, tensor: Any, made: Any) -> None:
         """Note where a tensor went. If no recording saw it go, it is born there from the old one."""
@@ -100,31 +107,23 @@ class _Move:
         before = stamps.get(tensor)
         if before is stamps.UNSTAMPED:
             return
-        after = stamps.put_birth(made, self._moved(before, source))
-        if after is not before and before[0] >= 0 <= after[0]:  # both are rows of a recording
-            self.stamps.append((before, after))
-
-    def _moved(self, before: Stamp, source: torch.device) -> Stamp:
-        """Return the stamp of what this move makes of a tensor: one for all tensors that were born in one line."""
-        known = self._after.get(id(before))
-        if known is not None and known[1] == source:
-            return known[2]
         past = before[2], source, before[3] and stamps.shorten(before[3], stamps.LONGEST_PAST - 1)
-        after = stamps.birth(self.at.site, past)
-        self._after[id(before)] = before, source, after
-        return after
+        birth = stamps.birth(self.at.site, past)
+        after = stamps.put_birth(made, birth)
+        if after is birth and stamps.are_kept():
+            self._after[id(before)] = source, after
+            self._kept.append(before)
+        elif after is not before and before[0] >= 0 <= after[0]:  # both are rows of a recording
+            self.stamps.append((before, after))
 
     def end(self, module: Module) -> None:
         with suppress(Exception), Quiet():  # such a move is not noted
             device = self.gone.pop() if len(self.gone) == 1 else None
-            tensors = count_registered(module)
+            tensors = count_registered(module) if self.changed else UNCOUNTED
             history.moves.append(Moved(weakref.ref(module), device, tensors, tuple(self.stamps), self.at))
 
 
-def _takes_one_argument(fn: Callable[..., Any]) -> bool:
-    """As all functions of torch's own do that are handed to `_apply`."""
+def _is_torchs_own(fn: Callable[..., Any]) -> bool:
+    """Return whether a function is one of `nn.Module`'s, which takes a tensor and has one target for all."""
     code = getattr(fn, "__code__", None)
-    if type(code) is not CodeType:
-        return False
-    variable = code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
-    return code.co_argcount == 1 and not code.co_kwonlyargcount and not variable
+    return code is not None and code.co_filename == Module.to.__code__.co_filename

@@ -48,7 +48,7 @@ def own_tensors(module: Module) -> Iterator[tuple[str, str, torch.Tensor]]:
 
 
 def count_registered(root: Module) -> int:
-    """Count the tensors that `.to()` of a module moves, each once. Every move of thousands of modules waits for this."""
+    """Count the tensors that `.to()` of a module moves, each once. A move of thousands of modules waits for this."""
     found: set[int] = set()
     seen, waiting = {id(root)}, [root]
     while waiting:

@@ -114,6 +114,9 @@ class _Assembly:
             device[op_of_input[ranked[::-1]]] = of_input[ranked[::-1]]  # the last write is the first input's
         some = self.outputs.lengths > 0
         device[some] = self.tensors.device[self.outputs.flat[self.outputs.offsets[:-1][some]]]
+        waits = self.recorder.waits
+        for waited, op in zip(waits, self._ids(waits), strict=True):
+            device[op] = self._device(waited.device)
         return device
 
     def _kinds(self) -> Array:
@@ -131,7 +134,10 @@ class _Assembly:
         return forward_ops(ops, [operator.name for operator in by_id], nodes).astype(np.int32)
 
     def _calls(self) -> Array:
-        """Add the rows of calls; return for each op the innermost call that it is in."""
+        """Add the rows of calls; return for each op the innermost call that it is in.
+
+        An op of the backward pass is of the call that its forward op is in, which has ended by then.
+        """
         inside = np.full(len(self.merged), -1, dtype=np.int32)
         boundary = self.merged.numbering.boundary
         for state in self.recorder.threads:
@@ -149,7 +155,7 @@ class _Assembly:
                     training=call.training,
                 )
                 inside[begin:end][mine[begin:end]] = row
-        return inside
+        return np.where((inside < 0) & (self.forward >= 0), inside[self.forward], inside)
 
     def _ops(self, site: Array, call: Array) -> None:
         merged, text = self.merged, self.builder.text

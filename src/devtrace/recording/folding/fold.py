@@ -37,6 +37,7 @@ def fold(recorded: RecordedOps, state: ThreadState, most: int, limit: int) -> No
     state.chunks = [left]
     gone = set((chunk.number[~kept] | state.index << THREAD_SHIFT).tolist())
     recorded.failures[:] = [failed for failed in recorded.failures if failed.op not in gone]
+    recorded.waits[:] = [waited for waited in recorded.waits if waited.op not in gone]
 
 
 def _devices(recorded: RecordedOps, *rows: Array) -> list[Array]:

@@ -12,10 +12,10 @@ from torch._C import _current_graph_task_id as current_task
 
 from devtrace.recording.columns import copies, sites
 from devtrace.recording.columns.chunk import COUNT_SHIFT, GRAD_SHIFT, MASK, SEVERAL
-from devtrace.recording.columns.operator_info import OperatorInfo, mask_among, operator_by_name
+from devtrace.recording.columns.operator_info import SYNC, OperatorInfo, mask_among, operator_by_name
 from devtrace.recording.columns.process_history import Past
-from devtrace.recording.columns.recorded_ops import Failed, RecordedOps
-from devtrace.recording.columns.thread_state import ThreadState
+from devtrace.recording.columns.recorded_ops import Failed, RecordedOps, Waited
+from devtrace.recording.columns.thread_state import ThreadState, below_the_mode
 from devtrace.recording.folding import fold as folding
 from devtrace.runtime.quiet import Quiet, is_tensor
 from devtrace.source.safe_values import instance_dict
@@ -90,13 +90,17 @@ class Recorder(RecordedOps):
             rows.clear()
             self.rows.forget_input(args[0])
             if operator.lifts:
+                state.lift(below_the_mode(sys._getframe(1).f_back))
                 with Quiet():
                     copies.lifted(self, state.op, args[0])
         elif kwargs and operator.keywords:
             self.gather(kwargs, rows)
         if not operator.may_index_by_mask:
             return 0
+        lifted = state.lifted_in(below_the_mode(sys._getframe(1).f_back))
         with Quiet():
+            if lifted:
+                copies.listed(self, state, lifted, args, rows)
             return MASK if mask_among(args) else 0
 
     def outputs(self, info: OperatorInfo, op: int, site: int, given: tuple[Any, Any], out: Any, rows: list[int]) -> int:
@@ -133,6 +137,13 @@ class Recorder(RecordedOps):
         """Record a call that torch refused before there was an op."""
         head = operator_by_name(name).head | (torch.is_grad_enabled() << GRAD_SHIFT)
         self.raised(state, (head, site, perf_counter_ns(), -1), rows, error)
+
+    def waited(self, state: ThreadState, name: str, site: int, start: int, device: torch.device) -> None:
+        """Record a call, not an op, that has waited for a device since `start`."""
+        head = operator_by_name(name, SYNC).head | (torch.is_grad_enabled() << GRAD_SHIFT) | state.phase
+        self.waits.append(Waited(state.op, device))
+        state.heads += (head | SEVERAL, site, start, perf_counter_ns(), -1, -1, 0)
+        state.op += 1
 
     def pack(self, state: ThreadState) -> None:
         """Make columns of a thread's full lists, and fold repetitions if there are too many ops."""

@@ -1,0 +1,50 @@
+"""The lines of source beside a finding: where its tensor was created, which move missed it, where it came by.
+
+Every form of a report shows these, in this order, each line once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Final
+
+from devtrace.diagnosis.causes.ordered import CAUSES
+from devtrace.diagnosis.findings import Culprit, Finding, Line, Site
+from devtrace.words.catalogue import sentence
+
+MOST_STEPS: Final = 3
+"""Lines between creation and use: those nearest to the use say most."""
+
+
+def with_story(finding: Finding) -> Finding:
+    """Return a finding with its lines in the reader's language."""
+    culprit = finding.culprit
+    if culprit is None:
+        return finding
+    shown = [finding.site] if finding.site is not None else []
+    return replace(finding, lines=tuple(_each_once(_story(finding, culprit), shown)))
+
+
+def _story(finding: Finding, culprit: Culprit) -> Iterator[Line]:
+    cause = CAUSES.get(finding.cause) if finding.cause and finding.severity == "error" else None
+    if culprit.born is not None:
+        yield Line(sentence("label.created"), culprit.born, cause.created_remark if cause else "")
+    if culprit.moved is not None:
+        label = "label.missed" if finding.severity == "error" else "label.moved"
+        yield Line(sentence(label), culprit.moved, cause.missed_remark if cause else "")
+    for site in culprit.chain[1:-1][-MOST_STEPS:]:
+        yield Line(sentence("label.then"), site)
+
+
+def _each_once(lines: Iterable[Line], shown: list[Site]) -> Iterator[Line]:
+    seen = {_file_and_line(site) for site in shown}
+    for number, line in enumerate(lines):
+        where = _file_and_line(line.site)
+        if number == 0 or where not in seen:
+            yield line
+        seen.add(where)
+
+
+def _file_and_line(site: Site) -> tuple[str, int]:
+    return site.file, site.line

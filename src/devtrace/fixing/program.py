@@ -1,0 +1,85 @@
+"""One run of a script or module on simulated devices, in a process of its own, with other texts for some files."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from devtrace.fixing.rounds import Ending, Run
+from devtrace.fixing.source_text import SourceText
+from devtrace.interchange import findings_json
+from devtrace.runtime import overlay
+from devtrace.words.errors import UsageError
+
+PATIENCE: Final = 30.0
+"""Seconds that a program gets, after SIGTERM at its time limit, to save what was seen."""
+
+
+@dataclass(frozen=True)
+class ProgramRunner:
+    """Words of `devtrace run` after its flags: `SCRIPT [ARG ...]` or `-m MODULE [ARG ...]`."""
+
+    words: tuple[str, ...]
+    simulate: str
+    timeout: float | None = None
+
+    def run(self, texts: Mapping[str, SourceText]) -> Run:
+        with tempfile.TemporaryDirectory(prefix="devtrace-fix-") as folder:
+            found, changed = Path(folder) / "findings.json", Path(folder) / "texts.json"
+            overlay.write(changed, {file: text.data for file, text in texts.items()})
+            command = (sys.executable, "-m", "devtrace", "run", "--simulate", self.simulate, "--json", str(found))
+            process = subprocess.Popen(
+                (*command, *self.words),
+                env={**os.environ, overlay.VARIABLE: str(changed)},
+                stdout=sys.stderr.fileno(),  # stdout is for the patch alone
+            )
+            is_late = self._wait(process)
+            if not found.exists():
+                raise _no_findings(process.returncode)
+            return _run_of(found, process.returncode, is_late=is_late)
+
+    def _wait(self, process: subprocess.Popen[bytes]) -> bool:
+        """Wait for the end; return whether the time limit came first."""
+        try:
+            process.wait(self.timeout)
+        except subprocess.TimeoutExpired:
+            process.terminate()
+            try:
+                process.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            return True
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+        return False
+
+
+def _run_of(found: Path, code: int, *, is_late: bool) -> Run:
+    data = json.loads(found.read_text(encoding="utf-8"))
+    raised = data.get("raised") or {}
+    ending: Ending = "time" if is_late else "signal" if code < 0 else "raised" if raised else "ended"
+    return Run(
+        ending,
+        findings_json.read(found),
+        f"{raised['type']}: {raised['message']}" if raised else "",
+        tuple((str(file), int(line)) for file, line in raised.get("lines", ())),
+    )
+
+
+def _no_findings(code: int) -> UsageError:
+    return UsageError(
+        "fix-no-run",
+        f"a run that ended with code {code} and left no findings",
+        "devtrace fix reads what each run found",
+        "run the program with `devtrace run` to see why",
+    )

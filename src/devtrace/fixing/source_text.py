@@ -1,0 +1,79 @@
+"""Source files as bytes with their encoding and line ends, and edits applied to them."""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from devtrace.diagnosis.findings import Edit
+from devtrace.words.errors import UsageError
+
+_MARK: Final = "\ufeff"
+"""Byte order mark, as text."""
+
+
+@dataclass(frozen=True)
+class SourceText:
+    """Text of a file or cell; `name` is for messages."""
+
+    name: str
+    data: bytes
+
+    @property
+    def encoding(self) -> str:
+        """Return what the coding line says, else UTF-8; a byte order mark stays in the first line."""
+        return tokenize.detect_encoding(io.BytesIO(self.data).readline)[0].removesuffix("-sig")
+
+    @property
+    def lines(self) -> list[str]:
+        """Return the lines with their ends. Only a line feed ends a line, with a carriage return before it or not."""
+        return io.StringIO(self.data.decode(self.encoding), newline="\n").readlines()
+
+    def edited(self, edits: Iterable[Edit]) -> SourceText:
+        """Return the text with all edits, which must fit it and leave it a program."""
+        lines = self.lines
+        for edit in sorted(edits, key=lambda edit: -edit.line):
+            _apply(lines, edit, self.name)
+        text = "".join(lines)
+        try:
+            data = text.encode(self.encoding)
+            ast.parse(data)
+        except (SyntaxError, ValueError) as fault:
+            raise UsageError(
+                "fix-unfit",
+                f"an edit of {self.name} after which it is no program ({fault})",
+                "a fix leaves a file that Python reads",
+                "mend this place by hand, as the report says",
+            ) from None
+        return SourceText(self.name, data)
+
+
+def _apply(lines: list[str], edit: Edit, name: str) -> None:
+    before = edit.before.splitlines()
+    start = edit.line - 1 if before else edit.line
+    found = [line.rstrip("\r\n").removeprefix(_MARK) for line in lines[start : start + len(before)]]
+    if found != [line.rstrip("\r") for line in before] or start > len(lines):
+        raise UsageError(
+            "fix-unfit",
+            f"{name} with another text at line {edit.line} than the run had",
+            "an edit changes the lines that the program ran",
+            "run devtrace fix again",
+        )
+    end = _line_end(lines, start)
+    if not before and start and not lines[start - 1].endswith("\n"):
+        lines[start - 1] += end
+    ended = not before or lines[start + len(before) - 1].endswith("\n")
+    new = [line + end for line in edit.after.splitlines()]
+    if before and lines[start].startswith(_MARK):
+        new[:1] = [_MARK + line for line in new[:1]]
+    lines[start : start + len(before)] = new if ended or not new else [*new[:-1], new[-1].removesuffix(end)]
+
+
+def _line_end(lines: list[str], at: int) -> str:
+    """Return how lines end around a line."""
+    near = [*lines[max(at - 1, 0) : at + 1], *lines[:1]]
+    return next(("\r\n" if line.endswith("\r\n") else "\n" for line in near if line.endswith("\n")), "\n")

@@ -1,0 +1,87 @@
+"""Sentences by their key, in the reader's language.
+
+    sentence("not-registered.reason", module="model", name="table")
+
+A template names its parameters. Their format says how a value is written:
+
+    {count:copy|copies}    1 copy, 2,000 copies
+    {size:bytes}           1.5 KB
+    {count:=is|are}        is, are
+    {devices:and}          cpu, cuda:0 and cuda:1
+    {name:Tensor}          `model.weight`; "A tensor" where it has no name
+
+Whole numbers have separators between thousands. Chinese has the same keys and the same parameters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib import import_module
+from string import Formatter
+from typing import Any, Final
+
+from devtrace.words import language
+from devtrace.words.language import Language
+from devtrace.words.text_format import format_bytes, format_time, pluralize
+
+FOLDERS: Final[dict[Language, str]] = {"en": "english", "zh": "chinese"}
+FILES: Final = ("causes", "report")
+_UNNAMED: Final[dict[Language, dict[str, str]]] = {
+    "en": {"tensor": "a tensor", "Tensor": "A tensor"},
+    "zh": {"tensor": "一个张量", "Tensor": "一个张量"},
+}
+_BESIDE_CODE: Final = re.compile("(?<=[\u4e00-\u9fff])(?=`)|(?<=`)(?=[\u4e00-\u9fff])")
+"""Between a Chinese character and code stands a space."""
+_JOINED: Final[dict[Language, tuple[str, str]]] = {"en": (", ", " and "), "zh": ("、", "和")}
+
+
+def sentence(key: str, **values: Any) -> str:
+    """Return the sentence of a key with its parameters filled in."""
+    now = language.current()
+    text = _FORMATTERS[now].vformat(templates(now)[key], (), values)
+    return _BESIDE_CODE.sub(" ", text) if now == "zh" else text
+
+
+def one_after_another(sentences: Iterable[str]) -> str:
+    """Join sentences, leaving out the empty ones."""
+    return ("" if language.current() == "zh" else " ").join(filter(None, sentences))
+
+
+def comma() -> str:
+    """Return what stands between the items of a list."""
+    return _JOINED[language.current()][0]
+
+
+@cache
+def templates(of: Language) -> Mapping[str, str]:
+    """Return all templates of a language, by key."""
+    files = (import_module(f"devtrace.words.{FOLDERS[of]}.{name}").SENTENCES for name in FILES)
+    return {key: text for file in files for key, text in file.items()}
+
+
+class _Sentence(Formatter):
+    def __init__(self, language: Language) -> None:
+        self.language: Language = language
+        self.comma, self.last = _JOINED[language]
+
+    def format_field(self, value: Any, spec: str) -> str:
+        if spec.startswith("="):
+            one, many = spec[1:].split("|")
+            return one if value == 1 else many
+        if "|" in spec:
+            return pluralize(value, *spec.split("|"))
+        if spec in _UNNAMED[self.language]:
+            return f"`{value}`" if value else _UNNAMED[self.language][spec]
+        if spec == "bytes":
+            return format_bytes(value)
+        if spec == "time":
+            return format_time(value)
+        if spec == "and":
+            *first, last = value
+            return self.last.join(filter(None, (self.comma.join(first), last)))
+        return f"{value:,}" if isinstance(value, int) and not spec else str(super().format_field(value, spec))
+
+
+_FORMATTERS: Final = {language: _Sentence(language) for language in FOLDERS}

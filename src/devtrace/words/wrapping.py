@@ -1,0 +1,60 @@
+"""Lines of a limited width, in which code stays whole and Chinese breaks between characters.
+
+A Chinese character takes two columns. A full stop or a comma never begins a line.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import Final
+
+_PIECE: Final = re.compile(r"`[^`]*`[^\s`\u2e80-\uffef]*|[\u2e80-\uffef]|[^\s`\u2e80-\uffef]+|\s+|`")
+_CLOSING: Final = frozenset("，。；：、）！？」”")
+
+
+def columns(text: str) -> int:
+    """Return how many columns a terminal needs for a text."""
+    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
+
+
+def pad(text: str, width: int) -> str:
+    """Fill a text with spaces up to a width in columns."""
+    return text + " " * max(width - columns(text), 0)
+
+
+def wrap(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
+    """Break text into lines of at most `width` columns, the first and the others with their own indent."""
+    lines: list[str] = []
+    line = ""
+    for space, piece in _pieces(text, width - columns(rest)):
+        indent = rest if lines else first
+        if line and columns(indent + line + space + piece) > width:
+            lines.append(indent + line)
+            line = ""
+        line += space + piece if line else piece
+    return [*lines, (rest if lines else first) + line]
+
+
+def _pieces(text: str, width: int) -> Iterator[tuple[str, str]]:
+    """Yield what is never broken, each with the space before it: a word, code, a Chinese character with its comma."""
+    space, whole = "", ""
+    for match in _PIECE.finditer(text):
+        piece = match[0]
+        if whole and (piece.isspace() or piece[0] not in _CLOSING):
+            yield from _fitting(space, whole, width)
+            space, whole = "", ""
+        if piece.isspace():
+            space = " "
+        else:
+            whole += piece
+    if whole:
+        yield from _fitting(space, whole, width)
+
+
+def _fitting(space: str, piece: str, width: int) -> Iterator[tuple[str, str]]:
+    """Cut code that is longer than a whole line at its spaces; a word without any stays whole."""
+    parts = [piece] if columns(piece) <= width else piece.split()
+    for number, part in enumerate(parts):
+        yield (" " if number else space), part

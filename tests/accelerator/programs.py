@@ -1,0 +1,101 @@
+"""Runs the corpora's programs on the accelerator: `cuda` in their text is `accel` for it.
+
+    with Runner() as runner:
+        runner.outcome(folder / "bug.py", ("cuda:0",))      # as programs.run, which runs it on simulated devices
+
+One Python loads torch and the backend; each program runs in a fork of it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final, NamedTuple
+
+import torch
+
+from accelerator import NAME
+from devtrace.report.mime import MIME_TYPE
+from programs import Outcome, outcome
+from shells import new_shell
+from warm import Warm
+
+
+class Cell(NamedTuple):
+    """A cell that ran: its exception, what it printed, and for each report that it showed the findings."""
+
+    error: str
+    printed: str
+    reports: list[list[dict[str, Any]]]
+
+
+_CUDA: Final = re.compile(r"\b(is_)?cuda\b")
+
+
+def spelled(text: str) -> str:
+    """Return a program's text, or what is expected of it, with the accelerator's name in place of CUDA's."""
+    return _CUDA.sub(lambda found: f"{found[1] or ''}{NAME}", text)
+
+
+def copied(source: Path, folder: Path) -> Path:
+    """Copy a file with those beside it, for the accelerator; return the copy."""
+    shutil.copytree(source.parent, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+    for path in folder.rglob("*.py"):
+        path.write_text(spelled(path.read_text(encoding="utf-8")), encoding="utf-8")
+    return folder / source.name
+
+
+class Runner:
+    """A Python with the accelerator, and a folder for the programs that it runs."""
+
+    def __enter__(self) -> Runner:
+        self._folder = TemporaryDirectory()
+        self._warm = Warm("accelerator")
+        self._warm.__enter__()
+        self._programs = 0
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._warm.__exit__(*error)
+        self._folder.cleanup()
+
+    def prepared(self, source: Path) -> Path:
+        """Return a copy of a program, and of the files beside it, for the accelerator."""
+        self._programs += 1
+        return copied(source, Path(self._folder.name) / str(self._programs) / source.parent.name)
+
+    def outcome(self, program: Path, arguments: tuple[str, ...] = ("cuda:0",)) -> Outcome:
+        """Run a prepared program."""
+        called = [spelled(argument) for argument in arguments]
+        found = self._warm.call("accelerator.programs", "outcome_of", str(program), *called)
+        assert isinstance(found, Outcome)
+        return found
+
+    def cells(self, sources: Sequence[str]) -> list[Cell]:
+        """Run the cells of a notebook."""
+        self._programs += 1
+        path = Path(self._folder.name) / f"{self._programs}.json"
+        path.write_text(json.dumps([spelled(source) for source in sources]))
+        found: list[Cell] = self._warm.call("accelerator.programs", "cells_of", str(path))
+        return found
+
+
+def cells_of(path: str) -> list[Cell]:
+    """Do in the forked process what `Runner.cells` promises."""
+    torch.set_num_threads(1)
+    cells = []
+    with new_shell() as shell:
+        for source in json.loads(Path(path).read_text()):
+            ran = shell.run(source)
+            reports = [report[MIME_TYPE]["findings"] for report in ran.reports]
+            cells.append(Cell("" if ran.error is None else type(ran.error).__name__, ran.stdout, reports))
+    return cells
+
+
+def outcome_of(path: str, *arguments: str) -> Any:
+    """Do in the forked process what `Runner.outcome` promises."""
+    return outcome(path, arguments, simulate=None)

@@ -1,0 +1,240 @@
+"""`devtrace fix`: rounds of a program, the patch that they end with, and files changed all or none."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from devtrace.cli.main import main
+from devtrace.diagnosis.findings import Culprit, Edit, Finding, Site
+from devtrace.fixing.patch import unified_diff
+from devtrace.fixing.rounds import Rounds, Run
+from devtrace.fixing.source_text import SourceText
+from devtrace.fixing.writing import write_all
+from devtrace.words.errors import UsageError
+
+TWO_BUGS = """import torch
+
+weight = torch.ones(3)
+shift = torch.ones(3)
+x = torch.zeros(3, device="cuda:0")
+x = x * weight
+x = x + shift
+print("ended", x.sum().item())
+"""
+
+
+def error(file: str, line: int, name: str, *edits: Edit) -> Finding:
+    culprit = Culprit(name, (name,), "cpu", (3,), "float32")
+    site = Site(file, line, text=f"line {line}")
+    return Finding("device-mismatch", "error", "never-moved", ("cuda:0", "cpu"), site, line, culprit, edits=edits)
+
+
+def replaced(file: str, line: int, before: str, after: str) -> Edit:
+    return Edit(file, None, line, before, after)
+
+
+def text(data: str | bytes) -> SourceText:
+    return SourceText("a.py", data if isinstance(data, bytes) else data.encode())
+
+
+class Scripted:
+    """A program whose runs are given."""
+
+    def __init__(self, *runs: Run) -> None:
+        self.left = list(runs)
+        self.seen: list[str] = []
+
+    def __call__(self, texts: Mapping[str, SourceText]) -> Run:
+        self.seen.append("".join(texts["a.py"].lines) if "a.py" in texts else "as it is")
+        return self.left.pop(0)
+
+
+ENDED = Run("ended", ())
+
+
+def rounds_of(*runs: Run, most: int = 9) -> tuple[Rounds, Scripted]:
+    program = Scripted(*runs)
+    rounds = Rounds(program, lambda _: text("x = 1\ny = 2\n"), most)
+    rounds.go()
+    return rounds, program
+
+
+def test_a_program_is_run_again_with_each_fix_until_it_ends() -> None:
+    first = error("a.py", 1, "x", replaced("a.py", 1, "x = 1", "x = 10"))
+    second = error("a.py", 2, "y", replaced("a.py", 2, "y = 2", "y = 20"))
+    rounds, program = rounds_of(Run("raised", (first,)), Run("raised", (second,)), ENDED)
+    assert program.seen == ["as it is", "x = 10\ny = 2\n", "x = 10\ny = 20\n"]
+    assert rounds.is_proven
+
+
+def test_a_fix_that_does_not_help_is_taken_back_and_the_one_before_stays() -> None:
+    first = error("a.py", 1, "x", replaced("a.py", 1, "x = 1", "x = 10"))
+    second = error("a.py", 2, "y", replaced("a.py", 2, "y = 2", "y = 20"))
+    rounds, _ = rounds_of(*(Run("raised", (each,)) for each in (first, second, second)))
+    assert "".join(rounds.texts["a.py"].lines) == "x = 10\ny = 2\n"
+    assert (rounds.left, rounds.is_proven) == (second, False)
+
+
+def test_a_fix_whose_line_raises_something_else_is_taken_back() -> None:
+    first = error("a.py", 1, "x", replaced("a.py", 1, "x = 1", "x = missing"))
+    broken = Run("raised", (), "NameError: name 'missing' is not defined", (("a.py", 1),))
+    rounds, _ = rounds_of(Run("raised", (first,)), broken)
+    assert (rounds.texts, rounds.left) == ({}, first)
+
+
+def test_an_error_of_the_programs_own_later_on_takes_nothing_back() -> None:
+    first = error("a.py", 1, "x", replaced("a.py", 1, "x = 1", "x = 10"))
+    rounds, _ = rounds_of(Run("raised", (first,)), Run("raised", (), "KeyError: 3", (("a.py", 2),)))
+    assert (len(rounds.changes), rounds.left) == (1, None)
+
+
+def test_one_round_proves_nothing() -> None:
+    rounds, _ = rounds_of(Run("raised", (error("a.py", 1, "x", replaced("a.py", 1, "x = 1", "x = 10")),)), most=1)
+    assert (len(rounds.changes), rounds.is_proven) == (1, False)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b"a = 1\r\nb = 2\r\n", b"a = 1\r\nb = 20\r\n"),
+        (b"if a:\n\tpass\nb = 2", b"if a:\n\tpass\nb = 20"),
+        (
+            "# coding: latin-1\na = 'é'\nb = 2\n".encode("latin-1"),
+            "# coding: latin-1\na = 'é'\nb = 20\n".encode("latin-1"),
+        ),
+        (b"\xef\xbb\xbfa = 1\nb = 2\n", b"\xef\xbb\xbfa = 1\nb = 20\n"),
+    ],
+    ids=["CRLF", "tabs, no last line end", "Latin-1", "byte order mark"],
+)
+def test_an_edit_keeps_line_ends_tabs_and_encoding(before: bytes, after: bytes, tmp_path: Path) -> None:
+    source = text(before)
+    line = len(source.lines)
+    edited = source.edited([Edit("a.py", None, line, "b = 2", "b = 20")])
+    assert edited.data == after
+    assert_git_takes(tmp_path, before, edited)
+
+
+def assert_git_takes(folder: Path, before: bytes, after: SourceText) -> None:
+    """Apply the patch with git, and compare byte by byte."""
+    file = folder / "a.py"
+    file.write_bytes(before)
+    here = Path.cwd()
+    os.chdir(folder)
+    try:
+        patch = unified_diff({str(file): text(before)}, {str(file): after}, {})
+    finally:
+        os.chdir(here)
+    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
+    subprocess.run(["git", "apply", "-"], cwd=folder, check=True, input=patch)
+    assert file.read_bytes() == after.data
+
+
+def test_an_edit_of_another_text_is_refused() -> None:
+    with pytest.raises(UsageError, match="fix-unfit"):
+        text("x = 1\n").edited([replaced("a.py", 1, "x = 2", "x = 3")])
+
+
+def test_an_edit_that_leaves_no_program_is_refused() -> None:
+    with pytest.raises(UsageError, match="fix-unfit"):
+        text("x = 1\n").edited([replaced("a.py", 1, "x = 1", "x = (")])
+
+
+def test_lines_inserted_below_the_last_one_end_it_first() -> None:
+    assert text("x = 1").edited([Edit("a.py", None, 1, "", "y = 2")]).data == b"x = 1\ny = 2\n"
+
+
+def two_files(folder: Path) -> tuple[dict[str, SourceText], dict[str, SourceText]]:
+    names = [str(folder / name) for name in ("a.py", "b.py")]
+    for name in names:
+        Path(name).write_bytes(b"x = 1\n")
+    return {name: text("x = 1\n") for name in names}, {name: text("x = 2\n") for name in names}
+
+
+def test_an_interrupt_between_two_files_leaves_the_old_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, after = two_files(tmp_path)
+    real = os.replace
+    calls = iter((real, interrupted, real, real))
+    monkeypatch.setattr(os, "replace", lambda *paths: next(calls)(*paths))
+    with pytest.raises(KeyboardInterrupt):
+        write_all(before, after)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a.py": b"x = 1\n", "b.py": b"x = 1\n"}
+
+
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def changed(path: Path) -> None:
+    path.write_bytes(b"x = 3\n")
+
+
+def linked(path: Path) -> None:
+    path.rename(path.with_name("real.py"))
+    path.symlink_to("real.py")
+
+
+@pytest.mark.parametrize("spoil", [changed, linked], ids=["changed meanwhile", "a symbolic link"])
+def test_a_file_that_cannot_be_replaced_is_one_sentence_and_nothing_is_written(spoil: object, tmp_path: Path) -> None:
+    before, after = two_files(tmp_path)
+    assert callable(spoil)
+    spoil(tmp_path / "b.py")
+    with pytest.raises(UsageError, match="fix-not-written"):
+        write_all(before, after)
+    assert (tmp_path / "a.py").read_bytes() == b"x = 1\n"
+
+
+def fix(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "devtrace", "fix", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+
+
+def test_both_bugs_of_a_script_are_mended_and_git_takes_the_patch(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TWO_BUGS)
+    done = fix(tmp_path, "--patch", "train.patch", "train.py")
+    assert done.returncode == 0, done.stderr
+    assert "proven: with the patch, the program ran to its end on 1 simulated device" in done.stderr
+    assert (tmp_path / "train.patch").read_text() == done.stdout
+    assert (tmp_path / "train.py").read_text() == TWO_BUGS
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    subprocess.run(["git", "apply", "train.patch"], cwd=tmp_path, check=True)
+    assert (tmp_path / "train.py").read_text() != TWO_BUGS
+
+
+def test_a_program_is_written_once_it_is_proven(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TWO_BUGS)
+    assert fix(tmp_path, "--write", "train.py").returncode == 0
+    again = fix(tmp_path, "train.py")
+    assert (again.returncode, again.stdout) == (0, "")
+    assert "proven: the program ran to its end" in again.stderr
+
+
+def test_what_one_round_changed_is_shown_and_not_written(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TWO_BUGS)
+    done = fix(tmp_path, "--rounds", "1", "--write", "train.py")
+    assert done.returncode == 1
+    assert "not proven: the last fix was not run" in done.stderr
+    assert "nothing was written" in done.stderr
+    assert (tmp_path / "train.py").read_text() == TWO_BUGS
+
+
+def test_a_time_limit_ends_a_run_and_what_was_seen_counts(tmp_path: Path) -> None:
+    loop = "print('looping')\nimport threading\nthreading.Event().wait()\n"
+    (tmp_path / "train.py").write_text(TWO_BUGS + loop)
+    done = fix(tmp_path, "--timeout", "20", "train.py")
+    assert done.returncode == 0, done.stderr
+    assert "seen until the time limit of 20 s" in done.stderr
+    assert "+" in done.stdout
+
+
+@pytest.mark.parametrize("arguments", [(), ("-m",), ("missing.py",), ("--rounds", "none", "a.py")])
+def test_what_cannot_run_is_one_sentence_and_exit_code_2(
+    arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["fix", *arguments]) == 2
+    assert capsys.readouterr().err.startswith("devtrace: ")

@@ -1,0 +1,98 @@
+"""Tables and examples of docs/, from the code and the corpus.
+
+python tools/make_docs.py       writes them anew between their markers
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from textwrap import indent
+from typing import Final, get_args
+
+from devtrace.api.options import FLAGS, Keyword
+from devtrace.diagnosis.causes.ordered import CAUSES
+from devtrace.diagnosis.rules.ordered import RULES
+from devtrace.diagnosis.slugs import RuleSlug
+from devtrace.notebook.usage import COMMANDS
+
+ROOT: Final = Path(__file__).parents[1]
+DOCS: Final = ROOT / "docs"
+CORPUS: Final = ROOT / "tests" / "corpus"
+COSTS: Final[dict[RuleSlug, str]] = {
+    "host-sync": "progress_line",
+    "host-to-device-copy": "full_batch",
+    "device-to-host-copy": "host_evaluation",
+}
+"""Of the rules for what costs time, a short program that each finds something in."""
+
+
+def rules() -> str:
+    meanings = {rule.slug: rule.meaning for rule in RULES}
+    rows = [(f"`{slug}`", meanings[slug]) for slug in get_args(RuleSlug) if slug in meanings]
+    return _table(("rule", "it means"), *rows)
+
+
+def causes() -> str:
+    rows = [(f"`{cause.slug}`", cause.meaning, cause.what_helps) for cause in CAUSES.values()]
+    return _table(("cause", "it means", "what helps"), *rows)
+
+
+def flags() -> str:
+    return _table(("flag of `%%devtrace`", "what it does"), *(_row("", flag) for flag in FLAGS))
+
+
+def commands() -> str:
+    return _table(("command", "what it does"), *(_row("%devtrace ", command) for command in COMMANDS))
+
+
+def examples() -> str:
+    """Show the shortest program of each cause, and one of the costs, each with its report."""
+    causes = (cause for cause in CAUSES.values() if cause.slug != "unknown")
+    costs = (rule for rule in RULES if rule.slug in COSTS)
+    shown = [_example(cause.slug, cause.meaning, _shortest(cause.slug)) for cause in causes]
+    return "".join(
+        (*shown, *(_example(rule.slug, rule.meaning, CORPUS / "costs" / COSTS[rule.slug]) for rule in costs))
+    )
+
+
+def _shortest(cause: str) -> Path:
+    return min((CORPUS / cause).iterdir(), key=lambda folder: (len((folder / "bug.py").read_text()), folder.name))
+
+
+def _example(slug: str, meaning: str, folder: Path) -> str:
+    program = (folder / "bug.py").read_text(encoding="utf-8").strip()
+    report = indent(
+        (folder / "report.txt").read_text(encoding="utf-8").rstrip(), "    ", lambda line: bool(line.strip())
+    )
+    return f"### {slug}\n\n{meaning[0].upper()}{meaning[1:]}.\n\n```python\n{program}\n```\n\n{report}\n\n"
+
+
+def _row(before: str, keyword: Keyword) -> tuple[str, str]:
+    return f"`{before}{keyword}`".replace("|", "\\|"), keyword.help
+
+
+def _table(head: tuple[str, ...], *rows: tuple[str, ...]) -> str:
+    lines = [f"| {' | '.join(row)} |\n" for row in (head, *rows)]
+    return "".join((lines[0], f"|{'---|' * len(head)}\n", *lines[1:]))
+
+
+PARTS: Final[dict[str, Callable[[], str]]] = {
+    "rules": rules,
+    "causes": causes,
+    "flags": flags,
+    "commands": commands,
+    "examples": examples,
+}
+_PART: Final = re.compile(r"(<!-- (\w+): tools/make_docs\.py -->\n).*?(<!-- end of \2 -->)", re.S)
+
+
+def made_anew(text: str) -> str:
+    """Return a document with every part between markers made anew."""
+    return _PART.sub(lambda match: match[1] + PARTS[match[2]]() + match[3], text)
+
+
+if __name__ == "__main__":
+    for path in sorted(DOCS.glob("*.md")):
+        path.write_text(made_anew(path.read_text(encoding="utf-8")), encoding="utf-8")
