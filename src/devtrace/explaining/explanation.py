@@ -17,6 +17,7 @@ from importlib.metadata import version
 from types import FrameType
 from typing import Any, Final
 
+import numpy as np
 import torch
 
 from devtrace.diagnosis.evidence import access_paths
@@ -174,7 +175,8 @@ class Explanation:
     def _live(self, walk: Walk, done: Assembled) -> Live:
         rows, row_of = done.site_rows, done.tensors.row_of
         known = self.recorder.rows.row_of
-        births = [row_of(known(tensor)) for tensor in self.reader.born_before()]
+        born = [row for tensor in self.reader.born_before() if (row := known(tensor)) is not None]
+        births = done.tensors.rows_of(np.array(born, dtype=np.int64)).tolist()
         frames: tuple[tuple[int, FrameType], ...] = tuple((rows[site], frame) for site, frame in self.frames)
         return Live(
             frames,
@@ -183,7 +185,7 @@ class Explanation:
             cells=sites.cells_so_far(),
             walk=walk,
             was_read=True,
-            seen_births=frozenset(row for row in births if row is not None),
+            seen_births=frozenset(row for row in births if row >= 0),
         )
 
 
