@@ -11,6 +11,7 @@ import traceback
 import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -167,7 +168,7 @@ def _from_none() -> None:
 
 
 def _group() -> None:
-    raise ExceptionGroup("several", [KeyError("x"), raised(mixed)])  # type: ignore[type-var]
+    raise BaseExceptionGroup("several", [KeyError("x"), raised(mixed)])
 
 
 def _noted() -> None:
@@ -342,6 +343,92 @@ def test_the_error_of_a_loaders_worker_gives_what_its_text_has() -> None:
     assert {*finding.devices} == {"cuda:0", "cpu"}
     assert finding.cause == "unknown"
     assert "num_workers=0" in report.text
+
+
+# Births.
+
+
+class Lent:
+    """A table that is on the device within a `with` block."""
+
+    def __init__(self) -> None:
+        self.rows = torch.rand(4)
+
+    def __enter__(self) -> Lent:
+        self.rows = self.rows.to("cuda:0")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.rows = self.rows.cpu()
+
+
+def test_an_attribute_that_moves_itself_was_put_there_by_that_line() -> None:
+    def program() -> None:
+        table = Lent()
+        with table:
+            pass
+        torch.ones(4, device="cuda:0") + table.rows
+
+    finding = explained(program)
+    assert finding.cause == "wrong-device"
+    assert finding.culprit is not None
+    assert finding.culprit.born is not None
+    assert finding.culprit.born.text == "self.rows = self.rows.cpu()"
+
+
+def test_a_statement_that_was_not_believed_moves_nothing() -> None:
+    def program(flag: bool = False) -> None:
+        table = torch.zeros(4)
+        if flag:
+            table = table.to("cuda:0")
+        table + torch.ones(4, device="cuda:0")
+
+    assert explained(program).cause in ("never-moved", "created-without-device")
+
+
+def test_a_value_in_a_container_has_the_birth_of_what_was_put_there() -> None:
+    def program() -> None:
+        cache = {}
+        cache["mask"] = torch.ones(3)
+        torch.ones(3, device="cuda:0") * cache["mask"]
+
+    finding = explained(program)
+    assert finding.culprit is not None
+    assert finding.culprit.born is not None
+    assert finding.culprit.born.text == 'cache["mask"] = torch.ones(3)'
+
+
+@dataclass
+class Settings:
+    """A dataclass whose factory makes a tensor."""
+
+    scale: torch.Tensor = field(default_factory=lambda: torch.ones(3))
+
+
+TABLE = torch.ones(3)
+
+
+def _of_a_dataclass() -> torch.Tensor:
+    settings = Settings()
+    return torch.ones(3, device="cuda:0") * settings.scale
+
+
+def _of_a_module() -> torch.Tensor:
+    return torch.ones(3, device="cuda:0") * TABLE
+
+
+@pytest.mark.parametrize(
+    ("program", "name", "born"),
+    [(_of_a_dataclass, "settings.scale", "scale: torch.Tensor = "), (_of_a_module, "TABLE", "TABLE = torch.ones(3)")],
+)
+def test_a_factory_of_a_dataclass_and_a_constant_of_a_module_have_births(
+    program: Callable[[], object], name: str, born: str
+) -> None:
+    finding = explained(program)
+    assert finding.culprit is not None
+    assert finding.culprit.born is not None
+    assert finding.culprit.name == name
+    assert finding.culprit.born.text.startswith(born)
 
 
 # Honest.

@@ -17,6 +17,7 @@ from importlib.metadata import version
 from types import FrameType
 from typing import Any, Final
 
+import numpy as np
 import torch
 
 from devtrace.diagnosis.evidence import access_paths
@@ -28,6 +29,7 @@ from devtrace.explaining.reading.names import definitions
 from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.statements import moves_not_kept
 from devtrace.explaining.reading.tables import DEFINERS, HANDLERS
+from devtrace.explaining.reading.values import Value, tensors_of
 from devtrace.explaining.stack import Stack
 from devtrace.explaining.worker_text import read_worker_text
 from devtrace.recording.columns import sites
@@ -90,7 +92,10 @@ class Explanation:
             kept_copies.add_attached(self.reader, modules)
             kept_copies.add_states(self.reader, optimizers)
             self._read_variables()
+            self.reader.steps = 0  # the failed op has as many of its own
             failed = failed_op(self.reader) if self.worker is None else None
+            for value in failed.inputs if failed is not None else ():
+                self._believe(value)
             self._add_deep_copies(walk, modules, failed)
             for tensor in walk.tensors:
                 self.reader.live(tensor)
@@ -133,7 +138,11 @@ class Explanation:
                     self.reader.live(value, partial(definitions, self.reader, name, run))
             for move in moves_not_kept(run.body):
                 if run.source.span(move).line <= run.line:
-                    self.reader.see(move, run.at_node(move))
+                    self._believe(self.reader.see(move, run.at_node(move)))
+
+    def _believe(self, value: Value | None) -> None:
+        for tensor in tensors_of(value):
+            self.reader.pasts.believe(tensor.row)
 
     def _add_deep_copies(self, walk: Walk, modules: list[Any], failed: FailedOp | None) -> None:
         row_of = self.recorder.rows.row_of
@@ -166,7 +175,8 @@ class Explanation:
     def _live(self, walk: Walk, done: Assembled) -> Live:
         rows, row_of = done.site_rows, done.tensors.row_of
         known = self.recorder.rows.row_of
-        births = [row_of(known(tensor)) for tensor in self.reader.born_before()]
+        born = [row for tensor in self.reader.born_before() if (row := known(tensor)) is not None]
+        births = done.tensors.rows_of(np.array(born, dtype=np.int64)).tolist()
         frames: tuple[tuple[int, FrameType], ...] = tuple((rows[site], frame) for site, frame in self.frames)
         return Live(
             frames,
@@ -175,7 +185,7 @@ class Explanation:
             cells=sites.cells_so_far(),
             walk=walk,
             was_read=True,
-            seen_births=frozenset(row for row in births if row is not None),
+            seen_births=frozenset(row for row in births if row >= 0),
         )
 
 

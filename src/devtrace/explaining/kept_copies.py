@@ -1,7 +1,7 @@
 """Tensors that the hooks know of: when each was attached, and which are copies of others that have moved since.
 
-State that an optimizer made before the model moved, and a deep copy of a model (an EMA's shadow, a teacher), are where
-the parameters were. The hooks know the line; that the parameter has moved from there shows the order.
+State that an optimizer made before the model moved is where the parameters were. So is a deep copy of a model that an
+EMA keeps. The hooks know the line; that the parameter has moved from there shows the order.
 """
 
 from __future__ import annotations

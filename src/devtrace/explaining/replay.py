@@ -28,6 +28,7 @@ def replay(
     recorder: Recorder, state: ThreadState, modules: Modules, stack: Stack, ops: list[ReadOp], failed: FailedOp | None
 ) -> int:
     """Record the ops, and open the calls that the failed one was in. Return its site."""
+    ops = [op for op in ops if op.is_seen or op.is_believed]
     for op in sorted((op for op in ops if op.depth == BEFORE_ALL), key=lambda op: op.tick):
         _put_in_call(recorder, state, modules, [op], sys._getframe())
     last = failed.depth if failed is not None else len(stack.levels) - 1

@@ -9,6 +9,7 @@ from types import FunctionType, MethodType, ModuleType
 from typing import Any, Final
 
 from devtrace.explaining.reading.activation import END, Activation
+from devtrace.explaining.reading.file_index import index_of
 from devtrace.explaining.reading.names import of_module
 from devtrace.explaining.reading.reader import Definition, Reader
 from devtrace.explaining.reading.runs import is_theirs, returned, run_around, run_of
@@ -16,6 +17,7 @@ from devtrace.explaining.reading.statements import is_none, position_of_attribut
 from devtrace.explaining.reading.values import Known, TensorValue, Value
 from devtrace.recording.columns.operator_info import COMPUTE, VIEW
 from devtrace.recording.context.module_tree import class_attribute, class_name, is_module
+from devtrace.runtime.quiet import gradient_of
 from devtrace.source import parsing
 from devtrace.source.matching import called_name
 from devtrace.source.safe_values import MISSING, attribute, class_dict, classes_of, evaluate
@@ -33,6 +35,9 @@ def read_attribute(reader: Reader, node: ast.Attribute, activation: Activation) 
 def _of_tensor(reader: Reader, owner: TensorValue, node: ast.Attribute, activation: Activation) -> Value | None:
     if node.attr == "device":
         return Known(reader.device(owner.device))
+    if node.attr == "grad" and owner.live is not None:
+        gradient = gradient_of(owner.live)
+        return reader.value(gradient) if gradient is not None else None
     kind = COMPUTE if node.attr == "grad" else VIEW
     return reader.derived(node.attr, kind, node, activation, [owner]) if node.attr in _SAME_DEVICE else None
 
@@ -68,8 +73,8 @@ def definitions_of_attribute(reader: Reader, node: ast.Attribute, activation: Ac
 def of_class(reader: Reader, owner: Any, name: str, activation: Activation) -> Iterator[Definition]:
     """Yield what gave an object's attribute its value: its classes' methods, then statements elsewhere."""
     for kind in classes_of(owner if issubclass(type(owner), type) else type(owner)):
-        for function in _methods(kind):
-            yield from _given_in(reader, function, owner, name, activation)
+        given = [each for function in _methods(kind) for each in _given_in(reader, function, owner, name, activation)]
+        yield from sorted(given, key=lambda each: not each.is_own_move)
         yield from _in_class_body(kind, name, activation)
         yield from _of_factory(reader, kind, name, activation)
     yield from _of_constructor(reader, type(owner), name)
@@ -79,11 +84,17 @@ def of_class(reader: Reader, owner: Any, name: str, activation: Activation) -> I
 
 
 def _methods(kind: type) -> list[FunctionType]:
-    """Return the functions of a class, its constructor last: what a method gave an attribute came later."""
+    """Return the functions of a class, its constructor first: whether another ran nobody knows."""
     found = [getattr(value, "fget", value) if type(value) is property else value for value in class_dict(kind).values()]
     theirs = [each for each in found if type(each) is FunctionType and is_theirs(each.__code__)]
     theirs = [each for each in theirs if each.__code__.co_argcount]
     return sorted(theirs, key=lambda each: each.__name__ != "__init__")
+
+
+def _moves_itself(node: ast.expr, name: str) -> bool:
+    """Return whether code is `self.name.to(device)`, for `self.name`: it comes after what made it."""
+    owner = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+    return isinstance(owner, ast.Attribute) and owner.attr == name and called_name(node) in ("to", "cuda", "cpu")
 
 
 def _given_in(
@@ -103,7 +114,7 @@ def _given_in(
         for target, value, loops in targets(statement):
             position = position_of_attribute(target, first, name)
             if position is not None and not loops and not is_none(value):
-                yield Definition(value, position, run.at(line))
+                yield Definition(value, position, run.at(line), is_own_move=_moves_itself(value, name))
         yield from (Definition(value, (), run.at(line)) for value in _registered(statement, first, name))
 
 
@@ -173,10 +184,9 @@ def _of_constructor(reader: Reader, kind: type, name: str) -> Iterator[Definitio
     at, called = list(fields).index(name), class_name(kind, "__name__")
     found = []
     for run in reader.files():
-        for call in ast.walk(run.source.tree):
-            if isinstance(call, ast.Call) and called_name(call) == called:
-                found += [(word.value, run) for word in call.keywords if word.arg == name]
-                found += [(each, run) for each in call.args[at : at + 1] if not isinstance(each, ast.Starred)]
+        for call in index_of(run.source).calls.get(called, ()):
+            found += [(word.value, run) for word in call.keywords if word.arg == name]
+            found += [(each, run) for each in call.args[at : at + 1] if not isinstance(each, ast.Starred)]
     if len(found) == 1:
         yield Definition(found[0][0], (), run_around(reader, *found[0]))
 
@@ -194,13 +204,6 @@ def _of_frames(reader: Reader, owner: Any, name: str) -> Iterator[Definition]:
 
 def _only_elsewhere(reader: Reader, name: str) -> Iterator[Definition]:
     """Yield the one statement in the user's files that gives an attribute of this name a value."""
-    found = [
-        (node.value, run)
-        for run in reader.files()
-        for node in ast.walk(run.source.tree)
-        if isinstance(node, ast.Assign) and not is_none(node.value)
-        for target in node.targets
-        if isinstance(target, ast.Attribute) and target.attr == name
-    ]
+    found = [(value, run) for run in reader.files() for value in index_of(run.source).attributes.get(name, ())]
     for value, run in found:
         yield Definition(value, (), run_around(reader, value, run), is_one_of_many=len(found) > 1)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from devtrace.explaining.reading.activation import Activation
+from devtrace.explaining.reading.file_index import index_of
 from devtrace.explaining.reading.names import elements
 from devtrace.explaining.reading.reader import Definition, Reader
 from devtrace.explaining.reading.runs import run_around
@@ -115,20 +116,6 @@ def _written_out(reader: Reader, node: ast.Subscript, key: Any, activation: Acti
 
 def _only_key(reader: Reader, key: str) -> Iterator[Definition]:
     """Yield the one entry with this key that the user's files write."""
-    found = []
-    for run in reader.files():
-        for node in ast.walk(run.source.tree):
-            match node:
-                case ast.Dict(keys=names, values=values):
-                    pairs = zip(names, values, strict=True)
-                    found += [(value, run) for name, value in pairs if _is_constant(name, key)]
-                case ast.Assign(targets=[ast.Subscript(slice=name)], value=value) if _is_constant(name, key):
-                    found.append((value, run))
-                case ast.Call(func=ast.Name(id="dict"), keywords=words):
-                    found += [(word.value, run) for word in words if word.arg == key]
+    found = [(value, run) for run in reader.files() for value in index_of(run.source).entries.get(key, ())]
     for value, run in found:
         yield Definition(value, (), run_around(reader, value, run), is_one_of_many=len(found) > 1)
-
-
-def _is_constant(node: ast.expr | None, value: str) -> bool:
-    return isinstance(node, ast.Constant) and node.value == value

@@ -13,6 +13,7 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any, Final
 
 from devtrace.explaining.reading.activation import END, Activation
+from devtrace.explaining.reading.file_index import index_of
 from devtrace.explaining.reading.reader import Definition, Reader
 from devtrace.explaining.reading.runs import run_around
 from devtrace.explaining.reading.statements import (
@@ -234,17 +235,11 @@ def _only_call(reader: Reader, name: str, activation: Activation) -> Iterator[De
     found = [
         (each, outer)
         for outer in reader.files()
-        for call in ast.walk(outer.source.tree)
-        if isinstance(call, ast.Call) and called and called in (called_name(call), _partial_of(call))
+        for call in index_of(outer.source).calls.get(called, ())
         for each in _argument(call, name, activation.body, skipped)
     ]
     if len(found) == 1:
         yield Definition(found[0][0], (), run_around(reader, *found[0]))
-
-
-def _partial_of(call: ast.Call) -> str:
-    first = call.args[0] if called_name(call) == "partial" and call.args else None
-    return first.id if isinstance(first, ast.Name) else ""
 
 
 # Globals.

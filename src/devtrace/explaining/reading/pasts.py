@@ -150,13 +150,22 @@ class Pasts:
         """Return the op that made a row."""
         return self._by_row.get(row)
 
+    def believe(self, row: int) -> None:
+        """Take the op that made a row, and those before it, for what happened; others were only tried."""
+        waiting = [row]
+        while waiting:
+            op = self._by_row.get(waiting.pop())
+            if op is not None and not op.is_believed:
+                op.is_believed = True
+                waiting += op.inputs
+
     def former(self, row: int) -> Former | None:
         return self._formers.get(row)
 
     def copy_before(self, name: str, former: Former, site: int, layout: int) -> ReadOp:
         """Note that a tensor was copied before its move; return the op, of which the copy is the result."""
         row, move = next(self._rows.next), former.move
-        op = ReadOp(name, COPY, site, [former.row], row, layout, move.depth, tick=move.tick)
+        op = ReadOp(name, COPY, site, [former.row], row, layout, move.depth, tick=move.tick, is_believed=True)
         self._ops.insert(self._ops.index(move), op)
         self._by_row[row] = op
         return op

@@ -33,7 +33,7 @@ from devtrace.source import parsing
 from devtrace.source.safe_values import Scope
 
 MOST_LEVELS: Final = 8
-MOST_STEPS: Final = 6_000
+MOST_STEPS: Final = 4_000
 MOST_ITEMS: Final = 32
 MOST_DEFINITIONS: Final = 24
 MOST_ALIASES: Final = 8
@@ -47,6 +47,7 @@ class Definition(NamedTuple):
     """An expression that gave something its value, where it ran.
 
     `is_source`: what it gave came out of it, whatever it is. `is_one_of_many`: others are as likely.
+    `is_own_move`: it is `x.to(device)` for x, and reads what x was before.
     """
 
     node: ast.expr
@@ -54,6 +55,7 @@ class Definition(NamedTuple):
     activation: Activation
     is_source: bool = False
     is_one_of_many: bool = False
+    is_own_move: bool = False
 
 
 Handler = Callable[["Reader", Any, Activation], Value | None]
@@ -213,7 +215,7 @@ class Reader:
         self._keep_stamp(tensor)
         if stamp[0] != self.rows.epoch and stamp[3] is not None:
             self.stamp(tensor, self.pasts.row_after_moves(tensor, stamp))
-        return TensorValue(self.rows.row_for_input(tensor), device, dims)
+        return TensorValue(self.rows.row_for_input(tensor), device, dims, live=tensor)
 
     def _is_known(self, tensor: Any) -> bool:
         epoch, _, birth, past = stamps.get(tensor)
@@ -225,7 +227,10 @@ class Reader:
         others: list[TensorValue] = []
         for found in islice(definitions(), MOST_DEFINITIONS):
             node, position, activation = found.node, found.position, found.activation
+            sought = self._sought[id(tensor)]
+            self._sought[id(tensor)] = MOST_ALIASES if found.is_own_move else sought
             made = self.part(self.see(node, activation), position, node, activation)
+            self._sought[id(tensor)] = sought
             site = self._sites.pop(id(tensor), site)
             if site < 0 and (found.is_source or isinstance(node, _MADE)) and not found.is_one_of_many:
                 site = self.site(node, activation)
@@ -254,11 +259,13 @@ class Reader:
         if op is not None and not op.is_seen:
             again = replace(op, row=next(self.rows.next))
             self.ops.append(again)
+            self.pasts.add_read(again, [])
             self._born_by(tensor, again)
 
     def _born_by(self, tensor: Any, op: ReadOp) -> None:
         op.layout = self.rows.layout(tensor)[2]
         self.stamp(tensor, op.row)
+        self.pasts.believe(op.row)
 
     def _is_stale(self, made: TensorValue, device: str) -> bool:
         """Return whether what was read was made on a device before its source, or its module, moved from there."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 from types import CodeType
 from typing import Final, NamedTuple
 
@@ -28,6 +29,7 @@ class Assigned(NamedTuple):
     loops: bool = False
 
 
+@lru_cache(maxsize=1024)
 def body_of(source: Source, code: CodeType) -> ast.AST:
     """Return the function that a code object runs; of a file, a cell or a class the whole tree."""
     if code.co_name == "<module>":

@@ -97,8 +97,8 @@ def call_method(
         return _make_like(reader, f"aten.{name}", node, words, [owner], activation)
     inputs = [owner, *reader.tensors((*node.args, *words.values()), activation)]
     made = reader.derived(f"aten.{name}", _kind(name), node, activation, inputs)
-    works_in_place = name.endswith("_") and not name.endswith("__")
-    return owner if works_in_place else made
+    changes_itself = name.endswith("_") and not name.endswith("__")
+    return owner if changes_itself else made
 
 
 def _kind(name: str) -> int:

@@ -12,7 +12,7 @@ class ReadOp:
     """An op before the failed one. `depth`: the level of the stack in whose call it ran; of a move of long ago `tick`.
 
     `module` is the one in whose call it ran, if no frame shows that; `owner` the one whose method has its line.
-    `is_seen`: the hooks saw it; all others were read from the source.
+    `is_seen`: the hooks saw it; all others were read from the source. `is_believed`: what is there came of it.
     """
 
     name: str
@@ -26,16 +26,18 @@ class ReadOp:
     owner: Any = None
     tick: float = 0
     is_seen: bool = False
+    is_believed: bool = False
 
 
 @dataclass(eq=False, slots=True)
 class TensorValue:
-    """A tensor: a live one, or one that is gone, of which the source gives the device and the `op` that made it."""
+    """A tensor: a `live` one, or one that is gone, of which the source gives the device and the `op` that made it."""
 
     row: int
     device: str
     dims: int = 1
     op: ReadOp | None = None
+    live: Any = None
 
 
 @dataclass(frozen=True, slots=True)
