@@ -28,7 +28,7 @@ SENTENCES: Final[dict[str, str]] = {
     "report.above-traceback": "{sign} {where}：{message} ↓ 报告在这段回溯下方。",
     "report.left-on-devices": (
         "{names:and} 留在只为此单元格模拟的 {devices:and} 上；"
-        "要在其他单元格中继续使用，请输入 %devtrace simulate {spec}"
+        "要在其他单元格中继续使用，请输入 `%devtrace simulate {spec}`"
     ),
     "report.more-names": "另外 {count} 个名称",
     "report.more": "另有 {count} 项诊断",

@@ -28,7 +28,7 @@ SENTENCES: Final[dict[str, str]] = {
     "report.above-traceback": "{sign} {where}: {message} ↓ The report is below this traceback.",
     "report.left-on-devices": (
         "{names:and} {count:=is|are} left on {devices:and}, simulated for this cell only; "
-        "to go on in other cells, type %devtrace simulate {spec}"
+        "to go on in other cells, type `%devtrace simulate {spec}`"
     ),
     "report.more-names": "{count:more name|more names}",
     "report.more": "{count:more finding|more findings}",
