@@ -167,3 +167,37 @@ def test_devices_that_cannot_be_are_one_sentence(tmp_path: Path) -> None:
     ran = pytest_in(tmp_path, "", "--devtrace=tpu:9")
     assert ran.returncode == 4
     assert "ERROR: simulate-devices: got" in ran.stderr
+
+
+UNMARKED = """
+import devtrace, pytest, torch
+from torch import nn
+
+@pytest.fixture
+def cuda():
+    with devtrace.simulate("cuda:1"):
+        yield
+
+@pytest.fixture
+def broken(cuda):
+    return torch.ones(2, device="cuda") + torch.ones(2)
+
+def test_device(cuda):
+    model = nn.Linear(2, 2)
+    x = torch.ones(1, 2, device="cuda")
+    model(x)
+
+def test_setup(broken): pass
+
+def test_shape(): torch.ones(2) + torch.ones(3)
+"""
+
+
+def test_a_device_error_of_any_test_has_a_section_and_no_other_error_has(tmp_path: Path) -> None:
+    ran = pytest_in(tmp_path, UNMARKED)
+    assert (ran.stdout.count(" Captured devtrace call "), ran.stdout.count(" Captured devtrace setup ")) == (1, 1)
+    assert "`model.weight` and `.bias` are on cpu" in ran.stdout
+
+
+def test_the_ini_file_switches_the_section_off(tmp_path: Path) -> None:
+    assert "Captured devtrace" not in pytest_in(tmp_path, UNMARKED, "-o", "devtrace_explain=false").stdout

@@ -11,7 +11,7 @@ Loaded by pytest in every project of the environment, so that it imports nothing
 from __future__ import annotations
 
 from collections.abc import Generator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -20,7 +20,9 @@ from devtrace.api.pytest_findings import TestFindings, add_findings
 
 if TYPE_CHECKING:
     from devtrace.api.recording import record
+    from devtrace.api.results import Report
 
+_SETTING: Final = "devtrace_explain"
 _LIMITS: Final = {"errors": 0, "warnings": None, "syncs": None, "copies": None}
 _HELP: Final = (
     "devices(simulate=None, expect=None, errors=0, warnings=None, syncs=None, copies=None): record the test with "
@@ -82,7 +84,7 @@ _SUITE: Final = pytest.StashKey["SuiteDevices"]()
 
 
 class SuiteDevices:
-    """The simulated devices of `--devtrace`, for all of the suite from before it is collected."""
+    """Devices of `--devtrace`, simulated for the whole suite from before it is collected."""
 
     def __init__(self, devices: str) -> None:
         self.devices = devices
@@ -101,6 +103,7 @@ class SuiteDevices:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addini(_SETTING, "let devtrace explain the device errors of tests that it does not record", "bool", True)
     group = parser.getgroup("devtrace")
     group.addoption(
         "--devtrace",
@@ -113,6 +116,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _HELP)
+    if config.getini(_SETTING):
+        from devtrace.api.installation import watch_modules
+
+        config.add_cleanup(watch_modules())
     config.pluginmanager.register(TestFindings(config), "devtrace-findings")
     devices = config.getoption("--devtrace")
     if devices:
@@ -210,14 +217,27 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
-    """Show the report beside the failure of a test: a marked one's always, else if it has a device error."""
+    """Show the report beside the failure of a test: a marked one's always, else if it failed of a device error."""
     shown: pytest.TestReport = yield
-    recording = item.stash.get(_RECORDING, None)
-    if call.when != "call" or not shown.failed or recording is None:
+    if not shown.failed:
         return shown
-    report = recording.report
-    if _OPTIONS in item.stash or any(finding.severity == "error" for finding in report.findings):
-        if _EXCEEDED not in item.stash:
-            shown.sections.append(("Captured devtrace call", report.text))
-        add_findings(shown, report.findings)
+    with suppress(Exception):  # the test's error is its own
+        report = _report_on(item, call)
+        if report is not None:
+            if _EXCEEDED not in item.stash:
+                shown.sections.append((f"Captured devtrace {call.when}", report.text))
+            add_findings(shown, report.findings)
     return shown
+
+
+def _report_on(item: pytest.Item, call: pytest.CallInfo[None]) -> Report | None:
+    """Return the report on a failure: of the recorded test, or of a device error that nobody recorded."""
+    recording = item.stash.get(_RECORDING, None)
+    if call.when == "call" and recording is not None:
+        has_error = any(finding.severity == "error" for finding in recording.report.findings)
+        return recording.report if has_error or _OPTIONS in item.stash else None
+    if call.excinfo is None or not (item.config.getini(_SETTING) or _SUITE in item.config.stash):
+        return None
+    from devtrace.api.installation import report_on
+
+    return report_on(call.excinfo.value)
