@@ -116,6 +116,7 @@ CELLS = (
     "import torch\nfrom shifts import shift\nweight = torch.ones(3)",
     "x = torch.zeros(3, device='cuda:0')\nx = x * weight\nprint(x)",
     "",
+    "bias = torch.ones(3)\nx = x + bias",  # x is of the cell before, and so has a value on the first line, too
     "y = shift(x)\nassert y.device.type == 'cuda'",
 )
 SHIFTS = "import torch\n\n\ndef shift(x):\n    return x + torch.ones(3)\n"
@@ -135,13 +136,14 @@ def test_a_notebook_and_a_file_that_it_imports_are_fixed_and_git_takes_the_patch
     assert main(["fix", "train.ipynb"]) == 0
     printed = capfd.readouterr()
     assert "fixed: In[2] line 2: `weight` is on cpu" in printed.err
+    assert "fixed: In[3] line 2: `bias` is on cpu" in printed.err
     assert "fixed: shifts.py line 5: " in printed.err
     assert "proven: with the patch, the program ran to its end on 1 simulated device" in printed.err
     assert path.read_text() == old
     subprocess.run(["git", "init", "-q"], check=True)
     subprocess.run(["git", "apply", "-"], check=True, input=printed.out.encode())
     lines = [line for line in difflib.ndiff(old.splitlines(), path.read_text().splitlines()) if line[0] in "+-"]
-    assert [line[0] for line in lines] == ["-", "+"]
+    assert [line[0] for line in lines] == ["-", "+", "-", "+"]
 
 
 @pytest.mark.slow

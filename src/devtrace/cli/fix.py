@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -61,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
 
 def run_rounds(run_once: Runner, options: argparse.Namespace) -> int:
     """Run a program until nothing is left or nothing helps; print and write what came of it."""
-    rounds = Rounds(run_once, _read, options.rounds)
+    rounds = Rounds(_announced(run_once), _read, options.rounds)
     rounds.go()
     ours, packages = _by_owner(rounds)
     before = {file: _first_text(rounds, file) for file in rounds.texts}
@@ -78,6 +79,17 @@ def run_rounds(run_once: Runner, options: argparse.Namespace) -> int:
     if options.write and ours:
         _write(rounds, before, ours)
     return CLEAN if rounds.is_proven and rounds.last.ending in ("ended", "time") else LEFT
+
+
+def _announced(run_once: Runner) -> Runner:
+    """Say before each run which one it is, above all that it prints."""
+    numbers = itertools.count(1)
+
+    def run(texts: Mapping[str, SourceText], own: frozenset[str]) -> Run:
+        _print([f"run {next(numbers)}"])
+        return run_once(texts, own)
+
+    return run
 
 
 def _runner(options: argparse.Namespace) -> Runner:

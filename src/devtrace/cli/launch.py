@@ -170,7 +170,8 @@ class Launch:
     def _write(self, path: Path, what: str, write: Callable[[Path], object]) -> None:
         reason = _written(self.folder / path, write)
         if reason is None:
-            _print(f"devtrace: the {what} is in {path}")
+            if not overlay.is_in_use():
+                _print(f"devtrace: the {what} is in {path}")
             return
         spare = Path(tempfile.gettempdir()) / f"{path.stem}-{self.process}{path.suffix}"
         lost = _written(spare, write)

@@ -35,7 +35,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Change:
-    """A finding that was mended in a round, and the text of its files before and after."""
+    """A finding that was fixed in a round, and the text of its files before and after."""
 
     finding: Finding
     before: Mapping[str, SourceText]
@@ -44,7 +44,7 @@ class Change:
 
 @dataclass
 class Rounds:
-    """Runs and changes so far. `left` is the device error that no fix mends, `last` the last run."""
+    """Runs and changes so far. `left` is the device error that no fix helps, `last` the last run."""
 
     run: Callable[[Mapping[str, SourceText], frozenset[str]], Run]  # the second: packages that are as one's own
     read: Callable[[str], SourceText]
