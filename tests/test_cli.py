@@ -287,7 +287,7 @@ def test_a_second_interrupt_ends_the_telling_with_one_sentence(tmp_path: Path) -
     process = started(WAITS.format(wait="sys.stdin.read()"), "--save", "a.devtrace")
     process.send_signal(signal.SIGINT)
     assert process.stderr is not None
-    while "1 op (1 on cpu)" not in process.stderr.readline():
+    while "1 op on cpu" not in process.stderr.readline():
         pass
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=TIMEOUT)
