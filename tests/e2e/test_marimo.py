@@ -98,7 +98,7 @@ def test_a_report_as_the_last_expression_is_alive(page: Page, marimo: str) -> No
         outputs.locator(f'[data-devtrace="{tab.lower()}"][data-ready="true"]').wait_for()
 
 
-def test_the_whole_report_can_be_seen_in_the_frame_that_marimo_measures(page: Page, marimo: str) -> None:
+def test_a_small_report_is_seen_whole_in_its_frame(page: Page, marimo: str) -> None:
     page.goto(marimo)
     outputs = page.frame_locator("iframe")
     outputs.locator('[data-devtrace="timeline"][data-ready="true"]').wait_for()

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from devtrace.api.options import Options
 from devtrace.notebook import usage
 from devtrace.notebook.cells import Traced, Tracing
+from devtrace.notebook.untraced import Explainer
+from devtrace.runtime.device_spec import names_of
 from devtrace.runtime.job import rank_of_job, ranked_path
 from devtrace.words.errors import UsageError
 
@@ -31,6 +34,7 @@ class Commands:
     def __init__(self, tracing: Tracing, screen: Screen) -> None:
         self.tracing = tracing
         self.screen = screen
+        self.explainer = Explainer(tracing, screen)
 
     def run(self, line: str) -> Report | None:
         """Run the subcommand after `%devtrace`; IPython shows the report that it returns."""
@@ -51,6 +55,10 @@ class Commands:
                 _write("the trace", options.save, traced.trace.save)
             if options.html:
                 _write("the report", options.html, traced.report.to_html)
+            if options.json:
+                _write("the list of findings", options.json, lambda path: _write_json(traced, path))
+            if options.sarif:
+                _write("the SARIF log", options.sarif, lambda path: _write_sarif(traced, path))
         except UsageError as error:
             sys.stderr.write(f"devtrace: {error}\n")
 
@@ -61,6 +69,14 @@ class Commands:
         elif len(traced.trace.ops):
             summary = str(traced.report).splitlines()[0]
             self.screen.publish({"text/plain": f"devtrace {traced.label}   {summary}"}, {})
+
+    def show_headline(self, report: Report) -> None:
+        """Show above a traceback in one line what the report below it is about."""
+        worst = next((finding for finding in report.findings if finding.severity == "error"), None)
+        if worst is not None:
+            from devtrace.report.text import in_one_line
+
+            self.screen.publish({"text/plain": in_one_line(worst)}, {})
 
     def _show(self, traced: Traced, *, timeline: bool = True) -> None:
         if self.screen.text_only:
@@ -85,11 +101,18 @@ class Commands:
         kept = ", ".join(traced.label for traced in tracing.history)
         rows = {
             "traced": "every cell" if tracing.on else "cells that begin with %%devtrace",
-            "simulated": tracing.simulated or "nothing",
+            "simulated": f"{names_of(tracing.simulated)} ({tracing.simulated})" if tracing.simulated else "nothing",
             "torch": "imported; modules are watched" if tracing.torch.is_imported else "not imported yet",
             "kept": f"{kept} ({tracing.history.bytes / 1e6:.1f} MB)" if kept else "no trace",
         }
         _print("\n".join(f"{name:<10} {value}" for name, value in rows.items()))
+
+    def explain_empty_cell(self) -> None:
+        _print("devtrace: there is no code below %%devtrace in this cell; %devtrace on traces every following cell")
+
+    def explain_cell_magic(self) -> None:
+        """Say to who wrote `%devtrace` above code that it traces nothing."""
+        _print("devtrace: %devtrace, with one %, traces nothing; %%devtrace on the first line traces the cell")
 
     def _check(self, _: str) -> None:
         from devtrace.api.environment import describe
@@ -105,6 +128,9 @@ class Commands:
         listed = device_list(self.tracing)
         self.screen.publish({"text/plain": str(listed)} if self.screen.text_only else listed.bundle(), {})
 
+    def _explain(self, argument: str) -> None:
+        self.explainer.command(argument)
+
     def _save(self, file: str) -> None:
         traced = self._kept("")
         _write(f"the trace of {traced.label}", file, traced.trace.save)
@@ -115,7 +141,7 @@ class Commands:
             _print("devtrace: no device is simulated")
         else:
             self.tracing.simulate(devices)
-            _print(f"devtrace: {devices} is simulated until %devtrace simulate off")
+            _print(f"devtrace: {_simulated(self.tracing.simulated)} simulated until %devtrace simulate off")
 
     def _renderer(self, name: str) -> None:
         from devtrace.report import renderer
@@ -152,6 +178,23 @@ def _write(what: str, name: str, write: Callable[[str], object]) -> None:
         reason = error.strerror or str(error)
         raise UsageError("not-written", f"{file}: {reason}", f"{what} goes to a file", "name another") from None
     _print(f"devtrace: {what} is in {file}")
+
+
+def _write_json(traced: Traced, path: str) -> None:
+    from devtrace.interchange import findings_json
+
+    findings_json.write(traced.report, Path(path))
+
+
+def _write_sarif(traced: Traced, path: str) -> None:
+    from devtrace.interchange import code_scanning
+
+    report = traced.report
+    code_scanning.write_sarif(report.findings, report.notes, Path(path), code_scanning.project_folder(Path.cwd()))
+
+
+def _simulated(devices: str) -> str:
+    return f"{names_of(devices)} {'is' if devices == 'cuda:1' else 'are'}"
 
 
 def _print(text: str) -> None:

@@ -23,6 +23,8 @@ _VARIABLES: Final = {
     "VSCODE_ESM_ENTRYPOINT": "VS Code",
     "VSCODE_HANDLES_UNCAUGHT_ERRORS": "VS Code",
 }
+FRAME_HEIGHT: Final = 640
+"""Pixels that a report in a frame takes from the beginning: what frames it may look once, when it loads."""
 _chosen: str | None = None
 
 
@@ -65,6 +67,6 @@ def front_end() -> str:
 
 
 def for_marimo(html: str) -> object:
-    """Give html to the marimo that shows it: in a frame if it has a script."""
+    """Give html to the marimo that shows it: if it has a script, in a frame, with a margin for the page in it."""
     marimo = sys.modules["marimo"]
-    return marimo.iframe(html) if "<script" in html else marimo.Html(html)
+    return marimo.iframe(html, height=f"{FRAME_HEIGHT + 40}px") if "<script" in html else marimo.Html(html)

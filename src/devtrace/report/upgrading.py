@@ -16,10 +16,10 @@ from typing import Any, Final
 from devtrace.diagnosis.findings import ReportData
 from devtrace.report.html import fragment
 from devtrace.report.page import as_script, built, views
+from devtrace.report.renderer import FRAME_HEIGHT
 
 # A front end that gives an output a frame measures it when it loads: the static report then stands at the height that
 # the views will need. The same output may stand twice in a page: each script takes the first slot that no other took.
-LEAST_HEIGHT: Final = 640
 _LOADER: Final = """(()=>{
 const slot=document.querySelector("#%(slot)s:not([data-taken])");
 if(!slot)return;
@@ -44,7 +44,7 @@ def upgrading(report: ReportData, data: dict[str, Any], above: str = "") -> str:
         return static
     trace = as_script(data)
     slot = f"devtrace-{hashlib.sha256(trace.encode()).hexdigest()[:16]}"
-    script = _LOADER % {"slot": slot, "height": LEAST_HEIGHT, "views": _deflated(views()), "trace": trace}
+    script = _LOADER % {"slot": slot, "height": FRAME_HEIGHT, "views": _deflated(views()), "trace": trace}
     return f'<div id="{slot}">{static}</div>\n<script>{script}</script>'
 
 

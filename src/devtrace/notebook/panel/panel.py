@@ -24,6 +24,7 @@ from typing import Any, Final
 
 from devtrace.notebook.cells import Traced, Tracing
 from devtrace.notebook.inventory.inventory import Steps, listing
+from devtrace.notebook.left_on_devices import users_names
 from devtrace.notebook.panel.feed import PERIOD, Feed
 from devtrace.notebook.panel.idle import Lister
 from devtrace.notebook.panel.messages import is_foreign_hello, refusal, spec
@@ -174,7 +175,8 @@ class Panel:
         self._mark_due({"state", "traces"} if what == "finished" else {"state"})
 
     def _listing(self) -> Steps:
-        return listing(self.tracing.names_of_user(), simulated=bool(self.tracing.simulated))
+        """List the user's own names, and the results that the notebook keeps in Out."""
+        return listing(users_names(self._namespace), simulated=bool(self.tracing.simulated))
 
     def _listed(self, inventory: Message) -> None:
         if inventory != self._inventory:
