@@ -88,7 +88,9 @@ def test_the_fix_of_a_cell_that_ran_before_devtrace_was_loaded_is_followed_after
 
 
 def test_findings_of_an_earlier_kernel_are_marked_and_folded(lab: Lab) -> None:
-    notebook = lab.open("earlier.ipynb", LOAD, MIXED, MIXED.replace("total", "other"))
+    many_ops = "w = torch.ones(8, 8, device='cuda:0')\nfor _ in range(2000): w = w * 1\n"
+    first = MIXED.replace("%%devtrace\n", f"%%devtrace\n{many_ops}")
+    notebook = lab.open("earlier.ipynb", LOAD, first, MIXED.replace("total", "other"))
     notebook.run(0)
     notebook.run(1)
     notebook.run(2)
@@ -106,6 +108,8 @@ def test_findings_of_an_earlier_kernel_are_marked_and_folded(lab: Lab) -> None:
     expect(sidebar.findings.filter(visible=True)).to_have_count(1)
     expect(sidebar.root.get_by_text("Earlier kernel: 1 error")).to_be_visible()
     expect(sidebar.traces.filter(has_text="earlier kernel")).to_have_count(1)
+    label = sidebar.traces.filter(has_text="earlier kernel").locator(".dt-side-label")
+    assert label.evaluate("node => node.scrollWidth <= node.clientWidth"), "the label is cut"
     sidebar.root.get_by_text("Earlier kernel: 1 error").click()
     expect(sidebar.findings.filter(visible=True)).to_have_count(2)
 
