@@ -665,7 +665,7 @@ def test_a_cell_with_devices_of_its_own_says_which_names_it_left_on_them_and_how
     )
     note = (
         "net and z are left on cuda:0 and cuda:1, simulated for this cell only; to go on in other cells, type "
-        "%devtrace simulate cuda:2"
+        "`%devtrace simulate cuda:2`"
     )
     assert note in " ".join(ran.reports[0]["text/plain"].split())
     assert note in " ".join(str(shell.run("%devtrace report").value).split())
@@ -675,6 +675,21 @@ def test_a_cell_with_devices_of_its_own_says_which_names_it_left_on_them_and_how
     assert shell.run("str((z + 1).device)").value == "cuda:0"
     assert "left on" not in shell.run("%%devtrace --simulate cuda:2", "w = z + 1").text
     shell.run("%devtrace simulate off")
+
+
+def test_a_cell_whose_devices_nothing_ran_on_says_so_and_how_the_notebook_would_run_on_them(shell: Shell) -> None:
+    chosen = "device = 'cuda' if torch.cuda.is_available() else 'cpu'"
+    shell.run(chosen)
+    ran = shell.run("%%devtrace --simulate 1", "y = x.to(device) + 1")
+    note = "no op of this cell ran on a simulated device: what earlier cells made, and a device that they chose, are"
+    report = " ".join(ran.reports[0]["text/plain"].split())
+    assert note in report
+    assert "type `%devtrace simulate cuda:1` and run them again" in report
+    shell.run("%devtrace simulate 1")
+    shell.run(chosen)
+    assert "no op of this cell" not in shell.run("%%devtrace --simulate 1", "y = x.to(device) + 1").text
+    shell.run("%devtrace simulate off")
+    assert "no op of this cell" not in shell.run("%%devtrace --simulate 1", "z = 1").text
 
 
 def test_a_cell_that_leaves_nothing_on_its_devices_says_nothing_of_them(shell: Shell) -> None:

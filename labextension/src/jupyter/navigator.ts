@@ -157,7 +157,7 @@ export class EditorNavigator {
   }
 }
 
-/** The cell of this id, else the one of this number in the notebook at hand. */
+/** The cell of this id, else the one that has this number in the notebook at hand, or had it before it ran again. */
 function cellOf(site: ISourceSpan, near: Session | null, all: readonly Session[]): [Session, CodeCell] | null {
   for (const session of near ? [near, ...all] : all) {
     const cell = codeCellWidgets(session.widget).find(({ model }) => site.cellId !== '' && model.id === site.cellId);
@@ -165,7 +165,8 @@ function cellOf(site: ISourceSpan, near: Session | null, all: readonly Session[]
       return [session, cell];
     }
   }
-  const numbered = near && codeCellWidgets(near.widget).find(({ model }) => model.executionCount === site.cell);
+  const id = near?.cellOfNumber(site.cell);
+  const numbered = near && codeCellWidgets(near.widget).find(({ model }) => model.id === id);
   return near && numbered ? [near, numbered] : null;
 }
 

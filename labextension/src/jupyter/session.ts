@@ -7,7 +7,7 @@ import { NotebookPanel } from '@jupyterlab/notebook';
 import { Signal, type ISignal } from '@lumino/signaling';
 import type { IEdit, JsonObject } from '../model/findings';
 import type { ITraced } from '../model/messages';
-import { withCellIds, type IShownCell } from '../model/cell-ids';
+import { NumberedCells, withCellIds, type IShownCell } from '../model/cell-ids';
 import { readOutline } from '../model/outline';
 import { editKey, fixedIn, repairsOf, type IRepair, type Repairs } from '../model/repairs';
 import { onePerTrace, withEarlier, type IEntry } from '../model/entries';
@@ -25,6 +25,7 @@ export class Session {
   readonly connection: Connection;
   readonly outputs: Outputs;
   private readonly _cells: CellStates;
+  private readonly _numbered = new NumberedCells();
   private _entries: readonly IEntry[] = [];
   private _fromKernel: readonly ITraced[] = [];
   private _repairs: Repairs = new Map();
@@ -97,6 +98,11 @@ export class Session {
     return (entry && this._repairs.get(entry.key)?.get(finding)) ?? null;
   }
 
+  /** The id of the cell that has this number, or had it before it ran again. */
+  cellOfNumber(count: number): string | undefined {
+    return this._shownCells().find(cell => cell.count === count)?.id;
+  }
+
   /** Keeps in mind which edits were put into files: nothing shows when these run. */
   noteInserted(edits: readonly IEdit[]): void {
     edits.filter(({ cell }) => cell < 0).forEach(edit => this._inFiles.add(editKey(edit)));
@@ -150,7 +156,14 @@ export class Session {
     });
   };
 
+  private _shownCells(): IShownCell[] {
+    const now = codeCells(this.widget).map(shownCell);
+    this._numbered.note(now);
+    return [...now, ...this._numbered.all];
+  }
+
   private readonly _repair = (): void => {
+    this._numbered.note(codeCells(this.widget).map(shownCell));
     const repairs = repairsOf({ entries: this._entries, cells: this._cells.all, inFiles: this._inFiles });
     const text = JSON.stringify([...repairs].map(([key, found]) => [key, [...found]]));
     if (text !== this._repairsText) {
@@ -176,7 +189,7 @@ export class Session {
         }
       }
     }
-    const shown = codeCells(this.widget).map(shownCell);
+    const shown = this._shownCells();
     const entries = onePerTrace([...merged.values()])
       .map(entry => ({ ...entry, outline: withCellIds(entry.outline, shown) }))
       .sort((a, b) =>

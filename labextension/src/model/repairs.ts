@@ -160,14 +160,10 @@ function hasToRun({ cell, traced }: IGroup): boolean {
 }
 
 /** The cells after the fix and before the one that was traced in which the finding's tensor was made or moved. */
-function between(
-  { outline, cell: run }: IEntry,
-  { edits, culprit }: IFinding,
-  { cells }: ISurroundings
-): IStory['between'] {
+function between({ outline, cell: run }: IEntry, finding: IFinding, { cells }: ISurroundings): IStory['between'] {
   const { sites, strings } = outline;
-  const first = Math.min(...edits.map(({ cell }) => cell));
-  const passed = [culprit?.born ?? -1, culprit?.moved ?? -1, ...(culprit?.chain ?? [])]
+  const first = Math.min(...finding.edits.map(({ cell }) => cell));
+  const passed = sitesAfterTheFix(outline, finding)
     .filter(site => site >= 0 && sites.cell[site] > first)
     .sort((a, b) => sites.cell[a] - sites.cell[b])
     .map(site => [strings[sites.cell_id[site]], sourceLabel(sites.cell[site], '')] as const);
@@ -175,6 +171,23 @@ function between(
     const cell = id === run ? undefined : cells.get(id);
     return cell ? [{ cell, label }] : [];
   });
+}
+
+/** Of a fix on the way of the tensor, only what came after it: what was before goes into the fixed line as it is. */
+function sitesAfterTheFix({ sites, strings }: ITrace, { edits, culprit, site }: IFinding): number[] {
+  const { born = -1, moved = -1, chain = [] } = culprit ?? {};
+  const isChanged = (at: number): boolean =>
+    at >= 0 &&
+    edits.some(
+      ({ file, line }) => strings[sites.file[at]] === file && liesOn(line, sites.line[at], sites.end_line[at])
+    );
+  const way = [...chain, site];
+  const changed = way.findLastIndex(isChanged);
+  return changed < 0 || isChanged(born) ? [born, moved, ...chain] : [moved, ...way.slice(changed + 1, -1)];
+}
+
+function liesOn(line: number, first: number, last: number): boolean {
+  return first <= line && line <= Math.max(first, last);
 }
 
 function countOf({ label }: IEntry): number | null {
