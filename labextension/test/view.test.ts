@@ -9,6 +9,7 @@ import { clipped } from '../src/layout/units';
 import { addCounts, countOps, countsBySite } from '../src/model/ledger';
 import { waitingOps } from '../src/model/syncs';
 import { Disposables } from '../src/view/disposables';
+import type { Language } from '../src/model/words/catalogue';
 import { newId } from '../src/view/dom';
 import { boxText } from '../src/view/module-box';
 import { steppedTo } from '../src/view/rows';
@@ -23,8 +24,9 @@ test('keys step through rows, to both ends, and past them', () => {
 });
 
 test('a long text is cut and says how long it was', () => {
-  assert.equal(clipped('abc'), 'abc');
-  assert.equal(clipped('x'.repeat(2500), 3), 'xxx… (2,500 characters)');
+  const english = (): Language => 'en';
+  assert.equal(clipped('abc', english), 'abc');
+  assert.equal(clipped('x'.repeat(2500), english, 3), 'xxx… (2,500 characters)');
 });
 
 test('ids of two reports differ', () => {
@@ -90,7 +92,7 @@ test('only ops that read a value of a device wait', async () => {
   assert.deepEqual(waitingOps(trace), [2]);
 });
 
-test('a finding is copied with its site, op and devices, and what it has none of is left out', async () => {
+test('a finding is copied message first, then its line, op and devices, and what it has none of is left out', async () => {
   const finding = {
     rule: 'r',
     severity: 'error',
@@ -107,16 +109,16 @@ test('a finding is copied with its site, op and devices, and what it has none of
       { ...finding, site: -1, op: -1, devices: [] }
     ]
   });
-  const [whole, bare] = (trace.findings ?? []).map(each => plainText(trace, each));
-  assert.equal(whole, 'b.py line 6  aten.op0  cuda:0 + cpu\n`x` is on cpu.\nmove it');
-  assert.equal(bare, '`x` is on cpu.');
+  const [whole, bare] = (trace.findings ?? []).map(each => plainText(trace, each, '✗'));
+  assert.equal(whole, '✗ `x` is on cpu.\n  b.py line 6   aten.op0   cuda:0 + cpu\n  Fix  move it');
+  assert.equal(bare, '✗ `x` is on cpu.\n  r');
 });
 
 test('the button for more findings says how many there are, and whether all are notes', async () => {
   const severities = ['note', 'note', 'error'];
   const findings = severities.map(severity => ({ rule: 'r', severity, cause: '', message: '', help: '' }));
   const left = (await traceOf({ findings })).findings ?? [];
-  assert.deepEqual([left.slice(0, 1), left.slice(0, 2), left].map(moreLabel), [
+  assert.deepEqual([left.slice(0, 1), left.slice(0, 2), left].map(each => moreLabel('en', each)), [
     'Show 1 note',
     'Show 2 notes',
     'Show 3 more'
