@@ -238,10 +238,7 @@ function presenceOf({ status }: Kernel.IKernelConnection): IKernel['presence'] {
 }
 
 /** Loads devtrace in a kernel; why that failed, null where it did not. */
-async function loadIn(
-  language: Language,
-  kernel: Kernel.IKernelConnection | null | undefined
-): Promise<string | null> {
+async function loadIn(language: Language, kernel: Kernel.IKernelConnection | null | undefined): Promise<string | null> {
   if (!kernel) {
     return '';
   }

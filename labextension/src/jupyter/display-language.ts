@@ -8,7 +8,10 @@ const TRANSLATION_PLUGIN = '@jupyterlab/translation-extension:plugin';
 const ENGLISH = 'en';
 
 /** The tag of the language that the user chose; "" where nobody chose one, and the kernel may know better. */
-export async function chosenLanguage({ languageCode }: ITranslator, registry: ISettingRegistry | null): Promise<string> {
+export async function chosenLanguage(
+  { languageCode }: ITranslator,
+  registry: ISettingRegistry | null
+): Promise<string> {
   if (languageCode !== ENGLISH) {
     return languageCode;
   }

@@ -83,7 +83,8 @@ export class Session {
   get sidebar(): ISidebar {
     const { version, state, live, inventory, pending, isSlow, refused } = this.connection.state;
     const { label } = this.widget.title;
-    const name = this.widget instanceof NotebookPanel ? label : sentence(this._language, 'panel.console', { name: label });
+    const name =
+      this.widget instanceof NotebookPanel ? label : sentence(this._language, 'panel.console', { name: label });
     const { link } = this.connection;
     const { _entries: entries, _repairs: repairs, _fixed: fixed } = this;
     return { name, link, version, state, live, entries, repairs, fixed, inventory, pending, isSlow, refused };

@@ -20,12 +20,7 @@ export interface ITabArgs {
 class TraceTab extends Widget {
   private _dispose: () => void;
 
-  constructor(
-    language: Language,
-    { label, name }: ITabArgs,
-    data: Promise<unknown>,
-    hostOf: (trace: ITrace) => IHost
-  ) {
+  constructor(language: Language, { label, name }: ITabArgs, data: Promise<unknown>, hostOf: (trace: ITrace) => IHost) {
     super();
     this.addClass('dt-tab-page');
     const text = sentence(language, 'page.waits', { label, name });

@@ -245,7 +245,9 @@ function proofOf({ entry, run }: IStory, finding: IFinding, { entries }: ISurrou
   const later = entries.slice(entries.indexOf(entry) + 1).filter(({ cell }) => cell !== '' && cell === entry.cell);
   const next = later.at(-1);
   if (next) {
-    return isGone(finding, entry.outline, next.outline) ? sentence(language, 'repair.ran-clean', { cell: next.label }) : null;
+    return isGone(finding, entry.outline, next.outline)
+      ? sentence(language, 'repair.ran-clean', { cell: next.label })
+      : null;
   }
   const count = run?.count ?? null;
   const hasRun = count !== null && count !== countOf(entry) && !run?.isDirty && !run?.hasFailed;

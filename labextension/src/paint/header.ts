@@ -80,7 +80,13 @@ export function paintPhases(ctx: Context, frame: IFrame): void {
       ctx.globalAlpha = PHASE_SHADES[row];
       ctx.fillRect(left, band.y, right - left, band.height);
       ctx.globalAlpha = 1;
-      drawFitted(ctx, sentence(timeline.trace.language, `phase.${phase}`), left + 5, band.y + band.height / 2 + 0.5, right - left - 8);
+      drawFitted(
+        ctx,
+        sentence(timeline.trace.language, `phase.${phase}`),
+        left + 5,
+        band.y + band.height / 2 + 0.5,
+        right - left - 8
+      );
     }
   });
 }

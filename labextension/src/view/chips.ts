@@ -65,7 +65,10 @@ export function siteLink({ owner, trace, selection, disposables }: IViewContext,
   if (!reveal) {
     return h(owner, 'span', { class: 'dt-site', text: label });
   }
-  const link = button(owner, label, { class: 'dt-site dt-link', title: sentence(trace.language, 'site.go', { site: label }) });
+  const link = button(owner, label, {
+    class: 'dt-site dt-link',
+    title: sentence(trace.language, 'site.go', { site: label })
+  });
   disposables.listen(link, 'click', event => {
     event.stopPropagation();
     reveal(site);

@@ -26,7 +26,11 @@ export function mountComparison(el: HTMLElement, trace: ITrace, selection: Selec
     const root = h(
       el,
       'section',
-      { class: 'dt-diff', aria: { label: sentence(trace.language, 'diff.label') }, data: { devtrace: 'diff', ready: 'true' } },
+      {
+        class: 'dt-diff',
+        aria: { label: sentence(trace.language, 'diff.label') },
+        data: { devtrace: 'diff', ready: 'true' }
+      },
       head(el, comparison),
       ...(comparison.changes.length > 0 ? [table({ owner: el, trace, selection, disposables }, comparison)] : [])
     );
@@ -60,7 +64,13 @@ function table(context: IViewContext, { changes, more }: IComparison): HTMLEleme
     return h(owner, 'span', { role: 'columnheader' }, h(owner, 'span', { class: i === 0 ? 'dt-hidden' : '', text }));
   });
   const top = h(owner, 'div', { class: 'dt-change dt-change-names', role: 'row' }, ...names);
-  const grid = h(owner, 'div', { class: 'dt-changes', role: 'grid', aria: { label: sentence(language, 'diff.changes') } }, top, ...rows);
+  const grid = h(
+    owner,
+    'div',
+    { class: 'dt-changes', role: 'grid', aria: { label: sentence(language, 'diff.changes') } },
+    top,
+    ...rows
+  );
   const choose = (at: number): void => {
     pick(selection, changes[at]);
   };

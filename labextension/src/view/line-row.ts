@@ -123,11 +123,7 @@ function copiesText({ h2d, d2h, d2d }: ILedgerCounts): string {
 }
 
 /** The text in pieces: each has a token's colour, and a finding's span is underlined. */
-function pieces(
-  { owner, trace }: ILinesContext,
-  line: ILine,
-  tokens: readonly IToken[]
-): Array<HTMLElement | string> {
+function pieces({ owner, trace }: ILinesContext, line: ILine, tokens: readonly IToken[]): Array<HTMLElement | string> {
   const result = segmentsOf(line.text.slice(0, LONGEST), tokens, line.marks).map(({ text, token, mark }) => {
     const names = [token ? `dt-${token}` : '', mark ? `dt-mark dt-mark-${mark}` : ''];
     return token || mark ? h(owner, 'span', { class: names.join(' ').trim(), text }) : text;

@@ -83,7 +83,10 @@ class LinesView {
       'div',
       { class: 'dt-source-name', title: block.file },
       h(grid, 'span', { text: label.slice(0, 200) }),
-      h(grid, 'span', { class: 'dt-faint', text: block.ops > 0 ? sentence(language, 'count.ops', { count: block.ops }) : '' })
+      h(grid, 'span', {
+        class: 'dt-faint',
+        text: block.ops > 0 ? sentence(language, 'count.ops', { count: block.ops }) : ''
+      })
     );
     return h(this._root, 'section', {}, head, grid);
   }

@@ -45,7 +45,11 @@ class ModulesView {
     this._roots = moduleTree(_trace);
     this._crossings = crossings(_trace);
     this._root = h(el, 'div', { class: 'dt-modules', data: { devtrace: 'modules' } });
-    this._tree = h(el, 'div', { class: 'dt-tree', role: 'tree', aria: { label: sentence(_trace.language, 'tab.modules') } });
+    this._tree = h(el, 'div', {
+      class: 'dt-tree',
+      role: 'tree',
+      aria: { label: sentence(_trace.language, 'tab.modules') }
+    });
     this._scroller = h(el, 'div', { class: 'dt-tree-frame' }, this._tree);
     this._root.append(this._tools(), this._scroller);
     el.append(this._root);

@@ -68,7 +68,10 @@ function summary(owner: Node, trace: ITrace): HTMLElement {
     owner,
     'header',
     { class: 'dt-summary' },
-    h(owner, 'strong', { class: 'dt-title', text: (trace.title || sentence(language, 'report.untitled')).slice(0, 120) }),
+    h(owner, 'strong', {
+      class: 'dt-title',
+      text: (trace.title || sentence(language, 'report.untitled')).slice(0, 120)
+    }),
     ...facts.map(text => h(owner, 'span', { class: 'dt-fact', text })),
     h(owner, 'span', { class: 'dt-grow' }),
     h(owner, 'span', { class: 'dt-devices' }, ...chips),

@@ -64,7 +64,9 @@ export function stripeCard(owner: HTMLElement, stripe: IStripe, stale: boolean):
   ] as const;
   const list = h(owner, 'ul', { class: 'dt-tip-list' });
   for (const { device, ops, simulated } of stripe.devices) {
-    list.append(h(owner, 'li', {}, chipOf(owner, device, simulated), ` ${sentence(language, 'count.ops', { count: ops })}`));
+    list.append(
+      h(owner, 'li', {}, chipOf(owner, device, simulated), ` ${sentence(language, 'count.ops', { count: ops })}`)
+    );
   }
   for (const [what, count] of facts.filter(([, each]) => each > 0)) {
     list.append(h(owner, 'li', { text: sentence(language, `stripe.${what}`, { count }) }));

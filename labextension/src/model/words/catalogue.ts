@@ -40,7 +40,9 @@ export function filledIn(text: string, values: Readonly<Record<string, string | 
 /** `a`, `a and b`, `a, b and c` */
 export function listed(language: Language, names: readonly string[]): string {
   const last = names.at(-1) ?? '';
-  return names.length < 2 ? last : sentence(language, 'list.and', { first: joined(language, names.slice(0, -1)), last });
+  return names.length < 2
+    ? last
+    : sentence(language, 'list.and', { first: joined(language, names.slice(0, -1)), last });
 }
 
 /** `a, b, c` */

@@ -14,7 +14,6 @@ import { folding } from './section';
 /** Rows of one device that are shown at once; more when asked for. */
 const FIRST = 100;
 
-
 export function drawDevices({ inventory }: ISidebar, drawing: IDrawing): void {
   const { body, language } = drawing;
   if (inventory === null || inventory.holdings.length === 0) {
