@@ -66,7 +66,7 @@ function traceButton(entry: IEntry, { body, scope, actions, language }: IDrawing
     h(body, 'span', { class: 'dt-side-signs' }, ...signs(language, body, entry)),
     h(body, 'span', { class: 'dt-faint dt-number', text: sentence(language, 'count.ops', { count: ops }) }),
     h(body, 'span', { class: 'dt-faint dt-number', text: formatTime(seconds * 1e9) }),
-    h(body, 'span', { class: 'dt-faint dt-number', text: clock(outline.recorded) })
+    h(body, 'span', { class: 'dt-faint dt-number', text: clock(language, outline.recorded) })
   );
   scope.listen(node, 'click', () => {
     actions.open(entry);
@@ -94,9 +94,9 @@ function signs(language: Language, body: HTMLElement, entry: IEntry): HTMLElemen
   });
 }
 
-function clock(recorded: string): string {
+function clock(language: Language, recorded: string): string {
   const date = new Date(recorded);
   return Number.isNaN(date.getTime())
     ? ''
-    : date.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', second: '2-digit' });
+    : date.toLocaleTimeString(language === 'en' ? [] : language, { hour: '2-digit', minute: '2-digit', second: '2-digit' });
 }
