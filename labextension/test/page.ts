@@ -162,8 +162,8 @@ export function openPage(tag: string): HTMLElement {
 const HEARD = ['title', 'aria-label', 'aria-roledescription', 'placeholder'];
 
 /** All that a reader sees or hears of an element, but for code. */
-export function saidIn(element: HTMLElement): string[] {
-  return [...said(element as unknown as FakeElement)];
+export function wordsIn(element: HTMLElement): string[] {
+  return [...textsOf(element as unknown as FakeElement)];
 }
 
 function* said(element: FakeElement): Generator<string> {
@@ -171,7 +171,7 @@ function* said(element: FakeElement): Generator<string> {
   yield* HEARD.map(name => element.attributes.get(name) ?? '');
   for (const child of element.children) {
     if (child instanceof FakeElement) {
-      yield* said(child);
+      yield* textsOf(child);
     } else {
       yield child.textContent;
     }

@@ -22,7 +22,7 @@ import { mountOps } from '../src/view/ops';
 import { Selection } from '../src/view/selection';
 import { mountSidebar } from '../src/view/sidebar/sidebar';
 import { stripeCard } from '../src/view/stripe';
-import { openPage, saidIn } from './page';
+import { openPage, wordsIn } from './page';
 import { fileOf, opsInTurn } from './traces';
 
 const CHINESE = { ...TEXTS.zh };
@@ -50,7 +50,7 @@ after(() => {
 const DATA = /In\[[\d ]*\]|\b(cpu|cuda:\d|float32|ns|µs|ms|s|B|KB|C|G\d|i\d*)\b/g;
 
 function foreign(element: HTMLElement): string[] {
-  return saidIn(element).filter(text => /[A-Za-z]/.test(text.replace(DATA, '')));
+  return wordsIn(element).filter(text => /[A-Za-z]/.test(text.replace(DATA, '')));
 }
 
 async function trace(): Promise<ITrace> {
@@ -129,10 +129,10 @@ test('the report and its views take every word from the catalogue', async () => 
   mountFindings(page, { ...shown, findings: [] }, selection);
   mountFindings(page, { ...shown, findings: null }, selection);
   assert.deepEqual(foreign(page), []);
-  assert(saidIn(page).length > 200);
+  assert(wordsIn(page).length > 200);
 });
 
-test('what is said of an op, and what is copied of a finding, comes from the catalogue', async () => {
+test('what describes an op, and what is copied of a finding, comes from the catalogue', async () => {
   const shown = await trace();
   const texts = Array.from({ length: 6 }, (_, op) => [
     opSentence(shown, op),
@@ -150,9 +150,9 @@ test('a file that is no trace is refused in the language of the page', async () 
   const page = openPage('zh');
   await showTrace(page, '{').done;
   await showTrace(page, { format: 'devtrace', version: 99 }).done;
-  const said = saidIn(page).map(text => text.replace(/\([^)]*\)|Ж/g, ''));
+  const texts = wordsIn(page).map(text => text.replace(/\([^)]*\)|Ж/g, ''));
   assert.deepEqual(
-    said.filter(text => /[A-Za-z]/.test(text)),
+    texts.filter(text => /[A-Za-z]/.test(text)),
     []
   );
 });
@@ -216,12 +216,12 @@ async function panels(): Promise<ISidebar[]> {
   const shares = [share('cpu'), share('cuda:0')] as never;
   const kinds = ['module', 'parameter', 'buffer', 'attribute', 'unregistered'] as const;
   const parts = kinds.map(kind => ({ path: '1', kind, type: '2', devices: shares, shape: [1], dtype: 'float32' }));
-  const held = { name: '1', names: ['2'], type: '3' };
+  const owned = { name: '1', names: ['2'], type: '3' };
   const inventory = {
     devices: ['cpu', 'cuda:0', '?'].map(device => ({ device, simulated: true, tensors: 1, parameters: 2, bytes: 3 })),
     holdings: [
-      { ...held, kind: 'model' as const, devices: shares, parts, parts_left_out: 3 },
-      ...(['model', 'optimizer', 'tensor'] as const).map(kind => ({ ...held, kind, devices: [share('cpu')] as never }))
+      { ...owned, kind: 'model' as const, devices: shares, parts, parts_left_out: 3 },
+      ...(['model', 'optimizer', 'tensor'] as const).map(kind => ({ ...owned, kind, devices: [share('cpu')] as never }))
     ],
     left_out: 2,
     cut: true
@@ -234,11 +234,11 @@ async function panels(): Promise<ISidebar[]> {
 }
 
 test('no file of the page says a word that is not in the catalogue', () => {
-  const isSpoken =
+  const isWorded =
     /\b(?:text|title|label|placeholder|caption): (?:'(?![a-z]+\.[a-z-]+')[^']*[A-Za-z]{2}|`[^`$]*[A-Za-z]{2} )/;
   const folders = ['view', 'view/sidebar', 'layout', 'paint', 'jupyter'].map(folder => `labextension/src/${folder}`);
   assert.deepEqual(
-    folders.flatMap(linesOf).filter(line => isSpoken.test(line)),
+    folders.flatMap(linesOf).filter(line => isWorded.test(line)),
     []
   );
 });

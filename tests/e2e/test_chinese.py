@@ -16,18 +16,18 @@ pytestmark = pytest.mark.e2e
 
 TRANSLATION = "@jupyterlab/translation-extension:plugin"
 # What a reader sees or hears, but code, names of ops and devices, and types.
-SAID = """root => {
-    const said = [];
+SHOWN = """root => {
+    const shown = [];
     const isCode = node => node.closest('code, s, .dt-op, .dt-code, .dt-chip, .dt-side-what, .dt-box-name, .dt-op-row');
     const walk = document.createTreeWalker(root, NodeFilter.SHOW_ALL);
     for (let node = walk.currentNode; node; node = walk.nextNode()) {
         if (node.nodeType === Node.TEXT_NODE) {
-            if (!isCode(node.parentElement)) said.push(node.data);
+            if (!isCode(node.parentElement)) shown.push(node.data);
         } else if (!isCode(node)) {
-            said.push(...['title', 'aria-label', 'placeholder'].map(name => node.getAttribute(name) ?? ''));
+            shown.push(...['title', 'aria-label', 'placeholder'].map(name => node.getAttribute(name) ?? ''));
         }
     }
-    return said.filter(text => text.trim() !== '');
+    return shown.filter(text => text.trim() !== '');
 }"""
 # Names in this story, units, and the terms that Chinese readers know in English.
 KNOWN = re.compile(
@@ -43,9 +43,9 @@ def chinese(server: Server) -> Iterator[Server]:
 
 
 def english(root: Locator) -> list[str]:
-    """Return what is said in Latin letters that no Chinese reader would write so."""
-    said: list[str] = root.evaluate(SAID)
-    return [text for text in said if re.search("[A-Za-z]{2,}", KNOWN.sub("", text))]
+    """Return what is shown in Latin letters that no Chinese reader would write so."""
+    shown: list[str] = root.evaluate(SHOWN)
+    return [text for text in shown if re.search("[A-Za-z]{2,}", KNOWN.sub("", text))]
 
 
 def test_panel_report_and_views_are_chinese(page: Page, chinese: Server) -> None:
@@ -66,10 +66,10 @@ def test_panel_report_and_views_are_chinese(page: Page, chinese: Server) -> None
     assert english(report) == []
 
 
-def test_a_kernel_is_told_the_display_language(page: Page, chinese: Server) -> None:
+def test_a_kernel_learns_the_display_language(page: Page, chinese: Server) -> None:
     asked = "import os\nos.environ['DEVTRACE_LANGUAGE'] = 'en'\n%load_ext devtrace\n%devtrace simulate cuda:1"
     show = "from devtrace.words import language\nprint(language.current())"
-    notebook = Notebook.open(page, chinese, chinese.write("told.ipynb", asked, show))
+    notebook = Notebook.open(page, chinese, chinese.write("language.ipynb", asked, show))
     notebook.run(0)
     Sidebar.open(notebook)
     notebook.run(1)

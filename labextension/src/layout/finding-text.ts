@@ -35,12 +35,12 @@ export function storyOf(trace: ITrace, finding: IFinding): readonly IStoryLine[]
       .slice(-MOST_STEPS)
       .map(site => line('then', site))
   ].filter(({ site }) => site >= 0);
-  const places = made.map(({ site }) => placeOf(trace, site));
-  const shown = placeOf(trace, finding.site);
-  return made.filter((_, i) => i === 0 || (places.indexOf(places[i]) === i && places[i] !== shown));
+  const seen = made.map(({ site }) => fileAndLine(trace, site));
+  const shown = fileAndLine(trace, finding.site);
+  return made.filter((_, i) => i === 0 || (seen.indexOf(seen[i]) === i && seen[i] !== shown));
 }
 
-function placeOf({ sites }: ITrace, site: number): string {
+function fileAndLine({ sites }: ITrace, site: number): string {
   return site < 0 ? '' : `${sites.file[site]} ${sites.line[site]}`;
 }
 

@@ -209,8 +209,8 @@ function details(context: IViewContext, finding: IFinding): HTMLElement {
 function fixButtons({ owner, trace, selection, disposables }: IViewContext, finding: IFinding): HTMLElement[] {
   const { insert } = selection.host;
   const { language } = trace;
-  const say = sentence(language, 'fix.copy');
-  const copy = button(owner, say, { class: 'dt-small', title: sentence(language, 'fix.copy-title') });
+  const label = sentence(language, 'fix.copy');
+  const copy = button(owner, label, { class: 'dt-small', title: sentence(language, 'fix.copy-title') });
   disposables.listen(copy, 'click', () => {
     void copyText(language, copy, plainText(trace, finding, severityLook(finding.severity, false).sign));
   });
