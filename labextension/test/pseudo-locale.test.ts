@@ -122,6 +122,7 @@ test('the report and its views take every word from the catalogue', async () => 
   const host = { reveal: () => undefined, insert: () => undefined };
   const selection = new Selection(shown, host);
   mountReport(page, shown, selection);
+  mountReport(page, shown, new Selection(shown, { traceAgain: () => undefined }), '1');
   mountModules(page, shown, selection);
   mountLines(page, shown, selection);
   mountOps(page, shown, selection, '1');

@@ -16,6 +16,7 @@ import { SidebarActions } from './actions';
 import { addCommands } from './commands';
 import { chosenLanguage } from './display-language';
 import { offerHosts } from './host';
+import { traceAgain } from './trace-again';
 import { EditorNavigator } from './navigator';
 import { codeCells } from './outputs';
 import { PANEL_PLUGIN, Preferences } from './preferences';
@@ -71,7 +72,10 @@ function activate(
   preferences.changed.connect(() => {
     document.body.dataset['dtPalette'] = preferences.settings.palette;
   });
-  offerHosts((trace, element) => navigator.hostOf(trace, () => sessions.around(element)));
+  offerHosts((trace, element) => ({
+    ...navigator.hostOf(trace, () => sessions.around(element)),
+    traceAgain: cell => traceAgain(actions, sessions.around(element), cell)
+  }));
   const tag = chosenLanguage(known, registry);
   const sidebar = showCurrent({ app, sessions, actions, preferences, tag });
   app.shell.add(sidebar, 'right', { rank: 700 });

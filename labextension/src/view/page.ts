@@ -4,6 +4,7 @@
 import { FormatError } from '../model/errors';
 import { readTrace } from '../model/read';
 import type { ITrace } from '../model/trace';
+import { untracedCell } from '../model/untraced';
 import type { Language } from '../model/words/catalogue';
 import { withCode } from './chips';
 import { h } from './dom';
@@ -24,7 +25,7 @@ export function showTrace(el: HTMLElement, data: unknown, hostOf: (trace: ITrace
     try {
       const trace = await readTrace(data, languageAround(el));
       if (!disposables.isDisposed) {
-        disposables.add(mountReport(el, trace, new Selection(trace, hostOf(trace))));
+        disposables.add(mountReport(el, trace, new Selection(trace, hostOf(trace)), untracedCell(data)));
       }
     } catch (error) {
       if (!disposables.isDisposed) {

@@ -5,13 +5,14 @@ Options(simulate="cuda:2", expect="cuda:0")     what one cell or program was sta
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from devtrace.runtime.device_spec import count_of
+from devtrace.runtime.device_spec import spec_of
 from devtrace.words.errors import UsageError
 
 MAX_OPS: Final = 100_000
@@ -32,6 +33,18 @@ class Options:
     timeline: bool = True
     expect: str | None = None
     json: str | None = None
+
+    def check_files(self) -> None:
+        """Refuse before anything runs a file that cannot be written after it."""
+        for flag, file in (("--save", self.save), ("--html", self.html), ("--json", self.json)):
+            folder = os.path.dirname(file or "") or "."
+            if not os.path.isdir(folder):
+                raise UsageError(
+                    "folder-missing",
+                    f"{flag} {file}",
+                    f"there is no folder {folder}",
+                    f"make it first: mkdir -p {folder}",
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +71,6 @@ class Flag(Keyword):
     def field(self) -> str:
         """Name the field of Options: `--max-ops` sets max_ops, `--no-timeline` clears timeline."""
         return self.name.removeprefix("--").removeprefix("no-").replace("-", "_")
-
-
-def _read_devices(text: str) -> str:
-    count_of(text)
-    return text
 
 
 def _read_count(text: str) -> int:
@@ -97,16 +105,16 @@ def may_be_a_device(text: str) -> bool:
 
 
 FLAGS: Final = (
-    Flag("--simulate", "cuda:N", "run the cell on N pretended CUDA devices, with real values and CUDA's own rules",
-         "give the program N pretended CUDA devices", _read_devices, offers=("cuda:1", "cuda:2")),
+    Flag("--simulate", "cuda:N", "run the cell on N pretended CUDA devices (cuda:2 or 2), which obey CUDA's rules",
+         "give the program N pretended CUDA devices (cuda:2 or 2)", spec_of, offers=("cuda:1", "cuda:2")),
     Flag("--max-ops", "N", f"keep at most N ops ({MAX_OPS:,}); repetitions above it are folded, counts stay exact",
          f"keep at most N ops ({MAX_OPS}); counts stay exact", _read_count),
     Flag("--save", "FILE", "write the trace to FILE, which devtrace.load and JupyterLab open",
-         "save the trace to a file, which `devtrace view` and JupyterLab open"),
+         "save the trace to a file, which `devtrace view` and JupyterLab open", os.path.expanduser),
     Flag("--html", "FILE", "write the report to FILE as one page that needs nothing else",
-         "write the report as one page that opens offline"),
+         "write the report as one page that opens offline", os.path.expanduser),
     Flag("--json", "FILE", "write the findings to FILE as JSON, for programs",
-         "write the findings as JSON, for programs"),
+         "write the findings as JSON, for programs", os.path.expanduser),
     Flag("--no-timeline", "", "show the findings without the timeline"),
     Flag("--expect", "DEVICE", "report every tensor that the cell computes with on another device than DEVICE",
          "report every tensor that it computes with elsewhere", _read_device, offers=("cpu", "cuda:0", "cuda:1")),

@@ -51,7 +51,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
 
     def __init__(
         self,
-        simulate: str | None = None,
+        simulate: str | int | None = None,
         *,
         max_ops: int = MAX_OPS,
         name: str = "",
@@ -144,16 +144,20 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
     ) -> None:
         self.end(error)
 
-    def end(self, error: BaseException | None = None) -> None:
-        """Take the recording out and make its trace; `error` is what ended the program."""
+    def stop(self, error: BaseException | None = None) -> None:
+        """Take the recorder out and make its trace; devices that are simulated for it stay until `end`."""
         if self._running is None:
             return
         self._running.stop()
         self._running = None
         _notify("ended", self)
+        if self._recording is not None:
+            self._finish(error)
+
+    def end(self, error: BaseException | None = None) -> None:
+        """Take the recording out and make its trace; `error` is what ended the program."""
         with self._stack:  # simulated tensors answer for their device as long as the simulation runs
-            if self._recording is not None:
-                self._finish(error)
+            self.stop(error)
         if error is not None:
             hide_our_frames(error)
 
@@ -167,6 +171,11 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         assert self._recording is not None
         recording, self._recording = self._recording, None
         self._simulated |= _simulating()
+        for name in _kept_answers():
+            recording.recorder.note(
+                f"{name} keeps an answer from before the simulation, when there was no GPU: "
+                "import it after the simulation has begun, or clear its cache"
+            )
         try:
             recorded = recording.finish(self.name, error, self.is_simulated)
         except Exception as fault:  # noqa: BLE001 (a failing recorder is never the user's exception)
@@ -201,3 +210,9 @@ def _simulating() -> bool:
     """Return whether devices are simulated now, for this recording or for the whole process."""
     simulate = sys.modules.get("devtrace.simulation.simulation")
     return simulate is not None and simulate.active() is not None
+
+
+def _kept_answers() -> list[str]:
+    simulate = sys.modules.get("devtrace.simulation.simulation")
+    simulation = None if simulate is None else simulate.active()
+    return [] if simulation is None else simulation.kept_answers

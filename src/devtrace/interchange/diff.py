@@ -1,6 +1,7 @@
 """Two traces compared: findings that came and went, tensors that changed device, lines whose copies and syncs changed.
 
     print(devtrace.diff("yesterday.devtrace", "today.devtrace"))
+    devtrace.diff("broken", "fixed")        # in a notebook, the cells traced by these names
 
 Lines are the same when file (or being a cell), function and text are: line and cell numbers change from run to run.
 Tensors and modules are the same when they have the same name.
@@ -18,6 +19,7 @@ import numpy as np
 from devtrace.diagnosis.diagnose import diagnose
 from devtrace.diagnosis.findings import Finding, LedgerRow, ReportData, Site
 from devtrace.interchange.comparison import Change, Comparison
+from devtrace.interchange.kept_traces import kept
 from devtrace.report import parts
 from devtrace.trace.merge_ranks import load
 from devtrace.trace.rows import Failure
@@ -37,7 +39,7 @@ Key = tuple[str, ...]
 
 
 def diff(before: Given, after: Given, names: tuple[str, str] | None = None) -> Comparison:
-    """Compare two traces, or files of them, under these names.
+    """Compare two traces, files of them or, in a notebook, names or numbers of traced cells, under these names.
 
     Where one of them failed, the failure explains what it did less than the other: that is no change of its own.
     """
@@ -89,7 +91,10 @@ def _file(given: Given) -> str:
 def _report(given: Given) -> ReportData:
     if isinstance(given, ReportData):
         return given
-    return diagnose(load(given) if isinstance(given, str | Path) else given)
+    if isinstance(given, TraceData):
+        return diagnose(given)
+    named = kept(str(given)) if not Path(given).exists() else None
+    return named or diagnose(load(given))
 
 
 def _same_line(site: Site | None) -> Key:

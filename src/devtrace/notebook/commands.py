@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from devtrace.api.options import Options
 from devtrace.notebook import usage
 from devtrace.notebook.cells import Traced, Tracing
+from devtrace.notebook.untraced import Explainer
+from devtrace.runtime.device_spec import names_of
 from devtrace.runtime.job import rank_of_job, ranked_path
 from devtrace.words.errors import UsageError
 
@@ -31,6 +33,7 @@ class Commands:
     def __init__(self, tracing: Tracing, screen: Screen) -> None:
         self.tracing = tracing
         self.screen = screen
+        self.explainer = Explainer(tracing, screen)
 
     def run(self, line: str) -> Report | None:
         """Run the subcommand after `%devtrace`; IPython shows the report that it returns."""
@@ -62,6 +65,14 @@ class Commands:
             summary = str(traced.report).splitlines()[0]
             self.screen.publish({"text/plain": f"devtrace {traced.label}   {summary}"}, {})
 
+    def show_headline(self, report: Report) -> None:
+        """Show above a traceback in one line what the report below it is about."""
+        worst = next((finding for finding in report.findings if finding.severity == "error"), None)
+        if worst is not None:
+            from devtrace.report.text import in_one_line
+
+            self.screen.publish({"text/plain": in_one_line(worst)}, {})
+
     def _show(self, traced: Traced, *, timeline: bool = True) -> None:
         if self.screen.text_only:
             self.screen.publish({"text/plain": str(traced.report)}, {})
@@ -85,11 +96,18 @@ class Commands:
         kept = ", ".join(traced.label for traced in tracing.history)
         rows = {
             "traced": "every cell" if tracing.on else "cells that begin with %%devtrace",
-            "simulated": tracing.simulated or "nothing",
+            "simulated": f"{names_of(tracing.simulated)} ({tracing.simulated})" if tracing.simulated else "nothing",
             "torch": "imported; modules are watched" if tracing.torch.is_imported else "not imported yet",
             "kept": f"{kept} ({tracing.history.bytes / 1e6:.1f} MB)" if kept else "no trace",
         }
         _print("\n".join(f"{name:<10} {value}" for name, value in rows.items()))
+
+    def explain_empty_cell(self) -> None:
+        _print("devtrace: there is no code below %%devtrace in this cell; %devtrace on traces every following cell")
+
+    def explain_cell_magic(self) -> None:
+        """Say to who wrote `%devtrace` above code that it traces nothing."""
+        _print("devtrace: %devtrace, with one %, traces nothing; %%devtrace on the first line traces the cell")
 
     def _check(self, _: str) -> None:
         from devtrace.api.environment import describe
@@ -98,6 +116,9 @@ class Commands:
 
     def _report(self, key: str) -> Report:
         return self._kept(key).report
+
+    def _explain(self, argument: str) -> None:
+        self.explainer.command(argument)
 
     def _save(self, file: str) -> None:
         traced = self._kept("")
@@ -109,7 +130,7 @@ class Commands:
             _print("devtrace: no device is simulated")
         else:
             self.tracing.simulate(devices)
-            _print(f"devtrace: {devices} is simulated until %devtrace simulate off")
+            _print(f"devtrace: {_simulated(self.tracing.simulated)} simulated until %devtrace simulate off")
 
     def _help(self, _: str) -> None:
         _print(usage.help_text())
@@ -136,6 +157,10 @@ def _write(what: str, name: str, write: Callable[[str], object]) -> None:
         reason = error.strerror or str(error)
         raise UsageError("not-written", f"{file}: {reason}", f"{what} goes to a file", "name another") from None
     _print(f"devtrace: {what} is in {file}")
+
+
+def _simulated(devices: str) -> str:
+    return f"{names_of(devices)} {'is' if devices == 'cuda:1' else 'are'}"
 
 
 def _print(text: str) -> None:

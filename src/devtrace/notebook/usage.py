@@ -5,6 +5,7 @@ A backslash is an ordinary character, so that Windows paths need no care; a name
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 from collections.abc import Iterator, Sequence
@@ -24,14 +25,24 @@ COMMANDS = (
     Keyword(
         "simulate",
         "cuda:N | off",
-        "give this whole session N pretended CUDA devices, or take them away",
+        "give this whole session N pretended CUDA devices (cuda:2 or 2), or take them away",
         offers=("cuda:1", "cuda:2", "off"),
+    ),
+    Keyword(
+        "explain",
+        "[on | off]",
+        "explain the last error again; explain device errors of cells that are not traced, or do not",
+        offers=("on", "off"),
     ),
     Keyword("help", "", "print this"),
 )
 
 _ANY_MAGIC = re.compile(r"%%(\w+)")
+_COMMENT = re.compile(r"(?:^|\s)#")
+_AS_LINE_MAGIC = "get_ipython().run_line_magic('%devtrace',"
 _MAGIC = re.compile(r"%%devtrace(?:\s|$)")
+
+_EXPLAINED = "%devtrace help explains them, and %%devtrace, with two %, traces a cell"
 
 _FLAG = {flag.name: flag for flag in FLAGS}
 _COMMAND = {command.name: command for command in COMMANDS}
@@ -66,6 +77,38 @@ def bodies(lines: Sequence[str]) -> Iterator[tuple[str, int]]:
         if found is None:
             return
         name = found[1]
+
+
+def line_of_misplaced(code: str) -> int:
+    """Return the line of a `%%devtrace` that IPython has read as a line magic, 0 without one."""
+    if _AS_LINE_MAGIC not in code:
+        return 0
+    try:
+        statements = ast.parse(code).body
+    except (SyntaxError, ValueError, RecursionError):
+        return 0
+    magics = (node.lineno for node in statements if ast.unparse(node).startswith(_AS_LINE_MAGIC))
+    return next(magics, 0)
+
+
+def misplaced(line: int = 0) -> UsageError:
+    return UsageError(
+        "magic-line",
+        f"%%devtrace on line {line}" if line else "%%devtrace on a later line",
+        "it traces a whole cell, from the cell's first line on",
+        "move it to the top of the cell",
+    )
+
+
+def is_alone(cell: str) -> bool:
+    """Return whether a cell with `%%devtrace` has no code."""
+    return all(not line.strip() or line.lstrip().startswith(("#", "%%devtrace")) for line in cell.splitlines())
+
+
+def begins_code(cell: str) -> bool:
+    """Return whether the cell is `%devtrace` alone with code below it."""
+    lines = [line.strip() for line in cell.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    return lines[:1] == ["%devtrace"] and any(not line.startswith("%") for line in lines)
 
 
 def without_magic(lines: list[str]) -> list[str]:
@@ -104,7 +147,7 @@ def command(line: str) -> tuple[str, str]:
     name, *arguments = _words(line, "%devtrace") or ["status"]
     known = _COMMAND.get(name)
     if known is None:
-        hint = "put a second % before it to trace a cell" if name in _FLAG else "%devtrace help explains them"
+        hint = "put a second % before it to trace a cell" if name in _FLAG else _EXPLAINED
         raise UsageError("unknown-command", f"%devtrace {name}", f"it takes {_any_of(COMMANDS)}", hint)
     if len(arguments) > bool(known.metavar) or (not arguments and known.metavar[:1] not in ("", "[")):
         given = " ".join([f"%devtrace {name}", *arguments])
@@ -148,7 +191,8 @@ def _may_follow(previous: list[str], traces: list[str]) -> list[str]:
 
 
 def _words(line: str, magic: str) -> list[str]:
-    lexer = shlex.shlex(line, posix=True, punctuation_chars=False)
+    without_comment = line if "'" in line or '"' in line else _COMMENT.split(line)[0]
+    lexer = shlex.shlex(without_comment, posix=True, punctuation_chars=False)
     lexer.whitespace_split = True
     lexer.commenters = lexer.escape = ""
     try:

@@ -6,6 +6,7 @@ missed it and the fix.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from devtrace.diagnosis.findings import Finding, Line, ReportData
@@ -17,6 +18,7 @@ from devtrace.words.text_format import one_line, shorten
 from devtrace.words.wrapping import columns, pad, wrap
 
 WIDTH: Final = 100
+_FIRST_SENTENCE: Final = re.compile(r".*?(?:\.(?=\s|$)|。|$)")
 REMARK: Final = 68
 """The column where the remarks beside births and moves begin, if the source leaves room."""
 
@@ -25,6 +27,18 @@ def text(report: ReportData) -> str:
     blocks = [_finding_lines(finding, report.trace) for _, finding in parts.shown(report)]
     last = [line for each in parts.summary(report) for line in _wrapped(each, "", "")]
     return "\n\n".join(map("\n".join, [*blocks, last]))
+
+
+def in_one_line(finding: Finding) -> str:
+    """Name the line of a finding, the first sentence on it, and where the report is."""
+    first = _FIRST_SENTENCE.match(one_line(finding.message))
+    message = shorten(first[0] if first else "", 2 * WIDTH)
+    return sentence(
+        "report.above-traceback",
+        sign=palette.sign(finding.severity),
+        where=parts.where(finding.site),
+        message=message,
+    )
 
 
 def _finding_lines(finding: Finding, trace: TraceData) -> list[str]:

@@ -1,4 +1,7 @@
-"""Reads a request for simulated devices without torch, so that a command refuses a wrong one before anything runs."""
+"""Reads a request for simulated devices without torch, so that a command refuses a wrong one before anything runs.
+
+count_of("cuda:2"), count_of("2"), count_of(2)      how many devices: two, named cuda:0 and cuda:1
+"""
 
 from __future__ import annotations
 
@@ -8,17 +11,39 @@ from typing import Final
 from devtrace.words.errors import SimulateError
 
 MOST: Final = 16
+_MOST_LISTED: Final = 3
 
 
 def count_of(spec: object) -> int:
-    """Return 2 for `cuda:2`; raise one sentence about the accepted form for anything else."""
-    match = re.fullmatch(r"cuda:(\d{1,4})", spec) if isinstance(spec, str) else None
+    """Return 2 for `cuda:2` and for 2; raise one sentence about the accepted form for anything else."""
+    given = str(spec) if isinstance(spec, str | int) and not isinstance(spec, bool) else ""
+    match = re.fullmatch(r"(?:cuda:)?(\d{1,4})", given)
     count = int(match[1]) if match else 0
     if 1 <= count <= MOST:
         return count
+    if given in ("cuda:0", "0", "cuda"):
+        raise SimulateError(
+            "simulate-devices",
+            repr(spec),
+            f'"cuda:1" to "cuda:{MOST}" is how many devices there are, not which one',
+            "for one device, named cuda:0, write cuda:1",
+        )
     raise SimulateError(
         "simulate-devices",
         repr(spec),
-        f'a number of CUDA devices is "cuda:1" to "cuda:{MOST}"',
-        'write "cuda:2" for two of them',
+        f'a number of CUDA devices is "cuda:1" to "cuda:{MOST}", or 1 to {MOST}',
+        'write "cuda:2" for two of them, named cuda:0 and cuda:1',
     )
+
+
+def spec_of(spec: object) -> str:
+    """Return `cuda:2` for whatever asks for two devices."""
+    return f"cuda:{count_of(spec)}"
+
+
+def names_of(spec: object) -> str:
+    """Name the devices: "cuda:0, cuda:1 and cuda:2" for `cuda:3`."""
+    names = [f"cuda:{index}" for index in range(count_of(spec))]
+    if len(names) > _MOST_LISTED:
+        return f"{names[0]} to {names[-1]}"
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

@@ -20,6 +20,8 @@ from devtrace.simulation.storage_tags import FLOATING, HOST, SimulatedDevice, ta
 from devtrace.words.errors import SimulateError
 
 _expired: list[weakref.ref[torch.Tensor]] = []
+_ended_with = 1
+"""How many devices the simulation had that ended last."""
 
 _READABLE = frozenset({
     "shape", "dtype", "layout", "ndim", "requires_grad", "grad", "is_leaf", "grad_fn", "itemsize", "nbytes", "names",
@@ -57,8 +59,15 @@ class ExpiredTensor:
             "simulate-ended",
             f"a tensor on the simulated {device} in {name}",
             "its simulation has ended",
-            "move it while it runs (x.cpu()), or start a simulation again",
+            f"{way_back(device)} gives it back, or move it while the simulation runs (x.cpu())",
         )
+
+
+def way_back(device: object) -> str:
+    """Say what to type so that tensors of a device whose simulation has ended can be used again."""
+    index = getattr(device, "index", None) or 0
+    spec = f"cuda:{max(_ended_with, index + 1)}"
+    return f'%devtrace simulate {spec} (in a program devtrace.simulate("{spec}").start())'
 
 
 @functools.cache
@@ -68,6 +77,8 @@ def _expired_class(kind: type) -> type:
 
 def expire_all(devices: list[SimulatedDevice]) -> None:
     """Change the class of every live tensor of a simulated device."""
+    global _ended_with
+    _ended_with = len(devices)
     if not any(device.live for device in devices):
         return
     live = _simulated_tensors()
@@ -100,6 +111,10 @@ def _on_a_device(tensor: torch.Tensor) -> bool:
 def _expire(tensor: torch.Tensor) -> None:
     tensor.__class__ = _expired_class(type(tensor))
     _expired.append(weakref.ref(tensor))
+
+
+def any_expired() -> bool:
+    return any(ref() is not None for ref in _expired)
 
 
 def revive(devices: list[SimulatedDevice]) -> None:

@@ -22,8 +22,10 @@ from devtrace.simulation import (
     factories,
     generators,
     gradients,
+    graphs,
     legacy_tensor_types,
     parallel,
+    remembered,
     scripting,
     storages,
     streams,
@@ -49,11 +51,12 @@ def active() -> Simulation | None:
 class Simulation:
     """Pretended CUDA devices, from `start` (or `with`) to `stop`."""
 
-    def __init__(self, spec: str, *, force: bool = False) -> None:
+    def __init__(self, spec: str | int, *, force: bool = False) -> None:
         self.count = count_of(spec)
         self.force = force
         self.devices = Devices(self.count)
         self._modes: WeakSet[SimulationMode] = WeakSet()
+        self.kept_answers: list[str] = []  # functions that go on saying what they were told before
         self._undo = ExitStack()
 
     def start(self) -> Simulation:
@@ -86,7 +89,10 @@ class Simulation:
     def _refuse(self) -> None:
         if _active is not None:
             raise SimulateError(
-                "simulate-nested", "a second simulation", "only one can run at a time", "stop the first one before"
+                "simulate-nested",
+                "a second simulation",
+                "only one can run at a time",
+                "stop the first one before, in a notebook by %devtrace simulate off",
             )
         if torch.cuda.is_available() and not self.force:
             raise SimulateError(
@@ -99,6 +105,7 @@ class Simulation:
     def _install(self, undo: ExitStack) -> None:
         """Patch all of it; undone in reverse order: the mode, then the tensors, then the names."""
         devices = self.devices
+        undo.callback(remembered.forget)
         undo.callback(driver.forget_initialisation)
         patches = Patches(always_restore=True)
         undo.callback(patches.undo)
@@ -116,6 +123,7 @@ class Simulation:
         streams.install(patches, devices)
         generators.install(patches, devices)
         gradients.install(patches)
+        graphs.install(patches)
         parallel.install(patches)
         checks.install(patches)
         eager_paths.install(patches)
@@ -134,6 +142,7 @@ class Simulation:
         mode = self._new_mode()
         push_below(mode)
         undo.callback(take_out, mode)
+        self.kept_answers = remembered.forget()
 
     def _new_mode(self) -> SimulationMode:
         mode = SimulationMode(self.devices.find)
@@ -151,6 +160,9 @@ def _forget() -> None:
     _active = None
 
 
-def simulate(devices: str, *, force: bool = False) -> Simulation:
-    """Pretend that this machine has CUDA devices: a context manager, with start() and stop() for a whole process."""
+def simulate(devices: str | int, *, force: bool = False) -> Simulation:
+    """Pretend that this machine has CUDA devices, "cuda:2" or 2 of them, named cuda:0 and cuda:1.
+
+    A context manager, with start() and stop() for a whole process.
+    """
     return Simulation(devices, force=force)

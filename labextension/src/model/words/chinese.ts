@@ -55,6 +55,9 @@ export const CHINESE: Readonly<Record<keyof typeof ENGLISH, string>> = {
   'fix.copy-title': '将此诊断复制为文本',
   'fix.copied': '已复制',
   'fix.copy-failed': '请选中文本后复制',
+  'again.trace': '追踪并重新运行此单元格',
+  'again.trace-title': '再次运行此单元格，并记录它的行为',
+  'again.gone': '此单元格已不在笔记本中。',
 
   'repair.files': '{names} 已修改：请保存、重启内核，并依次运行到 {last}。',
   'repair.has-fix-class': '{names} 已包含修复：请重新运行其下的单元格，直到 {last}。',

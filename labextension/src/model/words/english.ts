@@ -57,6 +57,9 @@ export const ENGLISH = {
   'fix.copy-title': 'Copy this finding as text',
   'fix.copied': 'Copied',
   'fix.copy-failed': 'Select the text to copy it',
+  'again.trace': 'Trace this cell again',
+  'again.trace-title': 'Run this cell once more, and record what it does',
+  'again.gone': 'This cell is no longer in the notebook.',
 
   // What became of a fix.
   'repair.files': '{names} {count:=was|were} edited: save, restart the kernel and run all as far as {last}.',

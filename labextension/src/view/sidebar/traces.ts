@@ -98,5 +98,9 @@ function clock(language: Language, recorded: string): string {
   const date = new Date(recorded);
   return Number.isNaN(date.getTime())
     ? ''
-    : date.toLocaleTimeString(language === 'en' ? [] : language, { hour: '2-digit', minute: '2-digit', second: '2-digit' });
+    : date.toLocaleTimeString(language === 'en' ? [] : language, {
+        hour: '2-digit',
+        minute: '2-digit',
+        second: '2-digit'
+      });
 }
