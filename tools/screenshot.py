@@ -1,4 +1,4 @@
-"""`make screenshot`: the pictures of README and docs/: a report in a browser, the panel in JupyterLab, in English and Chinese."""
+"""`make screenshot`: the pictures of README and docs/: a report in a browser, and the panel in JupyterLab."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ export function wordsIn(element: HTMLElement): string[] {
   return [...textsOf(element as unknown as FakeElement)];
 }
 
-function* said(element: FakeElement): Generator<string> {
+function* textsOf(element: FakeElement): Generator<string> {
   yield element.title;
   yield* HEARD.map(name => element.attributes.get(name) ?? '');
   for (const child of element.children) {

@@ -198,7 +198,8 @@ function details(context: IViewContext, finding: IFinding): HTMLElement {
     add(label, ...link, h(owner, 'code', { text: code }), ...beside);
   }
   if (finding.help !== '') {
-    add(sentence(trace.language, 'label.fix'), ...withCode(owner, finding.help), ...fixButtons(context, finding));
+    const help = h(owner, 'span', { class: 'dt-help' }, ...withCode(owner, finding.help));
+    add(sentence(trace.language, 'label.fix'), help, ...fixButtons(context, finding));
   }
   for (const edit of finding.edits.slice(0, MOST_STEPS)) {
     add(sentence(trace.language, 'label.edit'), editPreview(owner, trace.language, edit));
