@@ -18,7 +18,8 @@ TRANSLATION = "@jupyterlab/translation-extension:plugin"
 # What a reader sees or hears, but code, names of ops and devices, types, and a fix, whose sentence is Python's.
 SHOWN = """root => {
     const shown = [];
-    const isCode = node => node.closest('code, s, .dt-help, .dt-op, .dt-code, .dt-chip, .dt-side-what, .dt-box-name, .dt-op-row');
+    const code = 'code, s, .dt-help, .dt-op, .dt-code, .dt-chip, .dt-side-what, .dt-box-name, .dt-op-row';
+    const isCode = node => node.closest(code);
     const walk = document.createTreeWalker(root, NodeFilter.SHOW_ALL);
     for (let node = walk.currentNode; node; node = walk.nextNode()) {
         if (node.nodeType === Node.TEXT_NODE) {
@@ -32,7 +33,7 @@ SHOWN = """root => {
 # Names in this story, units, and the terms that Chinese readers know in English.
 KNOWN = re.compile(
     r"`[^`]*`|%\w+|\bIn\[\d+\]|\bcpu\b|\bcuda:\d|\bCPU\b|\bCUDA\b|[Dd]evtrace|load_ext|\.to\(\)|\w+\.ipynb"
-    r"|\b(?:ns|µs|ms|s|min|B|KB|C|G\d|Home|Enter|i|forward|Net|model|x|out_head|weight|bias|Module|Linear|body)\b"
+    r"|\b(?:ns|µs|ms|s|min|B|KB|C|G\d|Home|Enter|i|forward|Net|model|x|out_head|weight|bias|Module|Linear|Sequential|body)\b"
 )
 
 
