@@ -32,7 +32,7 @@ SHOWN = """root => {
 }"""
 # Names in this story, units, and the terms that Chinese readers know in English.
 KNOWN = re.compile(
-    r"`[^`]*`|%\w+|\bIn\[\d+\]|\bcpu\b|\bcuda:\d|\bCPU\b|\bCUDA\b|[Dd]evtrace|load_ext|\.to\(\)|\w+\.ipynb"
+    r"\S+\.py\b|`[^`]*`|%\w+|\bIn\[\d+\]|\bcpu\b|\bcuda:\d|\bCPU\b|\bCUDA\b|[Dd]evtrace|load_ext|\.to\(\)|\w+\.ipynb"
     r"|\b(?:ns|µs|ms|s|min|B|KB|C|G\d|Home|Enter|i|forward|Net|model|x|out_head|weight|bias|Module|Linear|Sequential|body)\b"
 )
 
