@@ -22,7 +22,7 @@ from torch._C import _len_torch_dispatch_stack
 import devtrace
 import documents
 from devtrace.api import options
-from devtrace.notebook import cells, commands, magic, usage
+from devtrace.notebook import cells, commands, display_language, magic, usage
 from devtrace.report.mime import MIME_TYPE
 from shells import Ran, Shell, new_shell
 
@@ -991,3 +991,29 @@ def test_a_fault_in_the_display_is_a_line_and_the_cell_succeeds(shell: Shell, mo
     assert ran.result.success
     assert ran.stderr.count("\n") == 1
     assert _len_torch_dispatch_stack() == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ('// Translation\n{\n    // Language of the interface.\n    "locale": "zh_CN"\n}', "zh"),
+        ('{"locale": "en"}', "en"),
+        ('{"locale": "default"}', None),
+        ('{"locale": "fr_FR"}', None),
+        ("[]", None),
+        ("{", None),
+        (None, None),
+    ],
+)
+def test_a_kernel_of_a_jupyter_server_begins_in_its_display_language(
+    settings: str | None, expected: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "@jupyterlab" / "translation-extension" / "plugin.jupyterlab-settings"
+    file.parent.mkdir(parents=True)
+    if settings is not None:
+        file.write_text(settings)
+    monkeypatch.setenv("JUPYTERLAB_SETTINGS_DIR", str(tmp_path))
+    monkeypatch.setenv("JPY_SESSION_NAME", "a.ipynb")
+    assert display_language.chosen() == expected
+    monkeypatch.delenv("JPY_SESSION_NAME")
+    assert display_language.chosen() is None

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import devtrace
 from devtrace.api.results import Trace, diagnose
+from devtrace.diagnosis.store import report_of
 from devtrace.runtime.job import ranked_path
 from devtrace.trace.checks import broken_rule
 from devtrace.trace.merge_ranks import merge, with_rank
@@ -96,6 +97,17 @@ def test_the_finding_names_the_rank_that_failed() -> None:
     assert merged.ops[finding.op].duration == -1
     assert merged.ops[finding.op].thread.rank == 1
     assert "On rank 1:" in diagnose(merged).text
+
+
+def test_the_lines_beside_a_finding_are_those_of_its_rank() -> None:
+    ranks = [diagnose(training(3, failing=False)).trace, diagnose(training(3)).trace]
+    merged = merge(ranks)
+    alone, beside = (report_of(trace).findings[0] for trace in (ranks[1], merged))
+    assert [(line.label, str(line.site), line.remark) for line in beside.lines] == [
+        (line.label, str(line.site), line.remark) for line in alone.lines
+    ]
+    assert beside.lines
+    assert merged.language == ranks[0].language
 
 
 def test_notes_and_truncation_are_kept_with_their_rank() -> None:

@@ -12,6 +12,7 @@ import { readOutline } from '../model/outline';
 import { editKey, fixedIn, repairsOf, type IRepair, type Repairs } from '../model/repairs';
 import { onePerTrace, withEarlier, type IEntry } from '../model/entries';
 import type { ISidebar } from '../model/sidebar';
+import { sentence, type Language } from '../model/words/catalogue';
 import { CellStates } from './cell-states';
 import { Connection } from './connection';
 import { codeCells, keyOf, Outputs, type CodeWidget } from './outputs';
@@ -44,10 +45,13 @@ export class Session {
   private readonly _tracesChanged = new Signal<this, void>(this);
   private readonly _repaired = new Signal<this, void>(this);
 
-  constructor(readonly widget: CodeWidget) {
+  constructor(
+    readonly widget: CodeWidget,
+    private readonly _language: Language
+  ) {
     this.context = widget instanceof NotebookPanel ? widget.sessionContext : widget.console.sessionContext;
-    this.connection = new Connection(this.context);
-    this.outputs = new Outputs(widget);
+    this.connection = new Connection(this.context, _language);
+    this.outputs = new Outputs(widget, _language);
     this._cells = new CellStates(widget);
     this.outputs.changed.connect(this._onTraces);
     this._cells.changed.connect(this._repair);
@@ -86,7 +90,8 @@ export class Session {
   get sidebar(): ISidebar {
     const { version, state, live, inventory, pending, isSlow, refused } = this.connection.state;
     const { label } = this.widget.title;
-    const name = this.widget instanceof NotebookPanel ? label : `${label} (console)`;
+    const name =
+      this.widget instanceof NotebookPanel ? label : sentence(this._language, 'panel.console', { name: label });
     const { link } = this.connection;
     const { _entries: entries, _repairs: repairs, _fixed: fixed } = this;
     return { name, link, version, state, live, entries, repairs, fixed, inventory, pending, isSlow, refused };
@@ -117,7 +122,7 @@ export class Session {
     }
     const answer = await this.connection.ask({ kind: 'fetch', trace: entry.number });
     if (answer.kind !== 'trace') {
-      throw new Error('The kernel did not send the trace.');
+      throw new Error(sentence(this._language, 'kernel.not-sent'));
     }
     return answer.data;
   }
@@ -216,7 +221,7 @@ export class Session {
     const { trace: number, label, cell, seconds, ops, outline: data } = traced;
     let read = this._read.get(traced);
     if (!read) {
-      read = readOutline(data).then(
+      read = readOutline(data, this._language).then(
         ({ outline, counting }) => {
           const key = keyOf(outline.recorded, cell, ops);
           return { key, label, cell, seconds, ops, outline, counting, number, isEarlier: false };

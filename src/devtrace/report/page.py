@@ -38,8 +38,9 @@ def page(report: ReportData, data: dict[str, Any] | None = None, above: str = ""
     """Write the whole page; `above` is html of ours over the static report, which the views know from `data`."""
     title = escape_markup(safe_line(f"devtrace {report.trace.title}", 100))
     missing = "" if _built() else "<p><small>This devtrace was installed without its interactive views.</small></p>"
+    language = report.trace.language or "en"
     return (
-        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>\n'
+        f'<!doctype html>\n<html lang="{language}">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>\n'
         f'<meta name="viewport" content="width=device-width">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_NOTHING_FROM_OUTSIDE}">\n'
         f"<style>{_PAGE_STYLE}</style>\n</head>\n<body>\n{scripted(report, data, above)}{missing}\n</body>\n</html>\n"

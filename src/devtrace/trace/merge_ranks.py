@@ -99,8 +99,10 @@ class _Rank:
         if culprit:
             ends = {name: int(sites[culprit.get(name, -1)]) for name in ("born", "moved")}
             culprit = {**culprit, **ends, "chain": [int(sites[site]) for site in culprit.get("chain", ())]}
+        lines = [{**line, "site": int(sites[line["site"]])} for line in finding.get("lines", ())]
         return {
             **finding,
+            **({"lines": lines} if lines else {}),
             "rank": self.number,
             "op": int(ops[finding.get("op", -1)]),
             "ops": [int(ops[op]) for op in finding.get("ops", ())],
@@ -131,6 +133,7 @@ class _Merge:
         self.builder.notes = [f"rank {rank.number}: {note}" for rank in self.ranks for note in rank.trace.notes]
         if all(rank.trace.findings is not None for rank in self.ranks):
             found = (rank.finding(finding) for rank in self.ranks for finding in rank.trace.findings or ())
+            self.builder.language = self.ranks[0].trace.language
             self.builder.findings = tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding["severity"])))
         return self.builder.build()
 
