@@ -267,7 +267,6 @@ def test_ranges_for_a_profiler_change_nothing() -> None:
         lambda: torch.cuda.graph_pool_handle(),
         lambda: torch.cuda.MemPool(),
         lambda: torch.cuda.caching_allocator_alloc(16),
-        lambda: torch.cuda.nccl.version(),
         lambda: torch.cuda.utilization(),
     ],
 )

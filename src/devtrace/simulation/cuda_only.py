@@ -6,7 +6,7 @@ import functools
 import itertools
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import torch
 from torch.nn import functional
@@ -15,12 +15,15 @@ from devtrace.runtime.patches import Patches
 from devtrace.simulation.storage_tags import FLOATING, HOST, tag_of
 from devtrace.words.errors import SimulateError
 
+NCCL_VERSION: Final = (2, 28, 9)
+
 
 def install(patches: Patches) -> None:
     """Ranges for profilers, handles and attention kernels are answered; graphs, pools and raw memory are refused."""
     for name, value in _answers().items():
         patches.set(torch._C, name, value)
     patches.set(torch.cuda.nvtx, "_nvtx", _ranges())
+    patches.set(torch.cuda.nccl, "version", _returning(NCCL_VERSION))
     for owner, name, what in _REFUSED:
         patches.set(owner, name, _refusal(what))
     attention = _with_a_kernel(functional.scaled_dot_product_attention)
@@ -79,7 +82,6 @@ _REFUSED: tuple[tuple[Any, str, str], ...] = (
     (torch.cuda.memory, "MemPool", "a memory pool"),
     (torch.cuda, "caching_allocator_alloc", "raw memory of a device"),
     (torch.cuda.memory, "caching_allocator_alloc", "raw memory of a device"),
-    (torch.cuda.nccl, "version", "the version of NCCL"),
     *((torch.cuda, name, "a reading of the GPU's sensors") for name in (
         "utilization", "temperature", "power_draw", "clock_rate", "memory_usage")),
 )  # fmt: skip

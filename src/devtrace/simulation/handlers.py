@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from devtrace.simulation import generators, rules, values
+from devtrace.simulation import generators, process_groups, rules, values
 from devtrace.simulation.storage_tags import (
     FLOATING,
     HOST,
@@ -63,6 +63,8 @@ def _choose(func: Func) -> Handler:
     name = func._schema.name
     if name in SPECIAL:
         return SPECIAL[name]
+    if func.namespace == "_c10d_functional":
+        return collective
     if func.namespace not in ("aten", "prim", "prims"):
         return foreign
     if torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"):
@@ -109,6 +111,12 @@ def foreign(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, A
         for tensor in tensors_in((out,)):
             anchor_floating(tensor, owner)
     return out
+
+
+def collective(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A functional collective."""
+    process_groups.check_by_name((*args, *kwargs.values()))
+    return foreign(mode, func, args, kwargs)
 
 
 def higher_order(mode: OpMode, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -24,6 +24,7 @@ from devtrace.simulation import (
     gradients,
     legacy_tensor_types,
     parallel,
+    process_groups,
     scripting,
     storages,
     streams,
@@ -120,6 +121,8 @@ class Simulation:
         generators.install(patches, devices)
         gradients.install(patches)
         parallel.install(patches)
+        undo.callback(process_groups.forget)
+        process_groups.install(patches)
         checks.install(patches)
         eager_paths.install(patches)
         values.install(patches)
