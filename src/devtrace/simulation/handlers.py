@@ -63,7 +63,7 @@ def _choose(func: Func) -> Handler:
     name = func._schema.name
     if name in SPECIAL:
         return SPECIAL[name]
-    if func.namespace == "_c10d_functional":
+    if func.namespace in ("c10d", "_c10d_functional"):
         return collective
     if func.namespace not in ("aten", "prim", "prims"):
         return foreign
@@ -114,8 +114,8 @@ def foreign(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, A
 
 
 def collective(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A functional collective."""
-    process_groups.check_by_name((*args, *kwargs.values()))
+    """An operator of a process group, or a functional one, which names its group last."""
+    process_groups.check(func._schema.name, (*args, *kwargs.values()))
     return foreign(mode, func, args, kwargs)
 
 

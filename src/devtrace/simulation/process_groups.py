@@ -10,6 +10,7 @@ import functools
 import os
 import socket
 import sys
+import threading
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Final
@@ -31,7 +32,8 @@ _OF_ALL: Final = (
     "reduce_scatter_single_coalesced", "alltoall", "alltoall_base", "all_to_all_single",
 )  # fmt: skip
 _OF_ONE_TENSOR: Final = ("_allgather_base", "all_gather_single", "_reduce_scatter_base", "reduce_scatter_single")
-_OF_TWO: Final = ("send", "recv", "recv_anysource")
+_OF_TWO: Final = ("c10d::send", "c10d::recv_", "c10d::recv_any_source_")
+_METHODS_OF_TWO: Final = ("send", "recv", "recv_anysource")
 
 
 def install(patches: Patches) -> None:
@@ -48,9 +50,9 @@ def install(patches: Patches) -> None:
     group = c10d.ProcessGroup
     patches.set(group, "_register_backend", _registering(group._register_backend))
     patches.set(group, "_device_types", property(_device_types(group._device_types.__get__)))
-    for name in (*_OF_ALL, *_OF_TWO):
+    for name in (*_OF_ALL, *_METHODS_OF_TWO):
         if hasattr(group, name):
-            patches.set(group, name, _checked(getattr(group, name)))
+            patches.set(group, name, _asked_by_the_program(getattr(group, name)))
 
 
 class Options:
@@ -118,6 +120,13 @@ _without_cpu: WeakKeyDictionary[Any, _Member] = WeakKeyDictionary()
 _announced: list[bool] = []
 
 
+class _Asked(threading.local):
+    depth = 0
+
+
+_asked = _Asked()
+
+
 def _announce_once(rank: int) -> None:
     if rank == 0 and not _announced:
         sys.stderr.write(f"devtrace: {sentence('job.gloo')}\n")
@@ -143,15 +152,16 @@ def _device_types(types_of: Callable[[Any], list[torch.device]]) -> Callable[[An
     return device_types
 
 
-def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Ask of a program's tensors only: below Python, DDP gives a group tensors that C++ made for a device."""
-
+def _asked_by_the_program(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def call(group: Any, *args: Any, **kwargs: Any) -> Any:
-        check(group, method.__name__, (*args, *kwargs.values()))
         if method.__name__ in _OF_ONE_TENSOR:
             args = (*_flat(args[0], args[1]), *args[2:])
-        return method(group, *args, **kwargs)
+        _asked.depth += 1
+        try:
+            return method(group, *args, **kwargs)
+        finally:
+            _asked.depth -= 1
 
     return call
 
@@ -164,9 +174,13 @@ def _flat(out: torch.Tensor, data: torch.Tensor) -> tuple[torch.Tensor, torch.Te
         return out.view(-1), data.view(-1)
 
 
-def check(group: Any, name: str, args: tuple[Any, ...]) -> None:
-    """Refuse what NCCL refuses: a tensor of the CPU, and a device that another rank has."""
-    member = _without_cpu.get(group)
+def check(name: str, args: tuple[Any, ...]) -> None:
+    """Refuse what NCCL refuses of a program: a tensor of the CPU, and a device that another rank has.
+
+    Below Python, DDP gives a group tensors that C++ made for a device; they are on the CPU here.
+    """
+    group = _group_of(args) if _without_cpu else None
+    member = _without_cpu.get(group) if group is not None else None
     if member is None:
         return
     owners = {tag_of(tensor).owner for tensor in tensors_in(args) if not tensor.is_meta}
@@ -177,11 +191,14 @@ def check(group: Any, name: str, args: tuple[Any, ...]) -> None:
             member.find_others(owner)
 
 
-def check_by_name(args: tuple[Any, ...]) -> None:
-    """`check` for a functional collective, which names its group last."""
-    if _without_cpu and isinstance(args[-1], str):
-        group_of: Any = torch._C._distributed_c10d._resolve_process_group
-        check(group_of(args[-1]), "", args[:-1])
+def _group_of(args: tuple[Any, ...]) -> Any:
+    """Return the group of an operator that a program asked for; a functional collective names it last."""
+    if isinstance(args[-1], str):
+        named: Any = torch._C._distributed_c10d._resolve_process_group
+        return named(args[-1])
+    if not _asked.depth:
+        return None
+    return next((dist.ProcessGroup.unbox(arg) for arg in args if isinstance(arg, torch.ScriptObject)), None)
 
 
 def forget() -> None:
