@@ -7,7 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from devtrace.diagnosis.evidence.trace_queries import META, Rows, TraceQueries
+from devtrace.diagnosis.evidence.trace_queries import META, Mask, TraceQueries
+from devtrace.trace.tables import Ints
 
 
 @dataclass(frozen=True)
@@ -22,14 +23,14 @@ class Ranks:
         return [int(rank) for rank in np.unique(self.of_op) if rank >= 0]
 
     @cached_property
-    def of_op(self) -> Rows:
-        of_thread = np.append(self.queries.trace.threads.ints("rank").astype(np.int64), -1)
+    def of_op(self) -> Ints:
+        of_thread = np.append(self.queries.trace.threads.ints("rank").astype(np.int32), np.int32(-1))
         return of_thread[self.queries.trace.ops.ints("thread")]
 
     @cached_property
-    def of_tensor(self) -> Rows:
+    def of_tensor(self) -> Ints:
         """Return the rank whose ops read or made each tensor; no two ranks share one."""
-        ranks = np.full(len(self.queries.trace.tensors), -1, dtype=np.int64)
+        ranks = np.full(len(self.queries.trace.tensors), -1, dtype=np.int32)
         for column in ("inputs", "outputs"):
             rows = self.queries.trace.ops.lists(column)
             ranks[rows.flat] = np.repeat(self.of_op, np.diff(rows.offsets))
@@ -43,7 +44,7 @@ class Ranks:
         return {rank: int(counts.argmax()) for rank, counts in known.items() if len(counts)}
 
     @cached_property
-    def _on_accelerator(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def _on_accelerator(self) -> Mask:
         names = self.queries.device_names
         elsewhere = [index for index, name in enumerate(names) if name in (META, "") or index == self.queries.host]
         devices = self.queries.trace.ops.ints("device")

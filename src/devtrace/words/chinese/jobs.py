@@ -26,4 +26,11 @@ SENTENCES: Final[dict[str, str]] = {
     "ranks-differ.message": "{name:Tensor} 在进程 {ranks:and} 中位于 {device}，在其余 {rest} 个进程中位于设备上"
     "{count:=。|。}",
     "ranks-differ.help": "在每个进程中用同样的代码移动整个模型",
+    "ranks.one": "进程 {rank}：",
+    "ranks.all": "全部 {total} 个进程：",
+    "ranks.some": "{total} 个进程中的 {count} 个（{ranks:and}）：",
+    "ranks.all-but": "{total} 个进程中的 {count} 个（除 {others:and}）：",
+    "ranks.many": "{total} 个进程中的 {count} 个：",
+    "ranks.first": "进程 {rank} 最先失败，进程 {other} 晚 {later:time}；共有 {count} 个进程失败",
+    "ranks.missing": "进程 {ranks:and} 没有留下追踪记录：{count:=它|它们}被强行终止，或仍在运行",
 }

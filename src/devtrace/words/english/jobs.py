@@ -28,4 +28,11 @@ SENTENCES: Final[dict[str, str]] = {
     "ranks-differ.message": "{name:Tensor} is on {device} in {count:=rank|ranks} {ranks:and}, and on a GPU "
     "in {rest:=the other|the others}.",
     "ranks-differ.help": "move the whole model in every rank, in the same lines",
+    "ranks.one": "On rank {rank}:",
+    "ranks.all": "On all {total} ranks:",
+    "ranks.some": "On {count} of {total} ranks ({ranks:and}):",
+    "ranks.all-but": "On {count} of {total} ranks (not on {others:and}):",
+    "ranks.many": "On {count} of {total} ranks:",
+    "ranks.first": "rank {rank} failed first, rank {other} {later:time} later; {count:rank|ranks} failed in total",
+    "ranks.missing": "{count:=rank|ranks} {ranks:and} left no trace: killed, or still running",
 }
