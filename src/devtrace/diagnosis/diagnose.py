@@ -73,6 +73,14 @@ def _with_the_jobs(report: ReportData) -> ReportData:
     return with_report(report.trace, worst_first((*report.findings, *new)), report.ledger, notes)
 
 
+def diagnose_errors(trace: TraceData, live: Live) -> ReportData:
+    """Return the report of the errors alone, for a trace whose other ops were read from the source."""
+    findings: list[Finding] = []
+    notes: list[str] = []
+    _run(partial(device_errors, TraceQueries(trace, live)), device_errors.__name__, findings, notes)
+    return with_report(trace, worst_first(findings), (), notes)
+
+
 def _run(find: Callable[[], Iterable[Finding]], name: str, findings: list[Finding], notes: list[str]) -> None:
     try:
         findings += find()

@@ -22,9 +22,11 @@ from devtrace.simulation import (
     factories,
     generators,
     gradients,
+    graphs,
     legacy_tensor_types,
     parallel,
     process_groups,
+    remembered,
     scripting,
     storages,
     streams,
@@ -55,6 +57,7 @@ class Simulation:
         self.force = force
         self.devices = Devices(self.count)
         self._modes: WeakSet[SimulationMode] = WeakSet()
+        self.kept_answers: list[str] = []  # functions that go on saying what they were told before
         self._undo = ExitStack()
 
     def start(self) -> Simulation:
@@ -103,6 +106,7 @@ class Simulation:
     def _install(self, undo: ExitStack) -> None:
         """Patch all of it; undone in reverse order: the mode, then the tensors, then the names."""
         devices = self.devices
+        undo.callback(remembered.forget)
         undo.callback(driver.forget_initialisation)
         patches = Patches(always_restore=True)
         undo.callback(patches.undo)
@@ -120,6 +124,7 @@ class Simulation:
         streams.install(patches, devices)
         generators.install(patches, devices)
         gradients.install(patches)
+        graphs.install(patches)
         parallel.install(patches)
         undo.callback(process_groups.forget)
         process_groups.install(patches)
@@ -140,6 +145,7 @@ class Simulation:
         mode = self._new_mode()
         push_below(mode)
         undo.callback(take_out, mode)
+        self.kept_answers = remembered.forget()
 
     def _new_mode(self) -> SimulationMode:
         mode = SimulationMode(self.devices.find)
