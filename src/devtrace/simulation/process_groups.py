@@ -31,6 +31,8 @@ _OF_ALL: Final = (
     "reduce_scatter", "_reduce_scatter_base", "reduce_scatter_tensor_coalesced", "reduce_scatter_single",
     "reduce_scatter_single_coalesced", "alltoall", "alltoall_base", "all_to_all_single",
 )  # fmt: skip
+NAMESPACES: Final = ("c10d", "_c10d_functional")
+"""Operators of a process group, and functional ones."""
 _OF_ONE_TENSOR: Final = ("_allgather_base", "all_gather_single", "_reduce_scatter_base", "reduce_scatter_single")
 _OF_TWO: Final = ("c10d::send", "c10d::recv_", "c10d::recv_any_source_")
 _METHODS_OF_TWO: Final = ("send", "recv", "recv_anysource")
@@ -174,19 +176,19 @@ def _flat(out: torch.Tensor, data: torch.Tensor) -> tuple[torch.Tensor, torch.Te
         return out.view(-1), data.view(-1)
 
 
-def check(name: str, args: tuple[Any, ...]) -> None:
+def check(func: Any, args: tuple[Any, ...]) -> None:
     """Refuse what NCCL refuses of a program: a tensor of the CPU, and a device that another rank has.
 
     Below Python, DDP gives a group tensors that C++ made for a device; they are on the CPU here.
     """
-    group = _group_of(args) if _without_cpu else None
+    group = _group_of(args) if _without_cpu and func.namespace in NAMESPACES else None
     member = _without_cpu.get(group) if group is not None else None
     if member is None:
         return
     owners = {tag_of(tensor).owner for tensor in tensors_in(args) if not tensor.is_meta}
     if HOST in owners:
         raise RuntimeError("No backend type associated with device type cpu")
-    if name not in _OF_TWO:
+    if func._schema.name not in _OF_TWO:
         for owner in owners - {FLOATING}:
             member.find_others(owner)
 
