@@ -40,8 +40,14 @@ def with_report(
     rows = [(sites.id(row.site), row) for row in ledger]
     strings, values = sites.extended()
     values["ledger"] = _ledger_columns(trace, rows)
-    kept = {"findings": stored, "notes": (*trace.notes, *notes), "language": language.current()}
-    carrying = replace(trace, strings=strings, values=values, **kept)
+    carrying = replace(
+        trace,
+        strings=strings,
+        values=values,
+        findings=stored,
+        notes=(*trace.notes, *notes),
+        language=language.current(),
+    )
     return ReportData(carrying, tuple(findings), tuple(ledger), carrying.notes)
 
 
