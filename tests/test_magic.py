@@ -22,7 +22,7 @@ from torch._C import _len_torch_dispatch_stack
 import devtrace
 import documents
 from devtrace.api import options
-from devtrace.notebook import cells, commands, magic, usage
+from devtrace.notebook import cells, commands, display_language, magic, usage
 from devtrace.report import renderer
 from devtrace.report.mime import MIME_TYPE
 from shells import Ran, Shell, new_shell
@@ -666,7 +666,7 @@ def test_a_cell_with_devices_of_its_own_says_which_names_it_left_on_them_and_how
     )
     note = (
         "net and z are left on cuda:0 and cuda:1, simulated for this cell only; to go on in other cells, type "
-        "%devtrace simulate cuda:2"
+        "`%devtrace simulate cuda:2`"
     )
     assert note in " ".join(ran.reports[0]["text/plain"].split())
     assert note in " ".join(str(shell.run("%devtrace report").value).split())
@@ -676,6 +676,21 @@ def test_a_cell_with_devices_of_its_own_says_which_names_it_left_on_them_and_how
     assert shell.run("str((z + 1).device)").value == "cuda:0"
     assert "left on" not in shell.run("%%devtrace --simulate cuda:2", "w = z + 1").text
     shell.run("%devtrace simulate off")
+
+
+def test_a_cell_whose_devices_nothing_ran_on_says_so_and_how_the_notebook_would_run_on_them(shell: Shell) -> None:
+    chosen = "device = 'cuda' if torch.cuda.is_available() else 'cpu'"
+    shell.run(chosen)
+    ran = shell.run("%%devtrace --simulate 1", "y = x.to(device) + 1")
+    note = "no op of this cell ran on a simulated device: what earlier cells made, and a device that they chose, are"
+    report = " ".join(ran.reports[0]["text/plain"].split())
+    assert note in report
+    assert "type `%devtrace simulate cuda:1` and run them again" in report
+    shell.run("%devtrace simulate 1")
+    shell.run(chosen)
+    assert "no op of this cell" not in shell.run("%%devtrace --simulate 1", "y = x.to(device) + 1").text
+    shell.run("%devtrace simulate off")
+    assert "no op of this cell" not in shell.run("%%devtrace --simulate 1", "z = 1").text
 
 
 def test_a_cell_that_leaves_nothing_on_its_devices_says_nothing_of_them(shell: Shell) -> None:
@@ -1003,3 +1018,29 @@ def test_a_fault_in_the_display_is_a_line_and_the_cell_succeeds(shell: Shell, mo
     assert ran.result.success
     assert ran.stderr.count("\n") == 1
     assert _len_torch_dispatch_stack() == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ('// Translation\n{\n    // Language of the interface.\n    "locale": "zh_CN"\n}', "zh"),
+        ('{"locale": "en"}', "en"),
+        ('{"locale": "default"}', None),
+        ('{"locale": "fr_FR"}', None),
+        ("[]", None),
+        ("{", None),
+        (None, None),
+    ],
+)
+def test_a_kernel_of_a_jupyter_server_begins_in_its_display_language(
+    settings: str | None, expected: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "@jupyterlab" / "translation-extension" / "plugin.jupyterlab-settings"
+    file.parent.mkdir(parents=True)
+    if settings is not None:
+        file.write_text(settings)
+    monkeypatch.setenv("JUPYTERLAB_SETTINGS_DIR", str(tmp_path))
+    monkeypatch.setenv("JPY_SESSION_NAME", "a.ipynb")
+    assert display_language.chosen() == expected
+    monkeypatch.delenv("JPY_SESSION_NAME")
+    assert display_language.chosen() is None

@@ -22,6 +22,7 @@ from devtrace.notebook.panel.messages import refusal, spec
 from devtrace.notebook.panel.panel import Panel
 from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.format import decode, encode
+from devtrace.words import language
 from goldens import assert_golden
 from inventories import drain
 
@@ -99,6 +100,15 @@ def trace(tracing: Tracing, work: Callable[[], object], count: int = 1, id: str 
         work()
     finally:
         tracing.finish()
+
+
+@pytest.mark.parametrize(("tag", "expected"), [("zh-CN", "zh"), ("en", "en"), ("fr_FR", None)])
+def test_the_front_end_tells_its_display_language(
+    panel: Panel, tag: str, expected: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(language.CHOICE, "front_end", None)
+    assert FrontEnd(panel).ask("language", tag=tag)["kind"] == "done"
+    assert language.CHOICE.front_end == expected
 
 
 def test_a_front_end_is_welcomed_and_told_the_state(panel: Panel) -> None:

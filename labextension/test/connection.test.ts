@@ -268,7 +268,7 @@ test('a press that a restart overtakes is refused, and the next kernel is given 
   driven.kernel(IDLE);
   driven.follow({ kind: 'timer', name: 'connect' });
   driven.welcome(true);
-  driven.follow({ kind: 'choices', choices: { tracing: true, simulated: 2 }, maxOps: 7 });
+  driven.follow({ kind: 'choices', choices: { tracing: true, simulated: 2 }, maxOps: 7, tag: '' });
   assert.deepEqual(driven.sent, ['limit', 'trace_cells', 'simulate']);
 });
 
@@ -276,13 +276,13 @@ test('the choices of a notebook do not undo a press that came while they were re
   const driven = Driven.connected(true);
   const request = driven.ask(OFF);
   driven.receive({ kind: 'done', request });
-  driven.follow({ kind: 'choices', choices: { tracing: true, simulated: 2 }, maxOps: 7 });
+  driven.follow({ kind: 'choices', choices: { tracing: true, simulated: 2 }, maxOps: 7, tag: '' });
   assert.deepEqual(driven.sent, ['trace_cells', 'limit', 'simulate']);
 });
 
 test('a kernel in which somebody has switched something keeps its settings', () => {
   const driven = Driven.connected(false);
-  driven.follow({ kind: 'choices', choices: { tracing: true, simulated: 2 }, maxOps: 7 });
+  driven.follow({ kind: 'choices', choices: { tracing: true, simulated: 2 }, maxOps: 7, tag: '' });
   assert.deepEqual(driven.sent, ['limit']);
 });
 

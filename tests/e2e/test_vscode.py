@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Frame, Page, expect
@@ -37,7 +38,7 @@ def restricted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VSCode]:
 
 @pytest.fixture(scope="module")
 def dark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VSCode]:
-    settings = {"workbench.colorTheme": "Default Dark+"}
+    settings: dict[str, Any] = {"workbench.colorTheme": "Default Dark+"}
     with vscode.serve(tmp_path_factory.mktemp("dark"), **settings) as running:
         yield running
 

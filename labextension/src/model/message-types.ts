@@ -90,6 +90,10 @@ export interface IToKernel {
     readonly request: number;
     readonly visible: boolean;
   };
+  readonly language: {
+    readonly request: number;
+    readonly tag: string;
+  };
   readonly trace_cells: {
     readonly request: number;
     readonly on: boolean;

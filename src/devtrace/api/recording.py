@@ -6,12 +6,15 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from devtrace.api.options import MAX_OPS
 from devtrace.api.results import Report, Trace, diagnose
+from devtrace.runtime.job import rank_of_job, ranked_path
 from devtrace.runtime.tracebacks import hide_our_frames
+from devtrace.runtime.whole_files import write_somewhere
 from devtrace.source.live_objects import Live, forget_locals
 from devtrace.trace.builder import TraceBuilder
 from devtrace.words.errors import UsageError
@@ -46,7 +49,8 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
     """Record what the block does.
 
     Gives the recording: `.trace` and `.report` are there when the block has ended, by an exception too, which passes
-    through unchanged. `simulate="cuda:2"` gives the block two pretended CUDA devices.
+    through unchanged. `simulate="cuda:2"` gives the block two pretended CUDA devices. `save="run.devtrace"` names the
+    file for the trace; in a job of several ranks each has its own, run.rank0.devtrace and so on.
     """
 
     def __init__(
@@ -57,6 +61,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         name: str = "",
         expect: str | None = None,
         namespace: Mapping[str, Any] | None = None,
+        save: str | Path | None = None,
     ) -> None:
         self.name = name
         self._report: Report | None = None
@@ -64,6 +69,8 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         self._max_ops = max_ops
         self._expect = expect
         self._namespace = namespace
+        self._save_path = None if save is None else Path(save)
+        self._folder = Path.cwd()  # to which the path is relative, wherever the program goes
         self._stack = ExitStack()
         self._simulated = False
         self._recording: Recording | None = None  # until its trace is made
@@ -184,6 +191,8 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
             self._report = diagnose(builder.build())
         else:
             self._report = _diagnosed(recorded, self._namespace, self._expect)
+        if self._save_path is not None:
+            _save(self._report.trace, self._folder, self._save_path)
 
 
 def _diagnosed(recorded: Recorded, namespace: Mapping[str, Any] | None, expect: str | None) -> Report:
@@ -204,6 +213,15 @@ def _diagnosed(recorded: Recorded, namespace: Mapping[str, Any] | None, expect: 
         for _, frame in recorded.frames:
             forget_locals(frame)
     return report
+
+
+def _save(trace: Trace, folder: Path, path: Path) -> None:
+    """Save a trace; where that fails, tell why on stderr."""
+    rank = trace.threads[0].rank if len(trace.threads) else -1
+    ranked = ranked_path(path, rank if rank >= 0 else rank_of_job())
+    as_asked, sentence = write_somewhere(folder, ranked, "trace", trace.save)
+    if not as_asked:
+        sys.stderr.write(f"{sentence}\n")
 
 
 def _simulating() -> bool:

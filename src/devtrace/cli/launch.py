@@ -15,7 +15,6 @@ import os
 import signal
 import socket
 import sys
-import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +27,7 @@ from devtrace.cli.run_program import Program, print_as_its_own
 from devtrace.runtime import overlay
 from devtrace.runtime.import_hook import ImportWatcher
 from devtrace.runtime.job import rank_of_job, ranked_path
-from devtrace.words.errors import DevtraceError
+from devtrace.runtime.whole_files import write_somewhere
 
 if TYPE_CHECKING:
     from devtrace.api.recording import record
@@ -128,6 +127,8 @@ class Launch:
         from devtrace.interchange import code_scanning, findings_json
 
         trace, report = self.recording.trace, self.recording.report
+        if self.rank is None and len(trace.threads) and trace.threads[0].rank >= 0:
+            self.rank = trace.threads[0].rank  # known to torch only since the program began
         project = code_scanning.project_folder(self.folder)
         rank = [f"rank {self.rank}:"] if self.rank is not None else []
         _print("\n".join(["", *rank, report.text]))
@@ -168,15 +169,9 @@ class Launch:
         return ranked_path(self.options.sarif, self.rank) if self.options.sarif else None
 
     def _write(self, path: Path, what: str, write: Callable[[Path], object]) -> None:
-        reason = _written(self.folder / path, write)
-        if reason is None:
-            if not overlay.is_in_use():
-                _print(f"devtrace: the {what} is in {path}")
-            return
-        spare = Path(tempfile.gettempdir()) / f"{path.stem}-{self.process}{path.suffix}"
-        lost = _written(spare, write)
-        where = "it is lost" if lost else f"it is in {spare} instead"
-        _print(f"devtrace: the {what} could not be written to {path} ({reason}); {where}")
+        as_asked, sentence = write_somewhere(self.folder, path, what, write)
+        if not (as_asked and overlay.is_in_use()):
+            _print(sentence)
 
     def _warn_of_bad_paths(self) -> None:
         """Warn before hours of training, not after."""
@@ -217,23 +212,6 @@ class Launch:
                 signal.signal(number, signal.SIG_DFL)
         if self.recording is not None:
             self.recording.abandon()
-
-
-def _written(path: Path, write: Callable[[Path], object]) -> str | None:
-    """Write a file whole or not at all; return the reason if that failed."""
-    beside = path.with_name(f"{path.name}.part")
-    target = beside if not path.exists() or path.is_file() else path
-    try:
-        write(target)
-        if target is beside:
-            os.replace(beside, path)
-    except OSError as error:
-        if target is beside:
-            beside.unlink(missing_ok=True)
-        return error.strerror or str(error)
-    except DevtraceError as error:
-        return str(error)
-    return None
 
 
 def _still_die_of_the_interrupt() -> None:

@@ -126,7 +126,7 @@ class Comparison:
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
         """Show the table of changes above the report of the second trace."""
         script = renderer.sends_script()
-        trace, data = fitted(self.after.trace, room(BUDGET, script=script))
+        trace, data = fitted(self.after.trace, room(self.after, BUDGET, script=script))
         report = replace(self.after, trace=trace)
         data |= {"comparison": self._changes(trace)}
         shown = bundle(report, data, script=script, above=self._repr_html_())

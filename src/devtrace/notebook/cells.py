@@ -305,12 +305,13 @@ class Tracing:
         self._notify("finished", traced)
 
     def _with_note(self, traced: Traced | None, options: Options) -> Traced | None:
-        """Add to the report which names are on devices that ended with the cell."""
+        """Add to the report which names are on devices that ended with the cell, or that nothing ever was."""
         if traced is None or not options.simulate or self.simulated:
             return traced
         from devtrace.api.results import with_note
 
         left = left_on_devices.sentence(self._namespace, options.simulate)
+        left = left or left_on_devices.sentence_on_none(traced.trace, options.simulate)
         report = with_note(traced.report, left) if left else traced.report
         return replace(traced, trace=report.trace, report=report)
 

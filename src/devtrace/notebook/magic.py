@@ -29,12 +29,13 @@ from IPython.core.magic import output_can_be_silenced
 
 from devtrace.api.options import Options
 from devtrace.interchange import kept_traces
-from devtrace.notebook import panel_comm, usage
+from devtrace.notebook import display_language, panel_comm, usage
 from devtrace.notebook.cells import Cell, Tracing
 from devtrace.notebook.commands import Commands
 from devtrace.notebook.earlier_cells import earlier_cells
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.tracebacks import hide_our_frames
+from devtrace.words import language
 from devtrace.words.errors import DevtraceError
 
 # The names that code goes by which IPython's own magics run: with %% lines are counted from below the magic.
@@ -48,6 +49,7 @@ extensions: WeakKeyDictionary[InteractiveShell, Extension] = WeakKeyDictionary()
 
 def load(shell: InteractiveShell) -> None:
     if shell not in extensions:
+        language.CHOICE.front_end = display_language.chosen()
         with _in_ipythons_words():
             extensions[shell] = Extension(shell)
 

@@ -33,7 +33,7 @@ def mime_bundle(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the report by MIME type, and metadata (none). Without `timeline` the html is text only."""
     script = timeline and renderer.sends_script()
-    fitting, data = fitted(report.trace, room(budget, script=script))
+    fitting, data = fitted(report.trace, room(report, budget, script=script))
     return bundle(replace(report, trace=fitting), data, script=script, picture=timeline), {}
 
 
@@ -47,9 +47,9 @@ def bundle(
     return {MIME_TYPE: data, "text/html": above + fragment(report, picture=picture)} | words
 
 
-def room(budget: int, *, script: bool) -> int:
+def room(report: ReportData, budget: int, *, script: bool) -> int:
     """Return the bytes left to a trace: a script that shows it is of the same output."""
-    return max(budget - script_size(), budget // 2) if script else budget
+    return max(budget - script_size(report), budget // 2) if script else budget
 
 
 def fitted(trace: TraceData, budget: int) -> tuple[TraceData, dict[str, Any]]:

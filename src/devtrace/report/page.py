@@ -1,7 +1,7 @@
 """The interactive report as a page that opens offline.
 
-It contains the trace as JSON, the script of the views from `static/` (built with the extension), and the static
-fragment, which the views replace when they run. Data within a script can end neither the script nor the page.
+It contains the trace as JSON, the script of the views from `static/`, and the static fragment. The views, which are
+built with the extension, replace the fragment when they run. Data within a script can end neither the script nor the page.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ def page(report: ReportData, data: dict[str, Any] | None = None, above: str = ""
     """Write the whole page; `above` is html of ours over the static report, which the views know from `data`."""
     title = escape_markup(safe_line(f"devtrace {report.trace.title}", 100))
     missing = "" if built() else "<p><small>This devtrace was installed without its interactive views.</small></p>"
+    language = report.trace.language or "en"
     return (
-        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>\n'
+        f'<!doctype html>\n<html lang="{language}">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>\n'
         f'<meta name="viewport" content="width=device-width">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_NOTHING_FROM_OUTSIDE}">\n'
         f"<style>{_PAGE_STYLE}</style>\n</head>\n<body>\n{_scripted(report, data, above)}{missing}\n</body>\n</html>\n"
@@ -71,6 +72,8 @@ def built() -> bool:
 
 
 @cache
-def views() -> str:
-    """Read the built script, so escaped that it cannot end its element."""
-    return (STATIC / "views.js").read_text(encoding="utf-8").replace("</", "<\\/")
+def views(language: str = "") -> str:
+    """Read the built script, in one language alone or in all, so escaped that it cannot end its element."""
+    alone = STATIC / f"views.{language}.js"
+    script = alone if language and alone.exists() else STATIC / "views.js"
+    return script.read_text(encoding="utf-8").replace("</", "<\\/")

@@ -3,7 +3,7 @@
     DEVTRACE_RENDERER=auto | script | static        %devtrace renderer auto | script | static
 
 `script` is for front ends that run a script in html and have no renderer of ours. What cleans html may show a script as
-text, so that `auto` sends one only where such a front end is known, by the marks that its kernels carry.
+text. So `auto` sends one only where such a front end is known, by the marks that its kernels carry.
 """
 
 from __future__ import annotations

@@ -44,13 +44,23 @@ def upgrading(report: ReportData, data: dict[str, Any], above: str = "") -> str:
         return static
     trace = as_script(data)
     slot = f"devtrace-{hashlib.sha256(trace.encode()).hexdigest()[:16]}"
-    script = _LOADER % {"slot": slot, "height": FRAME_HEIGHT, "views": _deflated(views()), "trace": trace}
+    script = _LOADER % {
+        "slot": slot,
+        "height": FRAME_HEIGHT,
+        "views": _deflated(views(_language(report))),
+        "trace": trace,
+    }
     return f'<div id="{slot}">{static}</div>\n<script>{script}</script>'
 
 
-def script_size() -> int:
+def script_size(report: ReportData) -> int:
     """Return the bytes that the script of the views adds to an output."""
-    return len(_deflated(views())) + len(_LOADER) if built() else 0
+    return len(_deflated(views(_language(report)))) + len(_LOADER) if built() else 0
+
+
+def _language(report: ReportData) -> str:
+    """Return the language in which a report was made: its output needs no other."""
+    return report.trace.language or "en"
 
 
 @cache

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from devtrace.runtime.quiet import kinds_that_outlived_their_device
 from devtrace.simulation.storage_tags import FLOATING, HOST, SimulatedDevice, tag_of
 from devtrace.words.errors import SimulateError
 
@@ -61,6 +62,9 @@ class ExpiredTensor:
             "its simulation has ended",
             f"{way_back(device)} gives it back, or move it while the simulation runs (x.cpu())",
         )
+
+
+kinds_that_outlived_their_device.append(ExpiredTensor)
 
 
 def way_back(device: object) -> str:

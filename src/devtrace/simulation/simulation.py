@@ -25,6 +25,7 @@ from devtrace.simulation import (
     graphs,
     legacy_tensor_types,
     parallel,
+    process_groups,
     remembered,
     scripting,
     storages,
@@ -125,6 +126,8 @@ class Simulation:
         gradients.install(patches)
         graphs.install(patches)
         parallel.install(patches)
+        undo.callback(process_groups.forget)
+        process_groups.install(patches)
         checks.install(patches)
         eager_paths.install(patches)
         values.install(patches)

@@ -68,6 +68,7 @@ def encode(trace: TraceData) -> dict[str, Any]:
             for table, columns in TABLES.items()
         },
         "findings": None if trace.findings is None else [dict(finding) for finding in trace.findings],
+        **({"language": trace.language} if trace.language else {}),
         "truncated": trace.truncated,
         "notes": list(trace.notes),
     }
@@ -86,6 +87,7 @@ def decode(data: object) -> TraceData:
         truncated=reader.number("truncated"),
         notes=reader.items("notes", str, "texts"),
         findings=None if current.get("findings") is None else reader.items("findings", dict, "objects"),
+        language=reader.text("language"),
     )
     if broken := broken_rule(trace):
         raise _damaged(broken)

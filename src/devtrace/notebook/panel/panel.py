@@ -29,6 +29,7 @@ from devtrace.notebook.panel.feed import PERIOD, Feed
 from devtrace.notebook.panel.idle import Lister
 from devtrace.notebook.panel.messages import is_foreign_hello, refusal, spec
 from devtrace.notebook.panel.trace_summaries import TraceSummaries, exported, find
+from devtrace.words import language
 from devtrace.words.errors import DevtraceError
 
 log = logging.getLogger("devtrace")
@@ -120,6 +121,11 @@ class Panel:
         connection.visible = data["visible"]
         self._mark_due({"inventory"}, connection)
         self._lister.soon()
+        return _DONE
+
+    def _on_language(self, connection: _Connection, data: Message) -> Message:
+        """Make reports in the front end's display language, where the user chose none."""
+        language.CHOICE.front_end = language.of_tag(data["tag"])
         return _DONE
 
     def _on_trace_cells(self, connection: _Connection, data: Message) -> Message:

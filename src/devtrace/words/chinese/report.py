@@ -30,6 +30,10 @@ SENTENCES: Final[dict[str, str]] = {
         "{names:and} 留在只为此单元格模拟的 {devices:and} 上；"
         "要在其他单元格中继续使用，请输入 `%devtrace simulate {spec}`"
     ),
+    "report.nothing-on-devices": (
+        "此单元格没有操作在模拟设备上运行：之前的单元格所创建的内容和所选的设备仍在 CPU 上；"
+        "要在设备上试运行，请输入 `%devtrace simulate {spec}`，然后重新运行那些单元格"
+    ),
     "report.more-names": "另外 {count} 个名称",
     "report.more": "另有 {count} 项诊断",
     "report.rule-failed": "规则 {name} 运行失败（{fault}）；追踪记录是完整的",

@@ -30,6 +30,10 @@ SENTENCES: Final[dict[str, str]] = {
         "{names:and} {count:=is|are} left on {devices:and}, simulated for this cell only; "
         "to go on in other cells, type `%devtrace simulate {spec}`"
     ),
+    "report.nothing-on-devices": (
+        "no op of this cell ran on a simulated device: what earlier cells made, and a device that they chose, are "
+        "still on the CPU; to try them on a device, type `%devtrace simulate {spec}` and run them again"
+    ),
     "report.more-names": "{count:more name|more names}",
     "report.more": "{count:more finding|more findings}",
     "report.rule-failed": "the rule {name} failed ({fault}); the trace is complete",
