@@ -1,7 +1,8 @@
 """The interactive report as a page that opens offline.
 
 It contains the trace as JSON, the script of the views from `static/`, and the static fragment. The views, which are
-built with the extension, replace the fragment when they run. Data within a script can end neither the script nor the page.
+built with the extension, replace the fragment when they run. Data within a script can end neither the script nor the
+page.
 """
 
 from __future__ import annotations
