@@ -18,8 +18,9 @@ from devtrace.api.results import Report, Trace, diagnose
 from devtrace.diagnosis.evidence.elsewhere import Elsewhere, matches
 from devtrace.diagnosis.findings import Culprit, Finding, Site, worst_first
 from devtrace.trace.views import storage_owners
+from devtrace.words.catalogue import sentence
 from devtrace.words.errors import DeviceError
-from devtrace.words.text_format import pluralize, short_op_name
+from devtrace.words.text_format import short_op_name
 
 RULE: Final = "expectation"
 ONE: Final = {"syncs": "sync", "copies": "copy"}
@@ -115,13 +116,9 @@ def device_error(trace: Trace, expected: str) -> DeviceError | None:
     used = computed_elsewhere(trace, expected)
     if not used:
         return None
-    return DeviceError(
-        "computed-elsewhere",
-        f"{pluralize(len(used), 'tensor')} computed with on {', '.join(sorted({use.tensor.device for use in used}))}",
-        f"all computation was expected on {expected}",
-        "move them there",
-        tuple(use.tensor for use in used),
-    )
+    devices = sorted({use.tensor.device for use in used})
+    error = DeviceError.of("computed-elsewhere", count=len(used), devices=devices, expected=expected)
+    return error.with_tensors(use.tensor for use in used)
 
 
 def lines_that(trace: Trace, what: str) -> Counter[str]:
@@ -140,12 +137,9 @@ def count_error(trace: Trace, what: str, most: int) -> DeviceError | None:
     total = by_line.total()
     if total <= most:
         return None
-    return DeviceError(
-        f"{what}-unexpected",
-        pluralize(total, ONE[what], what),
-        f"at most {most:,} {'was' if most == 1 else 'were'} expected",
-        "see the lines below",
-        tuple(f"{pluralize(count, ONE[what], what)}   {line}" for line, count in by_line.most_common()),
+    error = DeviceError.of(f"{what}-unexpected", count=total, most=most)
+    return error.with_tensors(
+        f"{sentence(f'{what}-unexpected.got', count=number)}   {line}" for line, number in by_line.most_common()
     )
 
 

@@ -68,19 +68,14 @@ def _read_devices(text: str) -> str:
 def _read_count(text: str) -> int:
     digits = text.replace("_", "").replace(",", "")
     if not digits.isdecimal() or int(digits) == 0:
-        raise UsageError("max-ops", f"--max-ops {text}", "it takes a number above 0", f"write --max-ops {MAX_OPS}")
+        raise UsageError.of("max-ops", given=text, usual=str(MAX_OPS))
     return int(digits)
 
 
 def _read_device(text: str) -> str:
     """Refuse a misspelt device: it would be a false alarm at every op."""
     if not (_DEVICE.fullmatch(text) or may_be_a_device(text)):
-        raise UsageError(
-            "expect-value",
-            f"--expect {text}",
-            "it takes a device: cpu, cuda, cuda:0, mps, xpu:1 and the like",
-            "write --expect cuda:0",
-        )
+        raise UsageError.of("expect-value", given=text)
     return text
 
 

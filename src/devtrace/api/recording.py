@@ -79,12 +79,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
 
     def _result(self, what: str) -> Report:
         if self._report is None:
-            raise UsageError(
-                "recording-not-ended",
-                f"recording.{what} inside the block",
-                f"the {what} is made when the block ends",
-                "read it after the `with` block",
-            )
+            raise UsageError.of("recording-not-ended", what=what)
         return self._report
 
     def counter(self) -> Counter | None:

@@ -48,7 +48,7 @@ def add_to(commands: Any) -> None:
 
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise UsageError("fix-rounds", f"--rounds {text}", "it takes a number of runs, 1 or more", "write --rounds 5")
+        raise UsageError.of("fix-rounds", given=text)
     return int(text)
 
 
@@ -74,19 +74,9 @@ def run(options: argparse.Namespace) -> int:
 def _runner(options: argparse.Namespace) -> Any:
     words = options.script if options.module is None else ["-m", *options.module]
     if not words or words == ["-m"]:
-        raise UsageError(
-            "program-missing",
-            "devtrace fix without a program",
-            "it takes SCRIPT [ARG ...], -m MODULE [ARG ...] or a notebook",
-            "name what to run",
-        )
+        raise UsageError.of("program-missing.fix")
     if options.module is None and not os.path.exists(words[0]):
-        raise UsageError(
-            "script-missing",
-            f"{words[0]!r}, which is not there",
-            "devtrace fix takes a script, a notebook, or -m and a module",
-            f"look where it is from {os.getcwd()}",
-        )
+        raise UsageError.of("script-missing.fix", script=repr(words[0]), folder=os.getcwd())
     from devtrace.fixing.program import ProgramRunner
 
     return ProgramRunner(tuple(words), options.simulate, options.timeout).run

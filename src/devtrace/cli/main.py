@@ -99,12 +99,7 @@ def _run(options: argparse.Namespace) -> int:
 def _program(options: argparse.Namespace) -> Program:
     words = options.script if options.module is None else options.module
     if not words:
-        raise UsageError(
-            "program-missing",
-            "devtrace run without a program",
-            "it takes SCRIPT [ARG ...], or -m MODULE [ARG ...]",
-            "name what to run",
-        )
+        raise UsageError.of("program-missing")
     return Program(words[0], tuple(words[1:]), is_module=options.module is not None)
 
 
@@ -131,12 +126,7 @@ def _loaded(files: Sequence[str]) -> Trace:
             return from_profiler(files[0])
         return load(*files)
     except OSError as error:
-        raise UsageError(
-            "file-unreadable",
-            f"{error.filename!r} ({error.strerror})",
-            "devtrace reads the files that `--save` and trace.save() write",
-            "look where it is",
-        ) from None
+        raise UsageError.of("file-unreadable", file=repr(error.filename), reason=error.strerror) from None
 
 
 def _check(options: argparse.Namespace) -> int:

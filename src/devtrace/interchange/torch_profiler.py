@@ -82,19 +82,10 @@ def _read(source: Path) -> dict[str, Any]:
         text = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
         exported = json.loads(text)
     except (ValueError, OSError, EOFError, RecursionError) as error:
-        raise _foreign(source, f"it is not JSON: {str(error)[:60]}") from None
+        raise FormatError.of("profile-foreign", file=source.name, fault=str(error)[:60]) from None
     if not isinstance(exported, dict) or not isinstance(exported.get("traceEvents"), list):
-        raise _foreign(source, 'it has no list "traceEvents"')
+        raise FormatError.of("profile-foreign.list", file=source.name)
     return exported
-
-
-def _foreign(source: Path, why: str) -> FormatError:
-    return FormatError(
-        "profile-foreign",
-        f"{source.name} ({why})",
-        "from_profiler reads what torch.profiler's export_chrome_trace() writes",
-        "export the profile again, or load a devtrace file with devtrace.load",
-    )
 
 
 def _spans(entries: Iterable[Any]) -> list[_Span]:

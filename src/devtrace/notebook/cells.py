@@ -281,12 +281,7 @@ class Tracing:
         if self.run is None:
             return
         if self.run.asked or self.run.thread != threading.get_ident():
-            raise UsageError(
-                "nested-trace",
-                f"{what} within a traced cell",
-                "what is put in place for a cell is taken out at its end",
-                "give it a cell of its own",
-            )
+            raise UsageError.of("nested-trace", what=what)
         self.abandon()
 
     def _record(self) -> None:

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from devtrace.api.options import Options
 from devtrace.notebook import usage
 from devtrace.notebook.cells import Traced, Tracing
 from devtrace.runtime.job import rank_of_job, ranked_path
+from devtrace.words import language
+from devtrace.words.catalogue import comma, sentence
 from devtrace.words.errors import UsageError
 
 if TYPE_CHECKING:
     from devtrace.api.results import Report
+
+
+AUTO: Final = "auto"
+"""JupyterLab's display language, `DEVTRACE_LANGUAGE`, or the locale's."""
 
 
 class Screen(Protocol):
@@ -43,14 +49,14 @@ class Commands:
     def show_asked(self, traced: Traced | None, options: Options) -> None:
         """Show a cell with `%%devtrace`: always its report, and its files."""
         if traced is None:
-            _print("devtrace: torch was not imported, so there was nothing to trace")
+            _print(sentence("magic.no-torch"))
             return
         self._show(traced, timeline=options.timeline)
         try:
             if options.save:
-                _write("the trace", options.save, traced.trace.save)
+                _write(sentence("magic.the-trace"), options.save, traced.trace.save)
             if options.html:
-                _write("the report", options.html, traced.report.to_html)
+                _write(sentence("magic.the-report"), options.html, traced.report.to_html)
         except UsageError as error:
             sys.stderr.write(f"devtrace: {error}\n")
 
@@ -74,22 +80,22 @@ class Commands:
 
     def _on(self, _: str) -> None:
         self.tracing.switch(on=True)
-        _print("devtrace: every following cell is traced; %devtrace off ends it")
+        _print(sentence("magic.on"))
 
     def _off(self, _: str) -> None:
         self.tracing.switch(on=False)
-        _print("devtrace: only cells that begin with %%devtrace are traced")
+        _print(sentence("magic.off"))
 
     def _status(self, _: str) -> None:
         tracing = self.tracing
-        kept = ", ".join(traced.label for traced in tracing.history)
+        kept, size = comma().join(traced.label for traced in tracing.history), tracing.history.bytes
         rows = {
-            "traced": "every cell" if tracing.on else "cells that begin with %%devtrace",
-            "simulated": tracing.simulated or "nothing",
-            "torch": "imported; modules are watched" if tracing.torch.is_imported else "not imported yet",
-            "kept": f"{kept} ({tracing.history.bytes / 1e6:.1f} MB)" if kept else "no trace",
+            "traced": sentence("status.every-cell" if tracing.on else "status.asked-cells"),
+            "simulated": tracing.simulated or sentence("status.nothing-simulated"),
+            "torch": sentence("status.torch-imported" if tracing.torch.is_imported else "status.torch-awaited"),
+            "kept": sentence("status.kept-traces", kept=kept, size=size) if kept else sentence("status.no-trace"),
         }
-        _print("\n".join(f"{name:<10} {value}" for name, value in rows.items()))
+        _print(table((sentence(f"status.{name}"), value) for name, value in rows.items()))
 
     def _check(self, _: str) -> None:
         from devtrace.api.environment import describe
@@ -101,15 +107,21 @@ class Commands:
 
     def _save(self, file: str) -> None:
         traced = self._kept("")
-        _write(f"the trace of {traced.label}", file, traced.trace.save)
+        _write(sentence("magic.the-trace-of", label=traced.label), file, traced.trace.save)
 
     def _simulate(self, devices: str) -> None:
         if devices == "off":
             self.tracing.stop_simulating()
-            _print("devtrace: no device is simulated")
+            _print(sentence("magic.not-simulated"))
         else:
             self.tracing.simulate(devices)
-            _print(f"devtrace: {devices} is simulated until %devtrace simulate off")
+            _print(sentence("magic.simulated", devices=devices))
+
+    def _language(self, name: str) -> None:
+        if name not in (*language.LANGUAGES, AUTO):
+            raise UsageError.of("language", given=name)
+        language.CHOICE.user = None if name == AUTO else language.of_tag(name)
+        _print(sentence("magic.language-follows" if name == AUTO else "magic.language"))
 
     def _help(self, _: str) -> None:
         _print(usage.help_text())
@@ -117,13 +129,9 @@ class Commands:
     def _kept(self, key: str) -> Traced:
         traced = self.tracing.history.find(key)
         if traced is None:
-            kept = ", ".join(traced.label for traced in self.tracing.history)
-            raise UsageError(
-                "no-trace",
-                f"%devtrace report {key}".rstrip() if key else "no traced cell",
-                f"kept are {kept}" if kept else "no cell has been traced yet",
-                "trace one with %%devtrace on its first line",
-            )
+            kept = [traced.label for traced in self.tracing.history]
+            slug = "no-trace.named-kept" if kept else "no-trace.named" if key else "no-trace"
+            raise UsageError.of(slug, key=key, kept=kept)
         return traced
 
 
@@ -134,8 +142,8 @@ def _write(what: str, name: str, write: Callable[[str], object]) -> None:
         write(file)
     except OSError as error:
         reason = error.strerror or str(error)
-        raise UsageError("not-written", f"{file}: {reason}", f"{what} goes to a file", "name another") from None
-    _print(f"devtrace: {what} is in {file}")
+        raise UsageError.of("not-written", file=file, reason=reason, what=what) from None
+    _print(sentence("magic.written", what=what, file=file))
 
 
 def _print(text: str) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from devtrace.api.options import FLAGS, Flag, Keyword, Options
+from devtrace.words.catalogue import comma
 from devtrace.words.errors import UsageError
 
 # A value in brackets is optional.
@@ -90,12 +91,7 @@ def cell_options(line: str) -> Options:
         else:
             names.append(word)
     if len(names) > 1:
-        raise UsageError(
-            "two-names",
-            f"the names {' and '.join(map(repr, names))}",
-            "%%devtrace takes one name",
-            f'quote a name of several words: %%devtrace "{" ".join(names)}"',
-        )
+        raise UsageError.of("two-names", names=list(map(repr, names)), whole=" ".join(names))
     return Options(name="".join(names), **values)
 
 
@@ -104,11 +100,11 @@ def command(line: str) -> tuple[str, str]:
     name, *arguments = _words(line, "%devtrace") or ["status"]
     known = _COMMAND.get(name)
     if known is None:
-        hint = "put a second % before it to trace a cell" if name in _FLAG else "%devtrace help explains them"
-        raise UsageError("unknown-command", f"%devtrace {name}", f"it takes {_any_of(COMMANDS)}", hint)
+        slug = "unknown-command.flag" if name in _FLAG else "unknown-command"
+        raise UsageError.of(slug, name=name, commands=_any_of(COMMANDS))
     if len(arguments) > bool(known.metavar) or (not arguments and known.metavar[:1] not in ("", "[")):
         given = " ".join([f"%devtrace {name}", *arguments])
-        raise UsageError("command-argument", given, f"the form is %devtrace {known}", "%devtrace help explains it")
+        raise UsageError.of("command-argument", given=given, form=known)
     return name, "".join(arguments)
 
 
@@ -154,28 +150,24 @@ def _words(line: str, magic: str) -> list[str]:
     try:
         return list(lexer)
     except ValueError:
-        raise UsageError(
-            "open-quote", f"{magic} {line.strip()}", "a quote that begins must end", 'write "a name" or "a/path"'
-        ) from None
+        raise UsageError.of("open-quote", given=f"{magic} {line.strip()}") from None
 
 
 def _flag(word: str, words: Iterator[str]) -> tuple[Flag, str]:
     name, equals, value = word.partition("=")
     flag = _FLAG.get(name)
     if flag is None:
-        raise UsageError(
-            "unknown-flag", f"%%devtrace {word}", f"its flags are {_any_of(FLAGS)}", "%devtrace help explains them"
-        )
+        raise UsageError.of("unknown-flag", flag=word, flags=_any_of(FLAGS))
     if flag.metavar and not equals:
         value = next(words, "")
     if bool(flag.metavar) != bool(value) or value.startswith("--"):
-        expected = f"it is written {flag}" if flag.metavar else f"{name} takes no value"
-        raise UsageError("flag-value", f"{name} with {value or 'nothing'!r}", expected, "%devtrace help explains it")
+        slug = "flag-value.bare" if not flag.metavar else "flag-value" if value else "flag-value.nothing"
+        raise UsageError.of(slug, flag=name, value=repr(value), form=flag)
     return flag, value
 
 
 def _any_of(rows: Sequence[Keyword]) -> str:
-    return ", ".join(map(str, rows))
+    return comma().join(map(str, rows))
 
 
 def _lines(rows: Sequence[Keyword]) -> list[str]:

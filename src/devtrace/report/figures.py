@@ -34,12 +34,7 @@ _PATTERN: Final = {
 def figure(trace: TraceData, kind: str, theme: Theme = "light") -> Figure:
     """A plotly Figure: kind is "devices", "copies", "modules" or "memory"."""
     if kind not in FIGURES:
-        raise UsageError(
-            "figure-unknown",
-            f"figure({safe_line(kind, 40)!r})",
-            f"there are {', '.join(repr(name) for name in FIGURES)}",
-            "name one of them",
-        )
+        raise UsageError.of("figure-unknown", kind=repr(safe_line(kind, 40)), kinds=[repr(name) for name in FIGURES])
     return FIGURES[kind](trace, theme)
 
 

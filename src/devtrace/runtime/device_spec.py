@@ -16,9 +16,4 @@ def count_of(spec: object) -> int:
     count = int(match[1]) if match else 0
     if 1 <= count <= MOST:
         return count
-    raise SimulateError(
-        "simulate-devices",
-        repr(spec),
-        f'a number of CUDA devices is "cuda:1" to "cuda:{MOST}"',
-        'write "cuda:2" for two of them',
-    )
+    raise SimulateError.of("simulate-devices", given=repr(spec), most=MOST)

@@ -53,12 +53,7 @@ class ExpiredTensor:
             with torch._C.DisableTorchFunctionSubclass():
                 return func(*args, **(kwargs or {}))
         device = next((arg.device for arg in args if isinstance(arg, ExpiredTensor)), "device")
-        raise SimulateError(
-            "simulate-ended",
-            f"a tensor on the simulated {device} in {name}",
-            "its simulation has ended",
-            "move it while it runs (x.cpu()), or start a simulation again",
-        )
+        raise SimulateError.of("simulate-ended", device=device, name=name)
 
 
 @functools.cache

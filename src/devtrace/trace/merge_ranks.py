@@ -35,9 +35,7 @@ def with_rank(trace: TraceData, rank: int | None) -> TraceData:
 def load(*files: str | Path) -> TraceData:
     """Read a saved trace; of several files, the ranks of one job, one trace with lanes for each."""
     if not files:
-        raise UsageError(
-            "load-nothing", "load() without a file", "it takes one file, or one for each rank", "name them"
-        )
+        raise UsageError.of("load-nothing")
     traces = [format.load(file) for file in files]
     return traces[0] if len(traces) == 1 else merge(traces)
 
@@ -48,12 +46,7 @@ def merge(traces: Sequence[TraceData]) -> TraceData:
     ranks = [_rank_of(trace) for trace in ranked]
     if len(set(ranks)) < len(ranks):
         twice = next(rank for rank in ranks if ranks.count(rank) > 1)
-        raise UsageError(
-            "rank-twice",
-            f"{len(ranks)} traces, two of them of rank {twice}",
-            "each is to be of another rank of the same job",
-            "leave one out, or compare two runs with devtrace.diff",
-        )
+        raise UsageError.of("rank-twice", count=len(ranks), rank=twice)
     return _Merge(sorted(ranked, key=_rank_of)).trace()
 
 

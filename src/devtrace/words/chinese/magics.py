@@ -1,0 +1,87 @@
+"""魔法命令的输出，以及选项和命令的帮助。"""
+
+from __future__ import annotations
+
+from typing import Final
+
+SENTENCES: Final[dict[str, str]] = {
+    # what the magics print
+    "magic.no-torch": "devtrace：没有导入 torch，因此没有可追踪的内容",
+    "magic.on": "devtrace：之后的每个单元格都会被追踪；`%devtrace off` 可停止",
+    "magic.off": "devtrace：只追踪以 `%%devtrace` 开头的单元格",
+    "magic.the-trace": "追踪记录",
+    "magic.the-trace-of": "{label} 的追踪记录",
+    "magic.the-report": "报告",
+    "magic.written": "devtrace：{what}已写入 {file}",
+    "magic.not-simulated": "devtrace：没有模拟设备",
+    "magic.simulated": "devtrace：正在模拟 {devices}，直到 `%devtrace simulate off`",
+    "magic.language": "devtrace：之后的报告使用中文",
+    "magic.language-follows": "devtrace：报告的语言跟随 JupyterLab",
+    "magic.not-traced-to-its-end": "devtrace：这个单元格没有追踪到底：{fault}",
+    "magic.modules-not-watched": "devtrace：没有监视模块：{fault}",
+    "magic.view-dropped": "devtrace：此笔记本的一个视图出错，不再更新：{fault}",
+    "magic.in-passing": "devtrace {label}   {summary}",
+    # %devtrace status
+    "status.traced": "追踪",
+    "status.simulated": "模拟",
+    "status.torch": "torch",
+    "status.kept": "保留",
+    "status.every-cell": "每个单元格",
+    "status.asked-cells": "以 `%%devtrace` 开头的单元格",
+    "status.nothing-simulated": "无",
+    "status.torch-imported": "已导入；正在监视模块",
+    "status.torch-awaited": "尚未导入",
+    "status.kept-traces": "{kept}（{size:bytes}）",
+    "status.no-trace": "没有追踪记录",
+    # %devtrace check
+    "check.devtrace": "devtrace",
+    "check.torch": "torch",
+    "check.jupyter": "jupyter",
+    "check.real": "真实设备",
+    "check.simulated": "模拟设备",
+    "check.default": "默认设备",
+    "check.chosen": "程序会选",
+    "check.versions": "{version}，Python {python}，{system}",
+    "check.not-imported": "{version} 无法导入（{fault}）",
+    "check.build": "{version}，{build}",
+    "check.not-installed": "未安装",
+    "check.cuda": "为 CUDA {version} 构建",
+    "check.rocm": "为 ROCm {version} 构建",
+    "check.no-cuda": "构建时不含 CUDA",
+    "check.hidden": "被模拟隐藏",
+    "check.none-simulated": "当前没有；`--simulate cuda:2` 为程序提供两个模拟的 CUDA 设备",
+    "check.not-needed": "当前没有；`--simulate` 用于没有真实设备的机器",
+    "check.new-tensors": "新张量在 {device} 上（`torch.get_default_device()`）",
+    "check.usual": "按常见写法 `cuda if torch.cuda.is_available() else ...` 是 {device}",
+    "check.usual-and-torch": (
+        "按常见写法 `cuda if torch.cuda.is_available() else ...` 是 {device}；按 "
+        "`torch.accelerator.current_accelerator()` 是 {accelerator}"
+    ),
+    "check.no-answer": "{device}（没有响应：{fault}）",
+    # flags: of %%devtrace, then of devtrace run
+    "flag.simulate": "在 N 个模拟的 CUDA 设备上运行单元格，数值真实，遵守 CUDA 的规则",
+    "flag.simulate.program": "在 N 个模拟的 CUDA 设备上运行程序",
+    "flag.max-ops": "最多保留 N 个运算（{usual}）；超出部分的重复会折叠，计数仍然精确",
+    "flag.max-ops.program": "最多保留 N 个运算（{usual}）；计数仍然精确",
+    "flag.save": "把追踪记录写入 `FILE`，可用 `devtrace.load` 和 JupyterLab 打开",
+    "flag.save.program": "把追踪记录写入 `FILE`，可用 `devtrace view` 和 JupyterLab 打开",
+    "flag.html": "把报告写入 `FILE`，是一个无需其他文件的网页",
+    "flag.html.program": "把报告写入 `FILE`，是一个可离线打开的网页",
+    "flag.json": "把诊断以 JSON 写入 `FILE`，供程序读取",
+    "flag.json.program": "把诊断以 JSON 写入 `FILE`，供程序读取",
+    "flag.no-timeline": "只显示诊断，不显示时间线",
+    "flag.expect": "报告单元格在 `DEVICE` 之外的设备上参与计算的每个张量",
+    "flag.expect.program": "报告程序在 `DEVICE` 之外的设备上参与计算的每个张量",
+    # commands of %devtrace
+    "command.on": "追踪之后的每个单元格；有内容可报告时显示报告",
+    "command.off": "只追踪以 `%%devtrace` 开头的单元格",
+    "command.status": "说明追踪、模拟和保留了什么",
+    "command.check": "说明此环境有什么：torch 的构建、设备、默认设备",
+    "command.report": "显示最近一次追踪的报告，或指定名称、编号的报告",
+    "command.save": "把最近一份追踪记录写入 `FILE`",
+    "command.simulate": "为整个会话提供 N 个模拟的 CUDA 设备，或取消它们",
+    "command.language": "报告使用中文或英文，或跟随 JupyterLab",
+    "command.help": "显示此帮助",
+    "help.cell": "`%%devtrace [name] [flags]`   写在单元格第一行：运行它并显示设备在哪里相遇",
+    "help.line": "`%devtrace COMMAND`",
+}
