@@ -91,8 +91,8 @@ def _english_words(text: str) -> set[str]:
 
 
 TERMS = frozenset((
-    "CPU", "CUDA", "DataParallel", "GPU", "JSON", "Jupyter", "JupyterLab", "NCCL", "PyTorch", "Python", "ROCm", "devtrace",
-    "graph", "meta", "numpy", "rank", "torch",
+    "CPU", "CUDA", "DataParallel", "GPU", "JSON", "Jupyter", "JupyterLab", "NCCL", "PyTorch", "Python", "ROCm",
+    "devtrace", "graph", "meta", "numpy", "rank", "torch",
 ))  # fmt: skip
 """Names that Chinese readers know in English."""
 

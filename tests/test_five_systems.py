@@ -95,7 +95,7 @@ def test_the_books_classifier_got_its_head_after_the_move(tmp_path: Path, warm: 
     finding, culprit, failed = only_error(program(warm, "book_classifier", "cuda:0"))
     assert culprit.name == "model.out_head.weight"
     assert "`model.out_head.weight` and `.bias` are on cpu" in finding.message
-    assert "other 21 tensors of model are on cuda:0" in finding.message
+    assert "other 21 tensors of `model` are on cuda:0" in finding.message
     assert culprit.born is not None
     assert culprit.born.text.startswith("model.out_head = torch.nn.Linear(")
     assert culprit.moved is not None
@@ -191,6 +191,6 @@ def test_keras_replicas_share_the_variables_that_dataparallel_does_not_copy(warm
     assert "keras 3.6.0, at work in dense.py line 144: `ops.matmul(inputs, self.kernel)`" in finding.message
     assert "You called it in keras_replicas.py line 18: `net(inputs)`" in finding.message
     assert "DataParallel on cuda:1 (Thread-2 (_worker), replica 1)" in finding.message
-    assert "through one Variable" in finding.message
+    assert "through one `Variable`" in finding.message
     assert "DistributedDataParallel" in finding.help
     assert ("keras_replicas.py", 15) in map(at, culprit.chain)

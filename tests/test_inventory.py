@@ -16,6 +16,7 @@ import pytest
 import torch
 from torch import nn
 
+import devtrace
 from devtrace.notebook.inventory.inventory import MOST_ROWS, listing
 from devtrace.notebook.inventory.tensor_info import UNKNOWN
 from inventories import drain
@@ -31,6 +32,15 @@ def row(name: str, found: dict[str, Any]) -> dict[str, Any]:
 
 def devices(row: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
     return {each["device"]: (each["tensors"], each["parameters"], each["bytes"]) for each in row["devices"]}
+
+
+def test_a_tensor_is_listed_where_it_says_it_is_when_its_simulation_has_ended() -> None:
+    with devtrace.simulate("cuda:1"):
+        net, x = nn.Linear(2, 2).cuda(), torch.ones(3, device="cuda")
+    found = listed(net=net, x=x, y=torch.ones(1))
+    assert devices(row("net", found)) == {"cuda:0": (2, 6, 24)}
+    assert devices(row("x", found)) == {str(x.device): (1, 0, 12)}
+    assert [(each["device"], each["simulated"]) for each in found["devices"]] == [("cpu", False), ("cuda:0", True)]
 
 
 class Net(nn.Module):

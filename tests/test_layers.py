@@ -59,7 +59,10 @@ INSIDE = {
         "store",
         "diagnose",
     ],
-    "notebook": ["usage", "cells", "commands", "inventory", "panel", "panel_comm", "live_view", "magic"],
+    "notebook": [
+        "usage", "inventory", "left_on_devices", "cells", "earlier_cells", "commands", "panel", "panel_comm",
+        "live_view", "magic",
+    ],
 }  # fmt: skip
 
 # A package that costs or binds -> the modules that may import it at run time (a type-checker's import is free).

@@ -410,6 +410,55 @@ def test_only_a_percent_percent_line_at_the_top_is_the_magic(shell: Shell) -> No
     assert shell.ns["text"] == "\n%%devtrace\n"
 
 
+@pytest.mark.parametrize("above", ["", "\n"])
+def test_the_magic_on_a_later_line_is_refused_with_its_line_before_the_cell_runs(shell: Shell, above: str) -> None:
+    ran = shell.run(f"{above}ran = True", "", "%%devtrace", "x + 1")
+    line = 3 + len(above)
+    assert ran.text.strip().splitlines()[0].startswith(f"UsageError: magic-line: got %%devtrace on line {line}; ")
+    assert "ran" not in shell.ns
+    assert len(shell.run("%%devtrace", "x + 1").reports) == 1
+
+
+@pytest.mark.parametrize("above", ["%load_ext devtrace", "%load_ext devtrace\nx = 1"])
+def test_the_magic_in_the_cell_that_loads_it_is_answered_with_what_to_do(bare: Shell, above: str) -> None:
+    assert "UsageError: magic-line: got %%devtrace on a later line; " in bare.run(above, "%%devtrace", "1").text
+
+
+def test_the_magic_on_a_later_line_below_time_is_answered_with_what_to_do(shell: Shell) -> None:
+    assert "UsageError: magic-line: got %%devtrace on a later line; " in shell.run("%%time", "x", "%%devtrace").text
+
+
+def test_a_cell_with_nothing_but_the_magic_is_told_how_to_trace_the_next(shell: Shell) -> None:
+    ran = shell.run("%%devtrace", "# later")
+    assert ran.text.strip() == (
+        "devtrace: there is no code below %%devtrace in this cell; %devtrace on traces every following cell"
+    )
+    assert shell.traced == []
+
+
+def test_the_magic_on_a_later_line_of_a_branch_that_is_not_taken_stops_nothing(shell: Shell) -> None:
+    assert shell.run("if False:", "    %%devtrace", "    pass", "x + 1").error is None
+
+
+def test_a_lone_line_magic_above_code_says_that_it_traces_nothing(shell: Shell) -> None:
+    hint = "%%devtrace on the first line traces the cell"
+    assert hint in shell.run("%devtrace", "y = x + 1").stdout
+    assert hint not in shell.run("%devtrace").stdout
+    assert hint not in shell.run("y = x + 1", "%devtrace status").stdout
+
+
+def test_diff_takes_the_names_and_numbers_of_traced_cells(shell: Shell, tmp_path: Path) -> None:
+    shell.run("import devtrace")
+    shell.run("%%devtrace first", "y = x + 1")
+    shell.run("%%devtrace", "y = (x + 1) * 2")
+    number = shell.count
+    assert shell.run(f"devtrace.diff('first', '{number}').totals").value == ("ops 1 → 2",)
+    missing = shell.run("devtrace.diff('first', 'secnod')").error
+    assert str(missing).startswith("no-trace: got 'secnod', which is neither a file nor a traced cell; kept are In[")
+    shell.run("%unload_ext devtrace")
+    assert isinstance(shell.run("devtrace.diff('first', 'second')").error, FileNotFoundError)
+
+
 # A cell that fails.
 
 FAILING = {
@@ -555,17 +604,28 @@ def test_a_trace_within_a_trace_is_refused_in_a_sentence(shell: Shell) -> None:
 
 
 def test_a_file_that_cannot_be_written_is_a_line_after_the_report(shell: Shell) -> None:
-    ran = shell.run("%%devtrace --save /nowhere/at/all.devtrace", "y = x + 1")
+    ran = shell.run("%%devtrace --save /proc/all.devtrace", "y = x + 1")
     assert ran.error is None
     assert len(ran.reports) == 1
     assert ran.stderr == (
-        "devtrace: not-written: got /nowhere/at/all.devtrace: No such file or directory; "
+        "devtrace: not-written: got /proc/all.devtrace: No such file or directory; "
         "the trace goes to a file; name another.\n"
     )
     assert (
         "UsageError: not-written: got /nowhere/at/all.devtrace"
         in shell.run("%devtrace save /nowhere/at/all.devtrace").stderr
     )
+
+
+@pytest.mark.parametrize("flag", ["--save", "--html"])
+@pytest.mark.parametrize("above", ["", "%%time\n"])
+def test_a_file_in_a_folder_that_is_not_there_is_refused_before_the_cell_runs(
+    shell: Shell, flag: str, above: str
+) -> None:
+    ran = shell.run(f"{above}%%devtrace {flag} /nowhere/at/all.file", "ran = True")
+    assert f"UsageError: folder-missing: got {flag} /nowhere/at/all.file; there is no folder /nowhere/at;" in ran.text
+    assert "ran" not in shell.ns
+    assert len(shell.run("%%devtrace", "y = x + 1").reports) == 1
 
 
 def test_values_of_flags_may_be_variables(shell: Shell, tmp_path: Path) -> None:
@@ -579,6 +639,46 @@ def test_simulated_devices_are_there_for_the_cell_alone(shell: Shell) -> None:
     assert ran.value == (2, "cuda:1")
     assert "cuda:1" in list(shell.traced[-1].trace.devices)
     assert not torch.cuda.is_available()
+
+
+def test_a_number_of_devices_is_taken_wherever_they_are_asked_for(shell: Shell) -> None:
+    assert shell.run("%%devtrace --simulate 2", "torch.cuda.device_count()").value == 2
+    said = shell.run("%devtrace simulate 3").stdout
+    assert said == "devtrace: cuda:0, cuda:1 and cuda:2 are simulated until %devtrace simulate off\n"
+    assert shell.run("%%devtrace --simulate 3", "torch.cuda.device_count()").value == 3
+    assert "cuda:0, cuda:1 and cuda:2 (cuda:3)" in shell.run("%devtrace status").stdout
+    shell.run("%devtrace simulate 1")
+    assert "cuda:0 (cuda:1)" in shell.run("%devtrace status").stdout
+    shell.run("%devtrace simulate off")
+
+
+@pytest.mark.parametrize("line", ["%devtrace simulate cuda:0", "%%devtrace --simulate 0\n1", "%devtrace simulate cuda"])
+def test_which_device_is_told_apart_from_how_many(shell: Shell, line: str) -> None:
+    assert "is how many devices there are, not which one; for one device, named cuda:0, write cuda:1." in (
+        shell.run(line).text
+    )
+
+
+def test_a_cell_with_devices_of_its_own_says_which_names_it_left_on_them_and_how_to_go_on(shell: Shell) -> None:
+    ran = shell.run(
+        "%%devtrace --simulate cuda:2", "net = torch.nn.Linear(3, 3).to('cuda:1')", "z, _hidden = x.cuda(), x.cuda()"
+    )
+    note = (
+        "net and z are left on cuda:0 and cuda:1, simulated for this cell only; to go on in other cells, type "
+        "%devtrace simulate cuda:2"
+    )
+    assert note in " ".join(ran.reports[0]["text/plain"].split())
+    assert note in " ".join(str(shell.run("%devtrace report").value).split())
+    failed = shell.run("%%devtrace", "z + 1")
+    assert "; %devtrace simulate cuda:2 (in a program " in str(failed.error)
+    shell.run("%devtrace simulate cuda:2")
+    assert shell.run("str((z + 1).device)").value == "cuda:0"
+    assert "left on" not in shell.run("%%devtrace --simulate cuda:2", "w = z + 1").text
+    shell.run("%devtrace simulate off")
+
+
+def test_a_cell_that_leaves_nothing_on_its_devices_says_nothing_of_them(shell: Shell) -> None:
+    assert "left on" not in shell.run("%%devtrace --simulate cuda:1", "y = x.cuda().cpu()").text
 
 
 def test_a_simulation_that_is_already_on_is_used(shell: Shell) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -66,6 +67,37 @@ def test_a_failing_cell_sends_the_error_that_it_sends_without_devtrace_and_then_
     assert len(traced.reports) == 1
 
 
+DEEP = (
+    "net = torch.nn.Sequential(torch.nn.Sequential(torch.nn.Linear(3, 3)))",
+    "net.cuda()",
+    "net(x)",
+)
+
+
+def test_above_a_long_traceback_one_line_names_the_finding_and_the_report_stays_below(kernel: Kernel) -> None:
+    kernel.run("%devtrace simulate cuda:1")
+    plain = kernel.run("#%devtrace", *DEEP)
+    for head in ("%%devtrace", "%%devtrace --simulate cuda:1"):
+        sent = kernel.run(head, *DEEP)
+        count = sent.reply["execution_count"]
+        assert sent.kinds == ["display_data", "error", "display_data"]
+        (line,) = sent.outputs[0]["data"].values()
+        assert line.startswith(f"✗ In[{count}] line 4: `x` is on cpu")
+        assert line.endswith("↓ The report is below this traceback.")
+        assert sent.traceback.splitlines()[3:] == plain.traceback.replace("#%devtrace", f"# {head}").splitlines()[3:]
+        assert len(sent.reports) == 1
+    kernel.run("%devtrace simulate off")
+
+
+def test_devices_of_a_cell_are_there_until_its_traceback_is_shown(kernel: Kernel) -> None:
+    kernel.run("%xmode Verbose")
+    body = ["y = x.cuda()", "def f(depth, z):", "    return f(depth - 1, z) if depth else z + x", "f(4, y)"]
+    sent = kernel.run("%%devtrace --simulate cuda:1", *body)
+    kernel.run("%xmode Context")
+    assert "device='cuda:0'" in sent.traceback
+    assert "ended" not in sent.traceback
+
+
 def test_top_level_await_is_traced(kernel: Kernel) -> None:
     kernel.run("import asyncio", "async def f():", "    await asyncio.sleep(0)", "    return x + 1")
     sent = kernel.run("%%devtrace", "await f()")
@@ -110,6 +142,15 @@ def test_sites_carry_the_front_ends_id_of_the_cell(kernel: Kernel) -> None:
     site = f"{TRACING}.history.find().trace.ops[0].site"
     kernel.run("import devtrace.notebook.magic")
     assert kernel.run(f"{site}.cell_id, {site}.line").result == "('the-cell', 2)"
+
+
+def test_a_cell_keeps_its_id_and_its_lines_when_devtrace_is_loaded_again(kernel: Kernel) -> None:
+    count = kernel.run("", "def kept(x):", "    return x + 1", cell_id="of-kept").reply["execution_count"]
+    kernel.run("%reload_ext devtrace")
+    kernel.run("%%devtrace", "y = kept(x)")
+    kernel.run("import devtrace.notebook.magic")
+    site = f"{TRACING}.history.find().trace.ops[0].site"
+    assert kernel.run(f"{site}.cell, {site}.cell_id, {site}.line").result == f"({count}, 'of-kept', 3)"
 
 
 def test_an_unchanged_cell_run_again_is_counted_anew(kernel: Kernel) -> None:
@@ -157,6 +198,67 @@ def test_a_module_made_in_the_cell_that_imports_torch_is_known_to_a_later_trace(
     sent = fresh.run("%%devtrace --simulate cuda:1", "torch.nn.Linear(3, 2)(torch.ones(1, 3, device='cuda'))")
     assert sent.status == "error"
     assert "\n  In[4] line 2" in sent.reports[0]["text/plain"]
+
+
+NET = """
+
+import torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = torch.nn.Linear(3, 3)
+        self.scale = torch.ones(3)
+
+    def forward(self, x):
+        return self.body(x) * self.scale"""
+
+
+@pytest.fixture
+def unloaded() -> Iterator[Kernel]:
+    """A kernel of the test's own, without devtrace."""
+    with new_kernel() as kernel:
+        yield kernel
+
+
+def failing_report(kernel: Kernel, *more: str) -> str:
+    kernel.run("%devtrace simulate cuda:1")
+    kernel.run("net = Net().to('cuda')")
+    (report,) = kernel.run("%%devtrace", "net(torch.ones(3, device='cuda'))", *more).reports
+    return str(report["text/plain"])
+
+
+def test_a_cell_that_ran_before_devtrace_was_loaded_is_named_by_its_number(unloaded: Kernel) -> None:
+    unloaded.run("first = 1")
+    unloaded.run(NET)
+    unloaded.run("%load_ext devtrace")
+    report = failing_report(unloaded)
+    assert "  In[2] line 11   self.body(x) * self.scale" in report
+    assert re.search(r"In\[2\] line 8 +self\.scale = torch\.ones\(3\)", report)
+    assert ".py" not in report
+
+
+def test_the_cell_that_loads_devtrace_is_named_by_its_number(unloaded: Kernel) -> None:
+    unloaded.run("%load_ext devtrace", *NET.splitlines())
+    assert "  In[1] line 12   self.body(x) * self.scale" in failing_report(unloaded)
+
+
+def test_what_a_recording_saw_before_devtrace_was_loaded_is_named_by_its_number_afterwards(unloaded: Kernel) -> None:
+    unloaded.run("import torch, devtrace", "with devtrace.record():", "    mask = torch.rand(3)")
+    unloaded.run("%load_ext devtrace", "%devtrace simulate cuda:1")
+    (report,) = unloaded.run("%%devtrace", "torch.ones(3, device='cuda') * mask").reports
+    assert "In[1] line 3" in report["text/plain"]
+
+
+def test_a_cell_that_ran_twice_or_within_capture_before_is_named_by_its_last_run(unloaded: Kernel) -> None:
+    unloaded.run("import torch")
+    for _ in range(2):
+        unloaded.run("def double(x):", "    return x * torch.ones(3)")
+    unloaded.run("%%capture", "def half(x):", "    return x / torch.full((3,), 2.0)")
+    unloaded.run("%load_ext devtrace", "%devtrace simulate cuda:1")
+    (report,) = unloaded.run("%%devtrace", "double(torch.ones(3, device='cuda'))").reports
+    assert "  In[3] line 2 " in report["text/plain"]
+    (report,) = unloaded.run("%%devtrace", "half(torch.ones(3, device='cuda'))").reports
+    assert "  In[4] line 3 " in report["text/plain"]
 
 
 def test_a_cell_without_torch_says_that_there_was_nothing_to_trace(fresh: Kernel) -> None:

@@ -125,15 +125,19 @@ PROVOKED: dict[str, Callable[[pytest.MonkeyPatch], str]] = {
     "expect-counts": lambda _: raised(lambda: devtrace.expect(torch.ones(1), device="cpu", syncs=0)),  # type: ignore[call-overload]
     "expect-device": lambda _: raised(lambda: devtrace.expect(torch.ones(1), device="")),
     "expect-value": lambda _: typed("%%devtrace --expect gpu\n1"),
+    "folder-missing": lambda _: typed("%%devtrace --save missing/run.devtrace\n1"),
     "figure-unknown": lambda _: raised(lambda: devtrace.diagnose(training(1)).figure("pie")),
     "file-unreadable": lambda _: called("view", "missing.devtrace"),
-    "fix-no-run": lambda _: raised(lambda: ProgramRunner((written("a.py", "import os; os._exit(3)"),), "cuda:1").run({})),
+    "fix-no-run": lambda _: raised(
+        lambda: ProgramRunner((written("a.py", "import os; os._exit(3)"),), "cuda:1").run({})
+    ),
     "fix-not-written": lambda _: raised(lambda: write_all({"a.py": BEFORE}, {written("a.py", "y = 1"): BEFORE})),
     "fix-rounds": lambda _: called("fix", "--rounds", "0", "a.py"),
     "fix-unfit": lambda _: raised(lambda: BEFORE.edited([Edit("a.py", None, 1, "y = 1", "y = 2")])),
     "flag-value": lambda _: typed("%%devtrace --save\n1"),
     "language": lambda _: typed("%devtrace language fr"),
     "load-nothing": lambda _: raised(devtrace.load),
+    "magic-line": lambda _: typed("1\n%%devtrace\n2"),
     "max-ops": lambda _: typed("%%devtrace --max-ops many\n1"),
     "nested-trace": lambda _: typed("%%devtrace\nget_ipython().run_line_magic('devtrace', 'simulate cuda:1')"),
     "no-trace": lambda _: typed("%devtrace report"),

@@ -19,12 +19,18 @@ def two() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("spec", ["cuda:0", "cuda", "mps", "tpu:9", "cuda:99", "cuda:-1", "", None, 2])
+@pytest.mark.parametrize("spec", ["cuda:0", "cuda", "mps", "tpu:9", "cuda:99", "cuda:-1", "", None, True, 0, 17, 2.0])
 def test_what_is_no_number_of_devices_gets_one_sentence_about_what_is(spec: object) -> None:
     with pytest.raises(SimulateError, match=re.escape('"cuda:1" to "cuda:16"')) as caught:
         devtrace.simulate(spec)  # type: ignore[arg-type]
     assert caught.value.slug == "simulate-devices"
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("spec", ["cuda:3", "3", 3])
+def test_a_number_of_devices_may_be_a_plain_number(spec: str | int) -> None:
+    with devtrace.simulate(spec):
+        assert torch.cuda.device_count() == 3
 
 
 def test_two_simulations_do_not_nest(two: None) -> None:

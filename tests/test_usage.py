@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from devtrace.api.options import FLAGS, Options
@@ -24,12 +26,29 @@ def test_a_flag_takes_its_value_after_an_equals_sign_too() -> None:
     assert usage.cell_options("--simulate=cuda:1").simulate == "cuda:1"
 
 
+def test_a_plain_number_of_devices_is_taken() -> None:
+    assert usage.cell_options("--simulate 2").simulate == "cuda:2"
+
+
+def test_a_file_may_be_in_the_home_folder() -> None:
+    home = os.path.expanduser("~")
+    assert usage.cell_options("--save ~/a.devtrace --html ~/a.html") == Options(
+        save=f"{home}/a.devtrace", html=f"{home}/a.html"
+    )
+
+
 def test_a_backslash_is_an_ordinary_character() -> None:
     assert usage.cell_options(r"--save C:\runs\new.devtrace").save == r"C:\runs\new.devtrace"
 
 
-def test_a_hash_is_no_comment() -> None:
+def test_a_hash_within_a_word_is_no_comment() -> None:
     assert usage.cell_options("--save run#1.devtrace").save == "run#1.devtrace"
+    assert usage.cell_options('"run # 1"').name == "run # 1"
+
+
+def test_what_follows_a_lone_hash_is_a_comment() -> None:
+    assert usage.cell_options("fit --simulate 2  # two of them") == Options("fit", "cuda:2")
+    assert usage.command("on # from here on") == ("on", "")
 
 
 @pytest.mark.parametrize(

@@ -216,3 +216,5 @@ try:
     print("Right." if result == [2.0, 3.0] else f"Not yet: it gives {result} and not [2.0, 3.0].")
 except (RuntimeError, devtrace.DeviceError) as error:
     print("Not yet.", error)
+    print("Hint: .to(device) takes registered tensors along. Register the scale in __init__ with register_buffer, as in")
+    print("the fix above, and let forward read it from there: self.scale.")

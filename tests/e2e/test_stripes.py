@@ -214,3 +214,37 @@ def test_the_settings_say_what_is_shown_and_how_a_kernel_starts(page: Page, serv
         expect(notebook.cell(1).locator(".dt-stripe")).to_have_count(0)
         swatch = sidebar.root.locator("[data-device='cpu'] .dt-swatch").first
         assert swatch.evaluate("element => getComputedStyle(element).backgroundColor") == "rgb(212, 212, 212)"
+
+
+NET = """import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(3, 3)
+        self.scale = torch.ones(3)
+
+    def forward(self, x):
+        return self.body(x) * self.scale"""
+
+
+def test_a_cell_that_ran_before_devtrace_was_loaded_has_stripes_links_and_insert(lab: Lab) -> None:
+    notebook = lab.open(
+        "earlier.ipynb",
+        NET,
+        "%load_ext devtrace\n%devtrace simulate cuda:1",
+        "%%devtrace\nnet = Net().to('cuda')\nnet(torch.ones(3, device='cuda'))",
+    )
+    page = notebook.page
+    notebook.run_all()
+    report = notebook.wait_ready("report")
+    notebook.cell(0).locator(".dt-stripe").first.wait_for()
+    assert (8, "cpu", False) in stripes(notebook, 0)
+    report.get_by_role("button", name="In[1] line 11").first.click()
+    page.wait_for_function("document.activeElement.closest('.cm-editor') !== null")
+    assert selected(page) == "self.body(x) * self.scale"
+    before = source(notebook, 0)
+    report.get_by_role("button", name="Insert").first.click()
+    page.wait_for_function(f"before => {SOURCE}.getSource() !== before", arg=before)
+    assert 'self.register_buffer("scale"' in source(notebook, 0)

@@ -2,10 +2,12 @@
  * One notebook or console: the traces of its outputs and of its kernel, as the one value that the sidebar shows.
  */
 import type { ISessionContext } from '@jupyterlab/apputils';
+import type { ICodeCellModel } from '@jupyterlab/cells';
 import { NotebookPanel } from '@jupyterlab/notebook';
 import { Signal, type ISignal } from '@lumino/signaling';
 import type { IEdit, JsonObject } from '../model/findings';
 import type { ITraced } from '../model/messages';
+import { withCellIds, type IShownCell } from '../model/cell-ids';
 import { readOutline } from '../model/outline';
 import { editKey, fixedIn, repairsOf, type IRepair, type Repairs } from '../model/repairs';
 import { onePerTrace, withEarlier, type IEntry } from '../model/entries';
@@ -13,6 +15,10 @@ import type { ISidebar } from '../model/sidebar';
 import { CellStates } from './cell-states';
 import { Connection } from './connection';
 import { codeCells, keyOf, Outputs, type CodeWidget } from './outputs';
+
+function shownCell({ id, executionCount: count, sharedModel }: ICodeCellModel): IShownCell {
+  return { id, count, source: sharedModel.getSource() };
+}
 
 export class Session {
   readonly context: ISessionContext;
@@ -170,9 +176,12 @@ export class Session {
         }
       }
     }
-    const entries = onePerTrace([...merged.values()]).sort((a, b) =>
-      a.outline.recorded < b.outline.recorded ? -1 : a.outline.recorded > b.outline.recorded ? 1 : a.number - b.number
-    );
+    const shown = codeCells(this.widget).map(shownCell);
+    const entries = onePerTrace([...merged.values()])
+      .map(entry => ({ ...entry, outline: withCellIds(entry.outline, shown) }))
+      .sort((a, b) =>
+        a.outline.recorded < b.outline.recorded ? -1 : a.outline.recorded > b.outline.recorded ? 1 : a.number - b.number
+      );
     return this._isKnown ? this._marked(entries) : entries;
   }
 

@@ -24,7 +24,7 @@ from devtrace.diagnosis.evidence.elsewhere import elsewhere
 from devtrace.diagnosis.findings import Site
 from devtrace.recording.columns import stamps
 from devtrace.source.parsing import read, span_at
-from devtrace.words.catalogue import comma
+from devtrace.words.catalogue import comma, sentence
 from devtrace.words.errors import DeviceError, UsageError
 
 
@@ -100,7 +100,7 @@ class Expectation(ContextDecorator):
         found += [count_error(trace, what, most) for what, most in limits if most is not None]
         errors = [error for error in found if error is not None]
         for other in errors[1:]:
-            errors[0].add_note(f"and {other}")
+            errors[0].add_note(str(other))
         return errors[0] if errors else None
 
 
@@ -120,7 +120,7 @@ def _argument_texts(frame: FrameType, count: int) -> list[str]:
         written = [ast.unparse(argument) for argument in node.args]
         if len(set(written)) == count and not any(isinstance(argument, ast.Starred) for argument in node.args):
             return written
-    return [f"object {number}" for number in range(1, count + 1)]
+    return [sentence("expectation.object", number=number) for number in range(1, count + 1)]
 
 
 def _born(tensor: object) -> Site | None:

@@ -97,10 +97,10 @@ def _inner(trace: Trace, row: int, off: set[int]) -> bool:
 def _elsewhere(trace: Trace, row: int, op: int, expected: str) -> Elsewhere:
     tensor = trace.tensors[row]
     name = tensor.name or (
-        tensor.site.text if tensor.site and tensor.site.text else f"an input of {trace.ops[op].name}"
+        tensor.site.text if tensor.site and tensor.site.text else sentence("elsewhere.input", op=trace.ops[op].name)
     )
     born = Site.of(tensor.site) if tensor.site else None
-    fix = f'move it to "{expected}" before {_line(trace, op)}'
+    fix = sentence("elsewhere.before", device=expected, line=_line(trace, op))
     return Elsewhere(name, tensor.device.name, tensor.shape.dims, tensor.dtype, fix, born)
 
 
@@ -108,7 +108,7 @@ def _line(trace: Trace, op: int) -> str:
     """Name the line of the user's own code that ran an op."""
     site = trace.ops[op].site
     own = site and (site.caller or site)
-    return f"{own}: {own.text}" if own else f"the {trace.ops[op].name} that takes it"
+    return f"{own}: {own.text}" if own else sentence("elsewhere.op", op=trace.ops[op].name)
 
 
 def device_error(trace: Trace, expected: str) -> DeviceError | None:
@@ -148,7 +148,7 @@ def with_expectation(report: Report, expected: str) -> Report:
     from devtrace.diagnosis.store import with_report
 
     if not may_be_a_device(expected):  # it was named before torch, or a backend that could know it, was imported
-        note = f"--expect {expected}: torch knows no such device, so nothing was compared with it"
+        note = sentence("note.expect-unknown", device=expected)
         return Report.of(with_report(report.trace, report.findings, report.ledger, (note,)))
     used = computed_elsewhere(report.trace, expected, may_prepare=True)
     found = [_finding(report.trace, use, expected) for use in used]
@@ -169,6 +169,6 @@ def _finding(trace: Trace, use: Used, expected: str) -> Finding:
         op=use.op,
         culprit=Culprit(tensor.name, (tensor.name,), tensor.device, tensor.shape, tensor.dtype, tensor.born),
         count=use.count,
-        message=f"{tensor.name} is on {tensor.device}; all computation was expected on {expected}.",
+        message=sentence("expectation.message", name=tensor.name, device=tensor.device, expected=expected),
         help=tensor.fix,
     )

@@ -5,13 +5,15 @@ Options(simulate="cuda:2", expect="cuda:0")     what one cell or program was sta
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from devtrace.runtime.device_spec import count_of
+from devtrace.runtime.device_spec import spec_of
+from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError
 
 MAX_OPS: Final = 100_000
@@ -33,15 +35,25 @@ class Options:
     expect: str | None = None
     json: str | None = None
 
+    def check_files(self) -> None:
+        """Refuse before anything runs a file that cannot be written after it."""
+        for flag, file in (("--save", self.save), ("--html", self.html), ("--json", self.json)):
+            folder = os.path.dirname(file or "") or "."
+            if not os.path.isdir(folder):
+                raise UsageError.of("folder-missing", flag=flag, file=file, folder=folder)
+
 
 @dataclass(frozen=True, slots=True)
 class Keyword:
-    """A flag or subcommand, the name of its value ("" if it takes none), its help, and values to complete."""
+    """A subcommand or flag, the name of its value ("" if it takes none), and values to complete."""
 
     name: str
     metavar: str
-    help: str
     offers: tuple[str, ...] = field(default=(), kw_only=True)
+
+    @property
+    def help(self) -> str:
+        return sentence(f"command.{self.name}")
 
     def __str__(self) -> str:
         return f"{self.name} {self.metavar}".rstrip()
@@ -49,20 +61,23 @@ class Keyword:
 
 @dataclass(frozen=True, slots=True)
 class Flag(Keyword):
-    """A flag of `%%devtrace`, and of `devtrace run` where that has a help for it; `read` makes its value of text."""
+    """A flag of `%%devtrace`, and of `devtrace run` if it is for programs; `read` makes its value of text."""
 
-    program_help: str = ""
     read: Callable[[str], Any] = str
+    for_programs: bool = field(default=True, kw_only=True)
+
+    @property
+    def help(self) -> str:
+        return sentence(f"flag.{self.name.removeprefix('--')}", usual=MAX_OPS)
+
+    @property
+    def program_help(self) -> str:
+        return sentence(f"flag.{self.name.removeprefix('--')}.program", usual=MAX_OPS)
 
     @property
     def field(self) -> str:
         """Name the field of Options: `--max-ops` sets max_ops, `--no-timeline` clears timeline."""
         return self.name.removeprefix("--").removeprefix("no-").replace("-", "_")
-
-
-def _read_devices(text: str) -> str:
-    count_of(text)
-    return text
 
 
 def _read_count(text: str) -> int:
@@ -92,17 +107,11 @@ def may_be_a_device(text: str) -> bool:
 
 
 FLAGS: Final = (
-    Flag("--simulate", "cuda:N", "run the cell on N pretended CUDA devices, with real values and CUDA's own rules",
-         "give the program N pretended CUDA devices", _read_devices, offers=("cuda:1", "cuda:2")),
-    Flag("--max-ops", "N", f"keep at most N ops ({MAX_OPS:,}); repetitions above it are folded, counts stay exact",
-         f"keep at most N ops ({MAX_OPS}); counts stay exact", _read_count),
-    Flag("--save", "FILE", "write the trace to FILE, which devtrace.load and JupyterLab open",
-         "save the trace to a file, which `devtrace view` and JupyterLab open"),
-    Flag("--html", "FILE", "write the report to FILE as one page that needs nothing else",
-         "write the report as one page that opens offline"),
-    Flag("--json", "FILE", "write the findings to FILE as JSON, for programs",
-         "write the findings as JSON, for programs"),
-    Flag("--no-timeline", "", "show the findings without the timeline"),
-    Flag("--expect", "DEVICE", "report every tensor that the cell computes with on another device than DEVICE",
-         "report every tensor that it computes with elsewhere", _read_device, offers=("cpu", "cuda:0", "cuda:1")),
-)  # fmt: skip
+    Flag("--simulate", "cuda:N", spec_of, offers=("cuda:1", "cuda:2")),
+    Flag("--max-ops", "N", _read_count),
+    Flag("--save", "FILE", os.path.expanduser),
+    Flag("--html", "FILE", os.path.expanduser),
+    Flag("--json", "FILE", os.path.expanduser),
+    Flag("--no-timeline", "", for_programs=False),
+    Flag("--expect", "DEVICE", _read_device, offers=("cpu", "cuda:0", "cuda:1")),
+)

@@ -14,7 +14,8 @@ from devtrace.api.results import Report, Trace, diagnose
 from devtrace.runtime.tracebacks import hide_our_frames
 from devtrace.source.live_objects import Live, forget_locals
 from devtrace.trace.builder import TraceBuilder
-from devtrace.words.errors import UsageError
+from devtrace.words.catalogue import sentence
+from devtrace.words.errors import UsageError, named
 
 if TYPE_CHECKING:
     from devtrace.recording.progress.counts import Counter
@@ -51,7 +52,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
 
     def __init__(
         self,
-        simulate: str | None = None,
+        simulate: str | int | None = None,
         *,
         max_ops: int = MAX_OPS,
         name: str = "",
@@ -139,16 +140,20 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
     ) -> None:
         self.end(error)
 
-    def end(self, error: BaseException | None = None) -> None:
-        """Take the recording out and make its trace; `error` is what ended the program."""
+    def stop(self, error: BaseException | None = None) -> None:
+        """Take the recorder out and make its trace; devices that are simulated for it stay until `end`."""
         if self._running is None:
             return
         self._running.stop()
         self._running = None
         _notify("ended", self)
+        if self._recording is not None:
+            self._finish(error)
+
+    def end(self, error: BaseException | None = None) -> None:
+        """Take the recording out and make its trace; `error` is what ended the program."""
         with self._stack:  # simulated tensors answer for their device as long as the simulation runs
-            if self._recording is not None:
-                self._finish(error)
+            self.stop(error)
         if error is not None:
             hide_our_frames(error)
 
@@ -166,7 +171,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
             recorded = recording.finish(self.name, error, self.is_simulated)
         except Exception as fault:  # noqa: BLE001 (a failing recorder is never the user's exception)
             builder = TraceBuilder(self.name)
-            builder.notes.append(f"the recording was lost ({type(fault).__name__}: {fault})")
+            builder.notes.append(sentence("note.recording-lost", fault=named(fault)))
             self._report = diagnose(builder.build())
         else:
             self._report = _diagnosed(recorded, self._namespace, self._expect)
@@ -183,7 +188,7 @@ def _diagnosed(recorded: Recorded, namespace: Mapping[str, Any] | None, expect: 
 
             report = with_expectation(report, expect)
     except Exception as fault:  # noqa: BLE001 (a failing diagnosis is never the user's exception)
-        note = f"the diagnosis failed ({type(fault).__name__}: {fault}); the trace is complete"
+        note = sentence("note.diagnosis-failed", fault=named(fault))
         noted = replace(trace, notes=(*trace.notes, note))
         report = Report(noted, notes=noted.notes)
     finally:

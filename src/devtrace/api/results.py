@@ -9,7 +9,7 @@ The data itself is `TraceData` and `ReportData`. The classes here are above ever
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -115,6 +115,14 @@ def diagnose(trace: TraceData, live: Live | None = None) -> Report:
         report = Report.of(diagnosis.diagnose(given, live))
         given._report[:] = report.trace._report[:] = [report]
     return given._report[0]
+
+
+def with_note(report: Report, note: str) -> Report:
+    """Return the report with one more sentence at its end; its trace keeps both."""
+    trace = replace(report.trace, notes=(*report.trace.notes, note))
+    noted = replace(report, trace=trace, notes=(*report.notes, note))
+    trace._report[:] = [noted]
+    return noted
 
 
 def load(*files: str | Path) -> Trace:

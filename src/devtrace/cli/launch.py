@@ -27,7 +27,8 @@ from devtrace.cli.progress import Progress, on_terminal
 from devtrace.cli.run_program import Program, print_as_its_own
 from devtrace.runtime.import_hook import ImportWatcher
 from devtrace.runtime.job import rank_of_job, ranked_path
-from devtrace.words.errors import DevtraceError
+from devtrace.words.catalogue import sentence
+from devtrace.words.errors import DevtraceError, named
 
 if TYPE_CHECKING:
     from devtrace.api.recording import record
@@ -114,29 +115,32 @@ class Launch:
             end()
             self._save_and_print()
         except Exception as fault:  # noqa: BLE001 (never the program's exit code)
-            _print(f"devtrace: the report could not be made ({type(fault).__name__}: {fault})")
+            _print(sentence("run.failed", fault=named(fault)))
         except KeyboardInterrupt:
-            _print("devtrace: interrupted while it told of the program; what is not named above is not saved")
+            _print(sentence("run.interrupted"))
         finally:
             self.reported.set()
 
     def _save_and_print(self) -> None:
         if self.recording is None:
-            _print("devtrace: the program did not import torch, so there is nothing to report")
+            _print(sentence("run.no-torch"))
             return
+        from devtrace.report.text import terminal_width, text
+
         trace, report = self.recording.trace, self.recording.report
-        rank = [f"rank {self.rank}:"] if self.rank is not None else []
-        _print("\n".join(["", *rank, report.text]))
+        rank = [sentence("run.rank", rank=self.rank)] if self.rank is not None else []
+        _print("\n".join(["", *rank, text(report, terminal_width(sys.stderr))]))
         if self._save_path:
-            self._write(self._save_path, "trace", trace.save)
+            self._write(self._save_path, sentence("cli.trace"), trace.save)
         if self._html_path:
             from devtrace.report.page import to_html
 
-            self._write(self._html_path, "report", lambda path: to_html(report, path))
+            self._write(self._html_path, sentence("cli.report"), lambda path: to_html(report, path))
         if self._json_path:
             from devtrace.interchange import findings_json
 
-            self._write(self._json_path, "list of findings", lambda path: findings_json.write(report, path, self.error))
+            what = sentence("cli.findings")
+            self._write(self._json_path, what, lambda path: findings_json.write(report, path, self.error))
 
     @property
     def _save_path(self) -> Path | None:
@@ -156,19 +160,20 @@ class Launch:
     def _write(self, path: Path, what: str, write: Callable[[Path], object]) -> None:
         reason = _written(self.folder / path, write)
         if reason is None:
-            _print(f"devtrace: the {what} is in {path}")
+            _print(sentence("cli.written", what=what, path=path))
             return
         spare = Path(tempfile.gettempdir()) / f"{path.stem}-{self.process}{path.suffix}"
-        lost = _written(spare, write)
-        where = "it is lost" if lost else f"it is in {spare} instead"
-        _print(f"devtrace: the {what} could not be written to {path} ({reason}); {where}")
+        if _written(spare, write):
+            _print(sentence("cli.lost", what=what, path=path, reason=reason))
+        else:
+            _print(sentence("cli.not-written", what=what, path=path, reason=reason, spare=spare))
 
     def _warn_of_bad_paths(self) -> None:
         """Warn before hours of training, not after."""
         for path in filter(None, (self._save_path, self._html_path, self._json_path)):
             folder = path.parent
             if not folder.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
-                _print(f"devtrace: {path} cannot be written as things are; the program runs all the same")
+                _print(sentence("run.path-closed", path=path))
 
     def _watch_signals(self) -> None:
         """Save before dying of a signal that the program leaves to the system."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
-from dataclasses import dataclass
+import difflib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from devtrace.diagnosis.findings import Edit, Site
 from devtrace.source.parsing import Source
@@ -98,6 +99,57 @@ def _block(parent: ast.AST | None, statement: ast.stmt) -> list[ast.stmt]:
     """Return the list of statements that contains one."""
     blocks: list[list[ast.stmt]] = [getattr(parent, name, []) for name in ("body", "orelse", "finalbody")]
     return next((block for block in blocks if any(part is statement for part in block)), [])
+
+
+def merged(edits: Sequence[Edit]) -> tuple[Edit, ...]:
+    """Return edits of several fixes as one set: what two say is said once, two of the same lines become one edit.
+
+    Nothing is returned if two contradict each other.
+    """
+    found: list[Edit] = []
+    for edit in dict.fromkeys(edits):
+        at = next((i for i, other in enumerate(found) if _overlap(edit, other)), None)
+        if at is None:
+            found.append(edit)
+            continue
+        both = _both(found[at], edit)
+        if both is None:
+            return ()
+        found[at] = both
+    return tuple(found)
+
+
+def _overlap(one: Edit, other: Edit) -> bool:
+    """Return whether two edits change the same lines, or add lines at the same place."""
+    if (one.file, one.cell) != (other.file, other.cell):
+        return False
+    if not one.before or not other.before:
+        return not one.before and not other.before and one.line == other.line
+    return one.line <= other.line + other.before.count("\n") and other.line <= one.line + one.before.count("\n")
+
+
+def _both(one: Edit, other: Edit) -> Edit | None:
+    if not one.before:
+        lines = [*one.after.split("\n"), *(line for line in other.after.split("\n") if line not in one.after)]
+        return replace(one, after="\n".join(lines))
+    if (one.line, one.before) != (other.line, other.before):
+        return None
+    changes = sorted({*_changes(one), *_changes(other)})
+    text, done = "", 0
+    for start, end, new in changes:
+        if start < done:
+            return None
+        text += one.before[done:start] + new
+        done = end
+    return replace(one, after=text + one.before[done:])
+
+
+def _changes(edit: Edit) -> Iterator[tuple[int, int, str]]:
+    """Yield what an edit replaces: from and to in its text, and by what."""
+    compared = difflib.SequenceMatcher(None, edit.before, edit.after, autojunk=False)
+    for kind, start, end, new_start, new_end in compared.get_opcodes():
+        if kind != "equal":
+            yield start, end, edit.after[new_start:new_end]
 
 
 def applied(text: str, edits: Sequence[Edit], first: int = 1, indent: int = 0) -> str:

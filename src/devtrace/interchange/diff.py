@@ -1,6 +1,7 @@
 """Two traces compared: findings that came and went, tensors that changed device, lines whose copies and syncs changed.
 
     print(devtrace.diff("yesterday.devtrace", "today.devtrace"))
+    devtrace.diff("broken", "fixed")        # in a notebook, the cells traced by these names
 
 Lines are the same when file (or being a cell), function and text are: line and cell numbers change from run to run.
 Tensors and modules are the same when they have the same name.
@@ -16,13 +17,15 @@ from typing import Final, Literal, NamedTuple
 import numpy as np
 
 from devtrace.diagnosis.diagnose import diagnose
-from devtrace.diagnosis.findings import Finding, LedgerRow, ReportData, Site
+from devtrace.diagnosis.findings import Culprit, Finding, LedgerRow, ReportData, Site
 from devtrace.interchange.comparison import Change, Comparison
+from devtrace.interchange.kept_traces import kept
 from devtrace.report import parts
 from devtrace.trace.merge_ranks import load
 from devtrace.trace.rows import Failure
 from devtrace.trace.tables import TraceData
-from devtrace.words.text_format import one_line, pluralize
+from devtrace.words.catalogue import comma, sentence
+from devtrace.words.text_format import one_line
 
 _MODULE_ROLES: Final = ("parameter", "buffer", "attribute")
 
@@ -37,7 +40,7 @@ Key = tuple[str, ...]
 
 
 def diff(before: Given, after: Given, names: tuple[str, str] | None = None) -> Comparison:
-    """Compare two traces, or files of them, under these names.
+    """Compare two traces, files of them or, in a notebook, names or numbers of traced cells, under these names.
 
     Where one of them failed, the failure explains what it did less than the other: that is no change of its own.
     """
@@ -68,7 +71,11 @@ def _failed(trace: TraceData) -> Failure | None:
 def _totals(sides: _Sides) -> Iterable[str]:
     """Return the sums that changed, and which run did less because it failed."""
     sums = [(name, *(sum(map(count, report.ledger)) for report in sides)) for name, count in _COUNTS.items()]
-    changed = ", ".join(f"{name} {before:,} → {after:,}" for name, before, after in sums if before != after)
+    changed = comma().join(
+        sentence("diff.total", name=sentence(f"diff.{name}"), before=before, after=after)
+        for name, before, after in sums
+        if before != after
+    )
     return filter(None, (changed, _stopping(sides)))
 
 
@@ -77,8 +84,8 @@ def _stopping(sides: _Sides) -> str:
         failure = _failed(report.trace)
         if stopped and failure is not None:
             site = failure.op.site
-            where = f" at {site.caller or site}" if site else ""
-            return f"the {which} ends with {failure.type}{where}: what it did less is not listed"
+            where = sentence("diff.at", site=site.caller or site) if site else ""
+            return sentence(f"diff.{which}-stopped", type=failure.type, where=where)
     return ""
 
 
@@ -89,7 +96,10 @@ def _file(given: Given) -> str:
 def _report(given: Given) -> ReportData:
     if isinstance(given, ReportData):
         return given
-    return diagnose(load(given) if isinstance(given, str | Path) else given)
+    if isinstance(given, TraceData):
+        return diagnose(given)
+    named = kept(str(given)) if not Path(given).exists() else None
+    return named or diagnose(load(given))
 
 
 def _same_line(site: Site | None) -> Key:
@@ -123,7 +133,11 @@ def _by_identity(report: ReportData) -> dict[Key, tuple[int, Finding]]:
 def _described(finding: Finding) -> str:
     """Name the rule, and the tensor or else the devices."""
     culprit = finding.culprit
-    return f"{finding.rule}: {f'{culprit.name} on {culprit.device}' if culprit else ' + '.join(finding.devices)}"
+    return f"{finding.rule}: {_on(culprit) if culprit else ' + '.join(finding.devices)}"
+
+
+def _on(culprit: Culprit) -> str:
+    return sentence("diff.on", name=culprit.name, device=culprit.device)
 
 
 def _where(site: Site | None) -> str:
@@ -153,7 +167,7 @@ def _devices(sides: _Sides) -> Iterable[Change]:
     before, after = (_devices_by_name(report.trace) for report in sides)
     moved = {name: (before[name], after[name]) for name in after if name in before and before[name] != after[name]}
     for name, count, (first, second) in _gathered(moved, before.keys() & after.keys()):
-        label = f"{name} ({pluralize(count, 'tensor')})" if count > 1 else name
+        label = sentence("diff.tensors", name=name, count=count) if count > 1 else name
         module = name if count > 1 else name.rpartition(".")[0]
         yield Change("device", label, first, second, module=module)
 

@@ -25,13 +25,9 @@ from devtrace.source.user_code import is_user_code
 from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.op_kinds import CARRIERS, kind_by_name
 from devtrace.trace.tables import TraceData
+from devtrace.words.catalogue import sentence
 from devtrace.words.errors import FormatError
 
-_LIMITS: Final = (
-    "read from torch.profiler, which does not tell where tensors were, what they are called or where they were made; "
-    "a device is known by the kernels and copies that an op launched, a line is that where its function begins"
-)
-_NO_STACK: Final = "it was profiled without with_stack=True: neither lines nor modules are known"
 _FUNCTION: Final = re.compile(r"(?P<file>[^()]+)\((?P<line>\d+)\): (?P<name>.+)")
 _MODULE: Final = "nn.Module: "
 _ON_DEVICE: Final = ("kernel", "gpu_memcpy", "gpu_memset")
@@ -143,9 +139,9 @@ class _Import:
         for number, span in enumerate(self.chosen):
             self._add_op(number, span)
         self._add_copies()
-        self.builder.notes.append(_LIMITS)
+        self.builder.notes.append(sentence("note.profiler"))
         if self.chosen and not any(span.cat == "python_function" for span in self.spans):
-            self.builder.notes.append(_NO_STACK)
+            self.builder.notes.append(sentence("note.profiler-stack"))
         return self.builder.build()
 
     def _launched(self) -> dict[int, list[_Span]]:

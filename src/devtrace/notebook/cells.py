@@ -13,15 +13,18 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from devtrace.api.options import MAX_OPS, Options
+from devtrace.notebook import left_on_devices
+from devtrace.runtime.device_spec import spec_of
 from devtrace.runtime.import_hook import ImportWatcher
-from devtrace.words.errors import UsageError
+from devtrace.words.catalogue import sentence
+from devtrace.words.errors import UsageError, named
 
 if TYPE_CHECKING:
     from devtrace.api.recording import record as Recording  # noqa: N812
@@ -91,6 +94,13 @@ class History:
         counted = [traced for traced in self if number == str(traced.cell.count)]
         return next(reversed(named or counted), None)
 
+    def report_of(self, key: str) -> Report | None:
+        traced = self.find(key) if key else None
+        return traced.report if traced is not None else None
+
+    def labels(self) -> list[str]:
+        return [traced.label for traced in self]
+
     @property
     def bytes(self) -> int:
         return sum(size for _, size in self._kept.values())
@@ -137,6 +147,14 @@ class Run:
             raise
         return Traced(self.options.name, self.cell, recording.trace, recording.report)
 
+    def report_of(self, error: Exception) -> Report | None:
+        """Make the report of a cell that has failed, before `finish` ends its devices too."""
+        recording = self.recording
+        if recording is None or recording.empty:
+            return None
+        recording.stop(error)
+        return recording.report
+
     def abandon(self) -> None:
         if self.recording is not None:
             self.recording.discard()
@@ -180,7 +198,7 @@ class Tracing:
             hooks.install()
             self._undo.callback(hooks.uninstall)
         except Exception as fault:  # noqa: BLE001 (a torch that has changed)
-            sys.stderr.write(f"devtrace: modules are not watched: {type(fault).__name__}: {fault}\n")
+            sys.stderr.write(sentence("magic.modules-not-watched", fault=named(fault)) + "\n")
             return
         for cell in self._cells:
             _register(cell)
@@ -192,6 +210,13 @@ class Tracing:
             _register(cell)
         else:
             self._cells.append(cell)
+
+    def adopt_cells(self, cells: Iterable[Cell]) -> None:
+        """Let sites in the code of cells that ran before say which cell and line they are."""
+        if self.torch.is_imported:
+            _adopt(cells)
+        else:
+            self._cells.extend(cells)
 
     def switch(self, *, on: bool) -> None:
         """Trace every following cell, or only those that are asked for."""
@@ -209,9 +234,10 @@ class Tracing:
         return requested
 
     def simulate(self, devices: str) -> None:
-        """Pretend `devices` ("cuda:2") until `stop_simulating`."""
+        """Pretend `devices` ("cuda:2", "2") until `stop_simulating`."""
         from devtrace.simulation.simulation import simulate
 
+        devices = spec_of(devices)
         simulation = simulate(devices)
         self.stop_simulating()
         self._step_aside("%devtrace simulate")
@@ -237,7 +263,7 @@ class Tracing:
                 observer(what, traced)
             except Exception as fault:  # noqa: BLE001 (whoever it is, the cell's trace goes on)
                 self._observers.remove(observer)
-                sys.stderr.write(f"devtrace: a view of this notebook is told no more: {fault!r}\n")
+                sys.stderr.write(sentence("magic.view-dropped", fault=named(fault)) + "\n")
 
     # One cell.
 
@@ -246,6 +272,7 @@ class Tracing:
 
         `asked`: by a `%%devtrace`, which nothing else may cut short.
         """
+        options.check_files()
         self._step_aside("%%devtrace")
         self.run = Run(cell, options, asked)
         try:
@@ -261,13 +288,23 @@ class Tracing:
     def finish(self, error: BaseException | None = None) -> Traced | None:
         """End the recording; None where torch was not imported."""
         run = self._end()
-        traced = run.finish(error) if run is not None else None
+        traced = self._with_note(run.finish(error), run.options) if run is not None else None
         if traced is not None and len(traced.trace.ops):
             self.history.add(traced)
         self._notify("finished", traced)
         if run is not None and run.fault is not None:
             raise run.fault
         return traced
+
+    def _with_note(self, traced: Traced | None, options: Options) -> Traced | None:
+        """Add to the report which names are on devices that ended with the cell."""
+        if traced is None or not options.simulate or self.simulated:
+            return traced
+        from devtrace.api.results import with_note
+
+        left = left_on_devices.sentence(self._namespace, options.simulate)
+        report = with_note(traced.report, left) if left else traced.report
+        return replace(traced, trace=report.trace, report=report)
 
     def abandon(self) -> None:
         """End the recording, if there is one, and forget it."""
@@ -322,3 +359,10 @@ def _register(cell: Cell) -> None:
         sites.register_cell(cell.file, -1 if cell.count is None else cell.count, cell.id, cell.code, cell.first)
     else:
         sites.forget_cell(cell.file)
+
+
+def _adopt(cells: Iterable[Cell]) -> None:
+    from devtrace.recording.columns import sites
+    from devtrace.source.live_objects import CellText
+
+    sites.adopt_cells(CellText(cell.file, cell.count or 0, cell.id, cell.code, cell.first) for cell in cells)

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from devtrace.api.options import Options
 from devtrace.notebook import usage
 from devtrace.notebook.cells import Traced, Tracing
+from devtrace.runtime.device_spec import count_of, names_of
 from devtrace.runtime.job import rank_of_job, ranked_path
 from devtrace.words import language
 from devtrace.words.catalogue import comma, sentence
 from devtrace.words.errors import UsageError
+from devtrace.words.wrapping import table
 
 if TYPE_CHECKING:
     from devtrace.api.results import Report
@@ -58,7 +60,7 @@ class Commands:
             if options.html:
                 _write(sentence("magic.the-report"), options.html, traced.report.to_html)
         except UsageError as error:
-            sys.stderr.write(f"devtrace: {error}\n")
+            sys.stderr.write(sentence("run.line", text=error) + "\n")
 
     def show_in_passing(self, traced: Traced) -> None:
         """Show a cell that only `%devtrace on` traced: its report if something is wrong, else a line, or nothing."""
@@ -66,7 +68,15 @@ class Commands:
             self._show(traced)
         elif len(traced.trace.ops):
             summary = str(traced.report).splitlines()[0]
-            self.screen.publish({"text/plain": f"devtrace {traced.label}   {summary}"}, {})
+            self.screen.publish({"text/plain": sentence("magic.in-passing", label=traced.label, summary=summary)}, {})
+
+    def show_headline(self, report: Report) -> None:
+        """Show above a traceback in one line what the report below it is about."""
+        worst = next((finding for finding in report.findings if finding.severity == "error"), None)
+        if worst is not None:
+            from devtrace.report.text import in_one_line
+
+            self.screen.publish({"text/plain": in_one_line(worst)}, {})
 
     def _show(self, traced: Traced, *, timeline: bool = True) -> None:
         if self.screen.text_only:
@@ -91,11 +101,18 @@ class Commands:
         kept, size = comma().join(traced.label for traced in tracing.history), tracing.history.bytes
         rows = {
             "traced": sentence("status.every-cell" if tracing.on else "status.asked-cells"),
-            "simulated": tracing.simulated or sentence("status.nothing-simulated"),
+            "simulated": _simulated(tracing.simulated),
             "torch": sentence("status.torch-imported" if tracing.torch.is_imported else "status.torch-awaited"),
             "kept": sentence("status.kept-traces", kept=kept, size=size) if kept else sentence("status.no-trace"),
         }
         _print(table((sentence(f"status.{name}"), value) for name, value in rows.items()))
+
+    def explain_empty_cell(self) -> None:
+        _print(sentence("magic.empty-cell"))
+
+    def explain_cell_magic(self) -> None:
+        """Say to who wrote `%devtrace` above code that it traces nothing."""
+        _print(sentence("magic.one-percent"))
 
     def _check(self, _: str) -> None:
         from devtrace.api.environment import describe
@@ -115,7 +132,11 @@ class Commands:
             _print(sentence("magic.not-simulated"))
         else:
             self.tracing.simulate(devices)
-            _print(sentence("magic.simulated", devices=devices))
+            _print(
+                sentence(
+                    "magic.simulated", devices=names_of(self.tracing.simulated), count=count_of(self.tracing.simulated)
+                )
+            )
 
     def _language(self, name: str) -> None:
         if name not in (*language.LANGUAGES, AUTO):
@@ -144,6 +165,12 @@ def _write(what: str, name: str, write: Callable[[str], object]) -> None:
         reason = error.strerror or str(error)
         raise UsageError.of("not-written", file=file, reason=reason, what=what) from None
     _print(sentence("magic.written", what=what, file=file))
+
+
+def _simulated(spec: str) -> str:
+    return (
+        sentence("status.simulated-devices", devices=names_of(spec), spec=spec) if spec else sentence("status.nothing")
+    )
 
 
 def _print(text: str) -> None:

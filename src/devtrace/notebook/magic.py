@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from traceback import walk_tb
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -27,15 +28,21 @@ from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult, Intera
 from IPython.core.magic import output_can_be_silenced
 
 from devtrace.api.options import Options
+from devtrace.interchange import kept_traces
 from devtrace.notebook import panel_comm, usage
 from devtrace.notebook.cells import Cell, Tracing
 from devtrace.notebook.commands import Commands
+from devtrace.notebook.earlier_cells import earlier_cells
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.tracebacks import hide_our_frames
-from devtrace.words.errors import DevtraceError
+from devtrace.words.catalogue import sentence
+from devtrace.words.errors import DevtraceError, named
 
 # The names that code goes by which IPython's own magics run: with %% lines are counted from below the magic.
 _TIMED = {"time": ("<timed exec>", "<timed eval>"), "timeit": ("<magic-timeit>",)}
+
+# IPython's own and three of the user's: with their source they fill a page.
+_FRAMES_IN_VIEW = 4
 
 extensions: WeakKeyDictionary[InteractiveShell, Extension] = WeakKeyDictionary()
 
@@ -128,6 +135,7 @@ class Extension:
 
     def _install(self, undo: ExitStack) -> None:
         undo.callback(self.tracing.close)
+        self.tracing.adopt_cells(earlier_cells(self.shell))
         self.tracing.open()
         if devices := os.environ.get("DEVTRACE_SIMULATE"):
             self.tracing.simulate(devices)
@@ -140,9 +148,16 @@ class Extension:
         for entries, entry in lists:
             entries.append(entry)
             undo.callback(_discard, entries, entry)
-        for kind, magic in (("line", self._line_magic), ("cell", self._cell_magic)):
-            self.shell.magics_manager.register_function(magic, kind, "devtrace")
-            undo.callback(self.shell.magics_manager.magics[kind].pop, "devtrace", None)
+        magics = (
+            ("line", "devtrace", self._line_magic),
+            ("cell", "devtrace", self._cell_magic),
+            ("line", "%devtrace", self._misplaced_magic),
+        )
+        for kind, name, magic in magics:
+            self.shell.magics_manager.register_function(magic, kind, name)
+            undo.callback(self.shell.magics_manager.magics[kind].pop, name, None)
+        history = self.tracing.history
+        undo.callback(kept_traces.let_find(history.report_of, history.labels))
         self._clean_tracebacks(undo)
         # After our own events: the panel is called once a cell's trace has begun or ended.
         undo.callback(panel_comm.open_panel(self.shell, self.tracing))
@@ -155,6 +170,8 @@ class Extension:
             error = exc_tuple[1] if exc_tuple else sys.exc_info()[1]
             if isinstance(error, BaseException):
                 hide_our_frames(error)
+            if isinstance(error, Exception) and kwargs.get("running_compiled_code"):
+                self._announce(error)
             show(exc_tuple, *args, **kwargs)
 
         patches = Patches()
@@ -201,27 +218,42 @@ class Extension:
         try:
             yield
         except (Exception, KeyboardInterrupt) as fault:  # noqa: BLE001 (the cell runs on, whatever it was)
-            sys.stderr.write(f"devtrace: this cell was not traced to its end: {type(fault).__name__}: {fault}\n")
+            sys.stderr.write(sentence("magic.not-traced-to-its-end", fault=named(fault)) + "\n")
 
     def _begin(self, running: _Running) -> None:
         lines = self._cleaned(running.raw)
         at = usage.magic_line(lines)
         requested = self.tracing.take_request(running.cell)
-        if at is None and (self.tracing.run is not None or not (requested or self.tracing.on)):
+        misplaced = usage.line_of_misplaced(running.cell.code) if at is None else 0
+        if at is None and not misplaced and (self.tracing.run is not None or not (requested or self.tracing.on)):
             return
         running.asked = requested or at is not None
         try:
+            if misplaced:
+                raise usage.misplaced(misplaced + running.cell.first - 1)
             options = Options(max_ops=self.tracing.max_ops)
             if at is not None:
                 options = usage.cell_options(self._expanded(lines[at][len("%%devtrace") :]))
             self.tracing.begin(running.cell, options, asked=running.asked)
         except DevtraceError as error:
-            if at is None:
+            if at is None and not misplaced:
                 raise
             running.refuser = _Refuser(error)
             self.shell.ast_transformers.insert(0, running.refuser)
         else:
             running.options = options
+
+    def _announce(self, error: Exception) -> None:
+        """Say above a long traceback what ended the traced cell: its report is below, out of sight."""
+        stack = self._stack()
+        frames = sum(1 for _ in walk_tb(error.__traceback__))
+        run = self.tracing.run
+        if len(stack) != 1 or stack[0].options is None or run is None or frames <= _FRAMES_IN_VIEW or self.text_only:
+            return
+        with self._guarded():
+            report = run.report_of(error)
+            if report is not None:
+                self.commands.show_headline(report)
 
     def _finish(self, running: _Running, options: Options, result: ExecutionResult | None) -> None:
         if result is not None and result.error_before_exec is not None:
@@ -229,6 +261,9 @@ class Extension:
             return
         error = result.error_in_exec if result else None
         traced = self.tracing.finish(error)
+        if running.asked and usage.is_alone(running.raw):
+            self.commands.explain_empty_cell()
+            return
         # What %%time was given may be no Python either.
         if isinstance(error, SyntaxError) and (traced is None or not len(traced.trace.ops)):
             return
@@ -288,7 +323,15 @@ class Extension:
 
     def _line_magic(self, line: str) -> Any:
         with _in_ipythons_words():
-            return self.commands.run(line)
+            report = self.commands.run(line)
+        stack = self._stack()
+        if not line.strip() and self.tracing.run is None and stack and usage.begins_code(stack[0].raw):
+            self.commands.explain_cell_magic()
+        return report
+
+    def _misplaced_magic(self, line: str) -> None:
+        """`%%devtrace` on a later line, as IPython reads it: below the `%load_ext` of the same cell, or %%time."""
+        raise IPythonUsageError(str(usage.misplaced()))
 
     @output_can_be_silenced
     def _cell_magic(self, line: str, cell: str) -> Any:

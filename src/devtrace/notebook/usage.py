@@ -5,33 +5,32 @@ A backslash is an ordinary character, so that Windows paths need no care; a name
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from devtrace.api.options import FLAGS, Flag, Keyword, Options
-from devtrace.words.catalogue import comma
+from devtrace.words.catalogue import comma, sentence
 from devtrace.words.errors import UsageError
 
 # A value in brackets is optional.
 COMMANDS = (
-    Keyword("on", "", "trace every following cell; a report is shown where there is something to say"),
-    Keyword("off", "", "trace only the cells that begin with %%devtrace"),
-    Keyword("status", "", "say what is traced, simulated and kept"),
-    Keyword("check", "", "say what this environment has: torch's build, devices, default device"),
-    Keyword("report", "[name]", "show the report of the last traced cell, or of the one of this name or number"),
-    Keyword("save", "FILE", "write the last trace to FILE"),
-    Keyword(
-        "simulate",
-        "cuda:N | off",
-        "give this whole session N pretended CUDA devices, or take them away",
-        offers=("cuda:1", "cuda:2", "off"),
-    ),
-    Keyword("help", "", "print this"),
+    Keyword("on", ""),
+    Keyword("off", ""),
+    Keyword("status", ""),
+    Keyword("check", ""),
+    Keyword("report", "[name]"),
+    Keyword("save", "FILE"),
+    Keyword("simulate", "cuda:N | off", offers=("cuda:1", "cuda:2", "off")),
+    Keyword("language", "zh | en | auto", offers=("zh", "en", "auto")),
+    Keyword("help", ""),
 )
 
 _ANY_MAGIC = re.compile(r"%%(\w+)")
+_COMMENT = re.compile(r"(?:^|\s)#")
+_AS_LINE_MAGIC = "get_ipython().run_line_magic('%devtrace',"
 _MAGIC = re.compile(r"%%devtrace(?:\s|$)")
 
 _FLAG = {flag.name: flag for flag in FLAGS}
@@ -67,6 +66,33 @@ def bodies(lines: Sequence[str]) -> Iterator[tuple[str, int]]:
         if found is None:
             return
         name = found[1]
+
+
+def line_of_misplaced(code: str) -> int:
+    """Return the line of a `%%devtrace` that IPython has read as a line magic, 0 without one."""
+    if _AS_LINE_MAGIC not in code:
+        return 0
+    try:
+        statements = ast.parse(code).body
+    except (SyntaxError, ValueError, RecursionError):
+        return 0
+    magics = (node.lineno for node in statements if ast.unparse(node).startswith(_AS_LINE_MAGIC))
+    return next(magics, 0)
+
+
+def misplaced(line: int = 0) -> UsageError:
+    return UsageError.of("magic-line.known" if line else "magic-line", line=line)
+
+
+def is_alone(cell: str) -> bool:
+    """Return whether a cell with `%%devtrace` has no code."""
+    return all(not line.strip() or line.lstrip().startswith(("#", "%%devtrace")) for line in cell.splitlines())
+
+
+def begins_code(cell: str) -> bool:
+    """Return whether the cell is `%devtrace` alone with code below it."""
+    lines = [line.strip() for line in cell.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    return lines[:1] == ["%devtrace"] and any(not line.startswith("%") for line in lines)
 
 
 def without_magic(lines: list[str]) -> list[str]:
@@ -112,10 +138,10 @@ def help_text() -> str:
     """List every flag and subcommand, as `%devtrace help` prints them."""
     return "\n".join(
         [
-            "%%devtrace [name] [flags]   on the first line of a cell: run it and show where its devices meet",
+            sentence("help.cell"),
             *_lines(FLAGS),
             "",
-            "%devtrace COMMAND",
+            sentence("help.line"),
             *_lines(COMMANDS),
         ]
     )
@@ -144,7 +170,8 @@ def _may_follow(previous: list[str], traces: list[str]) -> list[str]:
 
 
 def _words(line: str, magic: str) -> list[str]:
-    lexer = shlex.shlex(line, posix=True, punctuation_chars=False)
+    without_comment = line if "'" in line or '"' in line else _COMMENT.split(line)[0]
+    lexer = shlex.shlex(without_comment, posix=True, punctuation_chars=False)
     lexer.whitespace_split = True
     lexer.commenters = lexer.escape = ""
     try:

@@ -1,19 +1,40 @@
-"""Reads a request for simulated devices without torch, so that a command refuses a wrong one before anything runs."""
+"""Reads a request for simulated devices without torch, so that a command refuses a wrong one before anything runs.
+
+count_of("cuda:2"), count_of("2"), count_of(2)      how many devices: two, named cuda:0 and cuda:1
+"""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
+from devtrace.words.catalogue import sentence
 from devtrace.words.errors import SimulateError
 
 MOST: Final = 16
+_MOST_LISTED: Final = 3
 
 
 def count_of(spec: object) -> int:
-    """Return 2 for `cuda:2`; raise one sentence about the accepted form for anything else."""
-    match = re.fullmatch(r"cuda:(\d{1,4})", spec) if isinstance(spec, str) else None
+    """Return 2 for `cuda:2` and for 2; raise one sentence about the accepted form for anything else."""
+    given = str(spec) if isinstance(spec, str | int) and not isinstance(spec, bool) else ""
+    match = re.fullmatch(r"(?:cuda:)?(\d{1,4})", given)
     count = int(match[1]) if match else 0
     if 1 <= count <= MOST:
         return count
+    if given in ("cuda:0", "0", "cuda"):
+        raise SimulateError.of("simulate-devices.which", given=repr(spec), most=MOST)
     raise SimulateError.of("simulate-devices", given=repr(spec), most=MOST)
+
+
+def spec_of(spec: object) -> str:
+    """Return `cuda:2` for whatever asks for two devices."""
+    return f"cuda:{count_of(spec)}"
+
+
+def names_of(spec: object) -> str:
+    """Name the devices: "cuda:0, cuda:1 and cuda:2" for `cuda:3`."""
+    names = [f"cuda:{index}" for index in range(count_of(spec))]
+    if len(names) > _MOST_LISTED:
+        return sentence("devices.range", first=names[0], last=names[-1])
+    return sentence("devices.all", names=names)

@@ -20,6 +20,8 @@ from devtrace.simulation.storage_tags import FLOATING, HOST, SimulatedDevice, ta
 from devtrace.words.errors import SimulateError
 
 _expired: list[weakref.ref[torch.Tensor]] = []
+_ended_with = 1
+"""How many devices the simulation had that ended last."""
 
 _READABLE = frozenset({
     "shape", "dtype", "layout", "ndim", "requires_grad", "grad", "is_leaf", "grad_fn", "itemsize", "nbytes", "names",
@@ -53,7 +55,13 @@ class ExpiredTensor:
             with torch._C.DisableTorchFunctionSubclass():
                 return func(*args, **(kwargs or {}))
         device = next((arg.device for arg in args if isinstance(arg, ExpiredTensor)), "device")
-        raise SimulateError.of("simulate-ended", device=device, name=name)
+        raise SimulateError.of("simulate-ended", device=device, name=name, spec=way_back(device))
+
+
+def way_back(device: object) -> str:
+    """Return what to simulate so that tensors of a device whose simulation has ended can be used again."""
+    index = getattr(device, "index", None) or 0
+    return f"cuda:{max(_ended_with, index + 1)}"
 
 
 @functools.cache
@@ -63,6 +71,8 @@ def _expired_class(kind: type) -> type:
 
 def expire_all(devices: list[SimulatedDevice]) -> None:
     """Change the class of every live tensor of a simulated device."""
+    global _ended_with
+    _ended_with = len(devices)
     if not any(device.live for device in devices):
         return
     live = _simulated_tensors()
@@ -95,6 +105,10 @@ def _on_a_device(tensor: torch.Tensor) -> bool:
 def _expire(tensor: torch.Tensor) -> None:
     tensor.__class__ = _expired_class(type(tensor))
     _expired.append(weakref.ref(tensor))
+
+
+def any_expired() -> bool:
+    return any(ref() is not None for ref in _expired)
 
 
 def revive(devices: list[SimulatedDevice]) -> None:

@@ -49,7 +49,7 @@ def active() -> Simulation | None:
 class Simulation:
     """Pretended CUDA devices, from `start` (or `with`) to `stop`."""
 
-    def __init__(self, spec: str, *, force: bool = False) -> None:
+    def __init__(self, spec: str | int, *, force: bool = False) -> None:
         self.count = count_of(spec)
         self.force = force
         self.devices = Devices(self.count)
@@ -144,6 +144,9 @@ def _forget() -> None:
     _active = None
 
 
-def simulate(devices: str, *, force: bool = False) -> Simulation:
-    """Pretend that this machine has CUDA devices: a context manager, with start() and stop() for a whole process."""
+def simulate(devices: str | int, *, force: bool = False) -> Simulation:
+    """Pretend that this machine has CUDA devices, "cuda:2" or 2 of them, named cuda:0 and cuda:1.
+
+    A context manager, with start() and stop() for a whole process.
+    """
     return Simulation(devices, force=force)

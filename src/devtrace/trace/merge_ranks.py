@@ -18,6 +18,7 @@ from devtrace.trace import format
 from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.columns import LEDGER_COUNTS, OP_POSITIONS, SEVERITIES, TABLES, Column
 from devtrace.trace.tables import Ints, Lists, TraceData, Values
+from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError
 
 _SHARED: Final = ("devices", "shapes", "sites", "sources")
@@ -121,7 +122,9 @@ class _Merge:
                 self.builder.columns(table, {column.name: self._column(table, column) for column in TABLES[table]})
         self._add_ledger()
         self.builder.truncated = sum(rank.trace.truncated for rank in self.ranks)
-        self.builder.notes = [f"rank {rank.number}: {note}" for rank in self.ranks for note in rank.trace.notes]
+        self.builder.notes = [
+            sentence("note.of-rank", rank=rank.number, note=note) for rank in self.ranks for note in rank.trace.notes
+        ]
         if all(rank.trace.findings is not None for rank in self.ranks):
             found = (rank.finding(finding) for rank in self.ranks for finding in rank.trace.findings or ())
             self.builder.findings = tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding["severity"])))

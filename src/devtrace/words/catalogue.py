@@ -27,7 +27,7 @@ from devtrace.words.language import Language
 from devtrace.words.text_format import format_bytes, format_time, pluralize
 
 FOLDERS: Final[dict[Language, str]] = {"en": "english", "zh": "chinese"}
-FILES: Final = ("causes", "errors", "magics", "report")
+FILES: Final = ("causes", "errors", "magics", "programs", "report")
 _UNNAMED: Final[dict[Language, dict[str, str]]] = {
     "en": {"tensor": "a tensor", "Tensor": "A tensor"},
     "zh": {"tensor": "一个张量", "Tensor": "一个张量"},

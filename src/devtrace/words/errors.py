@@ -44,6 +44,11 @@ def _part(name: str, slug: str, part: str, values: dict[str, Any]) -> str:
     return sentence(key if has_sentence(key) else f"{slug}.{part}", **values)
 
 
+def named(fault: BaseException) -> str:
+    """Return the type and text of an exception of anybody's."""
+    return f"{type(fault).__name__}: {fault}"
+
+
 class DeviceError(DevtraceError):
     """`devtrace.expect` found tensors on another device than the one expected; `tensors` are all of them."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from devtrace.diagnosis.evidence.case import Case, Verdict
@@ -11,7 +11,7 @@ from devtrace.diagnosis.slugs import CauseSlug
 from devtrace.words.catalogue import sentence
 
 Predicate = Callable[[Case], Verdict | None]
-Strategy = Callable[[Case, Verdict], Fix | None]
+Strategy = Callable[[Case, Verdict], Iterator[Fix]]
 
 
 def no_reason(case: Case, verdict: Verdict) -> str:

@@ -15,9 +15,11 @@ from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.fixes.keep_moved_result import keep_moved_result
 from devtrace.diagnosis.fixes.move_below_binding import move_below_binding
 from devtrace.diagnosis.fixes.move_beside_neighbour import move_beside_neighbour
+from devtrace.diagnosis.fixes.move_in_loop import move_in_loop
 from devtrace.diagnosis.fixes.move_in_package import move_in_package
 from devtrace.diagnosis.fixes.move_optimizer_state import move_optimizer_state
 from devtrace.diagnosis.fixes.move_where_made import move_where_made
+from devtrace.diagnosis.fixes.pass_device_to_factory import pass_device_to_factory
 from devtrace.source.matching import called_names, match_code
 from devtrace.words.catalogue import sentence
 
@@ -41,10 +43,10 @@ def owner_was_not_moved_with_it(case: Case) -> Verdict | None:
 
 def optimizer_keeps_it(case: Case) -> Verdict | None:
     """It is state that an optimizer keeps beside the parameters."""
-    name = next((name for name in case.names if _is_optimizer_state(name)), None)
-    return (
-        Verdict("never-moved", case.born, name, move=_move_of_its_parameter(case, name)) if name is not None else None
-    )
+    names = [name for name in case.names if _is_optimizer_state(name)]
+    moved = ((name, _move_of_its_parameter(case, name)) for name in names)
+    found = next((each for each in moved if each[1] is not None), None) or (next(iter(names), None), None)
+    return Verdict("never-moved", case.born, found[0], move=found[1]) if found[0] is not None else None
 
 
 def _move_of_its_parameter(case: Case, name: AccessPath) -> Move | None:
@@ -123,8 +125,10 @@ CAUSE = Cause(
         keep_moved_result,
         move_optimizer_state,
         move_beside_neighbour,
+        move_in_loop,
         move_below_binding,
         move_where_made,
         move_in_package,
+        pass_device_to_factory,
     ),
 )

@@ -21,13 +21,8 @@ from devtrace.diagnosis.causes import (
     unknown,
     wrong_device,
 )
-from devtrace.diagnosis.causes.cause import Cause, Predicate, Strategy
+from devtrace.diagnosis.causes.cause import Cause, Predicate
 from devtrace.diagnosis.evidence.case import Case, Verdict
-from devtrace.diagnosis.evidence.trace_queries import META
-from devtrace.diagnosis.fixes.fix import Fix
-from devtrace.diagnosis.fixes.move_at_use import move_at_use
-from devtrace.diagnosis.fixes.move_before_update import move_before_update
-from devtrace.diagnosis.fixes.pass_device_to_factory import pass_device_to_factory
 from devtrace.diagnosis.slugs import CauseSlug
 
 CAUSES: Final[dict[CauseSlug, Cause]] = {
@@ -95,26 +90,3 @@ def find_verdict(case: Case) -> Verdict:
 
 def _first(predicates: Iterable[Predicate], case: Case) -> Verdict | None:
     return next((verdict for predicate in predicates if (verdict := predicate(case)) is not None), None)
-
-
-FOR_EVERY_CAUSE: Final[tuple[Strategy, ...]] = (move_at_use, move_before_update)
-FOR_REPLICAS: Final = (
-    "run one process per GPU with DistributedDataParallel, or use a model that keeps its tensors in torch.nn "
-    "parameters; DataParallel cannot replicate this one"
-)
-
-FOR_META: Final = "give it data: load_state_dict(..., assign=True), or to_empty(device=...) and then the weights"
-
-
-def find_fix(case: Case, verdict: Verdict) -> Fix:
-    """Return the first fix for the cause that fits the code; advice alone where none does."""
-    if case.in_a_replica:
-        return Fix(FOR_REPLICAS)
-    cause = CAUSES[verdict.cause]
-    if case.odd_device == META:
-        return pass_device_to_factory(case, verdict) or Fix(FOR_META)
-    for strategy in (*cause.fixes, *FOR_EVERY_CAUSE) if case.snapshot.frames else ():
-        fix = strategy(case, verdict)
-        if fix is not None:
-            return fix
-    return Fix(cause.advice(case.expected_device))

@@ -106,6 +106,14 @@ def is_optimizer(value: object) -> bool:
     return issubclass(type(value), torch.optim.Optimizer)
 
 
+def is_trained_leaf(value: object) -> bool:
+    """Return whether a value is a tensor that an optimizer may train: a leaf that requires a gradient."""
+    if not is_tensor(value):
+        return False
+    with torch_answers():
+        return bool(value.requires_grad and value.is_leaf)  # type: ignore[attr-defined]
+
+
 def torch_answers() -> AbstractContextManager[object]:
     """Inside, torch answers a tensor's questions, not a subclass of its."""
     return torch._C.DisableTorchFunctionSubclass()

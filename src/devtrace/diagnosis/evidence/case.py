@@ -75,6 +75,10 @@ class Case(Subject):
         """One case for each root, if the subject is a passing value on the CPU."""
         if self.odd_device != HOST or any(outlives_the_call(name) for name in self.names):
             return []
+        return self.cases_of_roots()
+
+    def cases_of_roots(self) -> list[Case]:
+        """Return a case for each tensor with a lasting name that the subject was computed from."""
         return [self._about(row) for row in dict.fromkeys(row for row, _ in self.roots)]
 
     def _about(self, row: int) -> Case:

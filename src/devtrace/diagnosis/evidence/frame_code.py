@@ -11,11 +11,12 @@ from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
-from devtrace.source.matching import assigned_names, calls_in, keyword, match_code, names_in
+from devtrace.source.matching import assigned_names, called_name, called_names, calls_in, keyword, match_code, names_in
 from devtrace.source.object_walk import is_tensor, registered
 from devtrace.source.parsing import Source
 from devtrace.source.safe_values import MISSING, Scope, evaluate, instance_dict, values
 
+_BRINGING: Final = frozenset(("as_tensor", "asarray", "cuda", "from_numpy", "stack", "tensor", "to"))
 _BODIES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
@@ -63,6 +64,12 @@ class FailingFrame:
         return self.function or self.source.tree
 
     @property
+    def expression(self) -> ast.AST:
+        """Return the outermost expression around what the frame runs."""
+        inside = [node for node in self.source.ancestors(self.source_node.node) if isinstance(node, ast.expr)]
+        return inside[-1] if inside else self.source_node.node
+
+    @property
     def line(self) -> int:
         return self.source.span(self.source_node.node).line
 
@@ -99,7 +106,9 @@ class FailingFrame:
     def device_code(self, before: int, near: ast.AST | None = None) -> str:
         """Return the expected device as code that computes writes it: from a tensor, from `self`, from a variable."""
         return (
-            self._device_of_tensor(before, near)
+            self._device_of_mentioned(before, near)
+            or self._device_attribute("self")
+            or self._device_of_tensor(before, near)
             or self._device_of_self()
             or self._device_variable(before)
             or self._device_of_module(before)
@@ -109,17 +118,29 @@ class FailingFrame:
         """Return the expected device as code that sets things up writes it: a variable that names it comes first."""
         return (
             self._device_variable(before)
+            or self._device_literal()
             or self._device_of_module(before)
             or self._device_of_self()
             or self._device_of_tensor(before, None)
+            or f'"{self.expected_device.removesuffix(":0")}"'
         )
 
-    def _device_of_tensor(self, before: int, near: ast.AST | None) -> str:
-        variables = self.variables
+    def _device_of_mentioned(self, before: int, near: ast.AST | None) -> str:
         mentioned = names_in(near) if near is not None else set()
-        fitting = [name for name in self.bound(before) if self._on_expected_device(variables.get(name))]
-        fitting.sort(key=lambda name: name not in mentioned)
-        return f"{fitting[0]}.device" if fitting else ""
+        name = next((name for name in self._tensors_there(before) if name in mentioned), "")
+        return f"{name}.device" if name else ""
+
+    def _tensors_there(self, before: int) -> Iterator[str]:
+        """Yield the variables that are a tensor on the expected device above a line, too."""
+        for name in self.bound(before):
+            if self._on_expected_device(self.variables.get(name)):
+                later = (each for each in self.bindings(name) if self.source.span(each).line >= before)
+                if all(_stays_there(name, each) for each in later):
+                    yield name
+
+    def _device_of_tensor(self, before: int, near: ast.AST | None) -> str:
+        name = next(self._tensors_there(before), "")
+        return self._device_of_mentioned(before, near) or (f"{name}.device" if name else "")
 
     def _on_expected_device(self, value: object) -> bool:
         return is_tensor(value) and self.snapshot.device_of(value) == self.expected_device
@@ -139,18 +160,39 @@ class FailingFrame:
         return f"next({variable}.parameters()).device" if self._on_expected_device(first) else ""
 
     def _device_of_module(self, before: int) -> str:
-        modules = (self._device_of_parameters(name) for name in self.bound(before) if name != "self")
-        return next(filter(None, modules), "")
+        names = (name for name in self.bound(before) if name != "self" and not self._is_moved_from(name, before))
+        return next(filter(None, map(self._device_of_parameters, names)), "")
+
+    def _is_moved_from(self, variable: str, line: int) -> bool:
+        """Return whether the function moves a variable's module at a line or below: `model.to(device)`."""
+        owners = (
+            call.func.value
+            for call in calls_in(self.body)
+            if isinstance(call.func, ast.Attribute)
+            and call.func.attr in ("to", "cuda")
+            and self.source.span(call).line >= line
+        )
+        return any(isinstance(owner, ast.Name) and owner.id == variable for owner in owners)
 
     def _device_variable(self, before: int) -> str:
         variables, bound = self.variables, self.bound(before)
         for name in bound:
             if names_device(variables.get(name), self.expected_device):
                 return name
-        for name in bound:
-            for attribute, value in instance_dict(variables.get(name)).items():
-                if names_device(value, self.expected_device) and str(attribute).isidentifier():
-                    return f"{name}.{attribute}"
+        return next(filter(None, map(self._device_attribute, bound)), "")
+
+    def _device_attribute(self, variable: str) -> str:
+        """Return `self.device`, if the attribute of a variable's object names the expected device."""
+        own = instance_dict(self.variables.get(variable)).items()
+        named = (key for key, value in own if names_device(value, self.expected_device) and str(key).isidentifier())
+        return next((f"{variable}.{key}" for key in named), "")
+
+    def _device_literal(self) -> str:
+        """Return the literal by which the function moves things there: `"cuda:0"`."""
+        for call in calls_in(self.body):
+            given = call.args[0] if called_name(call) == "to" and len(call.args) == 1 else keyword(call, "device")
+            if isinstance(given, ast.Constant) and self.names_expected_device(given):
+                return self.code.text(given)
         return ""
 
     def names_expected_device(self, node: ast.expr) -> bool:
@@ -183,12 +225,13 @@ class FailingFrame:
         found = self._path_to(row)
         if found is not None or self._is_registered(row):
             return found
-        return self._made_here(row) or self._operand(row)
+        return self._made_here(row) or self._called_here(row) or self._operand(row)
 
     def _path_to(self, row: int) -> ast.expr | None:
         """Return the path whose value is the tensor, else one whose value shares its storage."""
         base_of = self.snapshot.queries.base
-        found = values(self.source_node.node, self.source, self.scope())
+        scope = self.scope()
+        found = [each for node in (self.source_node.node, self.expression) for each in values(node, self.source, scope)]
         rows = [(value.node, self.snapshot.row(value.value)) for value in found if is_tensor(value.value)]
         exact = next((node for node, other in rows if other == row), None)
         sharing = (node for node, other in rows if other is not None and base_of(other) == base_of(row))
@@ -205,6 +248,15 @@ class FailingFrame:
         is_here = made is not None and made.statement is self.source_node.statement
         return made.node if made is not None and is_here and isinstance(made.node, ast.expr) else None
 
+    def _called_here(self, row: int) -> ast.expr | None:
+        """Return the one call in the line of the function that made the tensor."""
+        queries = self.snapshot.queries
+        op = queries.producer(row)
+        site = queries.site(queries.trace.ops.number("site", op)) if op >= 0 else None
+        maker = site.function.rpartition(".")[2] if site is not None else ""
+        found = [call for call in calls_in(self.source_node.node) if maker and called_name(call) == maker]
+        return found[0] if len(found) == 1 else None
+
     def _operand(self, row: int) -> ast.expr | None:
         """Return the side of a binary operation by its inputs, else the one operand that look-ups cannot tell."""
         node, queries = self.source_node.node, self.snapshot.queries
@@ -220,6 +272,12 @@ class FailingFrame:
         span, code = self.source.span, ast.dump(path)
         first = span(self.source_node.statement).line
         return [node for node in ast.walk(self.body) if ast.dump(node) == code and span(node).line >= first]
+
+
+def _stays_there(variable: str, statement: ast.stmt) -> bool:
+    """Return whether a statement computes a variable from itself (`x = self.layer(x)`), and does not bring it there."""
+    value = getattr(statement, "value", None)
+    return value is not None and variable in names_in(value) and not called_names(value) & _BRINGING
 
 
 def names_device(value: object, device: str) -> bool:

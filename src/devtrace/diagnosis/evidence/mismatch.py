@@ -41,7 +41,7 @@ class Mismatch:
 
 def find_mismatch(queries: TraceQueries, op: int) -> Mismatch | None:
     """Return the mismatch of an op's inputs; None if all are on one device or the mix is legal."""
-    rows = _combined(queries, op)
+    rows = combined(queries, op)
     devices = list(dict.fromkeys(queries.device(row) for row in rows))
     if len(devices) < 2:
         return None
@@ -51,7 +51,7 @@ def find_mismatch(queries: TraceQueries, op: int) -> Mismatch | None:
 
 def turned(queries: TraceQueries, mismatch: Mismatch, words: Site | None) -> Mismatch:
     """Return a mismatch in which the expected device is the odd one."""
-    rows = _combined(queries, mismatch.op)
+    rows = combined(queries, mismatch.op)
     return replace(_on(queries, mismatch.op, rows, mismatch.expected_device), words=words)
 
 
@@ -62,7 +62,7 @@ def _on(queries: TraceQueries, op: int, rows: list[int], odd_device: str) -> Mis
     return Mismatch(op, tensor, odd_device, expected_device, tuple(row for row in odd if row != tensor))
 
 
-def _combined(queries: TraceQueries, op: int) -> list[int]:
+def combined(queries: TraceQueries, op: int) -> list[int]:
     """Return the tensors that an op combines; of a refused call that names only some, those made on its line too."""
     rows = queries.inputs(op)
     if not queries.op_name(op).startswith("aten.") and len({queries.device(row) for row in rows}) == 1:

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
+from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.findings import Site
-from devtrace.diagnosis.fixes.fix import Fix, fix_if_complete, frame_of, registering_root
+from devtrace.diagnosis.fixes.fix import Fix, frame_of, moved_below, registering_root, suggested
 from devtrace.source.matching import called_names
 
 
-def bring_module_back(case: Case, verdict: Verdict) -> Fix | None:
+def bring_module_back(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Move the module to the expected device again."""
     sent = case.queries.site(verdict.sent_by.site) if verdict.sent_by is not None else None
     if sent is None or verdict.module is None:
-        return None
+        return
     for name in case.names:
         root, frame = registering_root(name), frame_of(case, name)
-        found = _after_the_move(frame, root.code, sent) if frame and root and root.code else None
-        if found is not None:
-            return found
-    return None
+        if frame is not None and root is not None:
+            yield from _after_the_move(case, frame, root, sent)
 
 
-def _after_the_move(frame: FailingFrame, path: str, sent: Site) -> Fix | None:
+def _after_the_move(case: Case, frame: FailingFrame, root: AccessPath, sent: Site) -> Iterator[Fix]:
     span = frame.source.span
     function = sent.function.rpartition(".")[2]
     for statement in frame.statements():
@@ -32,8 +32,9 @@ def _after_the_move(frame: FailingFrame, path: str, sent: Site) -> Fix | None:
             continue
         here = sent.file == frame.code.site.file and span(statement).line <= sent.line <= span(statement).end_line
         if here or (function and function in called_names(statement)):
-            device = frame.setup_device_code(span(statement).end_line + 1)
-            if device:
-                new = f"{path}.to({device})"
-                return fix_if_complete(f"bring it back: {new}", frame.code.below(statement, new))
-    return None
+            line = span(statement).end_line
+            device = frame.setup_device_code(line + 1)
+            if device and root.code:
+                new = f"{root.code}.to({device})"
+                moved = moved_below(case, frame, line, root)
+                yield from suggested(f"bring it back: {new}", frame.code.below(statement, new), moved=moved)

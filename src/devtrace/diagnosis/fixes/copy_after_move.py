@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
-from devtrace.diagnosis.fixes.fix import Fix, code_at, fix_if_complete, frame_of
-from devtrace.source.matching import names_in
+from devtrace.diagnosis.evidence.way import passed
+from devtrace.diagnosis.fixes.fix import Fix, Moved, code_at, frame_of, suggested
+from devtrace.source.matching import assigned_names, names_in
 from devtrace.words.text_format import one_line
 
 
-def copy_after_move(case: Case, verdict: Verdict) -> Fix | None:
+def copy_after_move(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Swap the two lines, where nothing between them needs the copy."""
     found = code_at(case, verdict.moved)
     for name in case.names:
@@ -23,8 +25,20 @@ def copy_after_move(case: Case, verdict: Verdict) -> Fix | None:
         if _may_swap(frame, early, moving):
             text = code.text(early)
             edits = (code.removed(early), code.below(moving, *text.split("\n")))
-            return fix_if_complete(f"move `{one_line(text)}` below `{one_line(code.text(moving))}`", *edits)
-    return None
+            help = f"move `{one_line(text)}` below `{one_line(code.text(moving))}`"
+            line = frame.source.span(moving).end_line
+            yield from suggested(help, *edits, moved=_made_at(case, frame, early, line))
+
+
+def _made_at(case: Case, frame: FailingFrame, early: ast.stmt, line: int) -> Iterator[Moved]:
+    """Yield the live tensors that a variable of the statement leads to and that are on the odd device."""
+    names = set(assigned_names(early))
+    for tensor in case.snapshot.walk.tensors:
+        row = case.snapshot.row(tensor)
+        if row is None or case.queries.device(row) != case.odd_device:
+            continue
+        if any(n.frame == frame.number and n.references[0].key in names for n in case.snapshot.walk.names(tensor)):
+            yield Moved(row, passed(frame, line, case.queries.producer(case.queries.base(row))))
 
 
 def _may_swap(frame: FailingFrame, early: ast.stmt, moving: ast.stmt) -> bool:

@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from devtrace.diagnosis.edits import Code
+from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.evidence.way import passed
 from devtrace.diagnosis.findings import Edit
+from devtrace.source.object_walk import registered
+from devtrace.source.safe_values import class_dict, classes_of
+
+
+class Moved(NamedTuple):
+    """A tensor that an edit puts on the expected device: its row, and the first op that finds it there."""
+
+    row: int
+    since: int
 
 
 @dataclass(frozen=True)
 class Fix:
-    """Advice in words, and as edits."""
+    """Advice in words, and as edits, with what these move."""
 
     help: str
     edits: tuple[Edit, ...] = ()
+    moved: tuple[Moved, ...] = ()
 
 
 class SiteCode(NamedTuple):
@@ -39,10 +51,17 @@ class SiteCode(NamedTuple):
         return self.code.source.span(self.statement).end_line + 1
 
 
-def fix_if_complete(help: str, *edits: Edit | None) -> Fix | None:
+def fix_if_complete(help: str, *edits: Edit | None, moved: Iterable[Moved] = ()) -> Fix | None:
     """Return a fix, if all its edits could be made."""
     whole = tuple(edit for edit in edits if edit is not None)
-    return Fix(help, whole) if whole and len(whole) == len(edits) else None
+    return Fix(help, whole, tuple(moved)) if whole and len(whole) == len(edits) else None
+
+
+def suggested(help: str, *edits: Edit | None, moved: Iterable[Moved] = ()) -> Iterator[Fix]:
+    """Yield a fix for the proof to judge, if all its edits could be made."""
+    fix = fix_if_complete(help, *edits, moved=moved)
+    if fix is not None:
+        yield fix
 
 
 def code_at(case: Case, site: int) -> SiteCode | None:
@@ -96,5 +115,27 @@ def registering_root(name: AccessPath) -> AccessPath | None:
 
 
 def is_assignable(name: AccessPath) -> bool:
-    """Return whether source can assign to a path's last step: an item of a tuple it cannot."""
-    return name.last.owner is None or not issubclass(type(name.last.owner), tuple)
+    """Return whether source can assign to a path's last step: an item of a tuple, or a frozen object's, it cannot."""
+    owner = name.last.owner
+    if owner is None:
+        return True
+    kinds = [class_dict(kind).get("__dataclass_params__") for kind in classes_of(type(owner))]
+    is_frozen = any(getattr(parameters, "frozen", False) for parameters in kinds)
+    return not issubclass(type(owner), tuple) and not is_frozen and name.last.kind not in ("parameter", "state")
+
+
+def tensors_below(case: Case, name: AccessPath) -> list[int]:
+    """Return the tensors on the odd device that are what is named, or that `.to()` of it as a module moves."""
+    value = name.last.value
+    tensors = [tensor for _, tensor in registered(value)] if access_paths.is_module(value) else [value]
+    rows = [row for tensor in tensors if (row := case.snapshot.row(tensor)) is not None]
+    return [row for row in rows if case.queries.device(row) == case.odd_device]
+
+
+def moved_below(case: Case, frame: FailingFrame, line: int, *names: AccessPath) -> list[Moved]:
+    """Return what moves, if a line below one of a frame moves what is named."""
+    return [
+        Moved(row, passed(frame, line, case.queries.producer(case.queries.base(row))))
+        for name in names
+        for row in tensors_below(case, name)
+    ]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
+import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.findings import Site
-from devtrace.diagnosis.fixes.fix import Fix, fix_if_complete
+from devtrace.diagnosis.fixes import proof
+from devtrace.diagnosis.fixes.fix import Fix, suggested
 from devtrace.source.matching import called_name, calls_in, keyword
 
 
@@ -29,23 +32,27 @@ class GeneratorCall:
 
 
 def fix_generator(frame: FailingFrame, made: GeneratorCall | None, name: AccessPath | None) -> Fix | None:
-    fix = _make_on_the_device(frame, made, name) if made is not None and name is not None else None
-    return fix or _draw_then_move(frame) or _give_to_the_loader(frame)
+    """Return the first fix whose names have values at its lines."""
+    suggested = [_draw_then_move(frame), _give_to_the_loader(frame)]
+    if made is not None and name is not None:
+        suggested.insert(0, _make_on_the_device(frame, made, name))
+    fixes = itertools.chain.from_iterable(suggested)
+    return next((fix for fix in fixes if proof.names_have_values(frame.snapshot, fix)), None)
 
 
-def _make_on_the_device(frame: FailingFrame, made: GeneratorCall, name: AccessPath) -> Fix | None:
+def _make_on_the_device(frame: FailingFrame, made: GeneratorCall, name: AccessPath) -> Iterator[Fix]:
     """`torch.Generator()` in the same frame becomes `torch.Generator(device)`."""
     outer = FailingFrame.of(frame.snapshot, name.frame, frame.expected_device)
     if outer is None or name.last.owner is not None or made.code.source is not outer.source:
-        return None
+        return
     device = outer.setup_device_code(outer.source.span(made.call).line)
     if not device:
-        return None
+        return
     new = f"{made.code.text(made.call.func)}({device})"
-    return fix_if_complete(f"make the generator there: {new}", made.code.replaced(made.call, new))
+    yield from suggested(f"make the generator there: {new}", made.code.replaced(made.call, new))
 
 
-def _draw_then_move(frame: FailingFrame) -> Fix | None:
+def _draw_then_move(frame: FailingFrame) -> Iterator[Fix]:
     """`torch.randn(n, generator=g, device=d)` becomes `torch.randn(n, generator=g).to(d)`."""
     text = frame.code.text
     for call in calls_in(frame.source_node.node):
@@ -53,20 +60,15 @@ def _draw_then_move(frame: FailingFrame) -> Fix | None:
         if device is not None and keyword(call, "generator") is not None:
             kept = [text(part) for part in (*call.args, *call.keywords) if getattr(part, "arg", "") != "device"]
             new = f"{text(call.func)}({', '.join(kept)}).to({text(device)})"
-            fix = fix_if_complete(f"draw on the generator's device, then move: {new}", frame.code.replaced(call, new))
-            if fix is not None:
-                return fix
-    return None
+            edit = frame.code.replaced(call, new)
+            yield from suggested(f"draw on the generator's device, then move: {new}", edit)
 
 
-def _give_to_the_loader(frame: FailingFrame) -> Fix | None:
+def _give_to_the_loader(frame: FailingFrame) -> Iterator[Fix]:
     """`DataLoader(..., shuffle=True)` gets a generator of the default device."""
     for call in calls_in(frame.body):
         if called_name(call) == "DataLoader":
             device = frame.setup_device_code(frame.source.span(call).line) or "torch.get_default_device()"
             argument = f"generator=torch.Generator({device})"
             edit = frame.code.replaced(call, frame.code.with_argument(call, argument))
-            fix = fix_if_complete(f"give it a generator: {argument}", edit)
-            if fix is not None:
-                return fix
-    return None
+            yield from suggested(f"give it a generator: {argument}", edit)

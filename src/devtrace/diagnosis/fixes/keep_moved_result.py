@@ -3,29 +3,40 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
-from devtrace.diagnosis.fixes.fix import Fix, SiteCode, code_at, fix_if_complete, frame_of
+from devtrace.diagnosis.fixes.fix import Fix, Moved, SiteCode, code_at, frame_of, suggested
 from devtrace.source.matching import assigned_names, match_code
 from devtrace.source.object_walk import is_tensor
+from devtrace.source.safe_values import evaluate
 from devtrace.words.text_format import one_line
 
 
-def keep_moved_result(case: Case, verdict: Verdict) -> Fix | None:
+def keep_moved_result(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Assign what the move returns."""
     found = code_at(case, verdict.moved) if verdict.dropped else None
-    if found is None or not isinstance(found.statement, ast.Expr):
-        return None
+    if found is None or verdict.move is None or not isinstance(found.statement, ast.Expr):
+        return
     call = match_code("$x.$move(...)", found.statement.value)
     frame = frame_of(case, verdict.name)
     if call is None or _is_loop_variable(found, call["x"], frame):
-        return None
+        return
     moved = [(found.statement, call["x"]), *(_dropped_likewise(found, frame) if frame is not None else ())]
     kept = [f"{found.code.text(owner)} = {found.code.text(statement)}" for statement, owner in moved]
     edits = (found.code.replaced(statement, new) for (statement, _), new in zip(moved, kept, strict=True))
-    return fix_if_complete(f"keep what .to() returns: {one_line(kept[0])}", *edits)
+    rows = [case.row, *(_rows(case, frame, (owner for _, owner in moved)) if frame is not None else ())]
+    since = [Moved(row, verdict.move.op) for row in rows]
+    yield from suggested(f"keep what .to() returns: {one_line(kept[0])}", *edits, moved=since)
+
+
+def _rows(case: Case, frame: FailingFrame, owners: Iterable[ast.expr]) -> Iterator[int]:
+    """Yield the tensors that expressions hold now."""
+    for owner in owners:
+        row = case.snapshot.row(evaluate(owner, frame.scope()))
+        if row is not None and case.queries.device(row) == case.odd_device:
+            yield row
 
 
 def _dropped_likewise(found: SiteCode, frame: FailingFrame) -> Iterator[tuple[ast.stmt, ast.expr]]:

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from devtrace.diagnosis.evidence.case import Case, Verdict
-from devtrace.diagnosis.fixes.fix import Fix, failing_frame, fix_if_complete, siblings_on_odd_device
+from devtrace.diagnosis.fixes.fix import Fix, Moved, failing_frame, siblings_on_odd_device, suggested
 
 
-def move_before_update(case: Case, verdict: Verdict) -> Fix | None:
+def move_before_update(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Move the attribute or item, and its siblings, above the failing line, and keep them there."""
     frame = failing_frame(case)
     node = frame.node_of(case.odd_tensor) if frame is not None else None
     if frame is None or not isinstance(node, ast.Attribute | ast.Subscript):
-        return None
+        return
     device = frame.device_beside(node)
     paths = [frame.code.text(node), *_sibling_paths(case)]
     lines = [f"{path} = {path}.to({device})" for path in dict.fromkeys(paths)] if device else []
     if not lines:
-        return None
+        return
     edit = frame.code.above(frame.source_node.statement, *lines)
-    return fix_if_complete(f"keep it where its updates are: {lines[0]}", edit)
+    moved = [Moved(case.odd_tensor, case.op)]
+    yield from suggested(f"keep it where its updates are: {lines[0]}", edit, moved=moved)
 
 
 def _sibling_paths(case: Case) -> list[str]:

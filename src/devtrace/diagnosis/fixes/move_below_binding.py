@@ -6,28 +6,29 @@ At the top of `for batch in loader:` it is `batch["x"] = batch["x"].to(device)`.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
+from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.fixes.fix import (
     Fix,
-    fix_if_complete,
     frame_of,
     is_assignable,
+    moved_below,
     registering_root,
     siblings_on_odd_device,
+    suggested,
 )
 
 
-def move_below_binding(case: Case, verdict: Verdict) -> Fix | None:
+def move_below_binding(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Below the line that gives the user's variable its value: move what it holds, if it holds it by then."""
     for name in [verdict.name, *case.names, *(name for _, name in case.roots)]:
         if name is not None and len(name.references) > 1 and not _made_in_a_call(case, name):
-            found = _move_below_binding(case, name)
-            if found is not None:
-                return found
-    return None
+            yield from _move_below_binding(case, name, [name, *siblings_on_odd_device(case, name)])
+            yield from _move_below_binding(case, name, [name])
 
 
 def _made_in_a_call(case: Case, name: AccessPath) -> bool:
@@ -37,22 +38,26 @@ def _made_in_a_call(case: Case, name: AccessPath) -> bool:
     return op >= 0 and case.queries.trace.ops.number("call", op) >= 0
 
 
-def _move_below_binding(case: Case, name: AccessPath) -> Fix | None:
+def _move_below_binding(case: Case, name: AccessPath, kin: list[AccessPath]) -> Iterator[Fix]:
     frame = frame_of(case, name)
     bound = frame.bindings(name.references[0].text)[-1:] if frame is not None else []
     if frame is None or not bound:
-        return None
+        return
     statement = _filling(case, name, frame, bound[0]) or bound[0]
     end_line = frame.source.span(statement).end_line
     device = frame.setup_device_code(end_line + 1)
-    lines = _moving_lines(case, name, device) if device else []
+    names = _moved_names(kin) if device else []
+    lines = [_moving_line(each, device) for each in names]
     if not lines:
-        return None
+        return
     if isinstance(statement, ast.Assign | ast.Expr):
-        return fix_if_complete(f"add `{lines[0]}` below line {end_line}", frame.code.below(statement, *lines))
+        moved = moved_below(case, frame, end_line, *names)
+        edit = frame.code.below(statement, *lines)
+        yield from suggested(f"add `{lines[0]}` below line {end_line}", edit, moved=moved)
     if isinstance(statement, ast.For | ast.With):
-        return fix_if_complete(f"add `{lines[0]}` at the top of the block", frame.code.into(statement, *lines))
-    return None
+        moved = moved_below(case, frame, frame.source.span(statement.body[0]).line - 1, *names)
+        edit = frame.code.into(statement, *lines)
+        yield from suggested(f"add `{lines[0]}` at the top of the block", edit, moved=moved)
 
 
 def _filling(case: Case, name: AccessPath, frame: FailingFrame, bound: ast.stmt) -> ast.stmt | None:
@@ -66,10 +71,14 @@ def _filling(case: Case, name: AccessPath, frame: FailingFrame, bound: ast.stmt)
     return found.statement if beside and frame.source.span(bound).end_line < line < frame.line else None
 
 
-def _moving_lines(case: Case, name: AccessPath, device: str) -> list[str]:
-    """Return code that moves the whole module that registers the tensor, else the tensor and its siblings."""
-    root = registering_root(name)
+def _moved_names(kin: list[AccessPath]) -> list[AccessPath]:
+    """Return the whole module that registers the first tensor, else the tensors themselves."""
+    root = registering_root(kin[0])
     if root is not None:
-        return [f"{root.code}.to({device})"] if root.code else []
-    paths = [each.code for each in (name, *siblings_on_odd_device(case, name))] if is_assignable(name) else []
-    return [f"{path} = {path}.to({device})" for path in paths if path]
+        return [root] if root.code else []
+    return [each for each in kin if each.code] if is_assignable(kin[0]) else []
+
+
+def _moving_line(name: AccessPath, device: str) -> str:
+    is_module = access_paths.is_module(name.last.value)
+    return f"{name.code}.to({device})" if is_module else f"{name.code} = {name.code}.to({device})"

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.fixes.fix import Fix
 from devtrace.diagnosis.fixes.pass_device_to_factory import REPORT_UPSTREAM, device_at
 
 
-def move_in_package(case: Case, verdict: Verdict) -> Fix | None:
+def move_in_package(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Name the package's line and what it lacks."""
     queries = case.queries
     for site in dict.fromkeys((verdict.born, *(queries.born(row) for row in case.origin.path))):
         found, package = queries.source_node(site), queries.package(site)
         device = device_at(case, site, found.node) if found is not None and package else ""
         if device:
-            return Fix(f"in {package}, {queries.site(site)}: move what it makes with .to({device}); {REPORT_UPSTREAM}")
-    return None
+            yield Fix(f"in {package}, {queries.site(site)}: move what it makes with .to({device}); {REPORT_UPSTREAM}")

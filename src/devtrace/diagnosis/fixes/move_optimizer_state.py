@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from devtrace.diagnosis.evidence import access_paths
+from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case, Verdict
-from devtrace.diagnosis.fixes.fix import Fix, code_at, fix_if_complete, frame_of
+from devtrace.diagnosis.evidence.way import passed
+from devtrace.diagnosis.fixes.fix import Fix, Moved, code_at, frame_of, suggested
+from devtrace.source.object_walk import is_tensor, stored
+from devtrace.source.safe_values import instance_dict
 
 
-def move_optimizer_state(case: Case, verdict: Verdict) -> Fix | None:
+def move_optimizer_state(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Add a loop over the state of the optimizer below the line that moved its parameters."""
     found = code_at(case, verdict.moved)
-    for name in case.names:
+    for name in (*([verdict.name] if verdict.name is not None else []), *case.names):
         index = next((i for i, value in enumerate(name.objects) if access_paths.is_optimizer(value)), None)
         frame = frame_of(case, name)
         if not any(reference.kind == "state" for reference in name.references):
@@ -23,8 +29,19 @@ def move_optimizer_state(case: Case, verdict: Verdict) -> Fix | None:
                 f"for state in {optimizer}.state.values():",
                 f'    state.update({{k: v.to({device}) for k, v in state.items() if hasattr(v, "to")}})',
             )
-            return fix_if_complete(
+            births = {row: case.queries.producer(case.queries.base(row)) for row in _rows(case, name)}
+            since = [Moved(row, passed(frame, found.line_below - 1, birth)) for row, birth in births.items()]
+            yield from suggested(
                 "build the optimizer after the move, or move its state along",
                 found.code.below(found.statement, *lines),
+                moved=since,
             )
-    return None
+
+
+def _rows(case: Case, name: AccessPath) -> list[int]:
+    """Return the tensors on the odd device of the optimizer's state."""
+    optimizer = next(value for value in name.objects if access_paths.is_optimizer(value))
+    state = instance_dict(optimizer).get("state")
+    kept = [each.value for each in stored(state) for each in stored(each.value) if is_tensor(each.value)]
+    rows = [row for tensor in kept if (row := case.snapshot.row(tensor)) is not None]
+    return [row for row in rows if case.queries.device(row) == case.odd_device]

@@ -3,32 +3,42 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
-from devtrace.diagnosis.fixes.fix import Fix, SiteCode, code_at, fix_if_complete, frame_of
+from devtrace.diagnosis.fixes.fix import (
+    Fix,
+    Moved,
+    SiteCode,
+    code_at,
+    frame_of,
+    moved_below,
+    suggested,
+    tensors_below,
+)
 from devtrace.source.matching import called_names, names_in
 from devtrace.words.text_format import one_line
 
 
-def move_below_attachment(case: Case, verdict: Verdict) -> Fix | None:
+def move_below_attachment(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Add `model.head.to(device)` below the line that attached it, in the frame that holds the model."""
     frame = frame_of(case, verdict.name)
     if frame is None or verdict.name is None or verdict.module is None or verdict.move is None:
-        return None
+        return
     statement = _attaching_statement(case, verdict, frame)
     if statement is None:
-        return None
+        return
     line = frame.source.span(statement).end_line
     device = _device_of_move(case, verdict, frame) or frame.setup_device_code(line + 1)
     path = verdict.module.code
     if not device or path is None:
-        return None
+        return
     new = f"{path}.to({device})"
     help = f"add `{new}` below line {line}, or move all of it after attaching"
-    return fix_if_complete(help, frame.code.below(statement, new))
+    moved = moved_below(case, frame, line, verdict.module)
+    yield from suggested(help, frame.code.below(statement, new), moved=moved)
 
 
 def _device_of_move(case: Case, verdict: Verdict, frame: FailingFrame) -> str:
@@ -106,24 +116,39 @@ def _passes_module(statement: ast.stmt, frame: FailingFrame) -> bool:
     return any(access_paths.is_module(frame.variables.get(name)) for name in arguments)
 
 
-def move_as_attached(case: Case, verdict: Verdict) -> Fix | None:
+def move_as_attached(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Write `owner.head = nn.Linear(...).to(device)`, with the device of an earlier cell or of the owner."""
     found = code_at(case, verdict.born)
     if found is None or verdict.name is None or getattr(found.function, "name", "") == "__init__":
-        return None
+        return
     code, statement = found.code, found.statement
     if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Attribute | ast.Subscript):
-        return None
+        return
     owner = code.text(statement.targets[0].value)
     device = _device_of_earlier_cell(case, verdict, found) or f"next({owner}.parameters()).device"
     is_parameter = verdict.name.last.kind == "parameter" and len(verdict.name.references) >= 2
     inner = _parameter_data(statement.value) if is_parameter else None
     if inner is not None:
         new = code.moved_to(inner, device)
-        return fix_if_complete(f"make it on the model's device: {one_line(new)}", code.replaced(inner, new))
+        edit = code.replaced(inner, new)
+        yield from suggested(f"make it on the model's device: {one_line(new)}", edit, moved=_made(case, found))
+        return
     new = code.moved_to(statement.value, device)
     help = f"move it as you attach it: {code.text(statement.targets[0])} = {one_line(new)}"
-    return fix_if_complete(help, code.replaced(statement.value, new))
+    yield from suggested(help, code.replaced(statement.value, new), moved=_made(case, found))
+
+
+def _made(case: Case, found: SiteCode) -> Iterator[Moved]:
+    """Yield what a statement made, by itself or by what it calls: the tensors of the part that it attached."""
+    assert isinstance(found.statement, ast.Assign)
+    target = found.code.text(found.statement.targets[0]).rpartition(".")[2]
+    for name in case.names:
+        for length in range(1, len(name.references) + 1):
+            part = name.prefix(length)
+            if part.texts[-1].lstrip(".") == target or length == len(name.references):
+                for row in tensors_below(case, part):
+                    yield Moved(row, case.queries.producer(case.queries.base(row)))
+                break
 
 
 def _device_of_earlier_cell(case: Case, verdict: Verdict, born: SiteCode) -> str:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from devtrace.diagnosis.evidence.case import Case, Verdict
-from devtrace.diagnosis.fixes.fix import Fix, fix_if_complete, frame_of
+from devtrace.diagnosis.fixes.fix import Fix, frame_of, moved_below, suggested
 from devtrace.source.matching import match_code
 from devtrace.words.text_format import one_line
 
 
-def move_where_made(case: Case, verdict: Verdict) -> Fix | None:
+def move_where_made(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Move the value where it comes into the frame that uses it."""
     for name in reversed(case.names):
         frame = frame_of(case, name) if len(name.references) == 1 else None
@@ -22,5 +23,5 @@ def move_where_made(case: Case, verdict: Verdict) -> Fix | None:
         if device:
             new = frame.code.moved_to(found["value"], device)
             edit = frame.code.replaced(found["value"], new)
-            return fix_if_complete(f"move it where it is made: {name.text} = {one_line(new)}", edit)
-    return None
+            moved = moved_below(case, frame, frame.source.span(bound[-1]).end_line, name)
+            yield from suggested(f"move it where it is made: {name.text} = {one_line(new)}", edit, moved=moved)

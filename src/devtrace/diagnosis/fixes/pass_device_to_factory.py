@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import Final
+
+import numpy as np
 
 from devtrace.diagnosis.evidence import access_paths, origins
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import first_parameter, names_device
-from devtrace.diagnosis.fixes.fix import Fix, fix_if_complete, frame_at, text_at
+from devtrace.diagnosis.fixes.fix import Fix, Moved, frame_at, suggested, text_at
 from devtrace.source.matching import calls_in, keyword
 from devtrace.source.safe_values import instance_dict
 from devtrace.words.text_format import one_line
@@ -16,27 +19,40 @@ from devtrace.words.text_format import one_line
 REPORT_UPSTREAM: Final = "use a release of the package that has it, or report it there"
 
 
-def pass_device_to_factory(case: Case, verdict: Verdict) -> Fix | None:
+def pass_device_to_factory(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Pass the expected device to the factory's call; in a package's code, say so."""
     if case.origin.op < 0:
-        return None
+        return
     site = case.queries.trace.ops.number("site", case.origin.op)
     found, node = text_at(case, site), case.queries.source_node(site)
     call = origins.factory_call(node) if node is not None else None
     device = device_at(case, site, call) if call is not None else ""
     if found is None or call is None or not device:
-        return None
+        return
     code, package, argument = found.code, case.queries.package(site), f"device={device}"
     new = code.with_argument(call, argument)
     if package:
-        return Fix(f"in {package}, {case.queries.site(site)}: {one_line(new)}; {REPORT_UPSTREAM}")
+        yield Fix(f"in {package}, {case.queries.site(site)}: {one_line(new)}; {REPORT_UPSTREAM}")
+        return
     given = keyword(call, "device")
     if given is not None:
-        return fix_if_complete(f"create it with {argument}", code.replaced(given, device))
-    changes: list[tuple[ast.AST, str]] = [
-        (one, code.with_argument(one, argument)) for one in _without_device(found.statement, call)
-    ]
-    return fix_if_complete(f"give it the device: {one_line(new)}", code.all_replaced(changes))
+        edit = code.replaced(given, device)
+        yield from suggested(f"create it with {argument}", edit, moved=_made_by(case, [call]))
+        return
+    calls = _without_device(found.statement, call)
+    changes: list[tuple[ast.AST, str]] = [(one, code.with_argument(one, argument)) for one in calls]
+    edit = code.all_replaced(changes)
+    yield from suggested(f"give it the device: {one_line(new)}", edit, moved=_made_by(case, calls))
+
+
+def _made_by(case: Case, calls: list[ast.Call]) -> Iterator[Moved]:
+    """Yield what factories made on the odd device."""
+    queries = case.queries
+    nodes = ((site, queries.source_node(site)) for site in range(len(queries.trace.sites)))
+    sites = [site for site, node in nodes if node is not None and origins.factory_call(node) in calls]
+    for op in np.flatnonzero(np.isin(queries.trace.ops.ints("site")[: case.op], sites)).tolist():
+        rows = (row for row in queries.outputs(op) if queries.device(row) == case.odd_device)
+        yield from (Moved(row, op + 1) for row in rows)
 
 
 def device_at(case: Case, site: int, call: ast.AST) -> str:
@@ -51,7 +67,7 @@ def device_at(case: Case, site: int, call: ast.AST) -> str:
 
 
 def _device_of_self(case: Case, site: int, call: ast.AST) -> str:
-    """Return `self.device`, if the method has returned but its module is there and has the attribute."""
+    """Return `self.device`, if the method has returned but its object is there and has the attribute."""
     row, found = case.queries.site(site), case.queries.source_node(site)
     class_name = row.function.rpartition(".")[0] if row is not None else ""
     function = found.source.function(call) if found is not None else None
@@ -60,7 +76,7 @@ def _device_of_self(case: Case, site: int, call: ast.AST) -> str:
     if [parameter.arg for parameter in function.args.args[:1]] != ["self"]:
         return ""
     for value in case.snapshot.walk.objects.values():
-        if access_paths.is_module(value) and type(value).__qualname__ == class_name:
+        if type(value).__qualname__ == class_name:
             named = (key for key, device in instance_dict(value).items() if names_device(device, case.expected_device))
             attribute = next((f"self.{key}" for key in named if str(key).isidentifier()), "")
             return attribute or _device_of_parameters(case, value)
@@ -68,7 +84,7 @@ def _device_of_self(case: Case, site: int, call: ast.AST) -> str:
 
 
 def _device_of_parameters(case: Case, module: object) -> str:
-    first = first_parameter(module)
+    first = first_parameter(module) if access_paths.is_module(module) else None
     is_expected = first is not None and case.snapshot.device_of(first) == case.expected_device
     return "next(self.parameters()).device" if is_expected else ""
 

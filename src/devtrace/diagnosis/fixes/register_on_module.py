@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,24 +12,45 @@ from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Site
-from devtrace.diagnosis.fixes.fix import Fix, fix_if_complete, siblings_on_odd_device
+from devtrace.diagnosis.fixes.fix import Fix, Moved, suggested
 from devtrace.source.matching import match_code
-from devtrace.source.object_walk import Reference, is_tensor
+from devtrace.source.object_walk import Reference, is_tensor, members, registered, stored
 from devtrace.source.parsing import read
-from devtrace.source.safe_values import classes_of
+from devtrace.source.safe_values import class_dict, classes_of
 from devtrace.source.user_code import owner_of
 from devtrace.words.text_format import one_line
 
 
-def register_on_module(case: Case, verdict: Verdict) -> Fix | None:
-    """Register the attribute that keeps the tensor from its module's `.to()`, and its siblings with it."""
+def register_on_module(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Register what keeps the tensor from its module's `.to()`, and all else that the module keeps likewise."""
     unregistered = unregistered_step(verdict)
-    found = _registering(case, unregistered) if unregistered is not None else None
-    if found is None or verdict.name is None or unregistered is not verdict.name.last:
-        return found
-    siblings = (name.last for name in siblings_on_odd_device(case, verdict.name) if name.last.kind == "attribute")
-    fixes = [found, *(fix for reference in siblings if (fix := _registering(case, reference)) is not None)]
-    return Fix(found.help, tuple(edit for fix in fixes for edit in fix.edits))
+    found = next(_registering(case, verdict, unregistered), None) if unregistered is not None else None
+    if found is None or unregistered is None:
+        return
+    fixes = [found]
+    for reference in members(unregistered.owner):
+        if reference.kind == "attribute" and reference.key != unregistered.key and _is_odd(case, reference):
+            fixes += itertools.islice(_registering(case, verdict, reference), 1)
+    edits = tuple(edit for fix in fixes for edit in fix.edits)
+    yield Fix(found.help, edits, tuple(moved for fix in fixes for moved in fix.moved))
+    if len(fixes) > 1:
+        yield found
+
+
+def _is_odd(case: Case, reference: Reference) -> bool:
+    """Return whether the tensor, or the layers of a container, are on the odd device as well."""
+    if is_tensor(reference.value):
+        row = case.snapshot.row(reference.value)
+        return row is not None and case.queries.dims[row] > 0 and case.queries.device(row) == case.odd_device
+    return bool(_module_container(reference.value)) and bool(_rows(case, reference.value))
+
+
+def _rows(case: Case, value: Any) -> list[int]:
+    """Return the tensors on the odd device that a value is, or that the layers in it have."""
+    layers = [each.value for each in stored(value)] if not is_tensor(value) else []
+    tensors = [tensor for layer in layers for _, tensor in registered(layer)] if layers else [value]
+    rows = [row for tensor in tensors if (row := case.snapshot.row(tensor)) is not None]
+    return [row for row in rows if case.queries.device(row) == case.odd_device]
 
 
 def unregistered_step(verdict: Verdict) -> Reference | None:
@@ -42,12 +64,17 @@ def unregistered_step(verdict: Verdict) -> Reference | None:
     return below[0] if is_attribute else None
 
 
-def _registering(case: Case, reference: Reference) -> Fix | None:
-    for code, statement in assignments(case.queries, reference.owner, reference.key):
-        found = _registered(code, statement, reference)
-        if found is not None:
-            return found
-    return None
+def _registering(case: Case, verdict: Verdict, reference: Reference) -> Iterator[Fix]:
+    """Yield the change of the one statement that gives the attribute its value where the module is built."""
+    given = list(assignments(case.queries, reference.owner, reference.key))
+    in_class = any(reference.key in class_dict(klass) for klass in classes_of(type(reference.owner)))
+    if verdict.move is None or in_class:
+        return  # a module takes no buffer under a name that it has
+    building = [each for each in given if getattr(each[0].source.function(each[1]), "name", "") == "__init__"]
+    chosen = (building or given)[:1] if building or len(given) == 1 else []
+    moved = [Moved(row, verdict.move.op) for row in _rows(case, reference.value)]
+    for code, statement in chosen:
+        yield from _registered(code, statement, reference, moved)
 
 
 def assignments(queries: TraceQueries, owner: Any, attribute: str) -> Iterator[tuple[Code, ast.Assign]]:
@@ -67,24 +94,26 @@ def assignments(queries: TraceQueries, owner: Any, attribute: str) -> Iterator[t
                     yield Code(source, site), node
 
 
-def _registered(code: Code, statement: ast.Assign, reference: Reference) -> Fix | None:
+def _registered(code: Code, statement: ast.Assign, reference: Reference, moved: list[Moved]) -> Iterator[Fix]:
     left, right = code.text(statement.targets[0]), code.text(statement.value)
     if is_tensor(reference.value):
         if isinstance(statement.value, ast.Constant):
-            return None
+            return
         new = f'{left.rpartition(".")[0]}.register_buffer("{reference.key}", {right}, persistent=False)'
-        return fix_if_complete(f"register it as a buffer: {one_line(new)}", code.replaced(statement, new))
+        edit = code.replaced(statement, new)
+        yield from suggested(f"register it as a buffer: {one_line(new)}", edit, moved=moved)
+        return
     container = _module_container(reference.value)
     if not container:
-        return None
+        return
     new = f"{_torch_nn(code)}.{container}({'' if right in ('{}', 'dict()') else right})"
     edit = code.replaced(statement.value, new)
-    return fix_if_complete(f"keep the layers in a {container}: {left} = {one_line(new)}", edit)
+    yield from suggested(f"keep the layers in a {container}: {left} = {one_line(new)}", edit, moved=moved)
 
 
 def _module_container(value: Any) -> str:
-    """Return the container of torch's for a list or dict of modules."""
-    if type(value) is list and _all_modules(value):
+    """Return the container of torch's for a list, tuple or dict of modules."""
+    if type(value) in (list, tuple) and _all_modules(list(value)):
         return "ModuleList"
     if type(value) is dict and _all_modules(list(value.values())) and all(type(key) is str for key in value):
         return "ModuleDict"

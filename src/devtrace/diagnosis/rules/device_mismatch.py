@@ -6,7 +6,8 @@ import ast
 from dataclasses import replace
 from typing import Final
 
-from devtrace.diagnosis.causes.ordered import find_fix, find_verdict
+from devtrace.diagnosis.causes.find_fix import find_fix
+from devtrace.diagnosis.causes.ordered import find_verdict
 from devtrace.diagnosis.evidence import untraced_cells
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot

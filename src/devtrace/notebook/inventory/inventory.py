@@ -36,16 +36,18 @@ def listing(namespace: Mapping[str, Any], *, simulated: bool = False) -> Steps:
     rows: list[Row] = []
     left_out = False
     all_totals = DeviceTotals()
+    ended: set[str] = set()
     if ImportWatcher("torch").is_imported:
         holdings, left_out = yield from walk(namespace)
         asker = Asker()
+        ended = asker.ended
         for holding in holdings:
             rows.append((yield from _ROWS[holding.kind](holding, asker, all_totals)))
             yield
     rows.sort(key=lambda row: (not row.get("parts"), -sum(device["bytes"] for device in row["devices"])))
     return {
         "devices": [
-            {"simulated": simulated and row["device"].startswith("cuda"), **row}
+            {"simulated": row["device"] in ended or (simulated and row["device"].startswith("cuda")), **row}
             for row in _by_device(all_totals.by_device)
         ],
         "holdings": rows[:MOST_ROWS],

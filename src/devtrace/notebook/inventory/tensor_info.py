@@ -80,6 +80,9 @@ class Asker:
         self._quietly: Any = torch._C.DisableTorchFunction
         # A simulation puts its own `device` on torch.Tensor.
         self._device: Any = torch.Tensor.device.__get__
+        ended: Any = sys.modules.get("devtrace.simulation.expired_tensors")
+        self._expired: Any = ended.ExpiredTensor if ended is not None else None
+        self.ended: set[str] = set()  # simulated devices with tensors that outlived their simulation
         self._trusted: dict[int, bool] = {}
         self._text: Callable[[Any], str] = cache(str)
 
@@ -91,11 +94,19 @@ class Asker:
         if trusted:
             base = self._base
             with suppress(Exception), self._quietly():  # a tensor that is half made, or of a kind that has no shape
-                device, dtype = self._text(self._device(tensor)), self._text(base.dtype.__get__(tensor))
+                device, dtype = self._device_of(tensor), self._text(base.dtype.__get__(tensor))
                 shape = tuple(base.shape.__get__(tensor))
                 parameters = base.numel(tensor) if issubclass(kind, self._parameter) else 0
                 return TensorInfo(device, shape, dtype.removeprefix("torch."), parameters, *self._memory(tensor))
         return TensorInfo(UNKNOWN, (), "", 0, 0, id(tensor))
+
+    def _device_of(self, tensor: Any) -> str:
+        """Return the device that the tensor itself names, after its simulation too."""
+        if self._expired is None or not issubclass(type(tensor), self._expired):
+            return self._text(self._device(tensor))
+        device = self._text(self._expired.device.fget(tensor))
+        self.ended.add(device)
+        return device
 
     def _memory(self, tensor: Any) -> tuple[int, int]:
         base = self._base

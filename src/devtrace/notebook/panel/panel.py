@@ -24,6 +24,7 @@ from typing import Any, Final
 
 from devtrace.notebook.cells import Traced, Tracing
 from devtrace.notebook.inventory.inventory import Steps, listing
+from devtrace.notebook.left_on_devices import users_names
 from devtrace.notebook.panel.feed import PERIOD, Feed
 from devtrace.notebook.panel.idle import Lister
 from devtrace.notebook.panel.messages import is_foreign_hello, refusal, spec
@@ -38,7 +39,6 @@ Send = Callable[[Message], None]
 
 _EVERYTHING: Final = frozenset({"state", "traces", "inventory"})
 _HIDDEN_PERIOD: Final = 1.0
-_IPYTHONS: Final = frozenset({"In", "get_ipython", "exit", "quit", "open"})
 
 
 @dataclass(eq=False)
@@ -182,10 +182,7 @@ class Panel:
 
     def _listing(self) -> Steps:
         """List the user's own names, and the results that the notebook keeps in Out."""
-        names = {name: value for name, value in list(self._namespace.items()) if not name.startswith("_")}
-        for name in _IPYTHONS:
-            names.pop(name, None)
-        return listing(names, simulated=bool(self.tracing.simulated))
+        return listing(users_names(self._namespace), simulated=bool(self.tracing.simulated))
 
     def _listed(self, inventory: Message) -> None:
         if inventory != self._inventory:

@@ -7,7 +7,8 @@ process's, not a recording's: a tensor made in one traced cell keeps its birth s
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from types import CodeType, FrameType
 from typing import Final
 
@@ -39,6 +40,22 @@ def register_cell(filename: str, count: int, cell_id: str, source: str, first: i
     """Let code objects of this file name, from now on, be the cell with this execution count."""
     history.cells[filename] = CellText(filename, count, cell_id, source, first)
     files[filename] = USER
+
+
+def adopt_cells(cells: Iterable[CellText]) -> None:
+    """Let these be cells that ran before any was registered, also for the code of them that has been seen since."""
+    adopted = {}
+    for cell in cells:
+        known = history.cells.get(cell.file)
+        if known is not None and known.text.strip() == cell.text.strip():
+            cell = replace(known, count=cell.count)
+        register_cell(cell.file, cell.count, cell.cell_id, cell.text, cell.first)
+        adopted[cell.file] = history.cells[cell.file]
+    for site, position in enumerate(history.positions):
+        seen = adopted.get(position.code.co_filename) if position.cell is None else None
+        if seen is not None:
+            history.positions[site] = replace(position, cell=seen)
+            history.cell_of_code[id(position.code)] = seen
 
 
 def cells_so_far() -> tuple[CellText, ...]:

@@ -11,11 +11,10 @@ import torch
 
 from devtrace.runtime.mode_stack import without
 from devtrace.runtime.patches import Patches
+from devtrace.words.catalogue import sentence
 
 if TYPE_CHECKING:
     from devtrace.recording.hot.recorder import Recorder
-
-NOTE = "what torch.jit.trace ran is not recorded: it fails under any dispatch mode"
 
 
 def install(recorder: Recorder, patches: Patches) -> None:
@@ -34,7 +33,7 @@ def _stepping_aside(recorder: Recorder, original: Callable[..., Any]) -> Callabl
         state = recorder.states.get(threading.get_ident())
         if state is None or state.mode is None:
             return original(*args, **kwargs)
-        recorder.note(NOTE)
+        recorder.note(sentence("note.jit"))
         with without(state.mode):
             return original(*args, **kwargs)
 

@@ -19,6 +19,7 @@ from devtrace.recording.columns.thread_state import ThreadState, below_the_mode
 from devtrace.recording.folding import fold as folding
 from devtrace.runtime.quiet import Quiet, is_tensor
 from devtrace.source.safe_values import instance_dict
+from devtrace.words.catalogue import sentence
 
 
 class Recorder(RecordedOps):
@@ -181,7 +182,7 @@ class Recorder(RecordedOps):
 
     def fault(self, error: Exception) -> None:
         """Note a fault of our own, or a tensor that does not answer: the program goes on."""
-        self.note(f"an op was not recorded in full: {type(error).__name__}: {text_of(error)}")
+        self.note(sentence("note.op-in-part", fault=f"{type(error).__name__}: {text_of(error)}"))
 
     def note(self, text: str) -> None:
         if text not in self.notes:

@@ -24,6 +24,12 @@ SENTENCES: Final[dict[str, str]] = {
     "report.counts": "{counts}{copied}。",
     "report.copied": "；共复制 {size:bytes}",
     "report.note": "devtrace：{note}",
+    "report.above-traceback": "{sign} {where}：{message} ↓ 报告在这段回溯下方。",
+    "report.left-on-devices": (
+        "{names:and} 留在只为此单元格模拟的 {devices:and} 上；"
+        "要在其他单元格中继续使用，请输入 %devtrace simulate {spec}"
+    ),
+    "report.more-names": "另外 {count} 个名称",
     "report.more": "另有 {count} 项诊断",
     "report.rule-failed": "规则 {name} 运行失败（{fault}）；追踪记录是完整的",
 }

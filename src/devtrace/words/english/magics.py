@@ -14,7 +14,13 @@ SENTENCES: Final[dict[str, str]] = {
     "magic.the-report": "the report",
     "magic.written": "devtrace: {what} is in {file}",
     "magic.not-simulated": "devtrace: no device is simulated",
-    "magic.simulated": "devtrace: {devices} is simulated until `%devtrace simulate off`",
+    "magic.simulated": "devtrace: {devices} {count:=is|are} simulated until `%devtrace simulate off`",
+    "magic.empty-cell": (
+        "devtrace: there is no code below `%%devtrace` in this cell; `%devtrace on` traces every following cell"
+    ),
+    "magic.one-percent": (
+        "devtrace: `%devtrace`, with one %, traces nothing; `%%devtrace` on the first line traces the cell"
+    ),
     "magic.language": "devtrace: reports are in English from now on",
     "magic.language-follows": "devtrace: reports follow JupyterLab's language",
     "magic.not-traced-to-its-end": "devtrace: this cell was not traced to its end: {fault}",
@@ -28,7 +34,8 @@ SENTENCES: Final[dict[str, str]] = {
     "status.kept": "kept",
     "status.every-cell": "every cell",
     "status.asked-cells": "cells that begin with `%%devtrace`",
-    "status.nothing-simulated": "nothing",
+    "status.nothing": "nothing",
+    "status.simulated-devices": "{devices} ({spec})",
     "status.torch-imported": "imported; modules are watched",
     "status.torch-awaited": "not imported yet",
     "status.kept-traces": "{kept} ({size:bytes})",
@@ -59,8 +66,8 @@ SENTENCES: Final[dict[str, str]] = {
     ),
     "check.no-answer": "{device} (does not answer: {fault})",
     # flags: of %%devtrace, then of devtrace run
-    "flag.simulate": "run the cell on N simulated CUDA devices, with real values and CUDA's own rules",
-    "flag.simulate.program": "run the program on N simulated CUDA devices",
+    "flag.simulate": "run the cell on N simulated CUDA devices (cuda:2 or 2), which obey CUDA's rules",
+    "flag.simulate.program": "run the program on N simulated CUDA devices (cuda:2 or 2)",
     "flag.max-ops": "keep at most N ops ({usual}); repetitions above it are folded, counts stay exact",
     "flag.max-ops.program": "keep at most N ops ({usual}); counts stay exact",
     "flag.save": "write the trace to FILE, which `devtrace.load` and JupyterLab open",
@@ -79,7 +86,7 @@ SENTENCES: Final[dict[str, str]] = {
     "command.check": "say what this environment has: torch's build, devices, default device",
     "command.report": "show the report of the last traced cell, or of the one of this name or number",
     "command.save": "write the last trace to FILE",
-    "command.simulate": "give this whole session N simulated CUDA devices, or take them away",
+    "command.simulate": "give this whole session N simulated CUDA devices (cuda:2 or 2), or take them away",
     "command.language": "make reports in Chinese or English, or follow JupyterLab",
     "command.help": "print this",
     "help.cell": "%%devtrace [name] [flags]   on the first line of a cell: run it and show where its devices meet",

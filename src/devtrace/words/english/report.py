@@ -24,6 +24,12 @@ SENTENCES: Final[dict[str, str]] = {
     "report.counts": "{counts}{copied}.",
     "report.copied": "; {size:bytes} copied in total",
     "report.note": "devtrace: {note}",
+    "report.above-traceback": "{sign} {where}: {message} ↓ The report is below this traceback.",
+    "report.left-on-devices": (
+        "{names:and} {count:=is|are} left on {devices:and}, simulated for this cell only; "
+        "to go on in other cells, type %devtrace simulate {spec}"
+    ),
+    "report.more-names": "{count:more name|more names}",
     "report.more": "{count:more finding|more findings}",
     "report.rule-failed": "the rule {name} failed ({fault}); the trace is complete",
 }

@@ -1,0 +1,59 @@
+"""`inputs = inputs.to(device)` at the top of `for inputs, targets in loader:`, for all that the loop uses."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from devtrace.diagnosis.evidence.access_paths import AccessPath
+from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.fixes.about_to_fail import is_combined
+from devtrace.diagnosis.fixes.fix import Fix, frame_of, moved_below, suggested
+from devtrace.source.matching import assigned_names
+
+
+def move_in_loop(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Move the loop's variables that hold tensors on the odd device and that the rest of the round computes with."""
+    for name in case.names:
+        frame = frame_of(case, name) if len(name.references) == 1 else None
+        loop = _loop_of(frame, name.text) if frame is not None else None
+        if frame is None or loop is None:
+            continue
+        line = frame.source.span(loop.body[0]).line - 1
+        device = frame.setup_device_code(line + 1)
+        names = [name, *_others(case, frame, loop, name)]
+        lines = [f"{each.text} = {each.text}.to({device})" for each in names] if device else []
+        edit = frame.code.into(loop, *lines) if lines else None
+        moved = moved_below(case, frame, line, *names)
+        yield from suggested(f"move each batch in the loop: {lines[0] if lines else ''}", edit, moved=moved)
+
+
+def _loop_of(frame: FailingFrame, variable: str) -> ast.For | None:
+    """Return the loop around the failing line that alone gives a variable its value."""
+    bound = frame.bindings(variable)
+    loop = bound[-1] if bound else None
+    around = list(frame.source.ancestors(frame.source_node.statement))
+    return loop if isinstance(loop, ast.For) and loop in around else None
+
+
+def _others(case: Case, frame: FailingFrame, loop: ast.For, name: AccessPath) -> Iterator[AccessPath]:
+    for variable in dict.fromkeys(assigned_names(loop.target)):
+        row = case.snapshot.row(frame.variables.get(variable))
+        if variable == name.text or row is None or case.queries.device(row) != case.odd_device:
+            continue
+        paths = (path for path in case.snapshot.names(row) if path.text == variable and path.frame == frame.number)
+        path = next(paths, None)
+        if path is not None and case.queries.dims[row] > 0 and _is_computed_with(frame, loop, variable):
+            yield path
+
+
+def _is_computed_with(frame: FailingFrame, loop: ast.For, variable: str) -> bool:
+    """Return whether the loop reads a variable, always where it meets other tensors."""
+    reads = [
+        node
+        for statement in loop.body
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Name) and node.id == variable and isinstance(node.ctx, ast.Load)
+    ]
+    return bool(reads) and all(is_combined(node, frame.source) for node in reads)

@@ -1,0 +1,49 @@
+"""What a cell with `--simulate` leaves behind: names whose tensors are on devices that ended with the cell."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any, Final
+
+from devtrace.notebook.inventory.inventory import Row, Steps, listing
+from devtrace.words import catalogue
+
+IPYTHONS_NAMES: Final = frozenset({"In", "get_ipython", "exit", "quit", "open"})
+_MOST: Final = 3
+
+
+def users_names(namespace: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the names of a notebook that are its user's own, and Out."""
+    names = {name: value for name, value in list(namespace.items()) if not name.startswith("_")}
+    return {name: value for name, value in names.items() if name not in IPYTHONS_NAMES}
+
+
+def sentence(namespace: Mapping[str, Any], devices: str) -> str:
+    """Say which names are on devices that have ended, and how to get them back; "" where none is."""
+    expired: Any = sys.modules.get("devtrace.simulation.expired_tensors")
+    if expired is None or not expired.any_expired():
+        return ""
+    found = _drained(listing(users_names(namespace)))
+    ended = {row["device"] for row in found["devices"] if row["simulated"]}
+    names = [row["name"] for row in found["holdings"] if any(share["device"] in ended for share in row["devices"])]
+    if not names:
+        return ""
+    return catalogue.sentence(
+        "report.left-on-devices", names=_few(names), count=len(names), devices=sorted(ended), spec=devices
+    )
+
+
+def _few(names: list[str]) -> list[str]:
+    if len(names) <= _MOST:
+        return names
+    return [*names[: _MOST - 1], catalogue.sentence("report.more-names", count=len(names) - _MOST + 1)]
+
+
+def _drained(steps: Steps) -> Row:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            row: Row = end.value
+            return row
