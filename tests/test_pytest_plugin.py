@@ -117,3 +117,37 @@ def test_a_project_that_does_not_use_it_does_not_import_torch(tmp_path: Path) ->
 
 def test_the_marker_is_listed(tmp_path: Path) -> None:
     assert "@pytest.mark.devices(simulate=None, expect=None, errors=0" in pytest_in(tmp_path, "", "--markers").stdout
+
+
+UNMARKED = """
+import devtrace, pytest, torch
+from torch import nn
+
+@pytest.fixture
+def cuda():
+    with devtrace.simulate("cuda:1"):
+        yield
+
+@pytest.fixture
+def broken(cuda):
+    return torch.ones(2, device="cuda") + torch.ones(2)
+
+def test_device(cuda):
+    model = nn.Linear(2, 2)
+    x = torch.ones(1, 2, device="cuda")
+    model(x)
+
+def test_setup(broken): pass
+
+def test_shape(): torch.ones(2) + torch.ones(3)
+"""
+
+
+def test_a_device_error_of_any_test_has_a_section_and_no_other_error_has(tmp_path: Path) -> None:
+    ran = pytest_in(tmp_path, UNMARKED)
+    assert (ran.stdout.count(" Captured devtrace call "), ran.stdout.count(" Captured devtrace setup ")) == (1, 1)
+    assert "`model.weight` and `.bias` are on cpu" in ran.stdout
+
+
+def test_the_ini_file_switches_the_section_off(tmp_path: Path) -> None:
+    assert "Captured devtrace" not in pytest_in(tmp_path, UNMARKED, "-o", "devtrace_explain=false").stdout

@@ -69,6 +69,8 @@ def _devices(torch: ModuleType) -> Iterator[tuple[str, str]]:
         yield "simulated", sentence("check.not-needed" if found else "check.none-simulated")
     yield "default", sentence("check.new-tensors", device=str(torch.get_default_device()))
     chosen = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    for name in simulation.kept_answers if simulation else ():
+        yield "remembered", sentence("check.kept-answer", name=name)
     is_other = accelerator not in ("", chosen)
     key = "check.usual-and-torch" if is_other else "check.usual"
     yield "chosen", sentence(key, device=chosen, **({"accelerator": accelerator} if is_other else {}))

@@ -9,7 +9,7 @@ Loaded by pytest in every project of the environment, so that it imports nothing
 from __future__ import annotations
 
 from collections.abc import Generator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -17,6 +17,8 @@ import pytest
 if TYPE_CHECKING:
     from devtrace.api.recording import record
 
+_SETTING: Final = "devtrace_explain"
+_SETTING_MEANING: Final = "let devtrace explain the device errors of tests that it does not record"
 _LIMITS: Final = {"errors": 0, "warnings": None, "syncs": None, "copies": None}
 _FORM: Final = "devices(simulate=None, expect=None, errors=0, warnings=None, syncs=None, copies=None)"
 
@@ -73,6 +75,10 @@ _UNDO: Final = pytest.StashKey[ExitStack]()
 _HANDLE: Final = pytest.StashKey[Handle]()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addini(_SETTING, _SETTING_MEANING, "bool", True)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     meaning = ""
     if config.getoption("markers", False):
@@ -80,6 +86,21 @@ def pytest_configure(config: pytest.Config) -> None:
 
         meaning = f": {sentence('pytest.marker')}"
     config.addinivalue_line("markers", f"{_FORM}{meaning}")
+    if config.getini(_SETTING):
+        from devtrace.api.installation import watch_modules
+
+        config.add_cleanup(watch_modules())
+
+
+def _explain(item: pytest.Item, when: str, error: BaseException) -> None:
+    """Put the report on a device error beside a test that nobody recorded; nothing beside any other error."""
+    if not item.config.getini(_SETTING):
+        return
+    from devtrace.api.installation import explained
+
+    with suppress(Exception):  # the test's error is its own
+        if text := explained(error):
+            item.add_report_section(when, "devtrace", text)
 
 
 @pytest.fixture
@@ -108,7 +129,11 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
             from devtrace.simulation.simulation import simulate
 
             undo.enter_context(simulate(options.simulate))
-    return (yield)
+    try:
+        return (yield)
+    except BaseException as error:
+        _explain(item, "setup", error)
+        raise
 
 
 @pytest.hookimpl(wrapper=True)
@@ -124,7 +149,11 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
     """Record the test; its own failure is its own, with the report beside it."""
     options = item.stash.get(_OPTIONS, None)
     if options is None:
-        return (yield)
+        try:
+            return (yield)
+        except BaseException as error:
+            _explain(item, "call", error)
+            raise
     from devtrace.api.recording import record
 
     recording = record(name=item.nodeid, expect=options.expect, namespace=getattr(item, "module", item).__dict__)

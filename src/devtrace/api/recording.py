@@ -167,6 +167,11 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         assert self._recording is not None
         recording, self._recording = self._recording, None
         self._simulated |= _simulating()
+        for name in _kept_answers():
+            recording.recorder.note(
+                f"{name} keeps an answer from before the simulation, when there was no GPU: "
+                "import it after the simulation has begun, or clear its cache"
+            )
         try:
             recorded = recording.finish(self.name, error, self.is_simulated)
         except Exception as fault:  # noqa: BLE001 (a failing recorder is never the user's exception)
@@ -201,3 +206,9 @@ def _simulating() -> bool:
     """Return whether devices are simulated now, for this recording or for the whole process."""
     simulate = sys.modules.get("devtrace.simulation.simulation")
     return simulate is not None and simulate.active() is not None
+
+
+def _kept_answers() -> list[str]:
+    simulate = sys.modules.get("devtrace.simulation.simulation")
+    simulation = None if simulate is None else simulate.active()
+    return [] if simulation is None else simulation.kept_answers

@@ -17,6 +17,7 @@ from devtrace.cli import fix
 from devtrace.cli.launch import Launch
 from devtrace.cli.parser import Parser
 from devtrace.cli.run_program import Program
+from devtrace.cli.run_untraced import run_untraced
 from devtrace.runtime import overlay
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import DevtraceError, FormatError, UsageError
@@ -76,6 +77,7 @@ def _add_run(commands: Any) -> None:
             default=argparse.SUPPRESS,
             help=flag.program_help,
         )
+    run.add_argument("--untraced", action="store_true", help=sentence("cli.untraced"))
     run.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help=sentence("cli.module"))
     run.add_argument("script", metavar="SCRIPT", nargs=argparse.REMAINDER, help=sentence("cli.script"))
     run.set_defaults(command=_run)
@@ -93,7 +95,10 @@ def _run(options: argparse.Namespace) -> int:
     given = vars(options)
     chosen = Options(**{flag.field: given[flag.field] for flag in _PROGRAM_FLAGS if flag.field in given})
     chosen.check_files()
-    Launch(program, chosen).run()
+    if options.untraced:
+        run_untraced(program, chosen)
+    else:
+        Launch(program, chosen).run()
     return 0
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from devtrace.api.options import Options
 from devtrace.notebook import usage
 from devtrace.notebook.cells import Traced, Tracing
+from devtrace.notebook.untraced import Explainer
 from devtrace.runtime.device_spec import count_of, names_of
 from devtrace.runtime.job import rank_of_job, ranked_path
 from devtrace.words import language
@@ -39,6 +40,7 @@ class Commands:
     def __init__(self, tracing: Tracing, screen: Screen) -> None:
         self.tracing = tracing
         self.screen = screen
+        self.explainer = Explainer(tracing, screen)
 
     def run(self, line: str) -> Report | None:
         """Run the subcommand after `%devtrace`; IPython shows the report that it returns."""
@@ -121,6 +123,9 @@ class Commands:
 
     def _report(self, key: str) -> Report:
         return self._kept(key).report
+
+    def _explain(self, argument: str) -> None:
+        self.explainer.command(argument)
 
     def _save(self, file: str) -> None:
         traced = self._kept("")

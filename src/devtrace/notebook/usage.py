@@ -25,6 +25,7 @@ COMMANDS = (
     Keyword("save", "FILE"),
     Keyword("simulate", "cuda:N | off", offers=("cuda:1", "cuda:2", "off")),
     Keyword("language", "zh | en | auto", offers=("zh", "en", "auto")),
+    Keyword("explain", "[on | off]", offers=("on", "off")),
     Keyword("help", ""),
 )
 

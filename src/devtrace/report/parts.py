@@ -26,8 +26,9 @@ def where(site: Site | None) -> str:
 
 
 def summary(report: ReportData) -> list[str]:
-    """Return a sentence on each: all ops, all copies and syncs, notes."""
-    return [_ops(report), *_copies_and_syncs(report), *(sentence("report.note", note=note) for note in report.notes)]
+    """Return a sentence on each: all ops, all copies and syncs, notes; no count where nothing was recorded."""
+    counts = [] if report.notes and not report.ledger else [_ops(report), *_copies_and_syncs(report)]
+    return [*counts, *(sentence("report.note", note=note) for note in report.notes)]
 
 
 def _ops(report: ReportData) -> str:

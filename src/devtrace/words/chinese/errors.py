@@ -33,6 +33,13 @@ SENTENCES: Final[dict[str, str]] = {
     "language.got": "写成了 `%devtrace language {given}`",
     "language.expected": "可以是 `zh`、`en` 或 `auto`",
     "language.do": "要跟随 JupyterLab，请写 `%devtrace language auto`",
+    "nothing-to-explain.got": "还没有错误",
+    "nothing-to-explain.other.got": "最近的错误是 {error}",
+    "nothing-to-explain.expected": "`%devtrace explain` 解释最近显示的、与设备有关的错误",
+    "nothing-to-explain.do": "请运行一个出现这种错误的单元格",
+    "untraced-flag.got": "同时写了 `--untraced` 和 `{flag}`",
+    "untraced-flag.expected": "`{flag}` 针对追踪记录",
+    "untraced-flag.do": "请去掉其中一个",
     "magic-line.got": "`%%devtrace` 不在第一行",
     "magic-line.known.got": "`%%devtrace` 在第 {line} 行",
     "magic-line.expected": "它追踪整个单元格，从第一行开始",
@@ -176,8 +183,6 @@ SENTENCES: Final[dict[str, str]] = {
         '`%devtrace simulate {spec}`（程序中用 `devtrace.simulate("{spec}").start()`）可让它恢复；'
         "也可以在模拟运行时移动它：`x.cpu()`"
     ),
-    "simulate-limit.graph.got": "程序调用了 CUDA graph",
-    "simulate-limit.graph-pool.got": "程序调用了 CUDA graph 的内存池",
     "simulate-limit.pool.got": "程序调用了内存池",
     "simulate-limit.memory.got": "程序调用了设备的原始内存",
     "simulate-limit.nccl.got": "程序查询了 NCCL 的版本",

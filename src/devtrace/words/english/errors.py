@@ -36,6 +36,13 @@ SENTENCES: Final[dict[str, str]] = {
     "language.got": "%devtrace language {given}",
     "language.expected": "it takes zh, en or auto",
     "language.do": "write %devtrace language auto to follow JupyterLab",
+    "nothing-to-explain.got": "no error yet",
+    "nothing-to-explain.other.got": "{error}",
+    "nothing-to-explain.expected": "%devtrace explain takes the last error that was shown, if it is about devices",
+    "nothing-to-explain.do": "run a cell that fails so",
+    "untraced-flag.got": "--untraced with {flag}",
+    "untraced-flag.expected": "{flag} is about a trace",
+    "untraced-flag.do": "leave one of the two out",
     "magic-line.got": "%%devtrace on a later line",
     "magic-line.known.got": "%%devtrace on line {line}",
     "magic-line.expected": "it traces a whole cell, from the cell's first line on",
@@ -179,8 +186,6 @@ SENTENCES: Final[dict[str, str]] = {
         '`%devtrace simulate {spec}` (in a program `devtrace.simulate("{spec}").start()`) gives it back, or move it '
         "while the simulation runs: `x.cpu()`"
     ),
-    "simulate-limit.graph.got": "a call for a CUDA graph",
-    "simulate-limit.graph-pool.got": "a call for the memory pool of a CUDA graph",
     "simulate-limit.pool.got": "a call for a memory pool",
     "simulate-limit.memory.got": "a call for raw memory of a device",
     "simulate-limit.nccl.got": "a call for the version of NCCL",
