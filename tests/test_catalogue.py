@@ -92,7 +92,7 @@ def _english_words(text: str) -> set[str]:
 
 TERMS = frozenset((
     "CPU", "CUDA", "DataParallel", "GPU", "JSON", "Jupyter", "JupyterLab", "NCCL", "PyTorch", "Python", "ROCm",
-    "devtrace", "graph", "meta", "numpy", "rank", "torch",
+    "devtrace", "graph", "jupyter", "meta", "ms", "numpy", "rank", "torch",
 ))  # fmt: skip
 """Names that Chinese readers know in English."""
 

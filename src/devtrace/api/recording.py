@@ -179,7 +179,14 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
             builder.notes.append(sentence("note.recording-lost", fault=named(fault)))
             self._report = diagnose(builder.build())
         else:
-            self._report = _diagnosed(recorded, self._namespace, self._expect)
+            trace = replace(recorded.trace, notes=tuple(map(_worded, recorded.trace.notes)))
+            self._report = _diagnosed(replace(recorded, trace=trace), self._namespace, self._expect)
+
+
+def _worded(note: str) -> str:
+    """Return the sentence of a note: the recorder keeps its key, and the fault if it is about one."""
+    key, _, fault = note.partition("\t")
+    return sentence(key, **({"fault": fault} if fault else {}))
 
 
 def _diagnosed(recorded: Recorded, namespace: Mapping[str, Any] | None, expect: str | None) -> Report:

@@ -14,7 +14,7 @@ WIDTH = 78
 
 
 class Parser(argparse.ArgumentParser):
-    """The parser of `devtrace` and, made by `add_subparsers`, of each command."""
+    """Parser of `devtrace` and, made by `add_subparsers`, of each command."""
 
     def __init__(self, description: str = "", epilog: str = "", **options: Any) -> None:
         options |= {"description": _paragraph(description), "epilog": _paragraph(epilog)}

@@ -28,7 +28,6 @@ from devtrace.runtime.patches import Patches
 from devtrace.runtime.quiet import Quiet
 from devtrace.source.live_objects import CellText
 from devtrace.trace.tables import TraceData
-from devtrace.words.catalogue import sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +156,7 @@ def _pause() -> Recorder | None:
     """Stop the recording around this one for as long: both would stamp the same tensors."""
     around = next((recorder for recorder in reversed(recorders) if recorder.active), None)
     if around is not None:
-        around.note(sentence("note.nested"))
+        around.note("note.nested")
         around.active = False
     return around
 

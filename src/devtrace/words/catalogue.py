@@ -27,7 +27,7 @@ from devtrace.words.language import Language
 from devtrace.words.text_format import format_bytes, format_time, pluralize
 
 FOLDERS: Final[dict[Language, str]] = {"en": "english", "zh": "chinese"}
-FILES: Final = ("causes", "errors", "magics", "programs", "report")
+FILES: Final = ("causes", "errors", "magics", "programs", "report", "rules")
 _UNNAMED: Final[dict[Language, dict[str, str]]] = {
     "en": {"tensor": "a tensor", "Tensor": "A tensor"},
     "zh": {"tensor": "一个张量", "Tensor": "一个张量"},
@@ -51,6 +51,11 @@ def has_sentence(key: str) -> bool:
 def one_after_another(sentences: Iterable[str]) -> str:
     """Join sentences, leaving out the empty ones."""
     return ("" if language.current() == "zh" else " ").join(filter(None, sentences))
+
+
+def unnamed() -> str:
+    """Return what a tensor is called that has no name."""
+    return _UNNAMED[language.current()]["tensor"]
 
 
 def comma() -> str:

@@ -11,7 +11,6 @@ import torch
 
 from devtrace.runtime.mode_stack import without
 from devtrace.runtime.patches import Patches
-from devtrace.words.catalogue import sentence
 
 if TYPE_CHECKING:
     from devtrace.recording.hot.recorder import Recorder
@@ -33,7 +32,7 @@ def _stepping_aside(recorder: Recorder, original: Callable[..., Any]) -> Callabl
         state = recorder.states.get(threading.get_ident())
         if state is None or state.mode is None:
             return original(*args, **kwargs)
-        recorder.note(sentence("note.jit"))
+        recorder.note("note.jit")
         with without(state.mode):
             return original(*args, **kwargs)
 

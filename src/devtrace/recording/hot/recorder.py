@@ -19,7 +19,6 @@ from devtrace.recording.columns.thread_state import ThreadState, below_the_mode
 from devtrace.recording.folding import fold as folding
 from devtrace.runtime.quiet import Quiet, is_tensor
 from devtrace.source.safe_values import instance_dict
-from devtrace.words.catalogue import sentence
 
 
 class Recorder(RecordedOps):
@@ -182,9 +181,11 @@ class Recorder(RecordedOps):
 
     def fault(self, error: Exception) -> None:
         """Note a fault of our own, or a tensor that does not answer: the program goes on."""
-        self.note(sentence("note.op-in-part", fault=f"{type(error).__name__}: {text_of(error)}"))
+        self.note("note.op-in-part", error)
 
-    def note(self, text: str) -> None:
+    def note(self, key: str, fault: BaseException | None = None) -> None:
+        """Keep the key of a sentence and, behind a tab, the fault that it is about; words are found later."""
+        text = key if fault is None else f"{key}\t{type(fault).__name__}: {text_of(fault)}"
         if text not in self.notes:
             self.notes.append(text)
 

@@ -31,10 +31,10 @@ SENTENCES: Final[dict[str, str]] = {
         "每一轮都会重新运行程序的全部内容：它写入、发送或删除的东西，每一轮都会发生一次。`--rounds 1` "
         "只运行一次，不作任何证明。"
     ),
-    "cli.fix.simulate": "设备的数量（cuda:1）",
+    "cli.fix.simulate": "设备的数量（`cuda:1`）",
     "cli.fix.write": "全部证明之后才改动文件；要么全改，要么都不改",
-    "cli.fix.rounds": "最多运行 N 次（{usual}）",
-    "cli.fix.timeout": "每次运行最多 S 秒",
+    "cli.fix.rounds": "最多运行 `N` 次（{usual}）",
+    "cli.fix.timeout": "每次运行最多 `S` 秒",
     "cli.fix.patch": "同时把补丁写入 `F`",
     # what the commands print
     "cli.written": "devtrace：{what}已写入 {path}",
