@@ -168,10 +168,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         recording, self._recording = self._recording, None
         self._simulated |= _simulating()
         for name in _kept_answers():
-            recording.recorder.note(
-                f"{name} keeps an answer from before the simulation, when there was no GPU: "
-                "import it after the simulation has begun, or clear its cache"
-            )
+            recording.recorder.note("note.kept-answer", name)
         try:
             recorded = recording.finish(self.name, error, self.is_simulated)
         except Exception as fault:  # noqa: BLE001 (a failing recorder is never the user's exception)

@@ -14,8 +14,6 @@ from devtrace.trace.rows import Failure
 from devtrace.words.catalogue import sentence
 
 _IS_ABOUT_DEVICES: Final = re.compile(r"device|cuda|Input type \(|on cpu", re.IGNORECASE)
-_NOT_RECORDED: Final = sentence("error.which-tensor")
-_NOT_READ: Final = "Neither its frames nor the source show which tensor it was; recorded, the run would."
 _IS_MIX: Final = re.compile(r"same device|at least two devices|numpy|generator", re.IGNORECASE)
 
 
@@ -35,7 +33,11 @@ def device_errors(queries: TraceQueries) -> Iterator[Finding]:
         if finding is not None:
             yield finding
         elif queries.was_read or _IS_MIX.search(error.message):
-            yield _in_torchs_words(queries, error, _NOT_READ if queries.was_read else _NOT_RECORDED)
+            yield _in_torchs_words(
+                queries,
+                error,
+                sentence("error.which-tensor-unrecorded") if queries.was_read else sentence("error.which-tensor"),
+            )
 
 
 def _in_torchs_words(queries: TraceQueries, error: Failure, why: str) -> Finding:

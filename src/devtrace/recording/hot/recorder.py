@@ -183,9 +183,10 @@ class Recorder(RecordedOps):
         """Note a fault of our own, or a tensor that does not answer: the program goes on."""
         self.note("note.op-in-part", error)
 
-    def note(self, key: str, fault: BaseException | None = None) -> None:
+    def note(self, key: str, about: BaseException | str = "") -> None:
         """Keep the key of a sentence and, behind a tab, the fault that it is about; words are found later."""
-        text = key if fault is None else f"{key}\t{type(fault).__name__}: {text_of(fault)}"
+        fault = about if isinstance(about, str) else f"{type(about).__name__}: {text_of(about)}"
+        text = f"{key}\t{fault}" if fault else key
         if text not in self.notes:
             self.notes.append(text)
 

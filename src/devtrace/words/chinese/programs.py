@@ -86,6 +86,7 @@ SENTENCES: Final[dict[str, str]] = {
     "note.recording-lost": "记录丢失（{fault}）",
     "note.diagnosis-failed": "诊断失败（{fault}）；追踪记录是完整的",
     "note.op-in-part": "有一个运算没有完整记录：{fault}",
+    "note.kept-answer": "{fault} 保留了模拟开始之前、没有 GPU 时的结果：请在模拟开始之后导入它，或清除它的缓存",
     "note.call-missed": "有一次模块调用没有记录：{fault}",
     "note.of-rank": "rank {rank}：{note}",
     "note.expect-unknown": "`--expect {device}`：torch 没有这个设备，因此没有作比较",

@@ -29,6 +29,7 @@ SENTENCES: Final[dict[str, str]] = {
     "error.in-torchs-words": "{type}: {text}\n{why}",
     "error.not-explained": "devtrace 未能解释它（{fault}）。",
     "error.which-tensor": "追踪记录没有显示是哪个张量。",
+    "error.which-tensor-unrecorded": "它的栈帧和源代码都没有显示是哪个张量；作记录则会显示。",
     # waits of the CPU
     "host-sync.message": "{what}使 CPU 等待 {device} {count} 次{often}，{purpose}。",
     "host-sync.code": "`{code}`",
@@ -125,7 +126,7 @@ SENTENCES: Final[dict[str, str]] = {
     "fixed.before-use": "在使用之前移动它：`{code}`",
     "fixed.at-use": "在使用处移动它：`{code}`",
     "fixed.before-update": "让它与更新值在同一设备：`{code}`",
-    "fixed.below-line": "在第 {line} 行之后添加 `{code}`",
+    "fixed.below-line": "在第 {line:d} 行之后添加 `{code}`",
     "fixed.top-of-block": "在代码块开头添加 `{code}`",
     "fixed.beside": "像相邻的变量一样移动它：`{code}`",
     "fixed.in-loop": "在循环中移动每一批：`{code}`",
@@ -133,7 +134,7 @@ SENTENCES: Final[dict[str, str]] = {
         "在 {package} 的 {site}：用 `.to({device})` 移动它创建的张量；请使用已包含此修改的版本，或向该软件包报告"
     ),
     "fixed.put-there": "把它放到需要的设备上：`{code}`",
-    "fixed.attached": "在第 {line} 行之后添加 `{code}`，或在挂载之后整体移动",
+    "fixed.attached": "在第 {line:d} 行之后添加 `{code}`，或在挂载之后整体移动",
     "fixed.on-models-device": "在模型所在的设备上创建它：`{code}`",
     "fixed.as-attached": "在挂载时移动它：`{code}`",
     "fixed.where-made": "在创建处移动它：`{code}`",

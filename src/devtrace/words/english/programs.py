@@ -88,6 +88,10 @@ SENTENCES: Final[dict[str, str]] = {
     "note.recording-lost": "the recording was lost ({fault})",
     "note.diagnosis-failed": "the diagnosis failed ({fault}); the trace is complete",
     "note.op-in-part": "an op was not recorded in full: {fault}",
+    "note.kept-answer": (
+        "{fault} keeps an answer from before the simulation, when there was no GPU: import it after the "
+        "simulation has begun, or clear its cache"
+    ),
     "note.call-missed": "a call of a module was not recorded: {fault}",
     "note.of-rank": "rank {rank}: {note}",
     "note.expect-unknown": "`--expect {device}`: torch knows no such device, so nothing was compared with it",

@@ -36,6 +36,7 @@ SENTENCES: Final[dict[str, str]] = {
     "error.in-torchs-words": "{type}: {text}\n{why}",
     "error.not-explained": "devtrace failed to explain it ({fault}).",
     "error.which-tensor": "The trace does not show which tensor it was.",
+    "error.which-tensor-unrecorded": "Neither its frames nor the source show which tensor it was; a recording would.",
     # waits of the CPU
     "host-sync.message": "{what} made the CPU wait for {device} {count:time|times}{often}, {purpose}.",
     "host-sync.code": "`{code}`",
@@ -150,7 +151,7 @@ SENTENCES: Final[dict[str, str]] = {
     "fixed.before-use": "move it before it is used: `{code}`",
     "fixed.at-use": "move it where it is used: `{code}`",
     "fixed.before-update": "keep it where its updates are: `{code}`",
-    "fixed.below-line": "add `{code}` below line {line}",
+    "fixed.below-line": "add `{code}` below line {line:d}",
     "fixed.top-of-block": "add `{code}` at the top of the block",
     "fixed.beside": "move it as its neighbours: `{code}`",
     "fixed.in-loop": "move each batch in the loop: `{code}`",
@@ -159,7 +160,7 @@ SENTENCES: Final[dict[str, str]] = {
         "has it, or report it there"
     ),
     "fixed.put-there": "put it where it is needed: `{code}`",
-    "fixed.attached": "add `{code}` below line {line}, or move all of it after attaching",
+    "fixed.attached": "add `{code}` below line {line:d}, or move all of it after attaching",
     "fixed.on-models-device": "make it on the model's device: `{code}`",
     "fixed.as-attached": "move it as you attach it: `{code}`",
     "fixed.where-made": "move it where it is made: `{code}`",
