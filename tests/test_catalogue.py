@@ -91,7 +91,7 @@ def _english_words(text: str) -> set[str]:
 
 
 TERMS = frozenset((
-    "CPU", "CUDA", "DataParallel", "GPU", "JSON", "Jupyter", "JupyterLab", "NCCL", "PyTorch", "Python", "ROCm",
+    "CPU", "CUDA", "DataParallel", "GPU", "JSON", "Jupyter", "JupyterLab", "NCCL", "PyTorch", "Python", "ROCm", "SARIF",
     "devtrace", "graph", "jupyter", "meta", "ms", "numpy", "rank", "torch",
 ))  # fmt: skip
 """Names that Chinese readers know in English."""

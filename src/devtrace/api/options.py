@@ -34,10 +34,16 @@ class Options:
     timeline: bool = True
     expect: str | None = None
     json: str | None = None
+    sarif: str | None = None
 
     def check_files(self) -> None:
         """Refuse before anything runs a file that cannot be written after it."""
-        for flag, file in (("--save", self.save), ("--html", self.html), ("--json", self.json)):
+        for flag, file in (
+            ("--save", self.save),
+            ("--html", self.html),
+            ("--json", self.json),
+            ("--sarif", self.sarif),
+        ):
             folder = os.path.dirname(file or "") or "."
             if not os.path.isdir(folder):
                 raise UsageError.of("folder-missing", flag=flag, file=file, folder=folder)
@@ -112,6 +118,7 @@ FLAGS: Final = (
     Flag("--save", "FILE", os.path.expanduser),
     Flag("--html", "FILE", os.path.expanduser),
     Flag("--json", "FILE", os.path.expanduser),
+    Flag("--sarif", "FILE", os.path.expanduser),
     Flag("--no-timeline", "", for_programs=False),
     Flag("--expect", "DEVICE", _read_device, offers=("cpu", "cuda:0", "cuda:1")),
 )

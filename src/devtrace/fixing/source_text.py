@@ -37,7 +37,7 @@ class SourceText:
         """Return the text with all edits, which must fit it and leave it a program."""
         lines = self.lines
         for edit in sorted(edits, key=lambda edit: -edit.line):
-            _apply(lines, edit, self.name)
+            apply_edit(lines, edit, self.name)
         text = "".join(lines)
         try:
             data = text.encode(self.encoding)
@@ -47,7 +47,8 @@ class SourceText:
         return SourceText(self.name, data)
 
 
-def _apply(lines: list[str], edit: Edit, name: str) -> None:
+def apply_edit(lines: list[str], edit: Edit, name: str) -> None:
+    """Change lines as an edit says, which must fit them; their ends stay."""
     before = edit.before.splitlines()
     start = edit.line - 1 if before else edit.line
     found = [line.rstrip("\r\n").removeprefix(_MARK) for line in lines[start : start + len(before)]]

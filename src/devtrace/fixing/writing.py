@@ -41,6 +41,8 @@ def write_all(before: Mapping[str, SourceText], after: Mapping[str, SourceText])
 
 def _check(path: Path, expected: SourceText) -> None:
     """Raise unless a file can be replaced, and is as it was when the program ran."""
+    if not path.exists():
+        raise UsageError.of("fix-not-written.gone", path=path)
     if path.is_symlink():
         raise UsageError.of("fix-not-written.link", path=path, target=path.resolve())
     if not os.access(path, os.W_OK) or not os.access(path.parent, os.W_OK):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from devtrace.api.options import Options
@@ -61,6 +62,10 @@ class Commands:
                 _write(sentence("magic.the-trace"), options.save, traced.trace.save)
             if options.html:
                 _write(sentence("magic.the-report"), options.html, traced.report.to_html)
+            if options.json:
+                _write(sentence("magic.the-findings"), options.json, lambda path: _write_json(traced, path))
+            if options.sarif:
+                _write(sentence("magic.the-sarif"), options.sarif, lambda path: _write_sarif(traced, path))
         except UsageError as error:
             sys.stderr.write(sentence("run.line", text=error) + "\n")
 
@@ -170,6 +175,19 @@ def _write(what: str, name: str, write: Callable[[str], object]) -> None:
         reason = error.strerror or str(error)
         raise UsageError.of("not-written", file=file, reason=reason, what=what) from None
     _print(sentence("magic.written", what=what, file=file))
+
+
+def _write_json(traced: Traced, path: str) -> None:
+    from devtrace.interchange import findings_json
+
+    findings_json.write(traced.report, Path(path))
+
+
+def _write_sarif(traced: Traced, path: str) -> None:
+    from devtrace.interchange import code_scanning
+
+    report = traced.report
+    code_scanning.write_sarif(report.findings, report.notes, Path(path), code_scanning.project_folder(Path.cwd()))
 
 
 def _simulated(spec: str) -> str:

@@ -42,6 +42,7 @@ SENTENCES: Final[dict[str, str]] = {
     "cli.trace": "trace",
     "cli.report": "report",
     "cli.findings": "list of findings",
+    "cli.sarif": "SARIF log",
     "cli.comparison": "comparison",
     "cli.not-written": "devtrace: the {what} could not be written to {path} ({reason}); it is in {spare} instead",
     "cli.lost": "devtrace: the {what} could not be written to {path} ({reason}); it is lost",
@@ -57,10 +58,10 @@ SENTENCES: Final[dict[str, str]] = {
     "run.ops": "{count:op|ops}",
     "run.line": "devtrace: {text}",
     # devtrace fix
-    "fix.mended": "fixed: {message}",
+    "fix.mended": "fixed: {site}: {message}",
     "fix.left": "left: {site}: {message}",
-    "fix.why": "{why}; {help}",
-    "fix.no-edit": "the report has advice, and no edit that it can prove",
+    "fix.help": "Fix: {help}",
+    "fix.no-edit": "no edit for it could be proven",
     "fix.another-error": "the fix that the report offers raises another error: {raised}",
     "fix.no-help": "the fix that the report offers does not help",
     "fix.devices": "{count:simulated device|simulated devices}",
@@ -70,7 +71,9 @@ SENTENCES: Final[dict[str, str]] = {
     "fix.time": "seen until the time limit of {limit} s on {devices}: no device error; what comes later was not run",
     "fix.ended-early": "no device error is left on {devices}, but the program ended early: {raised}",
     "fix.signal": "by a signal",
-    "fix.package": "for {package}, whose files are not yours to change:",
+    "fix.package": (
+        "for {package}, an installed package that `--write` leaves alone; `git apply` takes it in {folder}:"
+    ),
     "fix.nothing-written": "nothing was written: `--write` needs a fix that is proven",
     "fix.written": "written: {files}",
     # pytest
