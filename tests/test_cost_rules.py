@@ -452,7 +452,7 @@ def test_what_the_user_of_a_package_can_do_today_ends_the_copies(
 
     found = [each for each in findings(program) if each.severity == "warning"]
     assert len(found) == 2
-    lines = [each.help.partition("below the line that moves tables: ")[2] for each in found]
+    lines = [each.help.partition("below the line that moves `tables`: `")[2].removesuffix("`") for each in found]
 
     def typed() -> None:
         tables.to(GPU)
@@ -588,7 +588,7 @@ def test_a_tensor_moved_in_each_step_is_moved_above_the_loop() -> None:
 
     (found,) = [each for each in findings(program) if each.severity != "note"]
     assert [edit.after.strip() for edit in found.edits] == ["weights = weights.to(GPU)"]
-    assert found.help == "move weights once, above the loop: weights = weights.to(GPU)"
+    assert found.help == "move `weights` once, above the loop: `weights = weights.to(GPU)`"
 
 
 def test_a_tensor_that_is_used_where_it_is_as_well_is_not_moved_by_an_edit() -> None:

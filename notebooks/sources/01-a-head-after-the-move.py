@@ -92,7 +92,7 @@ assert finding.devices == ("cuda:0", "cpu")
 assert culprit.name == "model.out_head.weight"
 assert culprit.device == "cpu"
 assert culprit.shape == (2, 32)
-assert "model.out_head.weight and .bias are on cpu" in finding.message
+assert "`model.out_head.weight`" in finding.message
 assert "llms-from-scratch 1.0.19" in finding.message
 assert Path(finding.site.file).name == "ch04.py"
 assert finding.site.line == 103

@@ -23,7 +23,8 @@ from devtrace.api.options import MAX_OPS, Options
 from devtrace.notebook import left_on_devices
 from devtrace.runtime.device_spec import spec_of
 from devtrace.runtime.import_hook import ImportWatcher
-from devtrace.words.errors import UsageError
+from devtrace.words.catalogue import sentence
+from devtrace.words.errors import UsageError, named
 
 if TYPE_CHECKING:
     from devtrace.api.recording import record as Recording  # noqa: N812
@@ -197,7 +198,7 @@ class Tracing:
             hooks.install()
             self._undo.callback(hooks.uninstall)
         except Exception as fault:  # noqa: BLE001 (a torch that has changed)
-            sys.stderr.write(f"devtrace: modules are not watched: {type(fault).__name__}: {fault}\n")
+            sys.stderr.write(sentence("magic.modules-not-watched", fault=named(fault)) + "\n")
             return
         for cell in self._cells:
             _register(cell)
@@ -262,7 +263,7 @@ class Tracing:
                 observer(what, traced)
             except Exception as fault:  # noqa: BLE001 (whoever it is, the cell's trace goes on)
                 self._observers.remove(observer)
-                sys.stderr.write(f"devtrace: a view of this notebook is told no more: {fault!r}\n")
+                sys.stderr.write(sentence("magic.view-dropped", fault=named(fault)) + "\n")
 
     # One cell.
 
@@ -323,12 +324,7 @@ class Tracing:
         if self.run is None:
             return
         if self.run.asked or self.run.thread != threading.get_ident():
-            raise UsageError(
-                "nested-trace",
-                f"{what} within a traced cell",
-                "what is put in place for a cell is taken out at its end",
-                "give it a cell of its own",
-            )
+            raise UsageError.of("nested-trace", what=what)
         self.abandon()
 
     def _record(self) -> None:

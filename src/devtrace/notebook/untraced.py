@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from devtrace.notebook.cells import Cell, Traced, Tracing
+from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError
 
 if TYPE_CHECKING:
@@ -48,16 +49,10 @@ class Explainer:
         """Do what `%devtrace explain [on | off]` asks for."""
         if argument in ("on", "off"):
             self.on = argument == "on"
-            what = "explained below its traceback" if self.on else "not explained"
-            sys.stdout.write(f"devtrace: a device error of an untraced cell is {what}\n")
+            sys.stdout.write(sentence("magic.explains" if self.on else "magic.explains-not") + "\n")
             return
         if argument:
-            raise UsageError(
-                "command-argument",
-                f"%devtrace explain {argument}",
-                "the form is %devtrace explain [on | off]",
-                "%devtrace help explains it",
-            )
+            raise UsageError.of("command-argument", given=f"%devtrace explain {argument}", form="explain [on | off]")
         self._again()
 
     def _again(self) -> None:
@@ -66,13 +61,8 @@ class Explainer:
         if isinstance(error, BaseException) and _is_device_error(error):
             report = _explained(error, self._last_cell)
         if report is None:
-            given = type(error).__name__ if isinstance(error, BaseException) else "no error yet"
-            raise UsageError(
-                "nothing-to-explain",
-                given,
-                "%devtrace explain takes the last error that was shown, if it is about devices",
-                "run a cell that fails so",
-            )
+            given = type(error).__name__ if isinstance(error, BaseException) else ""
+            raise UsageError.of("nothing-to-explain.other" if given else "nothing-to-explain", error=given)
         self._show(report, self._last_cell)
 
     def _show(self, report: Report, cell: Cell) -> None:

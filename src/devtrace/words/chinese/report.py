@@ -11,6 +11,7 @@ SENTENCES: Final[dict[str, str]] = {
     "label.missed": "被遗漏于",
     "label.then": "随后",
     "label.fix": "修复",
+    "site": "{name} 第 {line:d} 行",
     "report.no-line": "位置未知",
     "report.ops": "{ops}。",
     "report.clean": "✓ 没有设备问题：{ops}。",

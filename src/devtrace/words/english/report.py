@@ -11,6 +11,7 @@ SENTENCES: Final[dict[str, str]] = {
     "label.missed": "Missed by",
     "label.then": "Then",
     "label.fix": "Fix",
+    "site": "{name} line {line:d}",
     "report.no-line": "somewhere",
     "report.ops": "{ops}.",
     "report.clean": "✓ No device problems: {ops}.",
