@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import io
 import sys
 import threading
 import traceback
@@ -115,10 +116,68 @@ def _out_of_memory() -> None:
     raise error
 
 
+def _twice_backward() -> None:
+    loss = torch.ones(2, device="cuda:0", requires_grad=True).exp().sum()
+    loss.backward()
+    loss.backward()
+
+
+def _changed_after_use() -> None:
+    x = torch.ones(2, device="cuda:0", requires_grad=True)
+    y = x.exp()
+    y.add_(1)
+    y.sum().backward()
+
+
+class _NoRows(Dataset[torch.Tensor]):
+    """A data set whose items are not there."""
+
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        rows: dict[str, torch.Tensor] = {}
+        return rows["on the same device"]
+
+
+def _worker_without_key() -> None:
+    next(iter(DataLoader(_NoRows(), num_workers=1, multiprocessing_context="fork")))
+
+
+def _deserialized_without_cuda() -> None:
+    file = io.BytesIO()
+    torch.save(torch.ones(2), file)
+    file.seek(0)
+    torch.load(file, map_location="cuda:7")
+
+
+def _raised_by(sentence: str) -> Callable[[], None]:
+    """Raise what torch's own code would raise: the message of a driver or a library, without an op."""
+
+    def program() -> None:
+        torch._assert(False, sentence)  # type: ignore[no-untyped-call]
+
+    return program
+
+
 @pytest.mark.parametrize(
     "program",
     [
         lambda: torch.ones(2, device="cuda:0") @ torch.ones(3, device="cuda:0"),
+        lambda: torch.ones(2, device="cuda:0") + torch.ones(3, device="cuda:0"),
+        lambda: nn.Linear(2, 2).load_state_dict({"weight": torch.ones(3, 3)}),
+        lambda: nn.Linear(2, 2, device="cuda:0")(torch.ones(1, 2, device="cuda:0", dtype=torch.float64)),
+        lambda: torch.ones(3, device="cuda:0")[5],
+        lambda: torch.ones(2, device="cuda:5"),
+        lambda: nn.Embedding(2, 2, device="cuda:0")(torch.ones(1, device="cuda:0")),
+        _twice_backward,
+        _changed_after_use,
+        _worker_without_key,
+        _deserialized_without_cuda,
+        _raised_by("CUDA error: device-side assert triggered"),
+        _raised_by("CUDA error: invalid device ordinal"),
+        _raised_by("NCCL error: unhandled cuda error, two devices share one bus"),
+        _raised_by("cuDNN error: CUDNN_STATUS_NOT_INITIALIZED on device cuda:0"),
         lambda: torch.ones(2, 2, device="cuda:0") @ torch.ones(2, 2, device="cuda:0").long(),
         lambda: {"cpu": 1}["device"],
         lambda: torch.device("nonsense"),
@@ -384,6 +443,51 @@ def test_a_statement_that_was_not_believed_moves_nothing() -> None:
         table + torch.ones(4, device="cuda:0")
 
     assert explained(program).cause in ("never-moved", "created-without-device")
+
+
+class Rotary(nn.Module):
+    """A module that makes its tables in its first call, and keeps them as a plain attribute or in a container."""
+
+    def __init__(self, make: Callable[[], torch.Tensor], *, in_container: bool) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.make = make
+        self.angles: Any = None
+        self.tables: dict[int, torch.Tensor] = {}
+        self.in_container = in_container
+
+    def forward(self, x: torch.Tensor) -> Any:
+        if self.in_container:
+            if 4 not in self.tables:
+                self.tables[4] = torch.arange(4.0)
+            return self.layer(x) * self.tables[4]
+        if self.angles is None:
+            self.angles = self.make()
+        return self.layer(x) * self.angles
+
+
+def four_angles() -> torch.Tensor:
+    return torch.arange(4.0) * 2
+
+
+@pytest.mark.parametrize("make", [lambda: torch.arange(4.0), four_angles])
+@pytest.mark.parametrize("in_container", [False, True])
+@pytest.mark.parametrize(("ran_before", "cause"), [(True, "stale-copy"), (False, "created-without-device")])
+def test_a_cache_is_stale_only_if_it_was_made_before_the_move(
+    make: Callable[[], torch.Tensor], in_container: bool, ran_before: bool, cause: str
+) -> None:
+    def program() -> None:
+        model = Rotary(make, in_container=in_container)
+        if ran_before:
+            model(torch.ones(3, 4))
+        model.to("cuda:0")
+        model(torch.ones(3, 4, device="cuda:0"))
+
+    finding = explained(program)
+    assert finding.cause == cause
+    assert finding.culprit is not None
+    assert (finding.culprit.moved is not None) == ran_before
+    assert finding.culprit.certainty == "inferred"
 
 
 def test_a_value_in_a_container_has_the_birth_of_what_was_put_there() -> None:

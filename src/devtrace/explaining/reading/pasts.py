@@ -111,12 +111,23 @@ class Pasts:
         moved = next((each for each in self._moves if self._took(each, owner, device)), None)
         if made.op is None or owner is None or moved is None:
             return False
-        ops = self._made_by(made.op, owner)
+        for op in self._put_in_earlier_call(made.op, moved.at.tick):
+            op.layout = layout(op.layout)
+        return True
+
+    def made_before(self, last: ReadOp, tick: int) -> None:
+        """Put what a module made in a call before a move that saw it among the module's attributes."""
+        if last.owner is not None and last.depth != BEFORE_ALL:
+            self._put_in_earlier_call(last, tick)
+
+    def _put_in_earlier_call(self, last: ReadOp, tick: int) -> list[ReadOp]:
+        """Put an op, and those of its module that led to it, into a call of the module before a tick."""
+        ops = self._made_by(last, last.owner)
         rows = {op.row for op in ops}
         for op in ops:
             op.inputs = [row for row in op.inputs if row in rows]
-            op.layout, op.depth, op.tick, op.module = layout(op.layout), BEFORE_ALL, moved.at.tick - 0.5, owner
-        return True
+            op.depth, op.tick, op.module = BEFORE_ALL, tick - 0.5, last.owner
+        return ops
 
     def _made_by(self, last: ReadOp, owner: Any) -> list[ReadOp]:
         """Return an op, and all in methods of a module that led to it."""

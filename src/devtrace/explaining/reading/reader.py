@@ -264,6 +264,9 @@ class Reader:
 
     def _born_by(self, tensor: Any, op: ReadOp) -> None:
         op.layout = self.rows.layout(tensor)[2]
+        kept_at = stamps.kept_at(tensor)
+        if kept_at is not None:
+            self.pasts.made_before(op, kept_at)
         self.stamp(tensor, op.row)
         self.pasts.believe(op.row)
 
