@@ -105,6 +105,7 @@ class Explanation:
                 self.recorder.note(self.worker.note)
                 site, failed = self.worker.site, FailedOp(UNKNOWN, self.reader.unknown_tensors(), 0)
             replay.fail(self.recorder, state, site, failed, self.error)
+            replay.put_after(self.recorder, state, self.reader.ops)
             self.recorder.note(NOT_SEEN)
             done = self._assembled(_named(walk, roots), simulated)
         return Explained(done.trace, self._live(walk, done))

@@ -40,9 +40,10 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """Levels of an error, outermost first."""
+    """Levels of an error, outermost first; `errors` are the ids of the exceptions that it reached the top by."""
 
     levels: tuple[Level, ...]
+    errors: frozenset[int] = frozenset()
 
     @classmethod
     def of(cls, path: Sequence[BaseException]) -> Stack:
@@ -53,7 +54,8 @@ class Stack:
             handled = {id(entry.tb_frame) for entry in inner}
             above = next((at for at, entry in enumerate(entries) if id(entry.tb_frame) in handled), len(entries))
             entries = [*entries[:above], *inner]
-        return cls((*_around(entries), *(Level(entry.tb_frame, entry.tb_lasti) for entry in entries)))
+        levels = (*_around(entries), *(Level(entry.tb_frame, entry.tb_lasti) for entry in entries))
+        return cls(levels, frozenset(map(id, path)))
 
     def sited(self) -> list[tuple[int, FrameType]]:
         """Return the frames that are neither torch's nor Python's, innermost first, with their sites."""

@@ -81,7 +81,7 @@ class Reader:
         self.devices = devices
         self.default_device = default_device
         self.ops: list[ReadOp] = []
-        self.pasts = Pasts(recorder.rows, self.ops)
+        self.pasts = Pasts(recorder.rows, self.ops, stack.errors)
         self.renamed: dict[int | None, int] = {}
         self.steps = 0
         self._handlers = handlers

@@ -7,6 +7,7 @@ move of a large model needs no walk of our own to see what went. No tensor is ke
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -60,6 +61,8 @@ class _Move:
 
     def __init__(self, at: Any) -> None:
         self.at = at
+        error = sys.exception()
+        self.handling = 0 if error is None else id(error)
         self.changed = False
         self.parameters: set[int] = set()
         self.others = False  # buffers, or gradients, which are none of a module's tensors: then they are to be counted
@@ -150,7 +153,9 @@ class _Move:
             tensors = UNCOUNTED
             if self.changed:
                 tensors = count_registered(module) if self.others else len(self.parameters)
-            history.moves.append(Moved(weakref.ref(module), device, tensors, tuple(self.stamps), self.at))
+            history.moves.append(
+                Moved(weakref.ref(module), device, tensors, tuple(self.stamps), self.at, self.handling)
+            )
 
 
 def _is_torchs_own(fn: Callable[..., Any]) -> bool:
