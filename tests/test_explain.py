@@ -329,7 +329,76 @@ def test_an_error_of_the_native_backward_pass_is_in_torchs_words() -> None:
     assert finding.cause in ("unknown", "wrong-device")
 
 
-@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+class Halved(torch.autograd.Function):
+    """A function whose backward brings its second gradient to the CPU."""
+
+    @staticmethod
+    def forward(context: Any, x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+        return x * scale
+
+    @staticmethod
+    def backward(context: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        back = gradient.cpu() / 2
+        return gradient / 2, back
+
+
+def test_a_gradient_that_backward_refuses_is_the_one_that_the_users_function_returned() -> None:
+    def program() -> None:
+        x = torch.ones(3, device="cuda:0", requires_grad=True)
+        scale = torch.ones(3, device="cuda:0", requires_grad=True)
+        Halved.apply(x, scale).sum().backward()  # type: ignore[no-untyped-call]
+
+    finding = explained(program)
+    assert finding.culprit is not None
+    assert finding.culprit.born is not None
+    assert (finding.culprit.name, finding.cause, finding.devices) == ("back", "wrong-device", ("cuda:0", "cpu"))
+    assert finding.culprit.born.text == "back = gradient.cpu() / 2"
+    assert not finding.edits
+
+
+def test_a_gradient_that_stayed_where_its_tensor_was_has_the_line_of_its_backward_pass() -> None:
+    def program() -> None:
+        w = torch.ones(3, requires_grad=True)
+        (w * 2).sum().backward()
+        w.data = w.data.to("cuda:0")
+        torch.ones(3, device="cuda:0") + w.grad
+
+    finding = explained(program)
+    assert finding.culprit is not None
+    assert finding.culprit.born is not None
+    assert (finding.culprit.name, finding.cause) == ("w.grad", "never-moved")
+    assert finding.culprit.born.text == "(w * 2).sum().backward()"
+
+
+def test_gradients_that_an_optimizer_finds_where_their_parameters_were_are_named() -> None:
+    def program() -> None:
+        layer = nn.Linear(3, 3)
+        layer(torch.ones(1, 3)).sum().backward()
+        for parameter in layer.parameters():
+            parameter.data = parameter.data.to("cuda:0")
+        optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+        optimizer.step()
+
+    finding = explained(program)
+    assert finding.culprit is not None
+    assert finding.culprit.born is not None
+    assert (finding.culprit.name, finding.cause) == ("layer.weight.grad", "never-moved")
+    assert finding.culprit.born.text == "layer(torch.ones(1, 3)).sum().backward()"
+
+
+def test_a_weight_without_data_is_named() -> None:
+    def program() -> None:
+        with torch.device("meta"):
+            layer = nn.Linear(4, 2)
+        layer(torch.rand(2, 4, device="cuda:0"))
+
+    finding = explained(program)
+    assert finding.culprit is not None
+    assert (finding.culprit.name, finding.devices) == ("layer.weight", ("cuda:0", "meta"))
+    assert "assign=True" in finding.help
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
 def test_an_error_while_torch_compile_traces_is_explained(backend: str, warm: Warm, tmp_path: Path) -> None:
     (tmp_path / "bug.py").write_text(
         "import torch\n\n\ndef step(x, table):\n    return x + table\n\n\n"

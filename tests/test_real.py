@@ -198,7 +198,7 @@ def test_a_device_bug_of_a_large_release_is_explained(bug: Bug, warm: Warm) -> N
 @pytest.mark.parametrize(
     ("name", "failed", "culprit", "born"),
     [
-        ("fitted", "cross_entropy(self.net(x), y, weight=self.weights)", "model.weights", "self.weights = torch.tensor("),
+        ("fitted", "weight=self.weights)", "model.weights", "self.weights = torch.tensor("),
         ("accelerated", "self.layer(x) * self.table", "model.table", "self.table = torch.arange(4.0)"),
     ],
 )

@@ -24,6 +24,7 @@ from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import Walk
 from devtrace.explaining import kept_copies, replay
 from devtrace.explaining.device_error import text_of
+from devtrace.explaining.reading import gradients
 from devtrace.explaining.reading.failed_op import UNKNOWN, FailedOp, devices_named, failed_op
 from devtrace.explaining.reading.names import definitions
 from devtrace.explaining.reading.reader import Reader
@@ -91,9 +92,10 @@ class Explanation:
             self.optimizers.seen.update((id(each), weakref.ref(each)) for each in optimizers)
             kept_copies.add_attached(self.reader, modules)
             kept_copies.add_states(self.reader, optimizers)
+            gradients.add_left_behind(self.reader, walk.tensors)
             self._read_variables()
             self.reader.steps = 0  # the failed op has as many of its own
-            failed = failed_op(self.reader) if self.worker is None else None
+            failed = self._failed() if self.worker is None else None
             for value in failed.inputs if failed is not None else ():
                 self._believe(value)
             self._add_deep_copies(walk, modules, failed)
@@ -109,6 +111,9 @@ class Explanation:
             self.recorder.note(NOT_SEEN)
             done = self._assembled(_named(walk, roots), simulated)
         return Explained(done.trace, self._live(walk, done))
+
+    def _failed(self) -> FailedOp | None:
+        return gradients.refused_gradient(self.reader, text_of(self.error)) or failed_op(self.reader)
 
     def _note_what_was_left_out(self, walk: Walk) -> None:
         if len(walk.objects) >= MOST_OBJECTS:

@@ -240,14 +240,14 @@ class Reader:
                 if made.device != device:
                     others.append(made)
                 elif made.op is not None:
-                    self._born_by(tensor, made.op)
+                    self.born_by(tensor, made.op)
                     return
                 else:
                     self._born_as(tensor, made)
                     break
         stale = next((made for made in others if made.op and self._is_stale(made, device)), None)
         if stale is not None and stale.op is not None:
-            self._born_by(tensor, stale.op)
+            self.born_by(tensor, stale.op)
         elif site >= 0 and not is_outermost:
             self._sites[id(tensor)] = site
         elif site >= 0:
@@ -260,9 +260,10 @@ class Reader:
             again = replace(op, row=next(self.rows.next))
             self.ops.append(again)
             self.pasts.add_read(again, [])
-            self._born_by(tensor, again)
+            self.born_by(tensor, again)
 
-    def _born_by(self, tensor: Any, op: ReadOp) -> None:
+    def born_by(self, tensor: Any, op: ReadOp) -> None:
+        """Let a live tensor be the result of an op."""
         op.layout = self.rows.layout(tensor)[2]
         kept_at = stamps.kept_at(tensor)
         if kept_at is not None:
