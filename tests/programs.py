@@ -127,8 +127,13 @@ def written_installed(path: str, *arguments: str) -> str:
 
 def outcome_untraced_of(path: str, *arguments: str) -> Outcome:
     """Do in the forked process what `run_untraced` promises."""
+    return outcome_untraced(path, arguments, simulate="cuda:2")
+
+
+def outcome_untraced(path: str, arguments: tuple[str, ...], *, simulate: str | None) -> Outcome:
+    """Call `run(*arguments)` of a file in this process with the hooks alone, and explain its error."""
     hooks.install()
-    with devtrace.simulate("cuda:2"):
+    with devtrace.simulate(simulate) if simulate else nullcontext():
         try:
             _program(path).run(*arguments)
         except Exception as error:  # noqa: BLE001 (as above)

@@ -193,6 +193,18 @@ def test_an_error_that_is_not_about_devices_gets_silence(program: Callable[[], o
     assert devtrace.explain(error).findings == ()
 
 
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "index_add_(): self, index and source expected to be in the same device, but got (self) cpu, (index) accel:0",
+        "Function MulBackward0 returned an invalid gradient at index 0 - expected device accel:0 but got cpu",
+        "Tensor on device meta is not on the expected device accel:1!",
+    ],
+)
+def test_a_sentence_of_torchs_counts_for_a_backend_outside_of_torch_too(sentence: str) -> None:
+    assert is_device_error(raised(_raised_by(sentence)))
+
+
 def test_a_later_error_is_silent_though_one_about_devices_was_handled_before() -> None:
     def program() -> None:
         with contextlib.suppress(RuntimeError):

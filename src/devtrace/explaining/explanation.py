@@ -25,7 +25,8 @@ from devtrace.diagnosis.evidence.access_paths import Walk
 from devtrace.explaining import kept_copies, replay
 from devtrace.explaining.device_error import text_of
 from devtrace.explaining.reading import gradients
-from devtrace.explaining.reading.failed_op import UNKNOWN, FailedOp, devices_named, failed_op
+from devtrace.explaining.reading.devices import devices_named, in_full
+from devtrace.explaining.reading.failed_op import UNKNOWN, FailedOp, failed_op
 from devtrace.explaining.reading.names import definitions
 from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.statements import moves_not_kept
@@ -214,5 +215,4 @@ def _named(walk: Walk, roots: list[Any]) -> dict[str, Any]:
 
 
 def _default_device() -> str:
-    device = str(torch.get_default_device())
-    return device if device == "cpu" or ":" in device else f"{device}:0"
+    return in_full(str(torch.get_default_device()))

@@ -18,6 +18,7 @@ import torch
 
 from devtrace.diagnosis.evidence.access_paths import device_named_by
 from devtrace.explaining.reading.activation import Activation
+from devtrace.explaining.reading.devices import in_full
 from devtrace.explaining.reading.pasts import Pasts
 from devtrace.explaining.reading.positions import site_of
 from devtrace.explaining.reading.statements import Position, body_of
@@ -357,9 +358,14 @@ class Reader:
         if isinstance(value, TensorValue):
             return value.device
         if isinstance(value, Known) and type(value.value) is int:
-            return f"cuda:{value.value}"
-        found = device_named_by(value.value) if isinstance(value, Known) else ""
-        return f"{found}:0" if found == "cuda" else found
+            return f"{self.accelerator}:{value.value}"
+        return in_full(device_named_by(value.value)) if isinstance(value, Known) else ""
+
+    @property
+    def accelerator(self) -> str:
+        """Kind of the accelerator that the error names."""
+        named = (device.partition(":")[0] for device in self.devices if device not in ("cpu", "meta"))
+        return next(named, "cuda")
 
     def layout(self, device: str, dims: int) -> int:
         return self.rows.layout_of((0,) * min(dims, 1), torch.float32, self.device(device))[2]
