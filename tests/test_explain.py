@@ -84,6 +84,13 @@ def test_the_report_says_once_that_nothing_was_recorded() -> None:
     assert " ops" not in text
 
 
+def test_what_the_reader_remarks_is_in_the_language_of_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    error = raised(mixed)
+    monkeypatch.setenv("DEVTRACE_LANGUAGE", "zh")
+    assert devtrace.explain(error).notes == ("它没有看到这段代码运行：错误之前的经过是从源代码读出的",)
+    assert devtrace.explain(KeyError("x")).notes == ("这个错误与设备无关",)
+
+
 def test_the_error_that_is_handled_is_the_default() -> None:
     try:
         mixed()

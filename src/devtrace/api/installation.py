@@ -153,7 +153,8 @@ def _explain(error: BaseException | None) -> None:
             sys.stderr.flush()
     except Exception as fault:  # noqa: BLE001 (a fault of ours is a line)
         with suppress(Exception):
-            sys.stderr.write(f"devtrace: the error was not explained: {type(fault).__name__}: {fault}\n")
+            note = sentence("explained.failed", fault=f"{type(fault).__name__}: {fault}")
+            sys.stderr.write(_encodable(f"{sentence('report.note', note=note)}\n"))
 
 
 def _encodable(text: str) -> str:

@@ -46,8 +46,8 @@ from devtrace.recording.hot.recorder import Recorder, thread_name
 from devtrace.runtime.quiet import Quiet, is_tensor
 from devtrace.source.live_objects import Live
 from devtrace.trace.tables import TraceData
+from devtrace.words.catalogue import sentence
 
-NOT_SEEN: Final = "it did not see this code run: what was before the error is read from the source"
 MOST_VARIABLES: Final = 60
 MOST_OBJECTS: Final = 40_000
 MOST_ITEMS: Final = 1_000
@@ -109,7 +109,7 @@ class Explanation:
                 site, failed = self.worker.site, FailedOp(UNKNOWN, self.reader.unknown_tensors(), 0)
             replay.fail(self.recorder, state, site, failed, self.error)
             replay.put_after(self.recorder, state, self.reader.ops)
-            self.recorder.note(NOT_SEEN)
+            self.recorder.note(sentence("explained.not-seen"))
             done = self._assembled(_named(walk, roots), simulated)
         return Explained(done.trace, self._live(walk, done))
 
@@ -118,14 +118,12 @@ class Explanation:
 
     def _note_what_was_left_out(self, walk: Walk) -> None:
         if len(walk.objects) >= MOST_OBJECTS:
-            self.recorder.note(f"it looked at {MOST_OBJECTS:,} objects; others may have been left out")
+            self.recorder.note(sentence("explained.most-objects", count=MOST_OBJECTS))
         longest = max(
             (len(each) for each in walk.objects.values() if type(each) in (list, dict, tuple, deque)), default=0
         )
         if longest > MOST_ITEMS:
-            self.recorder.note(
-                f"of long lists it looked at the first {MOST_ITEMS:,} items; the longest has {longest:,}"
-            )
+            self.recorder.note(sentence("explained.most-items", count=MOST_ITEMS, longest=longest))
 
     def _variables(self) -> list[Any]:
         variables = [access_paths.roots(frame) for _, frame in self.frames]

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from devtrace.notebook.cells import Cell, Traced, Tracing
+from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError
 
 if TYPE_CHECKING:
@@ -48,8 +49,7 @@ class Explainer:
         """Do what `%devtrace explain [on | off]` asks for."""
         if argument in ("on", "off"):
             self.on = argument == "on"
-            what = "explained below its traceback" if self.on else "not explained"
-            sys.stdout.write(f"devtrace: a device error of an untraced cell is {what}\n")
+            sys.stdout.write(f"{sentence(f'explained.{argument}')}\n")
             return
         if argument:
             raise UsageError(

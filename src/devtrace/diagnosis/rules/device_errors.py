@@ -11,10 +11,9 @@ from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.rules.ordered import ERROR_RULES
 from devtrace.trace.rows import Failure
+from devtrace.words.catalogue import sentence
 
 _IS_ABOUT_DEVICES: Final = re.compile(r"device|cuda|Input type \(|on cpu", re.IGNORECASE)
-_NOT_RECORDED: Final = "The trace does not tell which tensor it was."
-_NOT_READ: Final = "Neither its frames nor the source show which tensor it was; recorded, the run would."
 _IS_MIX: Final = re.compile(r"same device|at least two devices|numpy|generator", re.IGNORECASE)
 
 
@@ -32,7 +31,8 @@ def device_errors(queries: TraceQueries) -> Iterator[Finding]:
         if finding is not None:
             yield finding
         elif queries.was_read or _IS_MIX.search(error.message):
-            yield _in_torchs_words(queries, error, _NOT_READ if queries.was_read else _NOT_RECORDED)
+            key = "unknown-tensor" if queries.was_read else "unknown-recorded"
+            yield _in_torchs_words(queries, error, sentence(f"explained.{key}"))
 
 
 def _in_torchs_words(queries: TraceQueries, error: Failure, why: str) -> Finding:
