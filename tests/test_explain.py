@@ -508,6 +508,19 @@ def test_the_error_of_a_loaders_worker_gives_what_its_text_has() -> None:
     assert "num_workers=0" in report.text
 
 
+def test_the_error_of_a_replica_gives_what_its_text_has() -> None:
+    model = nn.DataParallel(Scaled().to("cuda:0"), device_ids=[0, 1])
+    error = raised(lambda: model(torch.ones(4, 3, device="cuda:0")))
+    assert is_device_error(error)
+    report = devtrace.explain(error)
+    (finding,) = report.findings
+    assert finding.site is not None
+    assert finding.site.text == "return self.layer(x) * self.table"
+    assert {*finding.devices} == {"cuda:0", "cpu"}
+    assert finding.culprit is None or finding.culprit.certainty == "inferred"
+    assert "in place of DataParallel" in report.text
+
+
 # Births.
 
 

@@ -76,8 +76,8 @@ export class Connection {
     }
   }
 
-  choose(choices: IChoices, maxOps: number): void {
-    this._follow({ kind: 'choices', choices, maxOps });
+  choose(choices: IChoices, maxOps: number, explains: boolean): void {
+    this._follow({ kind: 'choices', choices, maxOps, explains });
   }
 
   /** Gives the kernel's answer to a message; refused ones reject with the kernel's reason. */

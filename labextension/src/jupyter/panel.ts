@@ -111,7 +111,8 @@ function showCurrent({ app, sessions, actions, preferences }: IShowing): Sidebar
     });
     connection.greeted.connect(() => {
       void preferences.choices(session.path).then(choices => {
-        connection.choose(choices, preferences.settings.maxOps);
+        const { maxOps, explainErrors } = preferences.settings;
+        connection.choose(choices, maxOps, explainErrors);
       });
     });
     if (codeCells(session.widget).some(({ sharedModel }) => sharedModel.getSource().includes('devtrace'))) {

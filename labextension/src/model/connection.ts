@@ -90,7 +90,7 @@ interface IHappenings {
   readonly show: { readonly isVisible: boolean };
   readonly request: { readonly message: ToKernel };
   /** The notebook's choices were found. */
-  readonly choices: { readonly choices: IChoices; readonly maxOps: number };
+  readonly choices: { readonly choices: IChoices; readonly maxOps: number; readonly explains: boolean };
   /** The kernel speaks another language than Python. */
   readonly foreign: { readonly attempt: number };
   /** The channel could not be opened. */

@@ -77,7 +77,7 @@ const TRANSITIONS: Transitions = {
     }
   },
   request: (turn, { message }) => request(turn, message),
-  choices: (turn, { choices, maxOps }) => choose(turn, choices, maxOps),
+  choices: (turn, { choices, maxOps, explains }) => choose(turn, choices, maxOps, explains),
   foreign: turn => end(turn, 'foreign'),
   failed: (turn, { reason }) => {
     turn.do({ kind: 'log', text: `the kernel's channel could not be opened: ${reason}` });
@@ -280,12 +280,15 @@ function pendingOf(requests: readonly IRequest[]): IPending {
 }
 
 /** Gives a fresh kernel the notebook's settings, but those that the user has changed meanwhile. */
-function choose(turn: Turn, { tracing, simulated }: IChoices, maxOps: number): void {
+function choose(turn: Turn, { tracing, simulated }: IChoices, maxOps: number, explains: boolean): void {
   if (turn.state.phase !== 'connected') {
     return;
   }
   const { isFresh, chosen } = turn.state;
   request(turn, { kind: 'limit', max_ops: maxOps });
+  if (isFresh && !explains) {
+    request(turn, { kind: 'explain', on: false });
+  }
   if (isFresh && tracing && chosen.tracing === undefined) {
     request(turn, { kind: 'trace_cells', on: true });
   }
