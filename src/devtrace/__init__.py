@@ -9,6 +9,7 @@ The public names are found on first use, so that `import devtrace` costs nothing
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +64,12 @@ _TAKEN_FROM = {name: module for module, names in _NAMES.items() for name in name
 _NEED_TORCH = ("record", "expect", "explain", "simulate")
 
 __all__ = ["__version__", "load_ipython_extension", "unload_ipython_extension", *_TAKEN_FROM]
+
+
+if "DEVTRACE_OVERLAY" in os.environ:  # a round of `devtrace fix`, or a process that one started
+    from devtrace.runtime import overlay
+
+    overlay.use_from_environment()
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:

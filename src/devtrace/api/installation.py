@@ -14,11 +14,14 @@ import threading
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from types import TracebackType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from devtrace.runtime.import_hook import ImportWatcher
 from devtrace.runtime.patches import Patches
 from devtrace.words.catalogue import sentence
+
+if TYPE_CHECKING:
+    from devtrace.api.results import Report
 
 _installed: Final = ExitStack()
 _on: Final = threading.Event()
@@ -52,14 +55,20 @@ def uninstall() -> None:
 
 def explained(error: BaseException | None) -> str:
     """Return the report on a device error as text, empty for any other error. Imports nothing where torch is not."""
+    report = report_on(error)
+    return report.text if report is not None else ""
+
+
+def report_on(error: BaseException | None) -> Report | None:
+    """Return the report on a device error, if it finds something; None for any other error."""
     if error is None or "torch" not in sys.modules:
-        return ""
+        return None
     from devtrace.api.explain import explain, is_device_error
 
     if not is_device_error(error):
-        return ""
+        return None
     report = explain(error)
-    return report.text if report.findings else ""
+    return report if report.findings else None
 
 
 def watch_modules() -> Callable[[], None]:
