@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext, redirect_stderr, suppress
 from dataclasses import dataclass, field
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -147,10 +148,31 @@ def _values(result: Any) -> list[Any]:
     return [numpy.array(leaf.detach().cpu()) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
 
 
+def run_installed(warm: Warm, path: Path, arguments: tuple[str, ...] = ("cuda:0",)) -> str:
+    """Do the same with `devtrace.install()`; return all that was written meanwhile."""
+    written = warm.call("programs", "written_installed", str(path), *arguments)
+    assert isinstance(written, str)
+    return written
+
+
+def written_installed(path: str, *arguments: str) -> str:
+    """Do in the forked process what `run_installed` promises."""
+    with redirect_stderr(StringIO()) as written, devtrace.simulate("cuda:2"):
+        devtrace.install()
+        _program(path).run(*arguments)
+        devtrace.uninstall()
+    return written.getvalue()
+
+
 def outcome_untraced_of(path: str, *arguments: str) -> Outcome:
     """Do in the forked process what `run_untraced` promises."""
+    return outcome_untraced(path, arguments, simulate="cuda:2")
+
+
+def outcome_untraced(path: str, arguments: tuple[str, ...], *, simulate: str | None) -> Outcome:
+    """Call `run(*arguments)` of a file in this process with the hooks alone, and explain its error."""
     hooks.install()
-    with devtrace.simulate("cuda:2"):
+    with devtrace.simulate(simulate) if simulate else nullcontext():
         try:
             _program(path).run(*arguments)
         except Exception as error:  # noqa: BLE001 (as above)

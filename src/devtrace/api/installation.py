@@ -163,7 +163,7 @@ def _explain(error: BaseException | None) -> None:
             sys.stderr.flush()
     except Exception as fault:  # noqa: BLE001 (a fault of ours is a line)
         with suppress(Exception):
-            sys.stderr.write(sentence("run.not-explained", fault=named(fault)) + "\n")
+            sys.stderr.write(_encodable(sentence("run.not-explained", fault=named(fault)) + "\n"))
 
 
 def _encodable(text: str) -> str:

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from devtrace.recording.progress.counts import Counter, Counts
 
 Observer = Callable[[str, "Traced | None"], None]
+
+EXPLAIN_VARIABLE = "DEVTRACE_EXPLAIN"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +171,7 @@ class Tracing:
         self.run: Run | None = None  # the cell that is traced now
         self.simulated = ""
         self.max_ops = MAX_OPS
+        self.explaining = os.environ.get(EXPLAIN_VARIABLE, "on") != "off"  # errors of cells that are not traced
         self.history = History()
         self._requested: set[str] = set()
         self._namespace = namespace

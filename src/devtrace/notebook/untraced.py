@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -14,7 +13,6 @@ from devtrace.words.errors import UsageError
 if TYPE_CHECKING:
     from devtrace.api.results import Report
 
-SETTING: Final = "DEVTRACE_EXPLAIN"
 MARK: Final = "untraced"
 """The key of a bundle that names the cell to trace; the page draws no timeline and a button for it."""
 
@@ -30,7 +28,6 @@ class Explainer:
     """Explains errors in one notebook session. It keeps no error: the last one is where Python keeps it."""
 
     def __init__(self, tracing: Tracing, screen: Screen) -> None:
-        self.on = os.environ.get(SETTING, "on") != "off"
         self._tracing = tracing
         self._screen = screen
         self._last_cell = Cell("", "")
@@ -38,7 +35,7 @@ class Explainer:
     def cell_failed(self, cell: Cell, error: BaseException) -> None:
         """Show the finding of a cell's error, if there is one, and keep it with the traces."""
         self._last_cell = cell
-        if not self.on or not _is_device_error(error):
+        if not self._tracing.explaining or not _is_device_error(error):
             return
         report = _explained(error, cell)
         if report is not None:
@@ -48,8 +45,8 @@ class Explainer:
     def command(self, argument: str) -> None:
         """Do what `%devtrace explain [on | off]` asks for."""
         if argument in ("on", "off"):
-            self.on = argument == "on"
-            sys.stdout.write(sentence("magic.explains" if self.on else "magic.explains-not") + "\n")
+            self._tracing.explaining = argument == "on"
+            sys.stdout.write(sentence("magic.explains" if argument == "on" else "magic.explains-not") + "\n")
             return
         if argument:
             raise UsageError.of("command-argument", given=f"%devtrace explain {argument}", form="explain [on | off]")

@@ -33,11 +33,8 @@ def device_errors(queries: TraceQueries) -> Iterator[Finding]:
         if finding is not None:
             yield finding
         elif queries.was_read or _IS_MIX.search(error.message):
-            yield _in_torchs_words(
-                queries,
-                error,
-                sentence("error.which-tensor-unrecorded") if queries.was_read else sentence("error.which-tensor"),
-            )
+            key = "unknown-tensor" if queries.was_read else "unknown-recorded"
+            yield _in_torchs_words(queries, error, sentence(f"explained.{key}"))
 
 
 def _in_torchs_words(queries: TraceQueries, error: Failure, why: str) -> Finding:

@@ -28,8 +28,6 @@ SENTENCES: Final[dict[str, str]] = {
     "host-conversion.message": "{name:Tensor} 在 {device} 上，而 numpy 只能读取 CPU 的内存。",
     "error.in-torchs-words": "{type}: {text}\n{why}",
     "error.not-explained": "devtrace 未能解释它（{fault}）。",
-    "error.which-tensor": "追踪记录没有显示是哪个张量。",
-    "error.which-tensor-unrecorded": "它的栈帧和源代码都没有显示是哪个张量；作记录则会显示。",
     # waits of the CPU
     "host-sync.message": "{what}使 CPU 等待 {device} {count} 次{often}，{purpose}。",
     "host-sync.code": "`{code}`",

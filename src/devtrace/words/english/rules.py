@@ -35,8 +35,6 @@ SENTENCES: Final[dict[str, str]] = {
     "host-conversion.message": "{name:Tensor} is on {device}; numpy reads the memory of the CPU only.",
     "error.in-torchs-words": "{type}: {text}\n{why}",
     "error.not-explained": "devtrace failed to explain it ({fault}).",
-    "error.which-tensor": "The trace does not show which tensor it was.",
-    "error.which-tensor-unrecorded": "Neither its frames nor the source show which tensor it was; a recording would.",
     # waits of the CPU
     "host-sync.message": "{what} made the CPU wait for {device} {count:time|times}{often}, {purpose}.",
     "host-sync.code": "`{code}`",
