@@ -171,7 +171,7 @@ def test_the_lines_of_cells_that_were_not_traced_explain_the_failure(shell: Shel
     text = ran.reports[0]["text/plain"]
     assert f"Created    In[{born}] line 2" in text
     assert f"Missed by  In[{moved}] line 2" in text
-    assert "Fix        move it as you attach it: model.head = torch.nn.Linear(3, 2).to(there)" in text
+    assert "Fix        move it as you attach it: `model.head = torch.nn.Linear(3, 2).to(there)`" in text
     shell.run("%devtrace simulate off")
 
 
@@ -432,7 +432,7 @@ def test_the_magic_on_a_later_line_below_time_is_answered_with_what_to_do(shell:
 def test_a_cell_with_nothing_but_the_magic_is_told_how_to_trace_the_next(shell: Shell) -> None:
     ran = shell.run("%%devtrace", "# later")
     assert ran.text.strip() == (
-        "devtrace: there is no code below %%devtrace in this cell; %devtrace on traces every following cell"
+        "devtrace: there is no code below `%%devtrace` in this cell; `%devtrace on` traces every following cell"
     )
     assert shell.traced == []
 
@@ -442,7 +442,7 @@ def test_the_magic_on_a_later_line_of_a_branch_that_is_not_taken_stops_nothing(s
 
 
 def test_a_lone_line_magic_above_code_says_that_it_traces_nothing(shell: Shell) -> None:
-    hint = "%%devtrace on the first line traces the cell"
+    hint = "`%%devtrace` on the first line traces the cell"
     assert hint in shell.run("%devtrace", "y = x + 1").stdout
     assert hint not in shell.run("%devtrace").stdout
     assert hint not in shell.run("y = x + 1", "%devtrace status").stdout
@@ -645,7 +645,7 @@ def test_simulated_devices_are_there_for_the_cell_alone(shell: Shell) -> None:
 def test_a_number_of_devices_is_taken_wherever_they_are_asked_for(shell: Shell) -> None:
     assert shell.run("%%devtrace --simulate 2", "torch.cuda.device_count()").value == 2
     said = shell.run("%devtrace simulate 3").stdout
-    assert said == "devtrace: cuda:0, cuda:1 and cuda:2 are simulated until %devtrace simulate off\n"
+    assert said == "devtrace: cuda:0, cuda:1 and cuda:2 are simulated until `%devtrace simulate off`\n"
     assert shell.run("%%devtrace --simulate 3", "torch.cuda.device_count()").value == 3
     assert "cuda:0, cuda:1 and cuda:2 (cuda:3)" in shell.run("%devtrace status").stdout
     shell.run("%devtrace simulate 1")
@@ -671,7 +671,7 @@ def test_a_cell_with_devices_of_its_own_says_which_names_it_left_on_them_and_how
     assert note in " ".join(ran.reports[0]["text/plain"].split())
     assert note in " ".join(str(shell.run("%devtrace report").value).split())
     failed = shell.run("%%devtrace", "z + 1")
-    assert "; %devtrace simulate cuda:2 (in a program " in str(failed.error)
+    assert "; `%devtrace simulate cuda:2` (in a program " in str(failed.error)
     shell.run("%devtrace simulate cuda:2")
     assert shell.run("str((z + 1).device)").value == "cuda:0"
     assert "left on" not in shell.run("%%devtrace --simulate cuda:2", "w = z + 1").text
@@ -824,12 +824,14 @@ def test_devices_lists_names_by_device_and_the_findings_of_all_cells(shell: Shel
 
 def test_renderer_chooses_how_reports_are_sent(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(renderer, "_chosen", None)
-    assert "our own type with a static picture" in shell.run("%devtrace renderer").stdout
-    assert "script was chosen" in shell.run("%devtrace renderer script").stdout
+    assert "as our own type with a static picture (auto)" in shell.run("%devtrace renderer").stdout
+    assert "the views as a script (script)" in shell.run("%devtrace renderer script").stdout
     assert MIME_TYPE not in shell.run("%%devtrace", "x + 1").displayed[-1]
     shell.run("%devtrace renderer auto")
     assert MIME_TYPE in shell.run("%%devtrace", "x + 1").displayed[-1]
-    assert "the form is %devtrace renderer [auto | script | static]" in shell.run("%devtrace renderer best").stderr
+    assert "the form is %devtrace renderer [auto | script | static]" in " ".join(
+        shell.run("%devtrace renderer best").stderr.split()
+    )
 
 
 def test_simulate_gives_the_session_devices_and_takes_them_away(shell: Shell) -> None:
@@ -875,7 +877,7 @@ def test_the_docs_name_every_flag_and_subcommand() -> None:
 
 def test_the_docs_have_every_message_of_the_magics() -> None:
     sources = [Path(options.__file__), Path(usage.__file__), Path(cells.__file__), Path(commands.__file__)]
-    slugs = {slug for path in sources for slug in re.findall(r'UsageError\(\s*"([a-z-]+)"', path.read_text())}
+    slugs = {slug for path in sources for slug in re.findall(r'UsageError\.of\(\s*"([a-z-]+)', path.read_text())}
     assert len(slugs) >= 8
     assert [slug for slug in slugs if f"`{slug}`" not in documents.ALL] == []
 
@@ -887,7 +889,7 @@ def offered(shell: Shell, text: str) -> list[str]:
 
 def test_the_tab_key_offers_flags_subcommands_and_names(shell: Shell) -> None:
     shell.run("%%devtrace fit", "y = x + 1")
-    assert offered(shell, "%%devtrace --s") == ["--simulate", "--save"]
+    assert offered(shell, "%%devtrace --s") == ["--simulate", "--save", "--sarif"]
     assert offered(shell, "%%devtrace --simulate cuda:") == ["cuda:1", "cuda:2"]
     assert offered(shell, "%devtrace si") == ["simulate"]
     assert offered(shell, "%devtrace simulate o") == ["off"]
@@ -946,7 +948,7 @@ def test_an_observer_that_fails_is_told_no_more_and_the_trace_goes_on(shell: She
     shell.tracing.observe(broken)
     ran = shell.run("%%devtrace", "y = x + 1")
     assert len(ran.reports) == 1
-    assert ran.stderr == "devtrace: a view of this notebook is told no more: RuntimeError('broken view')\n"
+    assert ran.stderr == "devtrace: a view of this notebook failed and is updated no more: RuntimeError: broken view\n"
 
 
 def test_the_recording_can_be_looked_at_while_the_cell_runs(shell: Shell) -> None:

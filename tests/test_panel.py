@@ -482,6 +482,13 @@ def test_an_object_of_any_keys_is_checked_value_by_value(counts: object, reason:
     assert refusal("to_view", message) == reason
 
 
+def test_the_setting_ends_the_explaining_of_untraced_errors(panel: Panel, tracing: Tracing) -> None:
+    front = FrontEnd(panel)
+    assert tracing.explaining
+    front.ask("explain", on=False)
+    assert not tracing.explaining
+
+
 def test_what_is_sent_is_a_golden_that_the_panel_reads_too(
     panel: Panel, tracing: Tracing, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -81,8 +81,8 @@ export class Connection {
   }
 
   /** `tag`: the display language, "" where the user chose none. */
-  choose(choices: IChoices, maxOps: number, tag: string): void {
-    this._follow({ kind: 'choices', choices, maxOps, tag });
+  choose(choices: IChoices, maxOps: number, tag: string, explains: boolean): void {
+    this._follow({ kind: 'choices', choices, maxOps, tag, explains });
   }
 
   /** Gives the kernel's answer to a message; refused ones reject with the kernel's reason. */

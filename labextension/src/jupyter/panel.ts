@@ -118,7 +118,8 @@ function showCurrent({ app, sessions, actions, preferences, tag }: IShowing): Si
     });
     connection.greeted.connect(() => {
       void Promise.all([preferences.choices(session.path), tag]).then(([choices, chosen]) => {
-        connection.choose(choices, preferences.settings.maxOps, chosen);
+        const { maxOps, explainErrors } = preferences.settings;
+        connection.choose(choices, maxOps, chosen, explainErrors);
       });
     });
     if (codeCells(session.widget).some(({ sharedModel }) => sharedModel.getSource().includes('devtrace'))) {

@@ -16,6 +16,7 @@ const DEFAULTS = {
   traceEveryCell: false,
   simulatedDevices: 0,
   maxOps: 100_000,
+  explainErrors: true,
   stripes: true,
   underlines: true,
   palette: 'colour' as Palette

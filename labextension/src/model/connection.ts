@@ -93,7 +93,12 @@ interface IHappenings {
   readonly show: { readonly isVisible: boolean };
   readonly request: { readonly message: ToKernel };
   /** The notebook's choices were found. `tag`: the display language, "" where the user chose none. */
-  readonly choices: { readonly choices: IChoices; readonly maxOps: number; readonly tag: string };
+  readonly choices: {
+    readonly choices: IChoices;
+    readonly maxOps: number;
+    readonly tag: string;
+    readonly explains: boolean;
+  };
   /** The kernel speaks another language than Python. */
   readonly foreign: { readonly attempt: number };
   /** The channel could not be opened. */

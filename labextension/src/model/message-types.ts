@@ -110,6 +110,10 @@ export interface IToKernel {
     readonly request: number;
     readonly max_ops: number;
   };
+  readonly explain: {
+    readonly request: number;
+    readonly on: boolean;
+  };
   readonly fetch: {
     readonly request: number;
     readonly trace: number;

@@ -284,7 +284,8 @@ function pendingOf(requests: readonly IRequest[]): IPending {
 }
 
 /** Gives a fresh kernel the notebook's settings, but those that the user has changed meanwhile. */
-function choose(turn: Turn, { choices: { tracing, simulated }, maxOps, tag }: Happening<'choices'>): void {
+function choose(turn: Turn, { choices, maxOps, tag, explains }: Happening<'choices'>): void {
+  const { tracing, simulated } = choices;
   if (turn.state.phase !== 'connected') {
     return;
   }
@@ -293,6 +294,9 @@ function choose(turn: Turn, { choices: { tracing, simulated }, maxOps, tag }: Ha
     request(turn, { kind: 'language', tag });
   }
   request(turn, { kind: 'limit', max_ops: maxOps });
+  if (isFresh && !explains) {
+    request(turn, { kind: 'explain', on: false });
+  }
   if (isFresh && tracing && chosen.tracing === undefined) {
     request(turn, { kind: 'trace_cells', on: true });
   }

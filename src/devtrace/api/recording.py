@@ -17,7 +17,8 @@ from devtrace.runtime.tracebacks import hide_our_frames
 from devtrace.runtime.whole_files import write_somewhere
 from devtrace.source.live_objects import Live, forget_locals
 from devtrace.trace.builder import TraceBuilder
-from devtrace.words.errors import UsageError
+from devtrace.words.catalogue import sentence
+from devtrace.words.errors import UsageError, named
 
 if TYPE_CHECKING:
     from devtrace.recording.progress.counts import Counter
@@ -86,12 +87,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
 
     def _result(self, what: str) -> Report:
         if self._report is None:
-            raise UsageError(
-                "recording-not-ended",
-                f"recording.{what} inside the block",
-                f"the {what} is made when the block ends",
-                "read it after the `with` block",
-            )
+            raise UsageError.of("recording-not-ended", what=what)
         return self._report
 
     def counter(self) -> Counter | None:
@@ -179,20 +175,24 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         recording, self._recording = self._recording, None
         self._simulated |= _simulating()
         for name in _kept_answers():
-            recording.recorder.note(
-                f"{name} keeps an answer from before the simulation, when there was no GPU: "
-                "import it after the simulation has begun, or clear its cache"
-            )
+            recording.recorder.note("note.kept-answer", name)
         try:
             recorded = recording.finish(self.name, error, self.is_simulated)
         except Exception as fault:  # noqa: BLE001 (a failing recorder is never the user's exception)
             builder = TraceBuilder(self.name)
-            builder.notes.append(f"the recording was lost ({type(fault).__name__}: {fault})")
+            builder.notes.append(sentence("note.recording-lost", fault=named(fault)))
             self._report = diagnose(builder.build())
         else:
-            self._report = _diagnosed(recorded, self._namespace, self._expect)
+            trace = replace(recorded.trace, notes=tuple(map(_worded, recorded.trace.notes)))
+            self._report = _diagnosed(replace(recorded, trace=trace), self._namespace, self._expect)
         if self._save_path is not None:
             _save(self._report.trace, self._folder, self._save_path)
+
+
+def _worded(note: str) -> str:
+    """Return the sentence of a note: the recorder keeps its key, and the fault if it is about one."""
+    key, _, fault = note.partition("\t")
+    return sentence(key, **({"fault": fault} if fault else {}))
 
 
 def _diagnosed(recorded: Recorded, namespace: Mapping[str, Any] | None, expect: str | None) -> Report:
@@ -206,7 +206,7 @@ def _diagnosed(recorded: Recorded, namespace: Mapping[str, Any] | None, expect: 
 
             report = with_expectation(report, expect)
     except Exception as fault:  # noqa: BLE001 (a failing diagnosis is never the user's exception)
-        note = f"the diagnosis failed ({type(fault).__name__}: {fault}); the trace is complete"
+        note = sentence("note.diagnosis-failed", fault=named(fault))
         noted = replace(trace, notes=(*trace.notes, note))
         report = Report(noted, notes=noted.notes)
     finally:
@@ -219,9 +219,9 @@ def _save(trace: Trace, folder: Path, path: Path) -> None:
     """Save a trace; where that fails, tell why on stderr."""
     rank = trace.threads[0].rank if len(trace.threads) else -1
     ranked = ranked_path(path, rank if rank >= 0 else rank_of_job())
-    as_asked, sentence = write_somewhere(folder, ranked, "trace", trace.save)
+    as_asked, written = write_somewhere(folder, ranked, sentence("cli.trace"), trace.save)
     if not as_asked:
-        sys.stderr.write(f"{sentence}\n")
+        sys.stderr.write(f"{written}\n")
 
 
 def _simulating() -> bool:

@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 from devtrace.diagnosis.slugs import CauseSlug, Certainty, RuleSlug, Severity
 from devtrace.trace.rows import Site as SiteRow
 from devtrace.trace.tables import TraceData
+from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import file_label
 
 SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "note")
@@ -49,7 +50,8 @@ class Site:
         )
 
     def __str__(self) -> str:
-        return f"{file_label(self.file) if self.cell is None else f'In[{self.cell}]'} line {self.line}"
+        name = file_label(self.file) if self.cell is None else f"In[{self.cell}]"
+        return sentence("site", name=name, line=self.line)
 
 
 @dataclass(frozen=True, slots=True)

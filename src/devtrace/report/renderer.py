@@ -47,13 +47,6 @@ def sends_script() -> bool:
     return asked == "script" or (asked == "auto" and front_end() != "")
 
 
-def described() -> str:
-    """Say what is sent, and why."""
-    sent = "html with the views as a script" if sends_script() else "our own type with a static picture beside it"
-    known = front_end() or "no front end that needs a script"
-    return f"reports are {sent} ({f'{choice()} was chosen' if choice() != 'auto' else f'auto: {known}'})"
-
-
 def front_end() -> str:
     """Name the front end that runs scripts and has no renderer of ours; "" where none is known."""
     if "google.colab" in sys.modules:

@@ -56,6 +56,7 @@ length_of: Final = _Base.size
 dtype_of: Final = _Base.dtype.__get__
 bytes_of: Final = _Base.nbytes.__get__
 gradient_of: Final = _Base.grad.__get__
+is_leaf: Final = _Base.is_leaf.__get__
 storage_of: Final = _Base.untyped_storage
 offset_of: Final = _Base.storage_offset
 strides_of: Final = _Base.stride

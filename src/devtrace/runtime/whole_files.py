@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from devtrace.words.catalogue import sentence
 from devtrace.words.errors import DevtraceError
 
 
@@ -14,11 +15,11 @@ def write_somewhere(folder: Path, path: Path, what: str, write: Callable[[Path],
     """Write a file, or a spare one where that fails; return whether it is as asked, and the sentence about it."""
     reason = write_whole(folder / path, write)
     if reason is None:
-        return True, f"devtrace: the {what} is in {path}"
+        return True, sentence("cli.written", what=what, path=path)
     spare = Path(tempfile.gettempdir()) / f"{path.stem}-{os.getpid()}{path.suffix}"
-    lost = write_whole(spare, write)
-    where = "it is lost" if lost else f"it is in {spare} instead"
-    return False, f"devtrace: the {what} could not be written to {path} ({reason}); {where}"
+    if write_whole(spare, write) is not None:
+        return False, sentence("cli.lost", what=what, path=path, reason=reason)
+    return False, sentence("cli.not-written", what=what, path=path, reason=reason, spare=spare)
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> str | None:

@@ -97,23 +97,18 @@ def _ranges() -> SimpleNamespace:
 
 
 _REFUSED: tuple[tuple[Any, str, str], ...] = (
-    (torch.cuda, "MemPool", "a memory pool"),
-    (torch.cuda.memory, "MemPool", "a memory pool"),
-    (torch.cuda, "caching_allocator_alloc", "raw memory of a device"),
-    (torch.cuda.memory, "caching_allocator_alloc", "raw memory of a device"),
-    *((torch.cuda, name, "a reading of the GPU's sensors") for name in (
+    (torch.cuda, "MemPool", "pool"),
+    (torch.cuda.memory, "MemPool", "pool"),
+    (torch.cuda, "caching_allocator_alloc", "memory"),
+    (torch.cuda.memory, "caching_allocator_alloc", "memory"),
+    *((torch.cuda, name, "sensors") for name in (
         "utilization", "temperature", "power_draw", "clock_rate", "memory_usage")),
 )  # fmt: skip
 
 
 def _refusal(what: str) -> type:
     def refuse(cls: type, *args: Any, **kwargs: Any) -> NoReturn:
-        raise SimulateError(
-            "simulate-limit",
-            f"a call for {what}",
-            "a simulated device has no driver that could give it",
-            "ask for it only where torch.cuda.get_device_name() names a real device",
-        )
+        raise SimulateError.of(f"simulate-limit.{what}")
 
     return type("Refused", (), {"__new__": refuse})
 

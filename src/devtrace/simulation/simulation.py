@@ -89,19 +89,9 @@ class Simulation:
 
     def _refuse(self) -> None:
         if _active is not None:
-            raise SimulateError(
-                "simulate-nested",
-                "a second simulation",
-                "only one can run at a time",
-                "stop the first one before, in a notebook by %devtrace simulate off",
-            )
+            raise SimulateError.of("simulate-nested")
         if torch.cuda.is_available() and not self.force:
-            raise SimulateError(
-                "simulate-real-cuda",
-                f"a machine with {torch.cuda.device_count()} real CUDA devices",
-                "a simulation would hide them",
-                "run without simulate, or pass force=True",
-            )
+            raise SimulateError.of("simulate-real-cuda", count=torch.cuda.device_count())
 
     def _install(self, undo: ExitStack) -> None:
         """Patch all of it; undone in reverse order: the mode, then the tensors, then the names."""

@@ -37,9 +37,7 @@ def with_rank(trace: TraceData, rank: int | None) -> TraceData:
 def load(*files: str | Path) -> TraceData:
     """Read a saved trace; of several files, the ranks of one job, one trace with lanes for each."""
     if not files:
-        raise UsageError(
-            "load-nothing", "load() without a file", "it takes one file, or one for each rank", "name them"
-        )
+        raise UsageError.of("load-nothing")
     if len(files) == 1:
         return format.load(files[0])
     return merge(format.load(file) for file in files)
@@ -54,12 +52,7 @@ def merge(traces: Iterable[TraceData]) -> TraceData:
     ranks = [_rank_of(trace) for trace in ranked]
     if len(set(ranks)) < len(ranks):
         twice = next(rank for rank in ranks if ranks.count(rank) > 1)
-        raise UsageError(
-            "rank-twice",
-            f"{len(ranks)} traces, two of them of rank {twice}",
-            "each is to be of another rank of the same job",
-            "leave one out, or compare two runs with devtrace.diff",
-        )
+        raise UsageError.of("rank-twice", count=len(ranks), rank=twice)
     ranked.sort(key=_rank_of)
     merging = _Merge(ranked)
     ranked.clear()
@@ -149,7 +142,9 @@ class _Merge:
                 columns = sorted(TABLES[table], key=lambda column: not column.is_list)
                 self.builder.columns(table, {column.name: self._column(table, column) for column in columns})
         self.builder.truncated = sum(rank.trace.truncated for rank in self.ranks)
-        self.builder.notes = [f"rank {rank.number}: {note}" for rank in self.ranks for note in rank.trace.notes]
+        self.builder.notes = [
+            sentence("note.of-rank", rank=rank.number, note=note) for rank in self.ranks for note in rank.trace.notes
+        ]
         self.builder.language = self.ranks[0].trace.language
         merged = self.builder.build()
         of_the_job = filter(None, (_first_to_fail(merged), self._missing()))

@@ -53,6 +53,5 @@ def refused_by_nccl(queries: TraceQueries, snapshot: FailureSnapshot, op: int, t
 
 RULE: Final = ErrorRule(
     slug="collective-device",
-    meaning="a collective on NCCL was given a tensor of the CPU, or the device of another rank",
     explain=refused_by_nccl,
 )

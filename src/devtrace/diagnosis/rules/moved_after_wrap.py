@@ -40,7 +40,6 @@ def moved_after_wrap(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
 
 RULE: Final = CostRule(
     slug="moved-after-wrap",
-    meaning="a module was moved after DistributedDataParallel had wrapped it",
     find=moved_after_wrap,
 )
 

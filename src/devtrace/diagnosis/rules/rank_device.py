@@ -37,7 +37,6 @@ def on_the_device_of_another(queries: TraceQueries, ranks: Ranks) -> Iterator[Fi
 
 RULE: Final = JobRule(
     slug="rank-device",
-    meaning="a rank puts tensors on the device of another rank",
     find=on_the_device_of_another,
 )
 

@@ -30,7 +30,6 @@ def differing_tensors(queries: TraceQueries, ranks: Ranks) -> Iterator[Finding]:
 
 RULE: Final = JobRule(
     slug="ranks-differ",
-    meaning="a parameter or buffer is on the CPU in some ranks only",
     find=differing_tensors,
 )
 

@@ -11,12 +11,16 @@ from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally
 from devtrace.diagnosis.slugs import RuleSlug
+from devtrace.words.catalogue import sentence
 
 
 @dataclass(frozen=True)
 class Rule:
     slug: RuleSlug
-    meaning: str  # README's table
+
+    @property
+    def meaning(self) -> str:
+        return sentence(f"{self.slug}.meaning")
 
 
 @dataclass(frozen=True)

@@ -144,6 +144,10 @@ class Panel:
         self._send_state(connection)
         return _DONE
 
+    def _on_explain(self, connection: _Connection, data: Message) -> Message:
+        self.tracing.explaining = data["on"]
+        return _DONE
+
     def _on_simulate(self, connection: _Connection, data: Message) -> None:
         """Answer when it is done, which is not while a cell runs."""
         self._touched = True

@@ -181,9 +181,12 @@ class Recorder(RecordedOps):
 
     def fault(self, error: Exception) -> None:
         """Note a fault of our own, or a tensor that does not answer: the program goes on."""
-        self.note(f"an op was not recorded in full: {type(error).__name__}: {text_of(error)}")
+        self.note("note.op-in-part", error)
 
-    def note(self, text: str) -> None:
+    def note(self, key: str, about: BaseException | str = "") -> None:
+        """Keep the key of a sentence and, behind a tab, the fault that it is about; words are found later."""
+        fault = about if isinstance(about, str) else f"{type(about).__name__}: {text_of(about)}"
+        text = f"{key}\t{fault}" if fault else key
         if text not in self.notes:
             self.notes.append(text)
 

@@ -5,6 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 SENTENCES: Final[dict[str, str]] = {
+    "collective-device.meaning": "`NCCL` 集合通信收到了 CPU 上的张量，或两个进程用了同一个设备",
+    "moved-after-wrap.meaning": "`DistributedDataParallel` 包装之后又移动了模块",
+    "rank-device.meaning": "某个进程把张量放到了另一个进程的设备上",
+    "ranks-differ.meaning": "某个参数或缓冲区只在部分进程中留在 CPU 上",
     "job.gloo": "程序要求 `nccl` 时，模拟设备上的集合通信改用 `gloo`；数值相同",
     "collective-device.message": "{name:Tensor} 在 {device} 上，而 `NCCL` 只传输设备上的数据。",
     "collective-device.help": '先把它移到本进程的设备上，或用 `init_process_group("cpu:gloo,cuda:nccl")` 启动作业',

@@ -5,6 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 SENTENCES: Final[dict[str, str]] = {
+    "collective-device.meaning": "a collective on NCCL was given a tensor of the CPU, or the device of another rank",
+    "moved-after-wrap.meaning": "a module was moved after DistributedDataParallel had wrapped it",
+    "rank-device.meaning": "a rank puts tensors on the device of another rank",
+    "ranks-differ.meaning": "a parameter or buffer is on the CPU in some ranks only",
     "job.gloo": "simulated devices use `gloo` where the program asks for `nccl`; the values are the same",
     "collective-device.message": "{name:Tensor} is on {device}, and NCCL sends only what is on a GPU.",
     "collective-device.help": "move it to this rank's GPU first, or start the job with "
