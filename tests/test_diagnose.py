@@ -177,7 +177,7 @@ def test_a_layer_on_the_cpu_is_named() -> None:
         train(lambda net: head(net(torch.rand(16, 8, device=GPU)).cpu()).square().mean())
 
     found = {finding.rule: finding for finding in traced(program)}
-    assert "head works there" in found["cpu-compute"].message
+    assert "`head` works there" in found["cpu-compute"].message
     assert "move `head` to the device" in found["cpu-compute"].help
 
 
@@ -258,7 +258,7 @@ def test_a_device_compared_with_a_string_is_told_of_a_tensor() -> None:
 
     (found,) = traced(program)
     assert (found.rule, found.site and found.site.text) == ("device-comparison", 'x.device == "cpu"')
-    assert found.message == '`x.device == "cpu"` is never true: a torch.device is not equal to a string.'
+    assert found.message == '`x.device == "cpu"` is never true: a `torch.device` is not equal to a string.'
     assert [edit.after.strip() for edit in found.edits] == ['if x.device.type == "cpu":']
 
 

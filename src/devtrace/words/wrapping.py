@@ -26,9 +26,9 @@ def pad(text: str, width: int) -> str:
 
 def cut(text: str, width: int) -> str:
     """Return as much of a text as fits a width in columns, with `…` for the rest."""
-    if len(text) <= width and columns(text) <= width:
+    shown = text[: width + 1]  # a character takes a column or two: the rest of a megabyte need not be measured
+    if columns(shown) <= width:
         return text
-    shown = text[:width]
     while shown and columns(shown) > max(width - 1, 0):
         shown = shown[:-1]
     return f"{shown}…"
