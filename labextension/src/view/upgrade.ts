@@ -7,16 +7,15 @@ import { showTrace } from './page';
 /** Give the page our style; false where it allows none. */
 export function addStyle(el: HTMLElement): boolean {
   const root = el.getRootNode();
-  const owner = el.ownerDocument;
-  const home = root instanceof ShadowRoot ? root : owner.head;
-  const known = home.querySelector<HTMLStyleElement>('#devtrace-style');
+  const owner = root instanceof ShadowRoot ? root : el.ownerDocument.head;
+  const known = owner.querySelector<HTMLStyleElement>('#devtrace-style');
   if (known) {
     return known.sheet !== null;
   }
-  const style = owner.createElement('style');
+  const style = el.ownerDocument.createElement('style');
   style.id = 'devtrace-style';
   style.textContent = css;
-  home.append(style);
+  owner.append(style);
   return style.sheet !== null;
 }
 
