@@ -123,12 +123,15 @@ def _add(func: Any) -> OperatorInfo:
 _BOOLEAN = (torch.bool, torch.uint8)
 
 
-def mask_among(args: tuple[Any, ...]) -> bool:
-    """Return whether an indexing op is given a mask: the host must wait until the device has counted its True."""
+def mask_among(args: tuple[Any, ...], copied_there: bool) -> bool:
+    """Return whether an indexing op is given a mask: the host must wait until the device has counted its True.
+
+    A mask on the CPU is counted there, but one that torch made of a list is `copied_there` before it is counted.
+    """
     indices = args[1] if len(args) > 1 else ()
     masks = [index for index in indices if is_tensor(index) and dtype_of(index) in _BOOLEAN]
-    if not masks or device_of(masks[0]).type != device_of(args[0]).type:
-        return False  # one on the CPU is counted there
+    if not masks or not (copied_there or device_of(masks[0]).type == device_of(args[0]).type):
+        return False
     return not (len(masks) == 1 and _is_filled(args, indices))
 
 
