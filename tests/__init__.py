@@ -1,1 +1,1 @@
-"""The tests: a package, so that a child process finds this one where a release that is tested installs a `tests` too."""
+"""The tests: a package, so that a child process finds this one where a release under test installs a `tests` too."""
