@@ -63,8 +63,8 @@ INSIDE = {
     ],
     "explaining": ["device_error", "stack", "reading", "worker_text", "kept_copies", "replay", "explanation"],
     "notebook": [
-        "usage", "inventory", "left_on_devices", "cells", "untraced", "earlier_cells", "commands", "panel",
-        "panel_comm", "live_view", "magic",
+        "usage", "inventory", "left_on_devices", "cells", "untraced", "earlier_cells", "device_list", "commands",
+        "panel", "panel_comm", "live_view", "magic",
     ],
 }  # fmt: skip
 

@@ -181,6 +181,10 @@ class Tracing:
         self._cells: list[Cell] = []
         self._undo = ExitStack()
 
+    def names_of_user(self) -> dict[str, Any]:
+        """Return the user's own names, and the results that the notebook keeps in Out."""
+        return left_on_devices.users_names(self._namespace)
+
     # The session.
 
     def open(self) -> None:
