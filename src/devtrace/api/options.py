@@ -5,6 +5,7 @@ Options(simulate="cuda:2", expect="cuda:0")     what one cell or program was sta
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import sys
@@ -33,6 +34,7 @@ class Options:
     timeline: bool = True
     expect: str | None = None
     json: str | None = None
+    budget: float | None = None
 
     def check_files(self) -> None:
         """Refuse before anything runs a file that cannot be written after it."""
@@ -80,6 +82,23 @@ def _read_count(text: str) -> int:
     return int(digits)
 
 
+def _read_budget(text: str) -> float:
+    number = text.removesuffix("%")
+    try:
+        value = float(number) / (100 if number != text else 1)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise UsageError("budget", f"--budget {text}", "it takes a share of the time above 0", "write --budget 10%")
+    return value
+
+
+def checked_budget(value: float | None) -> float | None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf):
+        raise UsageError("budget", f"budget={value!r}", "it takes a share of the time above 0", "write budget=0.1")
+    return value
+
+
 def _read_device(text: str) -> str:
     """Refuse a misspelt device: it would be a false alarm at every op."""
     if not (_DEVICE.fullmatch(text) or may_be_a_device(text)):
@@ -109,6 +128,8 @@ FLAGS: Final = (
          "give the program N pretended CUDA devices (cuda:2 or 2)", spec_of, offers=("cuda:1", "cuda:2")),
     Flag("--max-ops", "N", f"keep at most N ops ({MAX_OPS:,}); repetitions above it are folded, counts stay exact",
          f"keep at most N ops ({MAX_OPS}); counts stay exact", _read_count),
+    Flag("--budget", "P", "for long loops: what repeats is recorded now and then, at about P (10%) of the time, and counted",
+         "for long loops: record what repeats now and then, at about P (10%) of the time", _read_budget, offers=("10%",)),
     Flag("--save", "FILE", "write the trace to FILE, which devtrace.load and JupyterLab open",
          "save the trace to a file, which `devtrace view` and JupyterLab open", os.path.expanduser),
     Flag("--html", "FILE", "write the report to FILE as one page that needs nothing else",

@@ -9,7 +9,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from devtrace.api.options import MAX_OPS
+from devtrace.api.options import MAX_OPS, checked_budget
 from devtrace.api.results import Report, Trace, diagnose
 from devtrace.runtime.tracebacks import hide_our_frames
 from devtrace.source.live_objects import Live, forget_locals
@@ -46,7 +46,8 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
     """Record what the block does.
 
     Gives the recording: `.trace` and `.report` are there when the block has ended, by an exception too, which passes
-    through unchanged. `simulate="cuda:2"` gives the block two pretended CUDA devices.
+    through unchanged. `simulate="cuda:2"` gives the block two pretended CUDA devices. `budget=0.1` is for long loops:
+    what repeats is recorded now and then, so that recording takes about a tenth of the time; the rest is counted.
     """
 
     def __init__(
@@ -57,8 +58,10 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         name: str = "",
         expect: str | None = None,
         namespace: Mapping[str, Any] | None = None,
+        budget: float | None = None,
     ) -> None:
         self.name = name
+        self._budget = checked_budget(budget)
         self._report: Report | None = None
         self._simulate = simulate
         self._max_ops = max_ops
@@ -132,7 +135,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
 
                 stack.enter_context(simulate(self._simulate))
             self._simulated = _simulating()
-            recording = Recording(self._max_ops, self._namespace)
+            recording = Recording(self._max_ops, self._namespace, self._budget)
             recording.start()
             self._recording = self._running = recording
             self._stack = stack.pop_all()
@@ -184,7 +187,16 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
 def _diagnosed(recorded: Recorded, namespace: Mapping[str, Any] | None, expect: str | None) -> Report:
     """Diagnose while the program's objects are there; afterwards forget its frames."""
     trace = Trace.of(recorded.trace)
-    live = Live(recorded.frames, namespace, recorded.row_of, recorded.around, recorded.cells, recorded.idle)
+    live = Live(
+        recorded.frames,
+        namespace,
+        recorded.row_of,
+        recorded.around,
+        recorded.cells,
+        recorded.idle,
+        recorded.gap,
+        recorded.late,
+    )
     try:
         report = diagnose(trace, live=live)
         if expect:

@@ -27,6 +27,8 @@ class Live:
     `around`: where an op of a thread raised, the rows of the sites around it, innermost first; its frames are gone.
     `cells`: those that ran so far, oldest first.
     `idle`: the rows of the sites of optimizer steps that never found a gradient, with the number of steps.
+    `gap`: the first op after some that were not recorded, -1 for none; `late`: the rows of parameters and buffers that
+    were registered in such a gap.
     """
 
     frames: tuple[tuple[int, FrameType], ...] = ()
@@ -35,6 +37,8 @@ class Live:
     around: tuple[int, ...] = ()
     cells: tuple[CellText, ...] = ()
     idle: tuple[tuple[int, int], ...] = ()
+    gap: int = -1
+    late: tuple[int, ...] = ()
 
 
 def forget_locals(frame: FrameType) -> None:

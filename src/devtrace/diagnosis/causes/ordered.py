@@ -82,10 +82,14 @@ PREDICATES: Final[tuple[Predicate, ...]] = (
     never_moved.nothing_moved_it,
 )
 
+WITHOUT_BIRTHS: Final[tuple[Predicate, ...]] = (attached_after_move.part_was_attached_after_the_move,)
+"""Claims that hold whenever the tensor was made: that was while nothing was recorded."""
+
 
 def find_verdict(case: Case) -> Verdict:
     """Return the verdict of the first predicate that has its evidence."""
-    return _first(PREDICATES, case) or unknown.no_evidence(case)
+    predicates = WITHOUT_BIRTHS if case.is_undated else PREDICATES
+    return _first(predicates, case) or unknown.no_evidence(case)
 
 
 def _first(predicates: Iterable[Predicate], case: Case) -> Verdict | None:

@@ -98,11 +98,18 @@ def moves() -> list[Moved]:
 
 
 def _now(depth: int) -> Happening:
+    _changing()
     op = -1
     if recorders:
         state = recorders[-1].states.get(threading.get_ident())
         op = -1 if state is None else state.op
     return Happening(sites.find(sys._getframe(depth + 1)), next(history.ticks), op)
+
+
+def _changing() -> bool:
+    """Let a recording that had stopped for a while go on; return whether it had."""
+    budget = recorders[-1].budget if recorders else None
+    return budget is not None and budget.changed()
 
 
 def _quietly(hook: Callable[[Any, str, Any], None]) -> Callable[[Any, str, Any], None]:
@@ -111,8 +118,11 @@ def _quietly(hook: Callable[[Any, str, Any], None]) -> Callable[[Any, str, Any],
     def called(module: Any, name: str, value: Any) -> None:
         if value is None or is_compiling():
             return
+        unseen = _changing()
         with suppress(Exception), Quiet():  # a lazy parameter, a module that takes no weak reference
             hook(module, name, value)
+            if unseen and is_tensor(value):
+                recorders[-1].gather(value, recorders[-1].late)
 
     return called
 

@@ -13,6 +13,7 @@ from devtrace.recording.columns.graph import Array, Numbered, forward_ops
 from devtrace.recording.columns.operator_info import COMPUTE, COPY, SYNC, by_id
 from devtrace.recording.columns.recorded_ops import Copied
 from devtrace.recording.columns.tensor_rows import size_of
+from devtrace.recording.columns.thread_state import NUMBERS, THREAD_SHIFT
 from devtrace.recording.context.modules import Modules
 from devtrace.recording.finish.history import History
 from devtrace.recording.finish.merge import Merged
@@ -28,11 +29,15 @@ from devtrace.trace.tables import TraceData
 
 @dataclass(frozen=True, slots=True)
 class Assembled:
-    """`site_rows`: from the process's sites to rows of the trace; `tensors`: from the recorder's rows."""
+    """`site_rows`: from the process's sites to rows of the trace; `tensors`: from the recorder's rows.
+
+    `gap`: the first op after some that were not recorded, -1 for none.
+    """
 
     trace: TraceData
     site_rows: dict[int, int]
     tensors: Tensors
+    gap: int
 
 
 def assemble(
@@ -92,7 +97,11 @@ class _Assembly:
         self._copies_and_errors()
         self._folded(look_up[site])
         self.builder.notes = list(self.recorder.notes)
-        return Assembled(self.builder.build(), rows, self.tensors)
+        return Assembled(self.builder.build(), rows, self.tensors, self._gap())
+
+    def _gap(self) -> int:
+        gap = self.recorder.gap
+        return -1 if gap < 0 else self.merged.numbering.boundary(gap >> THREAD_SHIFT, gap & NUMBERS)
 
     def _device(self, device: Any) -> int:
         name = str(device)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from time import perf_counter_ns, time
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import torch
 from torch._C import _current_graph_task_id as current_task
@@ -19,6 +19,25 @@ from devtrace.recording.columns.thread_state import ThreadState, below_the_mode
 from devtrace.recording.folding import fold as folding
 from devtrace.runtime.quiet import Quiet, is_tensor
 from devtrace.source.safe_values import instance_dict
+
+
+class Budget(Protocol):
+    """`budget.sampling`, as far as those below it know it."""
+
+    off: bool
+    inside: bool
+    ident: int
+    state: ThreadState
+
+    def module_called(self, module: Any) -> None: ...
+
+    def call_ended(self) -> None: ...
+
+    def stepping(self, optimizer: Any, *, closure: bool) -> bool: ...
+
+    def changed(self) -> bool: ...
+
+    def apply(self, state: ThreadState) -> None: ...
 
 
 class Recorder(RecordedOps):
@@ -35,6 +54,9 @@ class Recorder(RecordedOps):
         self.states: dict[int, ThreadState] = {}
         self.notes: list[str] = []
         self.folds = 0
+        self.budget: Budget | None = None
+        self.gap = -1  # the first op after some that were not recorded
+        self.late: list[int] = []  # rows of parameters and buffers that were registered while nothing was recorded
         self._limit = max_ops
         self.lock: Final = threading.RLock()
 
@@ -157,6 +179,8 @@ class Recorder(RecordedOps):
     def pack(self, state: ThreadState) -> None:
         """Make columns of a thread's full lists, and fold repetitions if there are too many ops."""
         state.pack()
+        if self.budget is not None:
+            self.budget.apply(state)
         if self.kept() > self._limit:
             with self.lock:
                 self._fold(state, self.max_ops // 2)
@@ -166,6 +190,8 @@ class Recorder(RecordedOps):
         """Pack all threads, and fold down to `max_ops`."""
         for state in self.threads:
             state.pack()
+            if self.budget is not None:
+                self.budget.apply(state)
         for state in sorted(self.threads, key=ThreadState.kept, reverse=True):
             above = self.kept() - self.max_ops
             if above > 0:
