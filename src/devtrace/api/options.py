@@ -94,7 +94,9 @@ def _read_budget(text: str) -> float:
 
 
 def checked_budget(value: float | None) -> float | None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf):
+    if value is not None and (
+        isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf
+    ):
         raise UsageError("budget", f"budget={value!r}", "it takes a share of the time above 0", "write budget=0.1")
     return value
 

@@ -43,7 +43,9 @@ class Recorded:
     cells: tuple[CellText, ...]
     idle: tuple[tuple[int, int], ...]  # sites of optimizer steps that never found a gradient, with their number
     gap: int  # the first op after some that were not recorded, -1 for none
-    late: tuple[int, ...]  # rows of tensors that were registered while nothing was recorded
+    late: Mapping[
+        int, int
+    ]  # rows of tensors that may have been made in the gap -> the op before which they were registered
 
 
 class Recording:
@@ -135,8 +137,8 @@ class Recording:
             lambda tensor: row_of(self.recorder.rows.row_of(tensor)),
             sites.cells_so_far(),
             tuple((rows[site], steps) for site, steps in idle),
-            done.gap,
-            tuple(row for late in self.recorder.late if (row := row_of(late)) is not None),
+            done.op_of(self.recorder.gap),
+            {row: done.op_of(op) for late, op in self.recorder.late.items() if (row := row_of(late)) is not None},
         )
 
     def _add_refused(self, error: BaseException, site: int) -> None:
@@ -147,6 +149,10 @@ class Recording:
         state = self.recorder.threads[0]
         rows: list[int] = []
         self.recorder.gather(found.tensors, rows)
+        if self._sampling is not None and self._sampling.ended_off:
+            with errors_before_dispatch.calls_again(error, state, self.modules):
+                self.recorder.refused(state, found.name, site, rows, error)
+            return
         errors_before_dispatch.reopen(error, state, self.modules)
         self.recorder.refused(state, found.name, site, rows, error)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
@@ -27,8 +27,8 @@ class Live:
     `around`: where an op of a thread raised, the rows of the sites around it, innermost first; its frames are gone.
     `cells`: those that ran so far, oldest first.
     `idle`: the rows of the sites of optimizer steps that never found a gradient, with the number of steps.
-    `gap`: the first op after some that were not recorded, -1 for none; `late`: the rows of parameters and buffers that
-    were registered in such a gap.
+    `gap`: the first op after some that were not recorded, -1 for none. `late`: the rows of parameters and buffers that
+    were registered at the end of such a gap, each with the next op.
     """
 
     frames: tuple[tuple[int, FrameType], ...] = ()
@@ -38,7 +38,7 @@ class Live:
     cells: tuple[CellText, ...] = ()
     idle: tuple[tuple[int, int], ...] = ()
     gap: int = -1
-    late: tuple[int, ...] = ()
+    late: Mapping[int, int] = field(default_factory=dict)
 
 
 def forget_locals(frame: FrameType) -> None:

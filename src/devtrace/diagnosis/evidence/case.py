@@ -120,7 +120,9 @@ class Case(Subject):
     @cached_property
     def is_undated(self) -> bool:
         """True if the order of births and moves is not known, as some of them may not have been recorded."""
-        return any(self.queries.is_undated(row) for row in (self.row, *self.origin.path, *(row for row, _ in self.roots)))
+        return any(
+            self.queries.is_undated(row) for row in (self.row, *self.origin.path, *(row for row, _ in self.roots))
+        )
 
     @property
     def in_a_replica(self) -> bool:

@@ -132,9 +132,13 @@ class TraceQueries:
         live, base = self.live, self.base(tensor)
         if live is None or live.gap < 0 or self.producer(base) >= 0:
             return False
-        if base in live.late or tensor in live.late:
+        if self.registered_late(base) >= 0:
             return True
         return self.trace.tensors.number("site", base) < 0 and int(self._first_uses[base]) >= live.gap
+
+    def registered_late(self, base: int) -> int:
+        """Return the op before which a tensor that may have been made in a gap was registered; -1 for others."""
+        return -1 if self.live is None else self.live.late.get(base, -1)
 
     @cached_property
     def _first_uses(self) -> Ints:

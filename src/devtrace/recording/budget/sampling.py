@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Hashable
 from threading import get_ident
-from time import perf_counter_ns as clock
+from time import thread_time_ns as clock
 from types import CodeType
 from typing import Any, Final
 
@@ -32,7 +32,7 @@ NEEDED: Final = 6
 """So many equal repetitions make a loop. The rules on copies ask for five."""
 NEEDED_AGAIN: Final = 2
 """... of a loop that was one before."""
-FIRST_BATCH: Final = 16
+FIRST_BATCH: Final = 32
 SHARE_OF_RECORDING: Final = 0.25
 """Part of the budget that samples may take; learning and comparing events take the rest."""
 _MOST_NEEDED: Final = 1 << 20
@@ -69,6 +69,7 @@ class Sampling:
         self._height = self._regions = 0
         self._began = 0
         self._cost_off = 0.0
+        self.ended_off = False
         self.recorded_repetitions = self.counted_repetitions = 0
 
     def begin(self, state: ThreadState) -> None:
@@ -125,10 +126,14 @@ class Sampling:
         """The recording ends."""
         try:
             if self.off:
+                self.ended_off = True
                 if not self.inside:  # what came after the last event has come to its end
                     self._done[self._position] += 1
                 self._account()
                 self._follow_again()
+            elif self._late is not None:
+                self.credit.add_rest(self._late, self.trail.ranges())
+                self._late = None
             self.lines.forget()
             self._tell()
         except Exception as fault:  # noqa: BLE001

@@ -50,7 +50,9 @@ def columns(state: ThreadState, begin: int, end: int) -> tuple[Array, Array, Arr
         if not len(chunk) or chunk.number[-1] < begin:
             break
         first, last = np.searchsorted(chunk.number, (begin, end))
-        parts.append((chunk.number[first:last], chunk.head[first:last], chunk.site[first:last], chunk.layout[first:last]))
+        parts.append(
+            (chunk.number[first:last], chunk.head[first:last], chunk.site[first:last], chunk.layout[first:last])
+        )
     first, last = (max(number - state.packed, 0) * WIDTH for number in (begin, end))
     table = np.array(state.heads[first:last], dtype=np.int64).reshape(-1, WIDTH)
     numbers = state.packed + first // WIDTH + np.arange(len(table))

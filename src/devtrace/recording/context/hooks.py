@@ -122,9 +122,17 @@ def _quietly(hook: Callable[[Any, str, Any], None]) -> Callable[[Any, str, Any],
         with suppress(Exception), Quiet():  # a lazy parameter, a module that takes no weak reference
             hook(module, name, value)
             if unseen and is_tensor(value):
-                recorders[-1].gather(value, recorders[-1].late)
+                _note_late(recorders[-1], value)
 
     return called
+
+
+def _note_late(recorder: Recorder, tensor: torch.Tensor) -> None:
+    """Note that a tensor was registered here: when it was made is not known."""
+    state, rows = recorder.states.get(threading.get_ident()), list[int]()
+    if state is not None:
+        recorder.gather(tensor, rows)
+        recorder.late.update((row, state.op) for row in rows)
 
 
 @_quietly

@@ -31,13 +31,13 @@ from devtrace.trace.tables import TraceData
 class Assembled:
     """`site_rows`: from the process's sites to rows of the trace; `tensors`: from the recorder's rows.
 
-    `gap`: the first op after some that were not recorded, -1 for none.
+    `op_of`: from the number of an op to the first op of the trace that has it or a later one; -1 for -1.
     """
 
     trace: TraceData
     site_rows: dict[int, int]
     tensors: Tensors
-    gap: int
+    op_of: Callable[[int], int]
 
 
 def assemble(
@@ -97,11 +97,10 @@ class _Assembly:
         self._copies_and_errors()
         self._folded(look_up[site])
         self.builder.notes = list(self.recorder.notes)
-        return Assembled(self.builder.build(), rows, self.tensors, self._gap())
+        return Assembled(self.builder.build(), rows, self.tensors, self._op_of)
 
-    def _gap(self) -> int:
-        gap = self.recorder.gap
-        return -1 if gap < 0 else self.merged.numbering.boundary(gap >> THREAD_SHIFT, gap & NUMBERS)
+    def _op_of(self, op: int) -> int:
+        return -1 if op < 0 else self.merged.numbering.boundary(op >> THREAD_SHIFT, op & NUMBERS)
 
     def _device(self, device: Any) -> int:
         name = str(device)

@@ -56,7 +56,8 @@ class Recorder(RecordedOps):
         self.folds = 0
         self.budget: Budget | None = None
         self.gap = -1  # the first op after some that were not recorded
-        self.late: list[int] = []  # rows of parameters and buffers that were registered while nothing was recorded
+        # Rows of parameters and buffers that were registered after such a gap, which may have made them: the next op.
+        self.late: dict[int, int] = {}
         self._limit = max_ops
         self.lock: Final = threading.RLock()
 
