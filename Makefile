@@ -41,7 +41,7 @@ TS_SOURCES := $(shell find labextension -type f -not -path 'labextension/lib/*' 
 IN_TURN := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 FIRST_NOTEBOOK = $(firstword $(sort $(wildcard notebooks/0*.ipynb)))
 
-.PHONY: help lab test check lint types layers unit ts wheel notebooks e2e compiler chromium build dev format golden docs bench sweep \
+.PHONY: help lab test check lint types layers unit ts wheel notebooks e2e compiler chromium build dev format golden docs bench sweep long-runs \
 	gallery notebook-outputs screenshot test-oldest clean distclean
 
 help: ## print this list
@@ -121,6 +121,9 @@ bench: $(READY) ## print the tables of docs/performance.md (ARGS=import: only th
 
 sweep: $(READY) ## every sample of torch's own operators on a simulated device (minutes; `make test` asks a few of each)
 	DEVTRACE_SWEEP=whole $(PYTEST) tests/test_simulate_sweep.py --durations=2
+
+long-runs: $(READY) ## every program in loops of 100 steps, with a budget and without: where the findings differ (ARGS=zoo: only those)
+	$(BIN)/python tests/budgeted.py $(ARGS)
 
 gallery: $(READY) ## a page with every golden trace, in both themes
 	$(BIN)/python tools/gallery.py

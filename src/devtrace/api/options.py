@@ -93,7 +93,7 @@ def _read_budget(text: str) -> float:
     return value
 
 
-def checked_budget(value: float | None) -> float | None:
+def checked_budget(value: Any) -> float | None:
     if value is not None and (
         isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf
     ):
@@ -130,8 +130,9 @@ FLAGS: Final = (
          "give the program N pretended CUDA devices (cuda:2 or 2)", spec_of, offers=("cuda:1", "cuda:2")),
     Flag("--max-ops", "N", f"keep at most N ops ({MAX_OPS:,}); repetitions above it are folded, counts stay exact",
          f"keep at most N ops ({MAX_OPS}); counts stay exact", _read_count),
-    Flag("--budget", "P", "for long loops: what repeats is recorded now and then, at about P (10%) of the time, and counted",
-         "for long loops: record what repeats now and then, at about P (10%) of the time", _read_budget, offers=("10%",)),
+    Flag("--budget", "P", "for long loops: record what repeats only now and then, so that it takes about P (10%) more time",
+         "record what repeats only now and then, so that it takes about P (10%) more time", _read_budget,
+         offers=("10%",)),
     Flag("--save", "FILE", "write the trace to FILE, which devtrace.load and JupyterLab open",
          "save the trace to a file, which `devtrace view` and JupyterLab open", os.path.expanduser),
     Flag("--html", "FILE", "write the report to FILE as one page that needs nothing else",

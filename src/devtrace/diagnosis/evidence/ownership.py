@@ -50,8 +50,7 @@ class Ownership:
         move, subject = self.last_move, self.subject
         if move is None:
             return False
-        made = max(subject.birth, subject.queries.registered_late(subject.base))
-        return made > move.op or was_attached_after(subject.queries, subject.row, move)
+        return subject.birth > move.op or was_attached_after(subject.queries, subject.row, move)
 
     @cached_property
     def was_moved_as_a_whole(self) -> bool:

@@ -130,10 +130,8 @@ class TraceQueries:
     def is_undated(self, tensor: int) -> bool:
         """Return whether a tensor may have been made while nothing was recorded, so that its place in time is open."""
         live, base = self.live, self.base(tensor)
-        if live is None or live.gap < 0 or self.producer(base) >= 0:
+        if live is None or live.gap < 0 or self.producer(base) >= 0 or self.registered_late(base) >= 0:
             return False
-        if self.registered_late(base) >= 0:
-            return True
         return self.trace.tensors.number("site", base) < 0 and int(self._first_uses[base]) >= live.gap
 
     def registered_late(self, base: int) -> int:

@@ -17,7 +17,7 @@ _monitoring: Final[Any] = getattr(sys, "monitoring", None)
 _TOOLS: Final = (4, 3)
 _REPETITIONS: Final = 2
 _RETURN: Final = -1
-UNSEEN: Final = "; lines that ran only in between were not seen, for which Python 3.12 or newer is needed"
+NOT_SEEN: Final = "; lines that ran only in between were not seen, for which Python 3.12 or newer is needed"
 
 Line = tuple[CodeType, int]
 
@@ -40,8 +40,8 @@ class Lines:
 
     @property
     def limits(self) -> str:
-        """What a reader must know of lines, as the end of a sentence."""
-        return "" if self._tool >= 0 else UNSEEN
+        """Return what a reader must know of lines, as the end of a sentence."""
+        return "" if self._tool >= 0 else NOT_SEEN
 
     def are_known(self, loop: Any, period: int, number: int, codes: Callable[[], Iterable[CodeType]]) -> bool:
         """Return whether the lines of a loop are known; else learn them in the repetitions that come.

@@ -40,7 +40,7 @@ _OWN_FRAMES: Final = 2
 
 
 class Sampling:
-    """Of one thread, the one that began the recording. `off`: nothing is recorded now."""
+    """Decides for the thread that began the recording. `off`: nothing is recorded now."""
 
     state: ThreadState
 
@@ -123,7 +123,7 @@ class Sampling:
         return True
 
     def stop(self) -> None:
-        """The recording ends."""
+        """End the recording."""
         try:
             if self.off:
                 self.ended_off = True
@@ -135,7 +135,7 @@ class Sampling:
                 self.credit.add_rest(self._late, self.trail.ranges())
                 self._late = None
             self.lines.forget()
-            self._tell()
+            self._note_what_was_counted()
         except Exception as fault:  # noqa: BLE001
             self._give_up(fault)
 
@@ -323,11 +323,11 @@ class Sampling:
             mode_stack.push_under(self.state.mode, max(mode_stack.height() - self._height, 0))
             self.state.number = sequence_number()
 
-    def _tell(self) -> None:
+    def _note_what_was_counted(self) -> None:
         if not self.credit.ops:
             return
         self.recorder.note(
-            f"{self.recorded_repetitions:,} of {self.recorded_repetitions + self.counted_repetitions:,} repetitions were "
-            f"recorded; about {self.credit.ops:,} ops, with their waits and copies, were counted as repeating them"
+            f"{self.recorded_repetitions:,} of {self.recorded_repetitions + self.counted_repetitions:,} repetitions "
+            f"were recorded; about {self.credit.ops:,} ops, with their waits and copies, were counted as repeating them"
             f"{self.lines.limits}"
         )

@@ -1,7 +1,7 @@
 """Cuts a recording into segments, from one event to the next, and finds where their sequence repeats.
 
 An event is an outermost call of a module or a step of an optimizer. Two segments are the same if the same ops ran at
-the same lines, with the same layouts where both know them, and carried the same data between devices.
+the same lines and copied the same between devices. Their layouts must not differ where both know them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Range(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """What ran between two events; equal `kind`: the same ran."""
+    """Ops between two events; equal `kind`: the same ran."""
 
     event: Hashable
     kind: int
@@ -103,7 +103,7 @@ class Trail:
             del self.segments[: _LONGEST_TRAIL // 2]
 
     def forget(self) -> None:
-        """What comes next follows none of the segments so far."""
+        """Begin anew: what comes next follows none of the segments so far."""
         self.segments.clear()
         self._begins = []
 

@@ -118,10 +118,10 @@ def _quietly(hook: Callable[[Any, str, Any], None]) -> Callable[[Any, str, Any],
     def called(module: Any, name: str, value: Any) -> None:
         if value is None or is_compiling():
             return
-        unseen = _changing()
+        had_stopped = _changing()
         with suppress(Exception), Quiet():  # a lazy parameter, a module that takes no weak reference
             hook(module, name, value)
-            if unseen and is_tensor(value):
+            if had_stopped and is_tensor(value):
                 _note_late(recorders[-1], value)
 
     return called
