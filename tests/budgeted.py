@@ -26,7 +26,8 @@ HERE = Path(__file__).parent
 STEPS, LATE_STEP = 100, 60
 ABOUT = 0.02
 """Counts may differ by this part, or by one."""
-Found = tuple[tuple[Any, ...], int]
+Found = tuple[tuple[str, str, str], tuple[str, str, str, str], int]
+"""Rule, severity and line; cause, and the culprit's name, birth and move; count."""
 
 
 def as_body(run: Callable[[], object]) -> None:
@@ -76,23 +77,28 @@ def findings(path: str, way: str, budget: str, *arguments: str) -> tuple[str, li
 
 def _summary(finding: Finding) -> Found:
     culprit = finding.culprit
-    of_culprit = (culprit.name, str(culprit.born), str(culprit.moved)) if culprit is not None else ()
-    edits = tuple((Path(edit.file).name, edit.line, edit.after) for edit in finding.edits)
-    return (finding.rule, finding.severity, finding.cause, str(finding.site), of_culprit, edits), finding.count
+    seen = (culprit.name, str(culprit.born or ""), str(culprit.moved or "")) if culprit is not None else ("", "", "")
+    return (finding.rule, finding.severity, str(finding.site)), (finding.cause, *seen), finding.count
 
 
-def difference(path: Path, way: str, arguments: Sequence[str], warm: Warm) -> list[str]:
-    """Return where the findings with a budget differ from those of a full recording, a line each."""
+def compare(path: Path, way: str, arguments: Sequence[str], warm: Warm) -> tuple[list[str], list[str]]:
+    """Return what a recording with a budget says that a full one does not say, and what it leaves out, a line each."""
     whole, short = (warm.call("budgeted", "findings", str(path), way, budget, *arguments) for budget in ("", "0.1"))
-    lines = [f"raised {short[0]!r} for {whole[0]!r}"] if short[0] != whole[0] else []
-    expected, got = dict(whole[1]), dict(short[1])
-    lines += [f"missing: {each}" for each in expected if each not in got]
-    lines += [f"more: {each}" for each in got if each not in expected]
-    return lines + [
-        f"{got[each]} for {expected[each]}: {each}"
-        for each in expected
-        if each in got and abs(got[each] - expected[each]) > max(ABOUT * expected[each], 1)
-    ]
+    wrong = [f"raised {short[0]!r} for {whole[0]!r}"] if short[0] != whole[0] else []
+    expected, got = ({place: (claim, count) for place, claim, count in found} for _, found, _ in (whole, short))
+    left_out = [f"nothing of {place}" for place in expected if place not in got]
+    for place, (claim, count) in got.items():
+        if place not in expected:
+            wrong.append(f"only with a budget: {place}")
+            continue
+        full_claim, full_count = expected[place]
+        if any(one not in ("", "unknown", other) for one, other in zip(claim, full_claim, strict=True)):
+            wrong.append(f"{claim} for {full_claim}: {place}")
+        elif claim != full_claim:
+            left_out.append(f"{claim} of {full_claim}: {place}")
+        if abs(count - full_count) > max(ABOUT * full_count, 1):
+            left_out.append(f"{count} times for {full_count}: {place}")
+    return wrong, left_out
 
 
 def programs() -> list[tuple[Path, tuple[str, ...]]]:
@@ -103,20 +109,20 @@ def programs() -> list[tuple[Path, tuple[str, ...]]]:
 
 
 def main(words: Sequence[str]) -> int:
-    wrong = 0
+    counts = {"wrong": 0, "less": 0, "same": 0}
     ways = [way for way in WAYS if way in words] or list(WAYS)
     words = [word for word in words if word not in WAYS]
     with Warm() as warm:
-        for path, arguments in programs():
-            if words and not any(word in str(path) for word in words):
-                continue
+        chosen = [each for each in programs() if not words or any(word in str(each[0]) for word in words)]
+        for path, arguments in chosen:
             for way in ways:
-                lines = difference(path, way, arguments, warm)
-                wrong += bool(lines)
-                if lines:
+                wrong, left_out = compare(path, way, arguments, warm)
+                counts["wrong" if wrong else "less" if left_out else "same"] += 1
+                if wrong or left_out:
+                    lines = [*(f"WRONG {line}" for line in wrong), *left_out]
                     print(f"{path.relative_to(HERE)} ({way})", *lines, sep="\n    ", flush=True)
-    print(f"{wrong} differ")
-    return int(wrong > 0)
+    print(counts)
+    return int(counts["wrong"] > 0)
 
 
 def load() -> None:

@@ -176,7 +176,7 @@ def test_a_tensor_that_was_there_before_is_dated_in_an_error_in_between() -> Non
     finding = short.report.findings[0]
     assert finding.culprit is not None
     assert finding.culprit.born is not None
-    assert finding.culprit.born.text == "torch.ones(2)"
+    assert finding.culprit.born.text == "mask = torch.ones(2)"
     assert finding.cause == "never-moved"
 
 
@@ -273,16 +273,14 @@ def test_a_mode_of_the_users_that_begins_in_between_sees_what_it_would() -> None
 
 def test_a_thread_that_starts_in_between_is_recorded() -> None:
     def rare(model: nn.Sequential, step: int) -> None:
-        thread = threading.Thread(target=lambda: torch.ones(3, device="cuda:0").mul_(7).item())
+        thread = threading.Thread(target=lambda: torch.ones(3, device="cuda:0").mul_(7))
         thread.start()
         thread.join()
 
-    _, short = both(lambda: train(rare))
-    assert len(short.trace.threads) == 2
-    assert [op.name for op in short.trace.ops if op.thread.name != "MainThread"][1:] == [
-        "aten.mul_.Tensor",
-        "aten._local_scalar_dense",
-    ]
+    whole, short = both(lambda: train(rare))
+    in_thread = [[op.name for op in each.trace.ops if op.thread.name != "MainThread"] for each in (whole, short)]
+    assert in_thread[0] == in_thread[1]
+    assert "aten.mul_.Tensor" in in_thread[1]
 
 
 def test_nothing_is_left_when_a_recording_ends_in_between() -> None:
@@ -334,13 +332,12 @@ def test_values_are_those_without_a_recording() -> None:
     assert recording.trace.truncated > 0
 
 
-@pytest.mark.skipif(sys.version_info < (3, 12), reason="Python 3.11 calls nobody back before a line")
-def test_a_line_that_no_repetition_had_is_recorded_before_it_runs() -> None:
+def test_a_line_that_no_repetition_had_is_recorded_before_it_runs_where_python_calls_back() -> None:
     def rare(model: nn.Sequential, step: int) -> None:
         torch.ones(3, device="cuda:0").mul_(7).item()
 
     _, short = both(lambda: train(rare))
-    assert [op.name for op in short.trace.ops].count("aten.mul_.Tensor") == 1
+    assert [op.name for op in short.trace.ops].count("aten.mul_.Tensor") == int(sys.version_info >= (3, 12))
 
 
 @pytest.mark.parametrize(("text", "share"), [("10%", 0.1), ("0.05", 0.05), ("250 %", 2.5)])
@@ -362,20 +359,22 @@ def test_repetitions_are_counted_from_the_end(kinds: list[int], period: int, tim
     assert repetitions(kinds, period) == times
 
 
-CHOSEN = [
-    "zoo/accumulation",
-    "zoo/evaluation",
-    "zoo/log_lines",
-    "costs/tensor_rate",
-    "attached-after-move",
-    "stale-copy",
-]
+CHOSEN = ["costs/tensor_rate", "attached-after-move", "stale-copy/ema_shadow", "zoo/inference", "zoo/early"]
+PARTLY_SEEN = ["costs/full_batch", "not-registered/spline_basis", "zoo/log_lines"]
+"""Programs that make tensors, or copy them, before a module of theirs ends the gap."""
 
 
-@pytest.mark.parametrize(
-    ("path", "arguments"),
-    [each for word in CHOSEN for each in [each for each in budgeted.programs() if word in str(each[0])][:1]],
-    ids=lambda value: f"{value.parent.name}-{value.stem}" if isinstance(value, Path) else "",
-)
+def chosen(words: list[str]) -> Any:
+    found = [next(each for each in budgeted.programs() if word in str(each[0])) for word in words]
+    return pytest.mark.parametrize(("path", "arguments"), found, ids=words)
+
+
+@chosen(CHOSEN)
 def test_a_program_at_a_late_step_is_found_out_as_ever(path: Path, arguments: tuple[str, ...], warm: Warm) -> None:
-    assert budgeted.difference(path, "between", arguments, warm) == []
+    assert budgeted.compare(path, "between", arguments, warm) == ([], [])
+
+
+@chosen(PARTLY_SEEN)
+def test_what_was_not_seen_leads_to_no_claim(path: Path, arguments: tuple[str, ...], warm: Warm) -> None:
+    wrong, _ = budgeted.compare(path, "between", arguments, warm)
+    assert wrong == []
