@@ -85,19 +85,19 @@ def compare(path: Path, way: str, arguments: Sequence[str], warm: Warm) -> tuple
     """Return what a recording with a budget says that a full one does not say, and what it leaves out, a line each."""
     whole, short = (warm.call("budgeted", "findings", str(path), way, budget, *arguments) for budget in ("", "0.1"))
     wrong = [f"raised {short[0]!r} for {whole[0]!r}"] if short[0] != whole[0] else []
-    expected, got = ({place: (claim, count) for place, claim, count in found} for _, found, _ in (whole, short))
-    left_out = [f"nothing of {place}" for place in expected if place not in got]
-    for place, (claim, count) in got.items():
-        if place not in expected:
-            wrong.append(f"only with a budget: {place}")
+    expected, got = ({where: (claim, count) for where, claim, count in found} for _, found, _ in (whole, short))
+    left_out = [f"nothing of {where}" for where in expected if where not in got]
+    for where, (claim, count) in got.items():
+        if where not in expected:
+            wrong.append(f"only with a budget: {where}")
             continue
-        full_claim, full_count = expected[place]
+        full_claim, full_count = expected[where]
         if any(one not in ("", "unknown", other) for one, other in zip(claim, full_claim, strict=True)):
-            wrong.append(f"{claim} for {full_claim}: {place}")
+            wrong.append(f"{claim} for {full_claim}: {where}")
         elif claim != full_claim:
-            left_out.append(f"{claim} of {full_claim}: {place}")
+            left_out.append(f"{claim} of {full_claim}: {where}")
         if abs(count - full_count) > max(ABOUT * full_count, 1):
-            left_out.append(f"{count} times for {full_count}: {place}")
+            left_out.append(f"{count} times for {full_count}: {where}")
     return wrong, left_out
 
 

@@ -130,7 +130,7 @@ FLAGS: Final = (
          "give the program N pretended CUDA devices (cuda:2 or 2)", spec_of, offers=("cuda:1", "cuda:2")),
     Flag("--max-ops", "N", f"keep at most N ops ({MAX_OPS:,}); repetitions above it are folded, counts stay exact",
          f"keep at most N ops ({MAX_OPS}); counts stay exact", _read_count),
-    Flag("--budget", "P", "record what repeats in a long loop only now and then, so that it takes about P (10%) more time",
+    Flag("--budget", "P", "record what repeats in a loop only now and then, so that it takes about P (10%) more time",
          "record what repeats only now and then, so that it takes about P (10%) more time", _read_budget,
          offers=("10%",)),
     Flag("--save", "FILE", "write the trace to FILE, which devtrace.load and JupyterLab open",
