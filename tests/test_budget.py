@@ -364,7 +364,7 @@ PARTLY_SEEN = ["costs/full_batch", "not-registered/spline_basis", "zoo/log_lines
 """Programs that make tensors, or copy them, before a module of theirs ends the gap."""
 
 
-def chosen(words: list[str]) -> Any:
+def chosen(words: list[str]) -> pytest.MarkDecorator:
     found = [next(each for each in budgeted.programs() if word in str(each[0])) for word in words]
     return pytest.mark.parametrize(("path", "arguments"), found, ids=words)
 

@@ -125,6 +125,12 @@ class Case(Subject):
         )
 
     @property
+    def was_registered_late(self) -> bool:
+        """True if the op that made it may not have been recorded, but a module had it from a known op on."""
+        queries = self.queries
+        return queries.producer(self.base) < 0 and queries.registered_late(self.base) >= 0
+
+    @property
     def in_a_replica(self) -> bool:
         """True if the op failed in a thread of DataParallel's, over a tensor that its module holds."""
         if self.queries.trace.ops.number("thread", self.op) <= 0:
