@@ -35,13 +35,15 @@ MODULES := node_modules/.made
 BUILT := build/.made-extension
 READY := $(VENV)/.made-ready
 SYSTEMS := $(VENV)/.made-systems
+REAL := $(VENV)-real
+FRAMEWORKS := $(REAL)/.made
 INSTALLED := $(VENV)/share/jupyter/labextensions/devtrace
 TS_SOURCES := $(shell find labextension -type f -not -path 'labextension/lib/*' -not -path 'labextension/test/*')
 # What runs beside something else prints when it ends, where make can do so (4.0 or newer; macOS has 3.81).
 IN_TURN := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 FIRST_NOTEBOOK = $(firstword $(sort $(wildcard notebooks/0*.ipynb)))
 
-.PHONY: help lab test check lint types layers unit ts wheel notebooks e2e compiler chromium build dev format golden docs bench sweep long-runs \
+.PHONY: help lab test check lint types layers unit ts wheel notebooks e2e compiler chromium build dev format golden docs bench sweep real long-runs \
 	gallery notebook-outputs screenshot test-oldest clean distclean
 
 help: ## print this list
@@ -71,7 +73,7 @@ layers: $(READY) ## who may import whom, in both languages
 	$(PYTEST) tests/test_layers.py
 
 unit: $(READY) $(SYSTEMS) compiler ## Python tests without notebooks and browser
-	$(PYTEST_APART) --no-loadscope-reorder -m "not e2e and not notebook and not wheel" --ignore=tests/test_layers.py
+	$(PYTEST_APART) --no-loadscope-reorder -m "not e2e and not notebook and not wheel and not real" --ignore=tests/test_layers.py
 
 ts: $(READY) ## TypeScript tests
 	$(JLPM) test
@@ -111,7 +113,7 @@ notebook-outputs: $(READY) $(SYSTEMS) ## run the notebooks from their sources an
 	$(BIN)/python tools/make_notebooks.py
 
 golden: $(READY) ## rewrite the golden files from what the code does now; read the diff
-	DEVTRACE_GOLDEN=write $(PYTEST) -m "not e2e and not notebook and not wheel and not slow" tests
+	DEVTRACE_GOLDEN=write $(PYTEST) -m "not e2e and not notebook and not wheel and not real and not slow" tests
 
 docs: $(READY) ## write the tables and examples of docs/ from the code and the corpus
 	$(BIN)/python tools/make_docs.py
@@ -120,7 +122,10 @@ bench: $(READY) ## print the tables of docs/performance.md (ARGS=import: only th
 	$(BIN)/python tests/bench $(ARGS)
 
 sweep: $(READY) ## every sample of torch's own operators on a simulated device (minutes; `make test` asks a few of each)
-	DEVTRACE_SWEEP=whole $(PYTEST) tests/test_simulate_sweep.py --durations=2
+	DEVTRACE_SWEEP=whole $(PYTEST) -s tests/test_simulate_sweep.py tests/test_simulate_dtypes.py --durations=2
+
+real: $(FRAMEWORKS) ## programs of large frameworks and large old releases (installs 200 MB beside .venv)
+	HF_HUB_OFFLINE=1 $(abspath $(REAL))/bin/python -m pytest -q -m real tests/test_real.py
 
 long-runs: $(READY) ## every program in loops of 100 steps, with a budget and without: where the findings differ (ARGS=zoo: only those)
 	$(BIN)/python tests/budgeted.py $(ARGS)
@@ -162,9 +167,20 @@ $(PACKAGES): requirements/dev.txt requirements/constraints.txt pyproject.toml $(
 	rm -rf $(VENV)/share/jupyter/labextensions/ipyparallel-labextension $(VENV)/etc/jupyter/*/ipyparallel.json
 	@touch $@
 
-$(SYSTEMS): requirements/systems.txt requirements/constraints.txt $(READY)
+$(SYSTEMS): requirements/systems.txt requirements/releases.txt requirements/constraints.txt $(READY)
 	$(PIP) install -c requirements/constraints.txt -r requirements/systems.txt
 	$(PIP) install -c requirements/constraints.txt --no-deps llms-from-scratch
+	$(PIP) install --no-deps -r requirements/releases.txt
+	@touch $@
+
+# Frameworks beside the environment, which it sees with its torch. Each old release comes into a folder of its own.
+$(FRAMEWORKS): requirements/real.txt requirements/real-releases.txt $(SYSTEMS)
+	$(BIN)/python -m venv --clear $(REAL)
+	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+		> $$($(REAL)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/environment.pth
+	$(REAL)/bin/python -m pip --disable-pip-version-check -q install --no-deps -r requirements/real.txt
+	grep -v '^#' requirements/real-releases.txt | while read -r folder packages; do \
+		$(REAL)/bin/python -m pip --disable-pip-version-check -q install --no-deps --target $(REAL)/releases/$$folder $$packages || exit 1; done
 	@touch $@
 
 $(MODULES): package.json yarn.lock .yarnrc.yml $(BUILDER)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from devtrace.diagnosis.findings import Finding, Site
-from programs import Outcome, run
+from programs import Outcome, run, run_untraced
 from warm import Warm
 
 CORPUS = Path(__file__).with_name("corpus")
@@ -61,6 +61,9 @@ class Program:
     def outcome(self, warm: Warm) -> Outcome:
         return outcome_of_bug(self, warm)
 
+    def outcome_untraced(self, warm: Warm) -> Outcome:
+        return outcome_of_bug_untraced(self, warm)
+
     def with_fix(self, folder: Path) -> Path:
         """Copy the program, with its author's fix."""
         shutil.copytree(self.folder, folder, dirs_exist_ok=True)
@@ -85,6 +88,12 @@ class Program:
 def outcome_of_bug(program: Program, warm: Warm) -> Outcome:
     """Run a program once for all tests that ask about it."""
     return run(warm, program.folder / "bug.py", program.arguments)
+
+
+@cache
+def outcome_of_bug_untraced(program: Program, warm: Warm) -> Outcome:
+    """Run a program once with the hooks alone, and explain its error."""
+    return run_untraced(warm, program.folder / "bug.py", program.arguments)
 
 
 def patched(text: str, hunks: str) -> str:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy
 import torch
+from torch.utils import _pytree as pytree
 
 import devtrace
 from devtrace.api.results import Report
 from devtrace.diagnosis.findings import Finding
+from devtrace.recording.context import hooks
 from warm import Warm
 
 
@@ -25,6 +29,7 @@ class Outcome:
     findings: tuple[Finding, ...]
     notes: tuple[str, ...]
     without_line: tuple[str, ...]  # ops of the backward pass that no line of the program ran
+    values: list[Any] = field(default_factory=list)
 
     @property
     def errors(self) -> list[Finding]:
@@ -44,6 +49,20 @@ def run(warm: Warm, path: Path, arguments: tuple[str, ...] = ("cuda:0",)) -> Out
     return outcome
 
 
+def run_plain(warm: Warm, path: Path) -> list[Any]:
+    """Return what `run("cpu")` of a file gives, without devtrace."""
+    values = warm.call("programs", "plain_values", str(path))
+    assert isinstance(values, list)
+    return values
+
+
+def run_untraced(warm: Warm, path: Path, arguments: tuple[str, ...] = ("cuda:0",)) -> Outcome:
+    """Do the same with the hooks alone, and explain the error afterwards."""
+    outcome = warm.call("programs", "outcome_untraced_of", str(path), *arguments)
+    assert isinstance(outcome, Outcome)
+    return outcome
+
+
 def outcome_of(path: str, *arguments: str) -> Outcome:
     """Do in the forked process what `run` promises."""
     return outcome(path, arguments, simulate="cuda:2")
@@ -51,20 +70,51 @@ def outcome_of(path: str, *arguments: str) -> Outcome:
 
 def outcome(path: str, arguments: tuple[str, ...], *, simulate: str | None) -> Outcome:
     """Call `run(*arguments)` of a file in this process."""
-    torch.set_num_threads(1)  # the programs are small; threads that wait for each other cost more on a busy machine
-    sys.path.insert(0, str(Path(path).parent))
-    spec = importlib.util.spec_from_file_location("program", path)
-    assert spec is not None
-    assert spec.loader is not None
-    program: Any = importlib.util.module_from_spec(spec)
-    sys.modules["program"] = program
-    raised = ""
+    raised, values = "", []
     try:
-        with devtrace.record(simulate=simulate) as recording:
-            spec.loader.exec_module(program)
-            program.run(*arguments)
+        with devtrace.simulate(simulate) if simulate else nullcontext():
+            with devtrace.record() as recording:
+                result = _program(path).run(*arguments)
+            values = _values(result)
     except Exception as error:  # noqa: BLE001 (the program's own failure is what is studied)
         raised = f"{type(error).__name__}: {error}"
     report: Report = devtrace.diagnose(recording.trace)
     lost = tuple(op.name for op in recording.trace.ops if op.phase == "backward" and op.site is None)
-    return Outcome(raised, report.text, report.findings, report.notes, lost)
+    return Outcome(raised, report.text, report.findings, report.notes, lost, values)
+
+
+def plain_values(path: str) -> list[Any]:
+    """Do in the forked process what `run_plain` promises."""
+    return _values(_program(path).run("cpu"))
+
+
+def _program(path: str) -> Any:
+    torch.set_num_threads(1)  # the programs are small; threads that wait for each other cost more on a busy machine
+    sys.path.insert(0, str(Path(path).parent))
+    releases = Path(sys.prefix) / "releases" / Path(path).parent.name  # a package of another version (`make real`)
+    if releases.is_dir():
+        sys.path.insert(0, str(releases))
+    spec = importlib.util.spec_from_file_location("program", path)
+    assert spec is not None
+    assert spec.loader is not None
+    program = importlib.util.module_from_spec(spec)
+    sys.modules["program"] = program
+    spec.loader.exec_module(program)
+    return program
+
+
+def _values(result: Any) -> list[Any]:
+    leaves = pytree.tree_leaves(result)
+    return [numpy.array(leaf.detach().cpu()) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+
+
+def outcome_untraced_of(path: str, *arguments: str) -> Outcome:
+    """Do in the forked process what `run_untraced` promises."""
+    hooks.install()
+    with devtrace.simulate("cuda:2"):
+        try:
+            _program(path).run(*arguments)
+        except Exception as error:  # noqa: BLE001 (as above)
+            report = devtrace.explain(error)
+            return Outcome(f"{type(error).__name__}: {error}", report.text, report.findings, report.notes, ())
+    return Outcome("", "", (), (), ())

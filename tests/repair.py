@@ -136,24 +136,30 @@ def _run(warm: Warm, program: Program, texts: Mapping[str, str]) -> Round:
 def round_of(asked: str) -> Round:
     """Do in the forked process what `_run` promises."""
     program = json.loads(asked)
-    torch.set_num_threads(1)
-    torch.manual_seed(0)
-    warnings.filterwarnings("ignore")
     _lay_over(program["texts"])
-    sys.path[:0] = [*program["packages"], str(Path(program["path"]).parent)]
+    prepare(program)
     raised = ""
-    for name in program["imported_before"]:
-        importlib.import_module(name)
     try:
         with devtrace.record(simulate=program["simulate"]) as recording:
-            _execute(program["path"], program["arguments"])
+            execute(program["path"], program["arguments"])
     except Exception as error:  # noqa: BLE001 (the program's own failure is what is studied)
         raised = f"{type(error).__name__}: {error}"
     errors = [finding for finding in devtrace.diagnose(recording.trace).findings if finding.severity == "error"]
     return Round(raised, errors[0] if errors else None)
 
 
-def _execute(path: str, arguments: Sequence[str]) -> None:
+def prepare(program: Mapping[str, Any]) -> None:
+    """Make paths, seeds and imports of a program as it wants them."""
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    warnings.filterwarnings("ignore")
+    sys.path[:0] = [*program["packages"], str(Path(program["path"]).parent)]
+    for name in program["imported_before"]:
+        importlib.import_module(name)
+
+
+def execute(path: str, arguments: Sequence[str]) -> Any:
+    """Run a file, and its `run` if there are arguments; return what that returns."""
     name = "program" if arguments else "__main__"
     sys.argv = [path]
     spec = importlib.util.spec_from_file_location(name, path)
@@ -162,8 +168,7 @@ def _execute(path: str, arguments: Sequence[str]) -> None:
     module: Any = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)
-    if arguments:
-        module.run(*arguments)
+    return module.run(*arguments) if arguments else None
 
 
 def _lay_over(texts: Mapping[str, str]) -> None:

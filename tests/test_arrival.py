@@ -110,3 +110,12 @@ def test_a_package_that_does_not_exist_is_an_import_error_as_ever() -> None:
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module(watcher.package)
     watcher.cancel(call)
+
+
+def test_two_that_wait_for_one_package_are_both_called(watcher: ImportWatcher, package: str) -> None:
+    other, called = ImportWatcher(package), []
+    watcher.call_when_imported(lambda: called.append("first"))
+    other.call_when_imported(lambda: called.append("second"))
+    importlib.import_module(package)
+    assert sorted(called) == ["first", "second"]
+    assert not any(isinstance(finder, ImportWatcher) and finder.package == package for finder in sys.meta_path)

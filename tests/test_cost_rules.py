@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy
 import pytest
 import torch
 from torch import nn
@@ -286,15 +287,50 @@ def test_copies_that_an_optimizer_of_torchs_makes_are_no_warning() -> None:
 def test_tensors_that_an_offload_left_without_data_split_no_module() -> None:
     def program() -> None:
         norm = nn.BatchNorm1d(4).to(GPU).eval()
-        norm(torch.ones(2, 4, device=GPU))
-        for name, tensor in list(norm.named_parameters()):
-            setattr(norm, name, nn.Parameter(tensor.to("meta")))
-        weight, norm.weight = norm.weight, nn.Parameter(torch.ones(4, device=GPU))
-        bias, norm.bias = norm.bias, nn.Parameter(torch.zeros(4, device=GPU))
-        norm(torch.ones(2, 4, device=GPU))
-        norm.weight, norm.bias = weight, bias
+        kept = dict(norm.named_parameters())
+
+        def bring(*_: object) -> None:
+            norm._parameters.update(kept)
+
+        def leave(*_: object) -> None:
+            norm._parameters.update({name: nn.Parameter(tensor.to("meta")) for name, tensor in kept.items()})
+
+        leave()
+        norm.register_forward_pre_hook(bring)
+        norm.register_forward_hook(leave)
+        for _ in range(2):
+            norm(torch.ones(2, 4, device=GPU))
 
     assert warned(program) == []
+
+
+def test_an_answer_to_whether_a_loop_is_to_end_is_needed() -> None:
+    def is_over(left: torch.Tensor) -> bool:
+        return bool(left.max() == 0)
+
+    def program() -> None:
+        left = torch.full((4,), 30, device=GPU)
+        while not is_over(left):
+            left -= 1
+
+    assert warned(program) == []
+
+
+def test_a_few_values_that_an_optimizer_on_the_cpu_hands_over_in_each_step_are_no_warning() -> None:
+    def program() -> None:
+        parameters = [torch.zeros(2, device=GPU) for _ in range(3)]
+
+        def update(step: int) -> None:
+            for parameter in parameters:
+                parameter.copy_(torch.as_tensor(numpy.full(2, step), device=GPU, dtype=torch.float32))
+
+        for step in range(30):
+            update(step)
+            for parameter in parameters:
+                for _ in range(4):
+                    parameter.sin().exp().sum()
+
+    assert [each.message for each in findings(program) if "a few bytes" in each.message] == []
 
 
 def test_a_number_written_by_a_mask_does_not_wait() -> None:
@@ -305,6 +341,26 @@ def test_a_number_written_by_a_mask_does_not_wait() -> None:
             w[:, w[0] > 0.5] = 1.0
 
     assert [each.rule for each in findings(program) if each.rule == "host-sync"] == []
+
+
+def test_a_mask_on_the_cpu_is_counted_there() -> None:
+    def program() -> None:
+        w, mask = torch.rand(4, device=GPU), torch.tensor([True, False, True, False])
+        for _ in range(12):
+            w[mask].sum()
+
+    assert [each.rule for each in findings(program) if each.rule == "host-sync"] == []
+
+
+def test_one_view_of_a_tensor_that_is_copied_in_each_step_is_the_same_tensor() -> None:
+    def program() -> None:
+        angles = torch.rand(6, 4).t()[1:]
+        for _ in range(12):
+            torch.rand(3, 6, device=GPU) * angles.to(GPU)
+
+    assert [each.message.partition(": ")[2] for each in findings(program) if each.severity == "warning"] == [
+        "`angles` is the same tensor each time."
+    ]
 
 
 def test_a_tensor_written_by_a_mask_waits() -> None:

@@ -7,16 +7,21 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from devtrace.cli.main import main
 from devtrace.diagnosis.findings import Culprit, Edit, Finding, Site
 from devtrace.fixing.patch import unified_diff
+from devtrace.fixing.program import ProgramRunner, run_of
 from devtrace.fixing.rounds import Rounds, Run
 from devtrace.fixing.source_text import SourceText
 from devtrace.fixing.writing import write_all
+from devtrace.runtime import overlay
+from devtrace.source.user_code import OWN_PACKAGES
 from devtrace.words.errors import UsageError
+from warm import Warm
 
 TWO_BUGS = """import torch
 
@@ -50,7 +55,7 @@ class Scripted:
         self.left = list(runs)
         self.seen: list[str] = []
 
-    def __call__(self, texts: Mapping[str, SourceText]) -> Run:
+    def __call__(self, texts: Mapping[str, SourceText], own: frozenset[str]) -> Run:
         self.seen.append("".join(texts["a.py"].lines) if "a.py" in texts else "as it is")
         return self.left.pop(0)
 
@@ -189,47 +194,147 @@ def test_a_file_that_cannot_be_replaced_is_one_sentence_and_nothing_is_written(s
     assert (tmp_path / "a.py").read_bytes() == b"x = 1\n"
 
 
-def fix(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "devtrace", "fix", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+def test_a_read_only_file_is_one_sentence_and_nothing_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, after = two_files(tmp_path)
+    monkeypatch.setattr(os, "access", lambda path, _: Path(path).name != "b.py")  # root may write to any file
+    with pytest.raises(UsageError, match=r"b\.py, which is read-only"):
+        write_all(before, after)
+    assert (tmp_path / "a.py").read_bytes() == b"x = 1\n"
 
 
-def test_both_bugs_of_a_script_are_mended_and_git_takes_the_patch(tmp_path: Path) -> None:
+class Hanging:
+    """A process that ends when it is killed."""
+
+    def __init__(self) -> None:
+        self.called: list[str] = []
+
+    def wait(self, timeout: float | None = None) -> int:
+        if timeout is not None:
+            raise subprocess.TimeoutExpired("program", timeout)
+        return -9
+
+    def terminate(self) -> None:
+        self.called.append("terminate")
+
+    def kill(self) -> None:
+        self.called.append("kill")
+
+
+def test_a_run_beyond_its_time_limit_may_save_before_it_is_killed() -> None:
+    process: Any = Hanging()
+    assert ProgramRunner(("a.py",), "cuda:1", timeout=5.0).wait(process)
+    assert process.called == ["terminate", "kill"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, warm: Warm, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory in which `devtrace fix` runs each round in a fork."""
+
+    def run_in_a_fork(runner: ProgramRunner, texts: Mapping[str, SourceText], own: frozenset[str]) -> Run:
+        overlay.write(tmp_path / "texts", {file: text.data for file, text in texts.items()})
+        variables = {overlay.VARIABLE: str(tmp_path / "texts"), OWN_PACKAGES: ",".join(own)}
+        flags = ("--simulate", runner.simulate, "--json", "found")
+        ended = warm.devtrace(tmp_path, "run", *flags, *runner.words, environment=variables)
+        sys.stderr.write(ended.stderr)
+        return run_of(tmp_path / "found", ended.returncode)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(ProgramRunner, "run", run_in_a_fork)
+    return tmp_path
+
+
+def git_apply(folder: Path, patch: str) -> None:
+    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
+    subprocess.run(["git", "apply", "-"], cwd=folder, check=True, input=patch.encode())
+
+
+@pytest.mark.slow
+def test_both_bugs_of_a_script_are_fixed_and_git_takes_the_patch(tmp_path: Path) -> None:
+    """In processes of their own, as a user runs it."""
     (tmp_path / "train.py").write_text(TWO_BUGS)
-    done = fix(tmp_path, "--patch", "train.patch", "train.py")
+    command = [sys.executable, "-m", "devtrace", "fix", "--patch", "train.patch", "train.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     assert "proven: with the patch, the program ran to its end on 1 simulated device" in done.stderr
     assert (tmp_path / "train.patch").read_text() == done.stdout
     assert (tmp_path / "train.py").read_text() == TWO_BUGS
-    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
-    subprocess.run(["git", "apply", "train.patch"], cwd=tmp_path, check=True)
+    git_apply(tmp_path, done.stdout)
     assert (tmp_path / "train.py").read_text() != TWO_BUGS
 
 
-def test_a_program_is_written_once_it_is_proven(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text(TWO_BUGS)
-    assert fix(tmp_path, "--write", "train.py").returncode == 0
-    again = fix(tmp_path, "train.py")
-    assert (again.returncode, again.stdout) == (0, "")
-    assert "proven: the program ran to its end" in again.stderr
+@pytest.mark.slow
+def test_a_program_is_written_once_it_is_proven(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (folder / "train.py").write_text(TWO_BUGS)
+    assert main(["fix", "--write", "train.py"]) == 0
+    capfd.readouterr()
+    assert main(["fix", "train.py"]) == 0
+    again = capfd.readouterr()
+    assert (again.out, "proven: the program ran to its end" in again.err) == ("", True)
 
 
-def test_what_one_round_changed_is_shown_and_not_written(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text(TWO_BUGS)
-    done = fix(tmp_path, "--rounds", "1", "--write", "train.py")
-    assert done.returncode == 1
-    assert "not proven: the last fix was not run" in done.stderr
-    assert "nothing was written" in done.stderr
-    assert (tmp_path / "train.py").read_text() == TWO_BUGS
+@pytest.mark.slow
+def test_what_one_round_changed_is_shown_and_not_written(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (folder / "train.py").write_text(TWO_BUGS)
+    assert main(["fix", "--rounds", "1", "--write", "train.py"]) == 1
+    printed = capfd.readouterr()
+    assert "not proven: the last fix was not run" in printed.err
+    assert "nothing was written" in printed.err
+    assert "+" in printed.out
+    assert (folder / "train.py").read_text() == TWO_BUGS
 
 
-def test_a_time_limit_ends_a_run_and_what_was_seen_counts(tmp_path: Path) -> None:
-    loop = "print('looping')\nimport threading\nthreading.Event().wait()\n"
-    (tmp_path / "train.py").write_text(TWO_BUGS + loop)
-    done = fix(tmp_path, "--timeout", "20", "train.py")
-    assert done.returncode == 0, done.stderr
-    assert "seen until the time limit of 20 s" in done.stderr
-    assert "+" in done.stdout
+PACKAGE = """import torch
+
+def shifted(x):
+    table = torch.ones(3)
+    return x + table
+"""
+CALLER = """import sys
+sys.path.insert(0, "site-packages")
+import torch
+from offsets import shifted
+
+weight = torch.ones(3)
+x = shifted(torch.zeros(3, device="cuda:0"))
+print((x * weight).sum())
+"""
+
+
+@pytest.mark.slow
+def test_a_line_of_a_package_is_patched_apart_and_the_error_behind_it_is_found(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    packages = folder / "site-packages"
+    (packages / "offsets-1.2.dist-info").mkdir(parents=True)
+    (packages / "offsets-1.2.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: offsets\nVersion: 1.2\n")
+    (packages / "offsets.py").write_text(PACKAGE)
+    (folder / "train.py").write_text(CALLER)
+    assert main(["fix", "--write", "train.py"]) == 0
+    printed = capfd.readouterr()
+    assert "--- a/train.py" in printed.out
+    assert "offsets.py" not in printed.out
+    _, _, apart = printed.err.partition("devtrace: for offsets 1.2, an installed package that --write leaves alone")
+    assert (packages / "offsets.py").read_text() == PACKAGE
+    git_apply(packages, apart.partition("\n")[2].partition("devtrace: ")[0])
+    assert "device=x.device" in (packages / "offsets.py").read_text()
+    assert main(["fix", "train.py"]) == 0
+    assert capfd.readouterr().out == ""
+
+
+def test_a_time_limit_is_named_and_what_was_seen_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.py").write_text("x = 1\n")
+    first = error(str(tmp_path / "a.py"), 1, "x", replaced(str(tmp_path / "a.py"), 1, "x = 1", "x = 10"))
+    runs = iter((Run("raised", (first,)), Run("time", ())))
+    monkeypatch.setattr(ProgramRunner, "run", lambda *_: next(runs))
+    assert main(["fix", "--timeout", "20", "a.py"]) == 0
+    printed = capfd.readouterr()
+    assert "seen until the time limit of 20 s on 1 simulated device" in printed.err
+    assert "+x = 10" in printed.out
 
 
 @pytest.mark.parametrize("arguments", [(), ("-m",), ("missing.py",), ("--rounds", "none", "a.py")])

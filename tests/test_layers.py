@@ -27,6 +27,7 @@ ALLOWED = {
     "recording": {"runtime", "source", "trace"},
     "simulation": {"runtime", "words"},
     "diagnosis": {"source", "trace", "words"},
+    "explaining": {"diagnosis", "recording", "runtime", "source", "trace", "words"},
     "drawing": {"trace", "words"},
     "report": {"drawing", "diagnosis", "trace", "words"},
     "interchange": {"report", "drawing", "diagnosis", "source", "trace", "words"},
@@ -53,22 +54,24 @@ INSIDE = {
         "evidence",
         "fixes",
         "causes",
+        "read_evidence",
         "messages",
         "ledger",
         "rules",
         "store",
         "diagnose",
     ],
+    "explaining": ["device_error", "stack", "reading", "worker_text", "kept_copies", "replay", "explanation"],
     "notebook": [
-        "usage", "inventory", "left_on_devices", "cells", "earlier_cells", "commands", "panel", "panel_comm",
-        "live_view", "magic",
+        "usage", "inventory", "left_on_devices", "cells", "untraced", "earlier_cells", "commands", "panel",
+        "panel_comm", "live_view", "magic",
     ],
 }  # fmt: skip
 
 # A package that costs or binds -> the modules that may import it at run time (a type-checker's import is free).
 CONFINED = {
     "torch": {
-        "recording", "simulation", "runtime.mode_stack", "runtime.quiet", "runtime.eager_paths",
+        "recording", "simulation", "explaining", "runtime.mode_stack", "runtime.quiet", "runtime.eager_paths",
         "diagnosis.evidence.access_paths", "api.environment", "interchange.torch_profiler",
     },
     "IPython": {"notebook.magic"},

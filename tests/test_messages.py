@@ -6,6 +6,7 @@ import ast
 import json
 import os
 import re
+import sys
 from collections.abc import Callable
 from contextlib import redirect_stderr
 from importlib.metadata import PackageNotFoundError
@@ -18,6 +19,9 @@ import torch
 import devtrace
 import documents
 from devtrace.cli.main import main
+from devtrace.diagnosis.findings import Edit
+from devtrace.fixing.source_text import SourceText
+from devtrace.fixing.writing import write_all
 from devtrace.notebook.cells import Tracing
 from devtrace.notebook.panel.trace_summaries import find
 from devtrace.runtime import requirements
@@ -50,6 +54,9 @@ def called(*arguments: str) -> str:
     return printed.getvalue()
 
 
+OLD = SourceText("a.py", b"x = 1\n")
+
+
 def written(name: str, text: str) -> str:
     Path(name).write_text(text)
     return name
@@ -75,6 +82,12 @@ def without_torch(monkeypatch: pytest.MonkeyPatch, found: str | None) -> str:
     with monkeypatch.context() as patch:
         patch.setattr(requirements, "version", version)
         return raised(requirements.need_torch)
+
+
+def without_nbclient(monkeypatch: pytest.MonkeyPatch) -> str:
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "nbclient", None)
+        return called("fix", written("a.ipynb", '{"cells": []}'))
 
 
 def real_cuda(monkeypatch: pytest.MonkeyPatch) -> str:
@@ -121,6 +134,11 @@ PROVOKED: dict[str, Callable[[pytest.MonkeyPatch], str]] = {
     "folder-missing": lambda _: typed("%%devtrace --save missing/run.devtrace\n1"),
     "figure-unknown": lambda _: raised(lambda: devtrace.diagnose(training(1)).figure("pie")),
     "file-unreadable": lambda _: called("view", "missing.devtrace"),
+    "fix-no-run": lambda _: called("fix", written("a.py", "pass")),
+    "fix-not-written": lambda _: raised(lambda: write_all({"a.py": OLD}, {"a.py": OLD})),
+    "fix-notebook": without_nbclient,
+    "fix-rounds": lambda _: called("fix", "--rounds", "none", "a.py"),
+    "fix-unfit": lambda _: raised(lambda: OLD.edited([Edit("a.py", None, 1, "x = 2", "x = 3")])),
     "flag-value": lambda _: typed("%%devtrace --save\n1"),
     "load-nothing": lambda _: raised(devtrace.load),
     "magic-line": lambda _: typed("1\n%%devtrace\n2"),
@@ -134,12 +152,14 @@ PROVOKED: dict[str, Callable[[pytest.MonkeyPatch], str]] = {
     "program-missing": lambda _: called("run"),
     "rank-twice": lambda _: raised(two_of_a_rank),
     "recording-not-ended": lambda _: raised(read_within_its_block),
+    "untraced-flag": lambda _: called("run", "--untraced", "--html", "page.html", written("script.py", "")),
+    "nothing-to-explain": lambda _: typed("%devtrace explain"),
     "script-missing": lambda _: called("run", "missing.py"),
     "simulate-devices": lambda _: raised(lambda: devtrace.simulate("tpu:9")),
     "simulate-ended": lambda _: raised(used_after_its_simulation),
     "simulate-nested": lambda _: raised(simulated(lambda x: devtrace.simulate("cuda:1").start())),
     "simulate-real-cuda": real_cuda,
-    "simulate-limit": lambda _: raised(simulated(lambda _x: torch.cuda.CUDAGraph())),
+    "simulate-limit": lambda _: raised(simulated(lambda _x: torch.cuda.MemPool())),
     "simulate-share": lambda _: raised(simulated(lambda x: x.untyped_storage()._share_cuda_())),
     "syncs-unexpected": lambda _: raised(in_a_block(lambda x: x[0].item(), syncs=0)),
     "tensors-elsewhere": lambda _: raised(lambda: devtrace.expect(torch.ones(1), device="cuda:0")),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -53,13 +55,13 @@ def test_after(devtrace):
 """
 
 
-def pytest_in(folder: Path, text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+def pytest_in(
+    folder: Path, text: str, *arguments: str, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     (folder / "test_project.py").write_text(text)
     command = [sys.executable, "-m", "pytest", "-p", "devtrace.api.pytest_plugin", "--strict-markers", *arguments]
-    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=180, check=False
-    )
+    variables = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **(environment or {})}
+    return subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, timeout=180, check=False)
 
 
 def test_marked_tests_fail_on_what_their_marker_forbids_and_others_are_left_alone(tmp_path: Path) -> None:
@@ -117,3 +119,85 @@ def test_a_project_that_does_not_use_it_does_not_import_torch(tmp_path: Path) ->
 
 def test_the_marker_is_listed(tmp_path: Path) -> None:
     assert "@pytest.mark.devices(simulate=None, expect=None, errors=0" in pytest_in(tmp_path, "", "--markers").stdout
+
+
+SUITE = """
+import pytest, torch
+from torch import nn
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+
+@pytest.fixture(scope="module")
+def model():
+    return nn.Linear(4, 2).to("cuda:1")
+
+def test_runs(model): assert model(torch.zeros(3, 4, device="cuda:1")).device.index == 1
+
+def test_mixed(model): model(torch.zeros(3, 4))
+
+class TestCase(__import__("unittest").TestCase):
+    def test_unittest(self): torch.ones(2, device="cuda") + torch.ones(2)
+
+def test_expected(model):
+    with pytest.raises(RuntimeError): model(torch.zeros(3, 4))
+
+def test_other(model): assert model(torch.zeros(3, 4, device="cuda:1")).numel() == 5
+
+@pytest.mark.devices(simulate="cuda:4")
+def test_four(): assert torch.cuda.device_count() == 4
+
+def test_two_again(model): assert torch.cuda.device_count() == 2 and model.weight.device.index == 1
+"""
+
+
+def test_a_whole_suite_runs_on_simulated_devices_and_device_errors_are_explained(tmp_path: Path) -> None:
+    flags = ("--devtrace=cuda:2", "--devtrace-json=a.json", "--devtrace-sarif=a.sarif")
+    ran = pytest_in(tmp_path, SUITE, "-q", "-rA", *flags, environment={"GITHUB_ACTIONS": "true"})
+    assert "3 failed, 4 passed" in ran.stdout
+    assert ran.stdout.count(" Captured devtrace call ") == 2
+    assert "`torch.zeros(3, 4)` is on cpu" in ran.stdout
+    written = json.loads((tmp_path / "a.json").read_text())
+    assert written["tests"] == ["test_project.py::test_mixed", "test_project.py::TestCase::test_unittest"]
+    lines = [line for line in ran.stdout.splitlines() if line.startswith("::error file=test_project.py,line=")]
+    results = json.loads((tmp_path / "a.sarif").read_text())["runs"][0]["results"]
+    assert len(lines) == len(results) == len(written["findings"]) == 2
+
+
+def test_devices_that_cannot_be_are_one_sentence(tmp_path: Path) -> None:
+    ran = pytest_in(tmp_path, "", "--devtrace=tpu:9")
+    assert ran.returncode == 4
+    assert "ERROR: simulate-devices: got" in ran.stderr
+
+
+UNMARKED = """
+import devtrace, pytest, torch
+from torch import nn
+
+@pytest.fixture
+def cuda():
+    with devtrace.simulate("cuda:1"):
+        yield
+
+@pytest.fixture
+def broken(cuda):
+    return torch.ones(2, device="cuda") + torch.ones(2)
+
+def test_device(cuda):
+    model = nn.Linear(2, 2)
+    x = torch.ones(1, 2, device="cuda")
+    model(x)
+
+def test_setup(broken): pass
+
+def test_shape(): torch.ones(2) + torch.ones(3)
+"""
+
+
+def test_a_device_error_of_any_test_has_a_section_and_no_other_error_has(tmp_path: Path) -> None:
+    ran = pytest_in(tmp_path, UNMARKED)
+    assert (ran.stdout.count(" Captured devtrace call "), ran.stdout.count(" Captured devtrace setup ")) == (1, 1)
+    assert "`model.weight` and `.bias` are on cpu" in ran.stdout
+
+
+def test_the_ini_file_switches_the_section_off(tmp_path: Path) -> None:
+    assert "Captured devtrace" not in pytest_in(tmp_path, UNMARKED, "-o", "devtrace_explain=false").stdout

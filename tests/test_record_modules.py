@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from torch.optim.optimizer import _global_optimizer_post_hooks
 
 import devtrace
 from devtrace.api.recording import record
+from devtrace.recording.columns.module_notes import FEWEST_TO_SWEEP, Happening, ModuleNotes, packed
 from devtrace.recording.columns.process_history import history
 from devtrace.recording.context import hooks
 from devtrace.trace.checks import broken_rule
@@ -267,6 +269,101 @@ def test_state_of_an_optimizer_that_torch_knows_is_taken_in_once(loaded: None) -
     gc.collect()
     assert reference() is None
     assert state() is None
+
+
+class WithState(torch.optim.SGD):
+    def __init__(self, parameters: list[nn.Parameter]) -> None:
+        super().__init__(parameters, lr=0.1, momentum=0.9)
+        for parameter in parameters:
+            self.state[parameter]["mean"] = torch.zeros_like(parameter)
+
+
+def test_state_that_a_constructor_makes_is_born_where_the_optimizer_is_made(loaded: None) -> None:
+    model = nn.Linear(2, 2)
+    model(torch.ones(1, 2)).sum().backward()
+    adagrad = torch.optim.Adagrad(model.parameters())
+    own = WithState(list(model.parameters()))
+    adagrad.step()
+    own.step()
+    with devtrace.record() as recording:
+        adagrad.step()
+        own.step()
+        own.state[model.weight]["mean"].add_(1)
+    assert births(recording.trace, "sum") == {"torch.optim.Adagrad(model.parameters())"}
+    assert births(recording.trace, "mean") == {"WithState(list(model.parameters()))"}
+    assert births(recording.trace, "momentum_buffer") == {"own.step()"}
+
+
+def test_state_that_a_step_made_before_it_raised_is_born_in_that_step(loaded: None) -> None:
+    class Failing(torch.optim.Optimizer):
+        def step(self, closure: object = None) -> None:  # type: ignore[override]
+            for parameter in self.param_groups[0]["params"]:
+                self.state[parameter].setdefault("mean", torch.zeros_like(parameter)).add_(1)
+            if first:
+                raise RuntimeError("the first step")
+
+    model, first = nn.Linear(2, 2), True
+    optimizer = Failing(model.parameters(), {})
+    with pytest.raises(RuntimeError, match="the first step"):
+        optimizer.step(None)
+    first = False
+    with devtrace.record() as recording:
+        optimizer.step()
+    assert births(recording.trace, "mean") == {"optimizer.step(None)"}
+
+
+def test_a_deep_copy_is_born_where_it_was_taken(loaded: None) -> None:
+    model = nn.Linear(2, 2)
+    average = copy.deepcopy(model)
+    with devtrace.record() as recording:
+        average(torch.ones(1, 2))
+    assert births(recording.trace, "average.weight") == {"copy.deepcopy(model)"}
+
+
+def test_hooks_know_when_each_parameter_was_registered(loaded: None) -> None:
+    model = nn.Linear(2, 2)
+    model.double()
+    model.scale = nn.Parameter(torch.ones(1))
+    (moved,) = [move for move in hooks.moves() if move.module() is model]
+    weight, scale = hooks.registered(model, "weight"), hooks.registered(model, "scale")
+    assert weight is not None
+    assert scale is not None
+    assert weight.tick < moved.at.tick < scale.tick
+    assert hooks.registered(model, "gone") is None
+
+
+def test_notes_of_modules_that_are_gone_are_forgotten() -> None:
+    notes = ModuleNotes()
+    kept = Net()
+    notes.attach(kept, "head", kept.head, packed(3, 7, -1))
+    for index in range(3 * FEWEST_TO_SWEEP):
+        notes.attach(nn.Module(), "child", nn.Module(), packed(index, index, index))
+    assert len(notes) <= 2 * FEWEST_TO_SWEEP
+    found = notes.attached(kept.head)
+    assert found is not None
+    assert (found.name, found.at) == ("head", Happening(3, 7, -1))
+    assert found.parent() is kept
+
+
+def test_a_function_that_apply_hands_to_every_module_sees_what_it_sees_without_hooks(loaded: None) -> None:
+    def twice(tensor: torch.Tensor, factor: int = 2) -> torch.Tensor:
+        return tensor * factor
+
+    class Counting(nn.Linear):
+        def _apply(self, fn: Callable[..., torch.Tensor], recurse: bool = True) -> Counting:
+            seen.append((fn.__name__, float(fn(torch.ones(()), factor=3))))
+            nn.Linear._apply(self, fn, recurse)
+            return self
+
+    seen: list[tuple[str, float]] = []
+    linear = Counting(2, 2)
+    model = nn.Sequential(linear, nn.BatchNorm1d(2))
+    nn.init.ones_(linear.weight)
+    model._apply(twice)
+    assert seen == [("twice", 3.0)]
+    assert linear.weight.tolist() == [[2.0, 2.0], [2.0, 2.0]]
+    (moved,) = [move for move in hooks.moves() if move.module() is model]
+    assert moved.tensors == 7
 
 
 def test_hooks_keep_no_module_alive(loaded: None) -> None:

@@ -197,6 +197,17 @@ def test_subclasses_and_layouts_of_all_kinds() -> None:
     assert {"aten.sin", "aten.dequantize.self"} <= set(names(trace))
 
 
+def test_an_op_on_tensors_of_several_lengths_is_recorded() -> None:
+    def program() -> None:
+        nested = torch.nested.nested_tensor([torch.ones(2, 5), torch.ones(3, 5)])
+        torch.nested.to_padded_tensor(nested.sin(), 0.0)
+
+    _, trace = traced(program)
+    (sine,) = (op for op in trace.ops if op.name == "aten.sin")
+    assert [(tensor.shape, tensor.bytes) for tensor in (*sine.inputs, *sine.outputs)] == [((2, -1, -1), 0)] * 2
+    assert trace.notes == ()
+
+
 def test_lists_and_out_arguments_are_inputs_and_outputs() -> None:
     def program() -> None:
         a, b, out = torch.ones(2), torch.ones(3), torch.empty(2)

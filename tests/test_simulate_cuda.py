@@ -260,11 +260,26 @@ def test_ranges_for_a_profiler_change_nothing() -> None:
     torch.cuda.nvtx.range_end(torch.cuda.nvtx.range_start("other"))
 
 
+def test_a_block_that_emits_ranges_runs_once_and_is_not_entered_twice() -> None:
+    with torch.autograd.profiler.emit_nvtx() as block:
+        assert torch.ones(2, device="cuda").sum() == 2
+        with pytest.raises(RuntimeError, match="not reentrant"):
+            block.__enter__()
+    with torch.autograd.profiler.emit_nvtx(enabled=False) as nothing:
+        assert nothing is None
+
+
+def test_another_process_can_be_given_an_event() -> None:
+    handle = torch.cuda.Event(interprocess=True).ipc_handle()
+    assert (type(handle), len(handle)) == (bytes, 64)
+    event = torch.cuda.Event.from_ipc_handle(torch.device("cuda:1"), handle)
+    assert event.query()
+    assert event.ipc_handle() == handle
+
+
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda: torch.cuda.CUDAGraph(),
-        lambda: torch.cuda.graph_pool_handle(),
         lambda: torch.cuda.MemPool(),
         lambda: torch.cuda.caching_allocator_alloc(16),
         lambda: torch.cuda.nccl.version(),

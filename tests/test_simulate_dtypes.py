@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -122,3 +122,21 @@ def test_what_the_cpu_refuses_is_computed_wider_on_a_device_and_stays_refused_on
         assert torch.ones(2, device="cuda", dtype=torch.complex32).sqrt_().dtype is torch.complex32
         with pytest.raises(NotImplementedError):  # what the host has not stays refused there
             torch.histc(torch.arange(3), bins=3, min=0, max=2)
+
+
+@pytest.mark.parametrize(
+    ("call", "sizes"),
+    [
+        (lambda x: torch.fft.rfft(x), r"\[6\]"),
+        (lambda x: torch.fft.rfft2(x), r"\[4, 6\]"),
+        (lambda x: torch.fft.irfft(x, n=10), r"\[10\]"),
+        (lambda x: torch.fft.fft(torch.complex(x.float(), x.float()).to(torch.complex32)), r"\[6\]"),
+    ],
+)
+def test_half_precision_transforms_take_powers_of_two_only(call: Callable[[torch.Tensor], object], sizes: str) -> None:
+    with devtrace.simulate("cuda:1"), warnings.catch_warnings(action="ignore"):
+        x = torch.rand(4, 6, device="cuda").half()
+        with pytest.raises(RuntimeError, match=f"powers of two when computing in half precision.*size of{sizes}"):
+            call(x)
+        torch.fft.rfft(x, n=8)
+        torch.fft.rfft(x.float())

@@ -13,12 +13,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
+from torch._dynamo.eval_frame import TorchPatcher
 from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import devtrace
 from devtrace.runtime.patches import MISSING, Patches
 from devtrace.words.errors import SimulateError
+
+TorchPatcher.patch()  # the first compilation of a process wraps functions of torch.jit
 
 OWNERS: tuple[Any, ...] = (
     torch,

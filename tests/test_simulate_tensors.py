@@ -348,6 +348,28 @@ def test_an_operator_of_the_program_gives_what_its_kernel_makes() -> None:
     assert shifted(torch.ones(3)).device == torch.device("cpu")
 
 
+def test_an_operator_runs_the_kernel_that_the_program_wrote_for_cuda() -> None:
+    @torch.library.custom_op("devtrace_tests::only_cuda", mutates_args=(), device_types="cuda")
+    def only_cuda(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    @torch.library.custom_op("devtrace_tests::either", mutates_args=())
+    def either(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    @either.register_kernel("cuda")
+    def _(x: torch.Tensor) -> torch.Tensor:
+        return x * 3
+
+    x = torch.ones(2, device="cuda:1")
+    assert only_cuda(x).device == x.device
+    assert only_cuda(x).tolist() == [2, 2]
+    assert either(x).tolist() == [3, 3]
+    assert either(torch.ones(2)).tolist() == [2, 2]
+    with pytest.raises(NotImplementedError, match="'CPU' backend"):
+        only_cuda(torch.ones(2))
+
+
 def test_every_factory_of_torch_takes_a_number_for_a_device() -> None:
     schemas = torch._C._jit_get_all_schemas()
     takes = {each.name.removeprefix("aten::") for each in schemas if any(a.name == "device" for a in each.arguments)}

@@ -52,3 +52,12 @@ def test_a_very_long_text_is_shortened() -> None:
     trace = training(1)
     long = replace(trace, strings=(*trace.strings, "x" * 10**6))
     assert max(map(len, cut(long, np.ones(len(trace.ops), dtype=bool)).strings)) < LONGEST_TEXT + 100
+
+
+def test_happenings_of_before_the_trace_stay_in_their_order() -> None:
+    trace = training(4)
+    columns = dict(trace.values["modules"])
+    columns["op"] = np.full(len(trace.modules), -len(trace.ops) - 5, dtype=np.int32)
+    earlier = replace(trace, values={**trace.values, "modules": columns})
+    less = cut(earlier, np.arange(len(trace.ops)) < 1)
+    assert set(less.modules.ints("op").tolist()) == {-len(trace.ops) - 5}

@@ -19,7 +19,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,9 +65,9 @@ class Warm:
         self._process.kill()
         self._process.communicate()
 
-    def devtrace(self, folder: Path, *arguments: str) -> Ended:
+    def devtrace(self, folder: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> Ended:
         """Run `devtrace ARGUMENT ...` in a folder."""
-        return self._run(run_devtrace, folder, *arguments)
+        return self._run(run_devtrace, folder, json.dumps(dict(environment or {})), *arguments)
 
     def python(self, folder: Path, script: str, simulate: str) -> Ended:
         """Run `python SCRIPT` as on a machine that has the simulated devices."""
@@ -125,9 +125,10 @@ def redirect(folder: str, out: str, err: str) -> None:
         os.close(file)
 
 
-def run_devtrace(*arguments: str) -> None:
+def run_devtrace(environment: str, *arguments: str) -> None:
     from devtrace.cli.main import main
 
+    os.environ.update(json.loads(environment))
     sys.exit(main(arguments))
 
 

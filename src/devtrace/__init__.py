@@ -9,6 +9,7 @@ The public names are found on first use, so that `import devtrace` costs nothing
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from devtrace.api.expect import expect as expect
+    from devtrace.api.explain import explain as explain
+    from devtrace.api.installation import install as install
+    from devtrace.api.installation import uninstall as uninstall
     from devtrace.api.recording import record as record
     from devtrace.api.results import Report as Report
     from devtrace.api.results import Trace as Trace
@@ -46,6 +50,8 @@ if TYPE_CHECKING:
 _NAMES = {
     "api.recording": ("record",),
     "api.expect": ("expect",),
+    "api.explain": ("explain",),
+    "api.installation": ("install", "uninstall"),
     "simulation.simulation": ("simulate",),
     "api.results": ("diagnose", "load", "from_profiler", "Trace", "Report"),
     "interchange.diff": ("diff",),
@@ -55,9 +61,15 @@ _NAMES = {
 }
 _TAKEN_FROM = {name: module for module, names in _NAMES.items() for name in names}
 
-_NEED_TORCH = ("record", "expect", "simulate")
+_NEED_TORCH = ("record", "expect", "explain", "simulate")
 
 __all__ = ["__version__", "load_ipython_extension", "unload_ipython_extension", *_TAKEN_FROM]
+
+
+if "DEVTRACE_OVERLAY" in os.environ:  # a round of `devtrace fix`, or a process that one started
+    from devtrace.runtime import overlay
+
+    overlay.use_from_environment()
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:

@@ -14,6 +14,7 @@ import { stripesOf } from '../model/stripes';
 import { SidebarActions } from './actions';
 import { addCommands } from './commands';
 import { offerHosts } from './host';
+import { traceAgain } from './trace-again';
 import { EditorNavigator } from './navigator';
 import { codeCells } from './outputs';
 import { PANEL_PLUGIN, Preferences } from './preferences';
@@ -66,7 +67,10 @@ function activate(
   preferences.changed.connect(() => {
     document.body.dataset['dtPalette'] = preferences.settings.palette;
   });
-  offerHosts((trace, element) => navigator.hostOf(trace, () => sessions.around(element)));
+  offerHosts((trace, element) => ({
+    ...navigator.hostOf(trace, () => sessions.around(element)),
+    traceAgain: cell => traceAgain(actions, sessions.around(element), cell)
+  }));
   const sidebar = showCurrent({ app, sessions, actions, preferences });
   app.shell.add(sidebar, 'right', { rank: 700 });
   addCommands({ app, actions, sessions, clearStripes: stripes.clear, palette, trans });

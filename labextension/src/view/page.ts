@@ -3,6 +3,7 @@
  */
 import { readTrace } from '../model/read';
 import type { ITrace } from '../model/trace';
+import { untracedCell } from '../model/untraced';
 import { h } from './dom';
 import { mountReport } from './report';
 import { Disposables } from './disposables';
@@ -20,7 +21,7 @@ export function showTrace(el: HTMLElement, data: unknown, hostOf: (trace: ITrace
     try {
       const trace = await readTrace(data);
       if (!disposables.isDisposed) {
-        disposables.add(mountReport(el, trace, new Selection(trace, hostOf(trace))));
+        disposables.add(mountReport(el, trace, new Selection(trace, hostOf(trace)), untracedCell(data)));
       }
     } catch (error) {
       if (!disposables.isDisposed) {

@@ -17,11 +17,18 @@ import type { Selection } from './selection';
 import { mountTabs } from './tabs';
 import { Theme } from './theme';
 import { mountTimeline } from './timeline';
+import { mountTraceAgain } from './untraced';
 
 /** Beyond this many devices the legend says how many more there are. */
 const MOST_CHIPS = 12;
 
-export function mountReport(el: HTMLElement, trace: ITrace, selection: Selection): () => void {
+/** `untraced` is the cell of an error that nobody traced: there are no ops to look at, but a way to have them. */
+export function mountReport(
+  el: HTMLElement,
+  trace: ITrace,
+  selection: Selection,
+  untraced: string | null = null
+): () => void {
   const disposables = new Disposables();
   const root = h(el, 'section', {
     class: 'dt-root dt-report',
@@ -34,14 +41,20 @@ export function mountReport(el: HTMLElement, trace: ITrace, selection: Selection
   root.append(summary(root, trace));
   disposables.add(mountComparison(root, trace, selection));
   disposables.add(mountFindings(root, trace, selection));
-  disposables.add(
+  const { traceAgain } = selection.host;
+  if (untraced !== null && untraced !== '' && traceAgain) {
+    disposables.add(mountTraceAgain(root, () => traceAgain(untraced)));
+  }
+  const mountViews = (): (() => void) =>
     mountTabs(root, id, [
       { name: 'Timeline', mount: panel => mountTimeline(panel, trace, selection, theme) },
       { name: 'Modules', mount: panel => mountModules(panel, trace, selection) },
       { name: 'Lines', mount: panel => mountLines(panel, trace, selection) },
       { name: 'Ops', mount: panel => mountOps(panel, trace, selection, id) }
-    ])
-  );
+    ]);
+  if (untraced === null) {
+    disposables.add(mountViews());
+  }
   root.dataset['ready'] = 'true';
   disposables.add(() => {
     root.remove();

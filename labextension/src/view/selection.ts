@@ -12,6 +12,8 @@ export interface IHost {
   readonly reveal?: (site: number) => void;
   /** Put all edits of a fix into their cells. */
   readonly insert?: (edits: readonly IEdit[]) => void;
+  /** Run a cell again and trace it. */
+  readonly traceAgain?: (cell: string) => void;
   readonly repairs?: IRepairsOfTrace;
 }
 

@@ -68,6 +68,8 @@ def _devices(torch: ModuleType) -> Iterator[tuple[str, str]]:
         yield "simulated", f"none now; {_NOT_NEEDED if found else _OFFER}"
     yield "default", f"{torch.get_default_device()} for new tensors (torch.get_default_device())"
     chosen = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    for name in simulation.kept_answers if simulation else ():
+        yield "remembered", f"{name} keeps an answer from before the simulation: import it after that has begun"
     by_torch = (
         f"; {accelerator} by `torch.accelerator.current_accelerator()`" if accelerator not in ("", chosen) else ""
     )

@@ -34,11 +34,17 @@ class Options:
     timeline: bool = True
     expect: str | None = None
     json: str | None = None
+    sarif: str | None = None
     budget: float | None = None
 
     def check_files(self) -> None:
         """Refuse before anything runs a file that cannot be written after it."""
-        for flag, file in (("--save", self.save), ("--html", self.html), ("--json", self.json)):
+        for flag, file in (
+            ("--save", self.save),
+            ("--html", self.html),
+            ("--json", self.json),
+            ("--sarif", self.sarif),
+        ):
             folder = os.path.dirname(file or "") or "."
             if not os.path.isdir(folder):
                 raise UsageError(
@@ -139,6 +145,8 @@ FLAGS: Final = (
          "write the report as one page that opens offline", os.path.expanduser),
     Flag("--json", "FILE", "write the findings to FILE as JSON, for programs",
          "write the findings as JSON, for programs", os.path.expanduser),
+    Flag("--sarif", "FILE", "write the findings to FILE as SARIF 2.1.0, for code scanning",
+         "write the findings as SARIF 2.1.0, for code scanning", os.path.expanduser),
     Flag("--no-timeline", "", "show the findings without the timeline"),
     Flag("--expect", "DEVICE", "report every tensor that the cell computes with on another device than DEVICE",
          "report every tensor that it computes with elsewhere", _read_device, offers=("cpu", "cuda:0", "cuda:1")),

@@ -3,20 +3,26 @@
     @pytest.mark.devices(simulate="cuda:2", errors=0, syncs=0)
     def test_training_step(devtrace): ...
 
+    pytest --devtrace=cuda:2 --devtrace-json findings.json      the whole suite, without a marker
+
 Loaded by pytest in every project of the environment, so that it imports nothing until a test asks for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from devtrace.api.pytest_findings import TestFindings, add_findings
+
 if TYPE_CHECKING:
     from devtrace.api.recording import record
+    from devtrace.api.results import Report
 
+_SETTING: Final = "devtrace_explain"
 _LIMITS: Final = {"errors": 0, "warnings": None, "syncs": None, "copies": None}
 _HELP: Final = (
     "devices(simulate=None, expect=None, errors=0, warnings=None, syncs=None, copies=None): record the test with "
@@ -72,10 +78,70 @@ def _beyond(recording: record, name: str, most: int) -> str:
 _OPTIONS: Final = pytest.StashKey[MarkerOptions]()
 _UNDO: Final = pytest.StashKey[ExitStack]()
 _HANDLE: Final = pytest.StashKey[Handle]()
+_RECORDING: Final = pytest.StashKey["record"]()
+_EXCEEDED: Final = pytest.StashKey[bool]()
+_SUITE: Final = pytest.StashKey["SuiteDevices"]()
+
+
+class SuiteDevices:
+    """Devices of `--devtrace`, simulated for the whole suite from before it is collected."""
+
+    def __init__(self, devices: str) -> None:
+        self.devices = devices
+        self._running: Any = None
+
+    def start(self) -> None:
+        from devtrace.simulation.simulation import simulate
+
+        self._running = simulate(self.devices)
+        self._running.start()
+
+    def stop(self) -> None:
+        running, self._running = self._running, None
+        if running is not None:
+            running.stop()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addini(_SETTING, "let devtrace explain the device errors of tests that it does not record", "bool", True)
+    group = parser.getgroup("devtrace")
+    group.addoption(
+        "--devtrace",
+        metavar="cuda:N",
+        help="run every test on N pretended CUDA devices, and explain the device errors that fail a test",
+    )
+    group.addoption("--devtrace-json", metavar="FILE", help="write the findings of failed tests as JSON")
+    group.addoption("--devtrace-sarif", metavar="FILE", help="write the findings of failed tests as SARIF 2.1.0")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _HELP)
+    if config.getini(_SETTING):
+        from devtrace.api.installation import watch_modules
+
+        config.add_cleanup(watch_modules())
+    config.pluginmanager.register(TestFindings(config), "devtrace-findings")
+    devices = config.getoption("--devtrace")
+    if devices:
+        _simulate_for_the_suite(config, devices)
+
+
+def _simulate_for_the_suite(config: pytest.Config, devices: str) -> None:
+    from devtrace.runtime.requirements import need_torch
+    from devtrace.words.errors import DevtraceError
+
+    suite = SuiteDevices(devices)
+    try:
+        need_torch()
+        suite.start()
+    except DevtraceError as error:
+        raise pytest.UsageError(str(error)) from None
+    from devtrace.recording.context import hooks
+
+    hooks.install()
+    config.stash[_SUITE] = suite
+    config.add_cleanup(suite.stop)
+    config.add_cleanup(hooks.uninstall)
 
 
 @pytest.fixture
@@ -101,10 +167,21 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
         hooks.install()
         undo.callback(hooks.uninstall)
         if options.simulate:
-            from devtrace.simulation.simulation import simulate
-
-            undo.enter_context(simulate(options.simulate))
+            _simulate_for_a_test(item.config, options.simulate, undo)
     return (yield)
+
+
+def _simulate_for_a_test(config: pytest.Config, devices: str, undo: ExitStack) -> None:
+    """Give one test its marker's devices, in the place of the suite's."""
+    from devtrace.simulation.simulation import simulate
+
+    suite = config.stash.get(_SUITE, None)
+    if suite is not None and suite.devices == devices:
+        return
+    if suite is not None:
+        suite.stop()
+        undo.callback(suite.start)
+    undo.enter_context(simulate(devices))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -119,20 +196,48 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
 def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
     """Record the test; its own failure is its own, with the report beside it."""
     options = item.stash.get(_OPTIONS, None)
-    if options is None:
+    if options is None and _SUITE not in item.config.stash:
         return (yield)
     from devtrace.api.recording import record
 
-    recording = record(name=item.nodeid, expect=options.expect, namespace=getattr(item, "module", item).__dict__)
+    expect = options.expect if options is not None else None
+    recording = item.stash[_RECORDING] = record(
+        name=item.nodeid, expect=expect, namespace=getattr(item, "module", item).__dict__
+    )
     if _HANDLE in item.stash:
         item.stash[_HANDLE].recording = recording
-    try:
-        with recording:
-            result = yield
-    except BaseException:
-        item.add_report_section("call", "devtrace", recording.report.text)
-        raise
-    exceeded = options.exceeded(recording)
+    with recording:
+        result = yield
+    exceeded = options.exceeded(recording) if options is not None else []
     if exceeded:
+        item.stash[_EXCEEDED] = True
         pytest.fail("\n".join([*exceeded, "", recording.report.text]), pytrace=False)
     return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
+    """Show the report beside the failure of a test: a marked one's always, else if it failed of a device error."""
+    shown: pytest.TestReport = yield
+    if not shown.failed:
+        return shown
+    with suppress(Exception):  # the test's error is its own
+        report = _report_on(item, call)
+        if report is not None:
+            if _EXCEEDED not in item.stash:
+                shown.sections.append((f"Captured devtrace {call.when}", report.text))
+            add_findings(shown, report.findings)
+    return shown
+
+
+def _report_on(item: pytest.Item, call: pytest.CallInfo[None]) -> Report | None:
+    """Return the report on a failure: of the recorded test, or of a device error that nobody recorded."""
+    recording = item.stash.get(_RECORDING, None)
+    if call.when == "call" and recording is not None:
+        has_error = any(finding.severity == "error" for finding in recording.report.findings)
+        return recording.report if has_error or _OPTIONS in item.stash else None
+    if call.excinfo is None or not (item.config.getini(_SETTING) or _SUITE in item.config.stash):
+        return None
+    from devtrace.api.installation import report_on
+
+    return report_on(call.excinfo.value)

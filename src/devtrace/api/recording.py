@@ -174,6 +174,11 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         assert self._recording is not None
         recording, self._recording = self._recording, None
         self._simulated |= _simulating()
+        for name in _kept_answers():
+            recording.recorder.note(
+                f"{name} keeps an answer from before the simulation, when there was no GPU: "
+                "import it after the simulation has begun, or clear its cache"
+            )
         try:
             recorded = recording.finish(self.name, error, self.is_simulated)
         except Exception as fault:  # noqa: BLE001 (a failing recorder is never the user's exception)
@@ -194,8 +199,8 @@ def _diagnosed(recorded: Recorded, namespace: Mapping[str, Any] | None, expect: 
         recorded.around,
         recorded.cells,
         recorded.idle,
-        recorded.gap,
-        recorded.late,
+        gap=recorded.gap,
+        late=recorded.late,
     )
     try:
         report = diagnose(trace, live=live)
@@ -217,3 +222,9 @@ def _simulating() -> bool:
     """Return whether devices are simulated now, for this recording or for the whole process."""
     simulate = sys.modules.get("devtrace.simulation.simulation")
     return simulate is not None and simulate.active() is not None
+
+
+def _kept_answers() -> list[str]:
+    simulate = sys.modules.get("devtrace.simulation.simulation")
+    simulation = None if simulate is None else simulate.active()
+    return [] if simulation is None else simulation.kept_answers

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from devtrace.diagnosis.findings import Finding
+from devtrace.fixing.notebook_text import NotebookText
 from devtrace.fixing.patch import relative, unified_diff
-from devtrace.fixing.rounds import MOST_ROUNDS, Rounds
+from devtrace.fixing.rounds import MOST_ROUNDS, Rounds, Run, changed_blocks, line_after
 from devtrace.fixing.source_text import SourceText
 from devtrace.fixing.writing import write_all
-from devtrace.source.user_code import owner_of, package_of
+from devtrace.source.user_code import folder_of_packages, owner_of, package_of
+from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError
-from devtrace.words.text_format import pluralize
+from devtrace.words.text_format import one_line, pluralize
 
 CLEAN, LEFT = 0, 1
+Runner = Callable[[Mapping[str, SourceText], frozenset[str]], Run]
 _DESCRIPTION = """\
 Runs a program on simulated devices, applies the fix of its first device error to a copy in memory, and runs it again,
 until no device error is left or nothing helps. The unified diff goes to stdout, everything else to stderr.
@@ -31,7 +35,7 @@ Each round runs the program anew, with all that it does: what it writes, sends o
 def add_to(commands: Any) -> None:
     fix = commands.add_parser(
         "fix",
-        help="run a program on simulated devices until its device errors are mended, and print the patch",
+        help="run a program on simulated devices until no device error is left, and print the patch",
         usage="devtrace fix [option ...] SCRIPT [ARG ...] | -m MODULE [ARG ...] | NOTEBOOK.ipynb",
         description=_DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -53,7 +57,12 @@ def _count(text: str) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    rounds = Rounds(_runner(options), _read, options.rounds)
+    return run_rounds(_runner(options), options)
+
+
+def run_rounds(run_once: Runner, options: argparse.Namespace) -> int:
+    """Run a program until nothing is left or nothing helps; print and write what came of it."""
+    rounds = Rounds(_announced(run_once), _read, options.rounds)
     rounds.go()
     ours, packages = _by_owner(rounds)
     before = {file: _first_text(rounds, file) for file in rounds.texts}
@@ -63,15 +72,27 @@ def run(options: argparse.Namespace) -> int:
     if options.patch is not None:
         options.patch.write_bytes(patch)
     _print(_summary(rounds, options))
-    for package, texts in packages.items():
-        shown = unified_diff(before, texts, _reasons(rounds)).decode(errors="backslashreplace")
-        _print([f"for {package}, whose files are not yours to change:", shown.rstrip()])
+    for (package, folder), texts in packages.items():
+        shown = unified_diff(before, texts, _reasons(rounds), folder).decode(errors="backslashreplace")
+        _print([f"for {package}, an installed package that --write leaves alone; `git apply` takes it in {folder}:"])
+        print(shown, file=sys.stderr, end="")
     if options.write and ours:
         _write(rounds, before, ours)
     return CLEAN if rounds.is_proven and rounds.last.ending in ("ended", "time") else LEFT
 
 
-def _runner(options: argparse.Namespace) -> Any:
+def _announced(run_once: Runner) -> Runner:
+    """Say before each run which one it is, above all that it prints."""
+    numbers = itertools.count(1)
+
+    def run(texts: Mapping[str, SourceText], own: frozenset[str]) -> Run:
+        _print([f"run {next(numbers)}"])
+        return run_once(texts, own)
+
+    return run
+
+
+def _runner(options: argparse.Namespace) -> Runner:
     words = options.script if options.module is None else ["-m", *options.module]
     if not words or words == ["-m"]:
         raise UsageError(
@@ -87,37 +108,44 @@ def _runner(options: argparse.Namespace) -> Any:
             "devtrace fix takes a script, a notebook, or -m and a module",
             f"look where it is from {os.getcwd()}",
         )
+    if options.module is None and words[0].endswith(".ipynb"):
+        from devtrace.fixing.notebook import NotebookRunner
+
+        return NotebookRunner(os.path.abspath(words[0]), options.simulate, options.timeout).run
     from devtrace.fixing.program import ProgramRunner
 
     return ProgramRunner(tuple(words), options.simulate, options.timeout).run
 
 
 def _read(file: str) -> SourceText:
-    return SourceText(file, Path(file).read_bytes())
+    kind = NotebookText if file.endswith(".ipynb") else SourceText
+    return kind(file, Path(file).read_bytes())
 
 
 def _first_text(rounds: Rounds, file: str) -> SourceText:
     return next(change.before[file] for change in rounds.changes if file in change.before)
 
 
-def _by_owner(rounds: Rounds) -> tuple[dict[str, SourceText], dict[str, dict[str, SourceText]]]:
-    """Part the changed files into the user's and those of packages, by package."""
+def _by_owner(rounds: Rounds) -> tuple[dict[str, SourceText], dict[tuple[str, str], dict[str, SourceText]]]:
+    """Part the changed files into the user's, and those of each package with the folder that it was installed in."""
     ours: dict[str, SourceText] = {}
-    packages: dict[str, dict[str, SourceText]] = {}
+    packages: dict[tuple[str, str], dict[str, SourceText]] = {}
     for file, text in rounds.texts.items():
         if owner_of(file) == "user":
             ours[file] = text
         else:
-            packages.setdefault(package_of(file), {})[file] = text
+            packages.setdefault((package_of(file), folder_of_packages(file)), {})[file] = text
     return ours, packages
 
 
 def _reasons(rounds: Rounds) -> dict[str, list[tuple[int, Finding]]]:
-    """Return, by file, the line of each fix in the new text, and the finding that it mends."""
+    """Return, by file, the lines of each fix in the last text, and the finding that it fixes."""
     reasons: dict[str, list[tuple[int, Finding]]] = {}
     for change in rounds.changes:
-        for edit in change.finding.edits:
-            reasons.setdefault(edit.file, []).append((edit.line + (not edit.before), change.finding))
+        for file in change.after:
+            moved = [(line_after(change, file, line), finding) for line, finding in reasons.get(file, [])]
+            made = [(lines.start, change.finding) for lines in changed_blocks(change, file)]
+            reasons[file] = [*moved, *made]
     return reasons
 
 
@@ -125,10 +153,12 @@ def _summary(rounds: Rounds, options: argparse.Namespace) -> Iterable[str]:
     last = rounds.last
     devices = pluralize(int(options.simulate.partition(":")[2] or 1), "simulated device")
     for change in rounds.changes:
-        yield f"mended: {change.finding.message.splitlines()[0]}"
+        yield f"fixed: {change.finding.site}: {one_line(change.finding.message)}"
     if rounds.left is not None:
-        yield f"left: {rounds.left.site}: {rounds.left.message.splitlines()[0]}"
-        yield f"  {rounds.why_left}; {rounds.left.help}" if rounds.left.help else f"  {rounds.why_left}"
+        yield f"left: {rounds.left.site}: {one_line(rounds.left.message)}"
+        yield f"  {rounds.why_left}"
+        if rounds.left.help:
+            yield f"  {sentence('label.fix')}: {rounds.left.help}"
     elif last.error is not None:
         yield f"not proven: the last fix was not run, after {pluralize(len(rounds.runs), 'round')} (--rounds)"
     elif last.ending == "ended":

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 from devtrace.api.options import Options
 from devtrace.cli.progress import Progress, on_terminal
 from devtrace.cli.run_program import Program, print_as_its_own
+from devtrace.runtime import overlay
 from devtrace.runtime.import_hook import ImportWatcher
 from devtrace.runtime.job import rank_of_job, ranked_path
 from devtrace.words.errors import DevtraceError
@@ -125,7 +126,10 @@ class Launch:
         if self.recording is None:
             _print("devtrace: the program did not import torch, so there is nothing to report")
             return
+        from devtrace.interchange import code_scanning, findings_json
+
         trace, report = self.recording.trace, self.recording.report
+        project = code_scanning.project_folder(self.folder)
         rank = [f"rank {self.rank}:"] if self.rank is not None else []
         _print("\n".join(["", *rank, report.text]))
         if self._save_path:
@@ -135,9 +139,15 @@ class Launch:
 
             self._write(self._html_path, "report", lambda path: to_html(report, path))
         if self._json_path:
-            from devtrace.interchange import findings_json
-
             self._write(self._json_path, "list of findings", lambda path: findings_json.write(report, path, self.error))
+        if self._sarif_path:
+            self._write(
+                self._sarif_path,
+                "SARIF log",
+                lambda path: code_scanning.write_sarif(report.findings, report.notes, path, project),
+            )
+        if code_scanning.in_github_actions() and not overlay.is_in_use():
+            _print("\n".join(code_scanning.github_annotations(report.findings, project)))
 
     @property
     def _save_path(self) -> Path | None:
@@ -154,10 +164,15 @@ class Launch:
     def _json_path(self) -> Path | None:
         return ranked_path(self.options.json, self.rank) if self.options.json else None
 
+    @property
+    def _sarif_path(self) -> Path | None:
+        return ranked_path(self.options.sarif, self.rank) if self.options.sarif else None
+
     def _write(self, path: Path, what: str, write: Callable[[Path], object]) -> None:
         reason = _written(self.folder / path, write)
         if reason is None:
-            _print(f"devtrace: the {what} is in {path}")
+            if not overlay.is_in_use():
+                _print(f"devtrace: the {what} is in {path}")
             return
         spare = Path(tempfile.gettempdir()) / f"{path.stem}-{self.process}{path.suffix}"
         lost = _written(spare, write)
@@ -166,7 +181,7 @@ class Launch:
 
     def _warn_of_bad_paths(self) -> None:
         """Warn before hours of training, not after."""
-        for path in filter(None, (self._save_path, self._html_path, self._json_path)):
+        for path in filter(None, (self._save_path, self._html_path, self._json_path, self._sarif_path)):
             folder = path.parent
             if not folder.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
                 _print(f"devtrace: {path} cannot be written as things are; the program runs all the same")

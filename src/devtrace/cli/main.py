@@ -16,6 +16,7 @@ from devtrace.api.options import FLAGS, Options
 from devtrace.cli import fix
 from devtrace.cli.launch import Launch
 from devtrace.cli.run_program import Program
+from devtrace.cli.run_untraced import run_untraced
 from devtrace.runtime import overlay
 from devtrace.words.errors import DevtraceError, FormatError, UsageError
 
@@ -77,6 +78,9 @@ def _add_run(commands: Any) -> None:
             default=argparse.SUPPRESS,
             help=flag.program_help,
         )
+    run.add_argument(
+        "--untraced", action="store_true", help="record nothing, and explain a device error that ends the program"
+    )
     run.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a module")
     run.add_argument("script", metavar="SCRIPT", nargs=argparse.REMAINDER, help="the script and its arguments")
     run.set_defaults(command=_run)
@@ -94,7 +98,10 @@ def _run(options: argparse.Namespace) -> int:
     given = vars(options)
     chosen = Options(**{flag.field: given[flag.field] for flag in _PROGRAM_FLAGS if flag.field in given})
     chosen.check_files()
-    Launch(program, chosen).run()
+    if options.untraced:
+        run_untraced(program, chosen)
+    else:
+        Launch(program, chosen).run()
     return 0
 
 

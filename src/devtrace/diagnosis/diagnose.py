@@ -50,6 +50,14 @@ def _diagnosed(trace: TraceData, live: Live | None) -> ReportData:
     return with_report(trace, worst_first(findings), rows, notes)
 
 
+def diagnose_errors(trace: TraceData, live: Live) -> ReportData:
+    """Return the report of the errors alone, for a trace whose other ops were read from the source."""
+    findings: list[Finding] = []
+    notes: list[str] = []
+    _run(partial(device_errors, TraceQueries(trace, live)), device_errors.__name__, findings, notes)
+    return with_report(trace, worst_first(findings), (), notes)
+
+
 def _run(find: Callable[[], Iterable[Finding]], name: str, findings: list[Finding], notes: list[str]) -> None:
     try:
         findings += find()

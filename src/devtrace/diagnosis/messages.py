@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from devtrace.diagnosis.causes.ordered import CAUSES
@@ -31,9 +33,17 @@ def message(case: Case, verdict: Verdict, name: str, operand: str) -> str:
             if siblings
             else sentence("mismatch.tensor", name=name, rest=rest, **where)
         )
-    reason = CAUSES[verdict.cause].reason(case, verdict)
+    reason = _reason(case, verdict)
     parts = (first, reason, _intent(case, verdict), _replica(case), _package(case), _phase(case))
     return one_after_another(parts)
+
+
+def _reason(case: Case, verdict: Verdict) -> str:
+    """Say why; of what was read from the source of a program that nobody recorded say once that it is probable."""
+    if not case.queries.was_read or verdict.certainty == "seen":
+        return CAUSES[verdict.cause].reason(case, verdict)
+    reason = CAUSES[verdict.cause].reason(case, replace(verdict, certainty="seen"))
+    return sentence("explained.probably", reason=reason) if reason else ""
 
 
 def _siblings(case: Case, verdict: Verdict, name: str) -> list[str]:

@@ -22,12 +22,16 @@ def unified_diff(
     before: Mapping[str, SourceText],
     after: Mapping[str, SourceText],
     reasons: Mapping[str, Iterable[tuple[int, Finding]]],
+    folder: str = "",
 ) -> bytes:
-    """Return the diff of all files. `reasons` gives, by file, the first changed line of each fix, and its finding."""
+    """Return the diff of all files, for `git apply` in a folder, else in the working directory.
+
+    `reasons` gives, by file, the first changed line of each fix, and its finding.
+    """
     parts = []
     for file in sorted(after):
         old, new = before[file], after[file]
-        name = relative(file)
+        name = relative(file, folder)
         lines = difflib.unified_diff(_whole(old.lines), _whole(new.lines), f"a/{name}", f"b/{name}", n=3)
         marked = (_with_reason(line, tuple(reasons.get(file, ()))) for line in lines)
         text = "".join(line if line.endswith("\n") else f"{line}\n" for line in marked)
@@ -49,6 +53,6 @@ def _with_reason(line: str, reasons: tuple[tuple[int, Finding], ...]) -> str:
     return f"{hunk[0]} {shorten(one_line(' '.join(messages)), LONGEST_REASON)}".rstrip() + "\n"
 
 
-def relative(path: str) -> str:
-    """Return a path relative to the working directory, as `git apply` wants it."""
-    return Path(os.path.relpath(os.path.realpath(path), os.path.realpath(os.getcwd()))).as_posix()
+def relative(path: str, folder: str = "") -> str:
+    """Return a path relative to a folder, else to the working directory, as `git apply` wants it."""
+    return Path(os.path.relpath(os.path.realpath(path), os.path.realpath(folder or os.getcwd()))).as_posix()

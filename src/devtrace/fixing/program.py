@@ -16,8 +16,10 @@ from devtrace.fixing.rounds import Ending, Run
 from devtrace.fixing.source_text import SourceText
 from devtrace.interchange import findings_json
 from devtrace.runtime import overlay
+from devtrace.source.user_code import OWN_PACKAGES
 from devtrace.words.errors import UsageError
 
+STDERR: Final = 2
 PATIENCE: Final = 30.0
 """Seconds that a program gets, after SIGTERM at its time limit, to save what was seen."""
 
@@ -30,22 +32,22 @@ class ProgramRunner:
     simulate: str
     timeout: float | None = None
 
-    def run(self, texts: Mapping[str, SourceText]) -> Run:
+    def run(self, texts: Mapping[str, SourceText], own: frozenset[str] = frozenset()) -> Run:
         with tempfile.TemporaryDirectory(prefix="devtrace-fix-") as folder:
             found, changed = Path(folder) / "findings.json", Path(folder) / "texts.json"
             overlay.write(changed, {file: text.data for file, text in texts.items()})
             command = (sys.executable, "-m", "devtrace", "run", "--simulate", self.simulate, "--json", str(found))
             process = subprocess.Popen(
                 (*command, *self.words),
-                env={**os.environ, overlay.VARIABLE: str(changed)},
-                stdout=sys.stderr.fileno(),  # stdout is for the patch alone
+                env={**os.environ, overlay.VARIABLE: str(changed), OWN_PACKAGES: ",".join(sorted(own))},
+                stdout=STDERR,  # stdout is for the patch alone
             )
-            is_late = self._wait(process)
+            is_late = self.wait(process)
             if not found.exists():
                 raise _no_findings(process.returncode)
-            return _run_of(found, process.returncode, is_late=is_late)
+            return run_of(found, process.returncode, is_late=is_late)
 
-    def _wait(self, process: subprocess.Popen[bytes]) -> bool:
+    def wait(self, process: subprocess.Popen[bytes]) -> bool:
         """Wait for the end; return whether the time limit came first."""
         try:
             process.wait(self.timeout)
@@ -64,13 +66,14 @@ class ProgramRunner:
         return False
 
 
-def _run_of(found: Path, code: int, *, is_late: bool) -> Run:
+def run_of(found: Path, code: int, *, is_late: bool = False) -> Run:
+    """Return the run that left findings and this exit code."""
     data = json.loads(found.read_text(encoding="utf-8"))
     raised = data.get("raised") or {}
     ending: Ending = "time" if is_late else "signal" if code < 0 else "raised" if raised else "ended"
     return Run(
         ending,
-        findings_json.read(found),
+        tuple(sorted(findings_json.read(found), key=lambda finding: finding.op)),
         f"{raised['type']}: {raised['message']}" if raised else "",
         tuple((str(file), int(line)) for file, line in raised.get("lines", ())),
     )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import difflib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
-from devtrace.diagnosis.findings import Finding
+from devtrace.diagnosis.findings import Finding, Site
 from devtrace.fixing.source_text import SourceText
+from devtrace.source.user_code import import_name_of, owner_of
 from devtrace.words.errors import UsageError
 
 Ending = Literal["ended", "raised", "time", "signal"]
@@ -18,7 +20,7 @@ _OF_AN_EDIT: Final = ("NameError", "AttributeError", "UnboundLocalError", "KeyEr
 
 @dataclass(frozen=True)
 class Run:
-    """One run: how it ended, the exception if one ended it, and what devtrace found."""
+    """One run: how it ended, the exception if one ended it, and what devtrace found, in the order of the program."""
 
     ending: Ending
     findings: tuple[Finding, ...]
@@ -27,14 +29,13 @@ class Run:
 
     @property
     def error(self) -> Finding | None:
-        """Return the first device error, by the order of the program."""
-        errors = [finding for finding in self.findings if finding.severity == "error"]
-        return min(errors, key=lambda finding: finding.op, default=None)
+        """Return the first device error."""
+        return next((finding for finding in self.findings if finding.severity == "error"), None)
 
 
 @dataclass(frozen=True)
 class Change:
-    """A finding that was mended in a round, and the text of its files before and after."""
+    """A finding that was fixed in a round, and the text of its files before and after."""
 
     finding: Finding
     before: Mapping[str, SourceText]
@@ -43,9 +44,9 @@ class Change:
 
 @dataclass
 class Rounds:
-    """Runs and changes so far. `left` is the device error that no fix mends, `last` the last run."""
+    """Runs and changes so far. `left` is the device error that no fix helps, `last` the last run."""
 
-    run: Callable[[Mapping[str, SourceText]], Run]
+    run: Callable[[Mapping[str, SourceText], frozenset[str]], Run]  # the second: packages that are as one's own
     read: Callable[[str], SourceText]
     most: int = MOST_ROUNDS
     texts: dict[str, SourceText] = field(default_factory=dict)
@@ -65,7 +66,7 @@ class Rounds:
 
     def go(self) -> None:
         while len(self.runs) < self.most:
-            self.runs.append(self.run(self.texts))
+            self.runs.append(self.run(self.texts, frozenset()))
             if self._last_change_broke_it():
                 self._take_back("the fix that the report offers raises another error: " + self.last.raised)
                 return
@@ -81,7 +82,9 @@ class Rounds:
     def _take(self, error: Finding) -> bool:
         """Apply the fix of an error; return whether there is one that fits."""
         if not error.edits:
-            self.left, self.why_left = error, "the report has advice, and no edit that it can prove"
+            error = self._with_edits_of_packages(error)
+        if not error.edits:
+            self.left, self.why_left = error, "no edit for it could be proven"
             return False
         files = {edit.file for edit in error.edits}
         before = {file: self.texts.get(file) or self.read(file) for file in files}
@@ -95,6 +98,15 @@ class Rounds:
         self.texts.update(after)
         self.changes.append(Change(error, before, after))
         return True
+
+    def _with_edits_of_packages(self, error: Finding) -> Finding:
+        """Return an error with the edits that it would have if the packages on its way were the user's own."""
+        packages = _packages_of(error, self.last)
+        if not packages or len(self.runs) >= self.most:
+            return error
+        self.runs.append(self.run(self.texts, packages))
+        same = self.last.error
+        return replace(error, edits=same.edits, help=same.help) if same is not None and same.edits else error
 
     def _take_back(self, why: str) -> None:
         change = self.changes.pop()
@@ -111,19 +123,36 @@ class Rounds:
         if not self.changes or self.last.ending != "raised" or self.last.error is not None:
             return False
         change = self.changes[-1]
-        changed = {(file, line) for file in change.after for line in _changed_lines(change, file)}
+        changed = {(file, line) for file in change.after for lines in changed_blocks(change, file) for line in lines}
         return self.last.raised.startswith(_OF_AN_EDIT) and not changed.isdisjoint(self.last.lines)
 
 
-def _changed_lines(change: Change, file: str) -> set[int]:
-    before, after = change.before[file].lines, change.after[file].lines
-    same = 0
-    while same < min(len(before), len(after)) and before[same] == after[same]:
-        same += 1
-    ends = 0
-    while ends < min(len(before), len(after)) - same and before[-1 - ends] == after[-1 - ends]:
-        ends += 1
-    return set(range(same + 1, len(after) - ends + 1))
+def changed_blocks(change: Change, file: str) -> Iterator[range]:
+    """Yield the blocks of lines that a change made in the new text; a removal is the line that follows it."""
+    for kind, _, _, first, end in _matcher(change, file).get_opcodes():
+        if kind != "equal":
+            yield range(first + 1, max(end, first + 1) + 1)
+
+
+def line_after(change: Change, file: str, line: int) -> int:
+    """Return where a line of the text before a change is after it."""
+    for kind, old, old_end, new, _ in _matcher(change, file).get_opcodes():
+        if old < line <= old_end:
+            return new + (line - old if kind == "equal" else 1)
+    return line
+
+
+def _matcher(change: Change, file: str) -> difflib.SequenceMatcher[str]:
+    return difflib.SequenceMatcher(None, change.before[file].lines, change.after[file].lines, autojunk=False)
+
+
+def _packages_of(error: Finding, run: Run) -> frozenset[str]:
+    """Return the import names of the installed packages whose lines an error came by."""
+    sites: list[Site | None] = [error.site, *(line.site for line in error.lines)]
+    if error.culprit is not None:
+        sites += [error.culprit.born, error.culprit.moved, *error.culprit.chain]
+    files = [*(site.file for site in sites if site is not None), *(file for file, _ in run.lines)]
+    return frozenset(import_name_of(file) for file in files if owner_of(file) == "package")
 
 
 def _is_same(one: Finding, other: Finding) -> bool:

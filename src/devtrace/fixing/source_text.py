@@ -37,28 +37,27 @@ class SourceText:
         """Return the text with all edits, which must fit it and leave it a program."""
         lines = self.lines
         for edit in sorted(edits, key=lambda edit: -edit.line):
-            _apply(lines, edit, self.name)
+            apply_edit(lines, edit, self.name)
         text = "".join(lines)
         try:
             data = text.encode(self.encoding)
             ast.parse(data)
         except (SyntaxError, ValueError) as fault:
-            raise UsageError(
-                "fix-unfit",
+            raise unfit(
                 f"an edit of {self.name} after which it is no program ({fault})",
                 "a fix leaves a file that Python reads",
-                "mend this place by hand, as the report says",
+                "change this line by hand, as the report says",
             ) from None
         return SourceText(self.name, data)
 
 
-def _apply(lines: list[str], edit: Edit, name: str) -> None:
+def apply_edit(lines: list[str], edit: Edit, name: str) -> None:
+    """Change lines as an edit says, which must fit them; their ends stay."""
     before = edit.before.splitlines()
     start = edit.line - 1 if before else edit.line
     found = [line.rstrip("\r\n").removeprefix(_MARK) for line in lines[start : start + len(before)]]
     if found != [line.rstrip("\r") for line in before] or start > len(lines):
-        raise UsageError(
-            "fix-unfit",
+        raise unfit(
             f"{name} with another text at line {edit.line} than the run had",
             "an edit changes the lines that the program ran",
             "run devtrace fix again",
@@ -71,6 +70,10 @@ def _apply(lines: list[str], edit: Edit, name: str) -> None:
     if before and lines[start].startswith(_MARK):
         new[:1] = [_MARK + line for line in new[:1]]
     lines[start : start + len(before)] = new if ended or not new else [*new[:-1], new[-1].removesuffix(end)]
+
+
+def unfit(got: str, expected: str, do: str) -> UsageError:
+    return UsageError("fix-unfit", got, expected, do)
 
 
 def _line_end(lines: list[str], at: int) -> str:

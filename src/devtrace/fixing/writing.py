@@ -41,6 +41,8 @@ def write_all(before: Mapping[str, SourceText], after: Mapping[str, SourceText])
 
 def _check(path: Path, expected: SourceText) -> None:
     """Raise unless a file can be replaced, and is as it was when the program ran."""
+    if not path.exists():
+        raise _refused(path, "is not there any more", "run devtrace fix again")
     if path.is_symlink():
         raise _refused(path, "is a symbolic link", f"name the file that it leads to, {path.resolve()}")
     if not os.access(path, os.W_OK) or not os.access(path.parent, os.W_OK):

@@ -7,54 +7,69 @@ from __future__ import annotations
 
 import json
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from devtrace.diagnosis.findings import Culprit, Edit, Finding, ReportData, Site
+from devtrace.diagnosis.findings import Culprit, Edit, Finding, Line, ReportData, Site
 
 
-def findings_json(report: ReportData, raised: BaseException | None = None) -> dict[str, Any]:
+def findings_json(report: ReportData, error: BaseException | None = None) -> dict[str, Any]:
     """Return findings, errors and notes of a report, and the exception that ended the program."""
     trace = report.trace
     return {
-        "producer": f"devtrace {version('devtrace')}",
+        "producer": _producer(),
         "title": trace.title,
         "devices": [{"name": device.name, "simulated": bool(device.simulated)} for device in trace.devices],
         "errors": [{"op": error.op.name, "type": error.type, "message": error.message} for error in trace.errors],
-        "raised": raised and _raised(raised),
+        "raised": error and raised(error),
         "findings": [asdict(finding) for finding in report.findings],
         "notes": list(report.notes),
     }
 
 
-def write(report: ReportData, path: Path, raised: BaseException | None = None) -> None:
-    path.write_text(json.dumps(findings_json(report, raised), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+def write(report: ReportData, path: Path, error: BaseException | None = None) -> None:
+    _write(findings_json(report, error), path)
 
 
-def _raised(error: BaseException) -> dict[str, Any]:
+def write_of_tests(findings: Sequence[Finding], tests: Sequence[str], path: Path) -> None:
+    """Write findings of several tests, with the test of each."""
+    found = [asdict(finding) for finding in findings]
+    _write({"producer": _producer(), "title": "pytest", "tests": list(tests), "findings": found}, path)
+
+
+def _write(data: Mapping[str, Any], path: Path) -> None:
+    path.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _producer() -> str:
+    return f"devtrace {version('devtrace')}"
+
+
+def raised(error: BaseException) -> dict[str, Any]:
     frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
     return {"type": type(error).__name__, "message": str(error), "lines": frames}
 
 
 def read(path: Path) -> tuple[Finding, ...]:
     """Return the findings of a file that `write` made."""
-    return tuple(_finding(each) for each in json.loads(path.read_text(encoding="utf-8"))["findings"])
+    return tuple(finding_of(each) for each in json.loads(path.read_text(encoding="utf-8"))["findings"])
 
 
-def _finding(data: Mapping[str, Any]) -> Finding:
-    values = dict(data)
-    culprit = values["culprit"]
+def finding_of(data: Mapping[str, Any]) -> Finding:
+    """Return a finding of plain values, as `asdict` made them."""
+    culprit = data["culprit"]
     return Finding(
         **{
-            **values,
-            "devices": tuple(values["devices"]),
-            "site": _site(values["site"]),
+            **data,
+            "devices": tuple(data["devices"]),
+            "site": _site(data["site"]),
             "culprit": culprit and _culprit(culprit),
-            "edits": tuple(Edit(**edit) for edit in values["edits"]),
-            "ops": tuple(values["ops"]),
+            "edits": tuple(Edit(**edit) for edit in data["edits"]),
+            "ops": tuple(data["ops"]),
+            "lines": tuple(Line(**{**line, "site": Site(**line["site"])}) for line in data["lines"]),
         }
     )
 

@@ -295,6 +295,11 @@ class Tracing:
             raise run.fault
         return traced
 
+    def keep(self, traced: Traced) -> None:
+        """Keep what was found out of a cell otherwise than by tracing it."""
+        self.history.add(traced)
+        self._notify("finished", traced)
+
     def _with_note(self, traced: Traced | None, options: Options) -> Traced | None:
         """Add to the report which names are on devices that ended with the cell."""
         if traced is None or not options.simulate or self.simulated:

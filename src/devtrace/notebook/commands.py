@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from devtrace.api.options import Options
 from devtrace.notebook import usage
 from devtrace.notebook.cells import Traced, Tracing
+from devtrace.notebook.untraced import Explainer
 from devtrace.runtime.device_spec import names_of
 from devtrace.runtime.job import rank_of_job, ranked_path
 from devtrace.words.errors import UsageError
@@ -32,6 +34,7 @@ class Commands:
     def __init__(self, tracing: Tracing, screen: Screen) -> None:
         self.tracing = tracing
         self.screen = screen
+        self.explainer = Explainer(tracing, screen)
 
     def run(self, line: str) -> Report | None:
         """Run the subcommand after `%devtrace`; IPython shows the report that it returns."""
@@ -52,6 +55,10 @@ class Commands:
                 _write("the trace", options.save, traced.trace.save)
             if options.html:
                 _write("the report", options.html, traced.report.to_html)
+            if options.json:
+                _write("the list of findings", options.json, lambda path: _write_json(traced, path))
+            if options.sarif:
+                _write("the SARIF log", options.sarif, lambda path: _write_sarif(traced, path))
         except UsageError as error:
             sys.stderr.write(f"devtrace: {error}\n")
 
@@ -115,6 +122,9 @@ class Commands:
     def _report(self, key: str) -> Report:
         return self._kept(key).report
 
+    def _explain(self, argument: str) -> None:
+        self.explainer.command(argument)
+
     def _save(self, file: str) -> None:
         traced = self._kept("")
         _write(f"the trace of {traced.label}", file, traced.trace.save)
@@ -152,6 +162,19 @@ def _write(what: str, name: str, write: Callable[[str], object]) -> None:
         reason = error.strerror or str(error)
         raise UsageError("not-written", f"{file}: {reason}", f"{what} goes to a file", "name another") from None
     _print(f"devtrace: {what} is in {file}")
+
+
+def _write_json(traced: Traced, path: str) -> None:
+    from devtrace.interchange import findings_json
+
+    findings_json.write(traced.report, Path(path))
+
+
+def _write_sarif(traced: Traced, path: str) -> None:
+    from devtrace.interchange import code_scanning
+
+    report = traced.report
+    code_scanning.write_sarif(report.findings, report.notes, Path(path), code_scanning.project_folder(Path.cwd()))
 
 
 def _simulated(devices: str) -> str:

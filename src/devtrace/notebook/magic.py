@@ -210,14 +210,17 @@ class Extension:
         if running.options is not None:
             with self._guarded():
                 self._finish(running, running.options, result)
+        elif not stack and result is not None and result.error_in_exec is not None:
+            with self._guarded("its error was not explained"):
+                self.commands.explainer.cell_failed(running.cell, result.error_in_exec)
 
     @contextmanager
-    def _guarded(self) -> Iterator[None]:
+    def _guarded(self, what: str = "this cell was not traced to its end") -> Iterator[None]:
         """A fault of ours is a line, never the user's exception."""
         try:
             yield
         except (Exception, KeyboardInterrupt) as fault:  # noqa: BLE001 (the cell runs on, whatever it was)
-            sys.stderr.write(f"devtrace: this cell was not traced to its end: {type(fault).__name__}: {fault}\n")
+            sys.stderr.write(f"devtrace: {what}: {type(fault).__name__}: {fault}\n")
 
     def _begin(self, running: _Running) -> None:
         lines = self._cleaned(running.raw)

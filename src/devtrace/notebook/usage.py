@@ -28,6 +28,12 @@ COMMANDS = (
         "give this whole session N pretended CUDA devices (cuda:2 or 2), or take them away",
         offers=("cuda:1", "cuda:2", "off"),
     ),
+    Keyword(
+        "explain",
+        "[on | off]",
+        "explain the last error again; explain device errors of cells that are not traced, or do not",
+        offers=("on", "off"),
+    ),
     Keyword("help", "", "print this"),
 )
 

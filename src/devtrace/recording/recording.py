@@ -15,6 +15,7 @@ import torch
 from devtrace.recording.budget.sampling import Sampling
 from devtrace.recording.columns import sites, stamps
 from devtrace.recording.context import errors_before_dispatch, hooks, jit_tracing, printing, synchronizing, threads
+from devtrace.recording.context.happenings import recorders
 from devtrace.recording.context.modules import Modules
 from devtrace.recording.context.optimizers import Optimizers
 from devtrace.recording.finish.assemble import assemble
@@ -172,7 +173,7 @@ def _rank(known: int) -> int:
 
 def _pause() -> Recorder | None:
     """Stop the recording around this one for as long: both would stamp the same tensors."""
-    around = next((recorder for recorder in reversed(hooks.recorders) if recorder.active), None)
+    around = next((recorder for recorder in reversed(recorders) if recorder.active), None)
     if around is not None:
         around.note(NESTED)
         around.active = False

@@ -26,8 +26,15 @@ def where(site: Site | None) -> str:
 
 
 def summary(report: ReportData) -> list[str]:
-    """Return a sentence on each: all ops, all copies and syncs, notes."""
-    return [_ops(report), *_copies_and_syncs(report), *(sentence("report.note", note=note) for note in report.notes)]
+    """Return a sentence on each: all ops, all copies and syncs, notes; no count where nothing was recorded."""
+    counts = [] if _only_failed(report) else [_ops(report), *_copies_and_syncs(report)]
+    return [*counts, *(sentence("report.note", note=note) for note in report.notes)]
+
+
+def _only_failed(report: ReportData) -> bool:
+    """Return whether the trace is of an error that nobody recorded: it has no op but the failed one, and says so."""
+    failed = set(report.trace.errors.ints("op").tolist())
+    return bool(report.notes) and not report.ledger and failed.issuperset(range(len(report.trace.ops)))
 
 
 def _ops(report: ReportData) -> str:

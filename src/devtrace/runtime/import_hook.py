@@ -47,7 +47,7 @@ class ImportWatcher(MetaPathFinder):
         """Return the other finders' answer; for the package, with a loader that calls us at its end."""
         if fullname != self.package:
             return None
-        others = (finder for finder in sys.meta_path if finder is not self)
+        others = (finder for finder in sys.meta_path if not isinstance(finder, ImportWatcher))
         found = (finder.find_spec(fullname, path, target) for finder in others)
         spec = next((spec for spec in found if spec is not None), None)
         if spec is not None and spec.loader is not None and hasattr(spec.loader, "__dict__"):
@@ -61,7 +61,9 @@ class ImportWatcher(MetaPathFinder):
         def exec_module(module: ModuleType) -> None:
             vars(loader).pop("exec_module", None)
             load(module)
-            self._imported()
+            for watcher in [each for each in sys.meta_path if isinstance(each, ImportWatcher)]:
+                if watcher.package == self.package:  # the first of them finds the package for all
+                    watcher._imported()
 
         vars(loader)["exec_module"] = exec_module
 

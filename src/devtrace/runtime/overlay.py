@@ -28,11 +28,16 @@ def write(path: Path, texts: Mapping[str, bytes]) -> None:
 
 
 def use_from_environment() -> None:
-    """Take the texts that the environment names, if it does."""
+    """Take the texts that the environment names, if it does; a process that outlives its round finds none."""
     path = os.environ.get(VARIABLE)
-    if path:
+    if path and os.path.exists(path):
         read = json.loads(Path(path).read_text(encoding="utf-8"))
         use({file: text.encode("latin-1") for file, text in read.items()})
+
+
+def is_in_use() -> bool:
+    """Return whether this process is a round of `devtrace fix`."""
+    return VARIABLE in os.environ
 
 
 def use(texts: Mapping[str, bytes]) -> None:

@@ -51,12 +51,19 @@ class Restored:
 
 
 shape_of: Final = _Base.shape.__get__
+dim_of: Final = _Base.dim
+length_of: Final = _Base.size
 dtype_of: Final = _Base.dtype.__get__
 bytes_of: Final = _Base.nbytes.__get__
 gradient_of: Final = _Base.grad.__get__
 storage_of: Final = _Base.untyped_storage
 offset_of: Final = _Base.storage_offset
 strides_of: Final = _Base.stride
+
+
+PLAIN: Final = (torch.Tensor, torch.nn.Parameter)
+function_modes: Final = _C._len_torch_function_stack
+"""While there are none, nobody sees what is read of a plain tensor. That is cheaper to ask than to be `Quiet`."""
 
 
 def device_of(tensor: Any) -> torch.device:

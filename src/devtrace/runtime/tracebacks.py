@@ -54,7 +54,8 @@ def _related(error: BaseException) -> Iterator[BaseException]:
         waiting += each.exceptions if isinstance(each, BaseExceptionGroup) else ()
 
 
-def _without_ours(first: TracebackType | None, below: str) -> TracebackType | None:
+def entries_without_ours(first: TracebackType | None, below: str = "") -> list[TracebackType]:
+    """Return the entries of a traceback that are not ours, outermost first; the traceback stays as it is."""
     kept: list[TracebackType] = []
     ours = False
     while first is not None:
@@ -65,6 +66,11 @@ def _without_ours(first: TracebackType | None, below: str) -> TracebackType | No
         elif not ours:
             kept.append(first)
         first = first.tb_next
+    return kept
+
+
+def _without_ours(first: TracebackType | None, below: str) -> TracebackType | None:
+    kept = entries_without_ours(first, below)
     for entry, following in zip(kept, [*kept[1:], None], strict=False):
         if entry.tb_next is not following:
             entry.tb_next = following

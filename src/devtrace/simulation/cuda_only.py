@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import itertools
+import sys
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import torch
+from torch.autograd import profiler
 from torch.nn import functional
 
 from devtrace.runtime.patches import Patches
@@ -17,10 +19,12 @@ from devtrace.words.errors import SimulateError
 
 
 def install(patches: Patches) -> None:
-    """Ranges for profilers, handles and attention kernels are answered; graphs, pools and raw memory are refused."""
+    """Ranges for profilers, handles and attention kernels are answered; pools and raw memory are refused."""
     for name, value in _answers().items():
         patches.set(torch._C, name, value)
     patches.set(torch.cuda.nvtx, "_nvtx", _ranges())
+    patches.set(profiler.emit_nvtx, "__enter__", _emit_to_nobody)
+    patches.set(profiler.emit_nvtx, "__exit__", _returning(False))
     for owner, name, what in _REFUSED:
         patches.set(owner, name, _refusal(what))
     attention = _with_a_kernel(functional.scaled_dot_product_attention)
@@ -37,12 +41,31 @@ def _answers() -> dict[str, object]:
         "_cuda_record_memory_history": _returning(None),
         "_cuda_record_memory_history_legacy": _returning(None),
         "_cuda_hostMemoryStats": _returning({}),
+        "_host_emptyCache": _returning(None),
         "_cuda_resetAccumulatedHostMemoryStats": _returning(None),
         "_cuda_resetPeakHostMemoryStats": _returning(None),
         "_cuda_tunableop_is_enabled": _returning(False),
         "_cuda_sleep": _returning(None),
         "_cuda_CUDAAllocator_AllocatorState": type("AllocatorState", (), {}),
     }
+
+
+def runs_python(func: Any) -> bool:
+    """Return whether Python code was registered as the operator's kernel for CUDA. Triton's needs a real device."""
+    overload = "" if func._overloadname == "default" else f".{func._overloadname}"
+    if f"{func.namespace}/{func._opname}{overload}/CUDA" not in torch.library._impls:
+        return False
+    return "triton" not in sys.modules or not torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CPU")
+
+
+def _emit_to_nobody(block: Any) -> Any:
+    """`torch.autograd.profiler.emit_nvtx`: its ranges are for a profiler of CUDA's that watches from outside."""
+    if not block.enabled:
+        return None
+    if block.entered:
+        raise RuntimeError("NVTX annotation context manager is not reentrant")
+    block.entered = True
+    return block
 
 
 def _ranges() -> SimpleNamespace:
@@ -71,10 +94,6 @@ def _ranges() -> SimpleNamespace:
 
 
 _REFUSED: tuple[tuple[Any, str, str], ...] = (
-    (torch.cuda, "CUDAGraph", "a CUDA graph"),
-    (torch.cuda.graphs, "CUDAGraph", "a CUDA graph"),
-    (torch.cuda, "graph_pool_handle", "the memory pool of a CUDA graph"),
-    (torch.cuda.graphs, "graph_pool_handle", "the memory pool of a CUDA graph"),
     (torch.cuda, "MemPool", "a memory pool"),
     (torch.cuda.memory, "MemPool", "a memory pool"),
     (torch.cuda, "caching_allocator_alloc", "raw memory of a device"),
@@ -106,10 +125,13 @@ def _with_a_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
         only_cuda = cuda.mem_efficient_sdp_enabled() or cuda.cudnn_sdp_enabled()
         if cuda.math_sdp_enabled() or not only_cuda or tag_of(query).owner in (HOST, FLOATING):
             return function(query, *args, **kwargs)
+        flash = cuda.flash_sdp_enabled()
         cuda.enable_math_sdp(True)
+        cuda.enable_flash_sdp(True)  # what the CPU takes by itself
         try:
             return function(query, *args, **kwargs)
         finally:
             cuda.enable_math_sdp(False)
+            cuda.enable_flash_sdp(flash)
 
     return attend

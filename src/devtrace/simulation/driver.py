@@ -115,7 +115,6 @@ def install(patches: Patches, devices: Devices) -> None:
     patches.set(torch.backends.cudnn, "is_available", lambda: True)
     # Says that a weight need not be laid out for cuDNN, and does not warn that this build lacks it.
     patches.set(torch.backends.cudnn, "is_acceptable", lambda tensor: False)
-    patches.set(torch.cuda.graphs, "_cuda_isCurrentStreamCapturing", lambda: False)
     patches.set(torch.cuda.nccl, "is_available", lambda tensors: False)
 
 
@@ -147,7 +146,6 @@ def _driver_names(driver: Driver) -> dict[str, object]:
         "_cuda_memorySnapshot": lambda *args: {"segments": [], "device_traces": []},
         "_cuda_resetAccumulatedMemoryStats": _nothing,
         "_cuda_resetPeakMemoryStats": driver.reset_peak,
-        "_cuda_isCurrentStreamCapturing": lambda: False,
         "_cuda_get_sync_debug_mode": lambda: driver.sync_debug_mode,
         "_cuda_set_sync_debug_mode": lambda mode: setattr(driver, "sync_debug_mode", mode),
         "_cuda_get_cudnn_benchmark_limit": lambda: 10,

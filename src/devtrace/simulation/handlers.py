@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from devtrace.simulation import generators, rules, values
+from devtrace.simulation import cuda_only, generators, rules, values, wider
 from devtrace.simulation.storage_tags import (
     FLOATING,
     HOST,
@@ -103,8 +103,10 @@ def values_or_vectors(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: d
 def foreign(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """An operator that is not torch's own: the mode sees each operator that its kernel calls, from Python or C++."""
     owner = common_owner((*args, *kwargs.values()))
+    on_device = owner is not None and owner is not HOST and owner is not FLOATING
+    kernel = _CUDA_KERNEL if on_device and cuda_only.runs_python(func) else _CPU_KERNEL
     with mode:
-        out = func.redispatch(_CPU_KERNEL, *args, **kwargs)
+        out = func.redispatch(kernel, *args, **kwargs)
     if owner is not None and owner is not HOST and owner is not MIXED:
         for tensor in tensors_in((out,)):
             anchor_floating(tensor, owner)
@@ -230,6 +232,7 @@ def _with_meta(func: Func, args: tuple[Any, ...], kwargs: dict[str, Any], found:
 
 
 _CPU_KERNEL = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
+_CUDA_KERNEL = torch._C.DispatchKeySet(torch._C.DispatchKey.CUDA)
 
 
 def settle(func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[rules.Arg]:
@@ -365,6 +368,12 @@ def pin_memory(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str
     return _pinned(args[0].clone())
 
 
+def transform(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A Fourier transform, whose sizes CUDA refuses in half precision."""
+    wider.check_sizes_of_half(func, args)
+    return one_result(mode, func, args, kwargs)
+
+
 def _answering(value: int | None) -> Handler:
     return lambda mode, func, args, kwargs: value
 
@@ -382,6 +391,7 @@ SPECIAL: dict[str, Handler] = {
     "aten::_cufft_clear_plan_cache": nothing,
     "aten::_linalg_eigh": values_or_vectors,
     "aten::_linalg_svd": values_or_vectors,
+    **dict.fromkeys(("aten::_fft_r2c", "aten::_fft_c2r", "aten::_fft_c2c"), transform),
     "aten::lift_fresh": plain,
     "aten::detach": plain,
     "aten::set_": plain,

@@ -22,8 +22,10 @@ from devtrace.simulation import (
     factories,
     generators,
     gradients,
+    graphs,
     legacy_tensor_types,
     parallel,
+    remembered,
     scripting,
     storages,
     streams,
@@ -54,6 +56,7 @@ class Simulation:
         self.force = force
         self.devices = Devices(self.count)
         self._modes: WeakSet[SimulationMode] = WeakSet()
+        self.kept_answers: list[str] = []  # functions that go on saying what they were told before
         self._undo = ExitStack()
 
     def start(self) -> Simulation:
@@ -102,6 +105,7 @@ class Simulation:
     def _install(self, undo: ExitStack) -> None:
         """Patch all of it; undone in reverse order: the mode, then the tensors, then the names."""
         devices = self.devices
+        undo.callback(remembered.forget)
         undo.callback(driver.forget_initialisation)
         patches = Patches(always_restore=True)
         undo.callback(patches.undo)
@@ -119,6 +123,7 @@ class Simulation:
         streams.install(patches, devices)
         generators.install(patches, devices)
         gradients.install(patches)
+        graphs.install(patches)
         parallel.install(patches)
         checks.install(patches)
         eager_paths.install(patches)
@@ -137,6 +142,7 @@ class Simulation:
         mode = self._new_mode()
         push_below(mode)
         undo.callback(take_out, mode)
+        self.kept_answers = remembered.forget()
 
     def _new_mode(self) -> SimulationMode:
         mode = SimulationMode(self.devices.find)

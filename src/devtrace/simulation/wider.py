@@ -7,6 +7,7 @@ refused is asked again, so everything else keeps the CPU's values.
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable
 from importlib import resources
 from typing import Any
@@ -47,11 +48,40 @@ def _transform(function: Callable[..., Any]) -> Callable[..., Any]:
     def transform(*args: Any, **kwargs: Any) -> Any:
         given = args[0] if args else kwargs.get("input")
         half = isinstance(given, torch.Tensor) and given.dtype is torch.float16
-        if half and tag_of(given).owner not in (HOST, FLOATING):  # type: ignore[arg-type]
+        if not half or tag_of(given).owner in (HOST, FLOATING):  # type: ignore[arg-type]
+            return function(*args, **kwargs)
+        _half.depth += 1
+        try:
             return call_wider(function, torch.float16, args, kwargs)
-        return function(*args, **kwargs)
+        finally:
+            _half.depth -= 1
 
     return transform
+
+
+class _Half(threading.local):
+    depth = 0
+
+
+_half = _Half()
+
+
+def check_sizes_of_half(func: Any, args: tuple[Any, ...]) -> None:
+    """Check an operator of a transform that is computed wider in this thread."""
+    if _half.depth:
+        check_sizes(func, args)
+
+
+def check_sizes(func: Any, args: tuple[Any, ...]) -> None:
+    """Refuse what cuFFT refuses in half precision; the words are of aten/src/ATen/native/cuda/CuFFTPlanCache.h."""
+    sizes = [args[0].shape[dim] for dim in args[1]]
+    if func._schema.name == "aten::_fft_c2r":
+        sizes[-1] = args[3]  # of the result
+    if any(size & (size - 1) for size in sizes):
+        raise RuntimeError(
+            "cuFFT only supports dimensions whose sizes are powers of two when computing in half precision, "
+            f"but got a signal size of{sizes}"
+        )
 
 
 def instead_of(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any] | None:
@@ -72,6 +102,8 @@ class Wider:
         return getattr(self._func, name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._func._schema.name.startswith("aten::_fft_"):
+            check_sizes(self._func, args)
         out = call_wider(self._func, self._narrow, args, kwargs)
         written = [
             args[number] if number < len(args) else kwargs[spec.name]

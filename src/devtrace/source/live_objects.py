@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any
+from typing import Any, Final
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,9 @@ class Live:
     `around`: where an op of a thread raised, the rows of the sites around it, innermost first; its frames are gone.
     `cells`: those that ran so far, oldest first.
     `idle`: the rows of the sites of optimizer steps that never found a gradient, with the number of steps.
+    `walk`: all that the frames' variables lead to, where that has been visited already.
+    `was_read`: no op of the trace but the failed one was seen; the others were read from the source.
+    `seen_births`: the rows, in a trace that was read, of tensors whose births were seen all the same.
     `gap`: the first op after some that were not recorded, -1 for none. `late`: the rows of parameters and buffers that
     were registered at the end of such a gap, each with the next op.
     """
@@ -37,13 +41,23 @@ class Live:
     around: tuple[int, ...] = ()
     cells: tuple[CellText, ...] = ()
     idle: tuple[tuple[int, int], ...] = ()
+    walk: Any = None
+    was_read: bool = False
+    seen_births: frozenset[int] = frozenset()
     gap: int = -1
     late: Mapping[int, int] = field(default_factory=dict)
 
 
+_NOT_KEPT: Final = 3
+"""References to a frame's own copy of its variables: the frame's, ours and the one that counts them."""
+
+
 def forget_locals(frame: FrameType) -> None:
-    """Reading `frame.f_locals` of a function leaves a copy in the frame (before Python 3.13): tensors stay alive."""
+    """Reading `frame.f_locals` of a function leaves a copy in the frame (before Python 3.13): tensors stay alive.
+
+    A program that kept what its `locals()` returned has the very same dictionary; that one stays as it is.
+    """
     if frame.f_code.co_flags & inspect.CO_OPTIMIZED:
         copy = frame.f_locals
-        if type(copy) is dict:
+        if type(copy) is dict and sys.getrefcount(copy) <= _NOT_KEPT:
             copy.clear()

@@ -75,8 +75,11 @@ def is_tensor(value: object) -> bool:
     return torch is not None and issubclass(type(value), torch.Tensor)
 
 
-def members(owner: Any) -> Iterator[Reference]:
-    """Yield every step on from an object: to what it stores, and to what its class, slots or closure hold for it."""
+def members(owner: Any, most: int | None = None) -> Iterator[Reference]:
+    """Yield every step on from an object: to what it stores, and to what its class, slots or closure hold for it.
+
+    Of a list or a dictionary with more items than `most` only so many are looked at.
+    """
     kind = type(owner)
     if kind is FunctionType:
         yield from _closed_over(owner)
@@ -86,7 +89,7 @@ def members(owner: Any) -> Iterator[Reference]:
         yield Reference(owner, "attribute", "keywords", owner.keywords)
         yield Reference(owner, "attribute", "args", owner.args)
     else:
-        yield from stored(owner)
+        yield from stored(owner, most)
         if id(kind) not in _BARE and not issubclass(kind, tuple):
             yield from _of_class(owner)
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sysconfig
 from functools import cache, lru_cache
-from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from importlib.metadata import PackageNotFoundError, distributions, packages_distributions, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, Literal
 
 CodeOwner = Literal["user", "package", "hidden"]
 
+OWN_PACKAGES: Final = "DEVTRACE_OWN_PACKAGES"
+"""Environment variable: installed packages by their import names, whose code counts as the user's own."""
 _INSTALLED: Final = re.compile(r"/(?:site|dist)-packages/")
 # Packages that run a cell or a test and never are where somebody works.
 _HOSTS: Final = re.compile(
@@ -33,7 +36,7 @@ def owner_of(file: str) -> CodeOwner:
     if is_torch_or_ours(file) or _HOSTS.search(file):
         return "hidden"
     if _INSTALLED.search(file):
-        return "package"
+        return "user" if import_name_of(file) in os.environ.get(OWN_PACKAGES, "").split(",") else "package"
     return "hidden" if file.startswith(_STANDARD) else "user"
 
 
@@ -54,12 +57,30 @@ def _hidden_roots() -> tuple[str, ...]:
     return tuple({f"{path}/" for path in (*ours, *((torch and torch.submodule_search_locations) or ()))})
 
 
+def import_name_of(file: str) -> str:
+    """Return the name by which the package of an installed file is imported."""
+    return _INSTALLED.split(file)[-1].split("/")[0].removesuffix(".py")
+
+
+def folder_of_packages(file: str) -> str:
+    """Return the folder into which the package of a file was installed."""
+    return file[: [found.end() for found in _INSTALLED.finditer(file)][-1]]
+
+
 @lru_cache(maxsize=256)
 def package_of(file: str) -> str:
     """Return the package of an installed file with its version: "recbole 1.2.0"."""
-    name = _INSTALLED.split(file)[-1].split("/")[0].removesuffix(".py")
+    name = import_name_of(file)
     known = _distributions().get(name)
     try:
-        return f"{known[0]} {version(known[0])}" if known else name
+        return f"{known[0]} {version(known[0])}" if known else _named_beside(file, name)
     except PackageNotFoundError:
         return name
+
+
+def _named_beside(file: str, name: str) -> str:
+    """Return the package and version that lie beside a file, in a folder that is not on this process's path."""
+    for found in distributions(path=[folder_of_packages(file)]) if _INSTALLED.search(file) else ():
+        if name in (found.name.replace("-", "_"), *(found.read_text("top_level.txt") or "").split()):
+            return f"{found.name} {found.version}"
+    return name

@@ -97,7 +97,7 @@ def _column(table: Table[Any], column: Column, rows: Mask | None, ids: Mapping[s
     values = table.ints(column.name)
     values = values if rows is None else values[rows]
     if (table.name, column.name) in OP_POSITIONS:
-        return _like(values, np.where(values < 0, -1, before[values]))
+        return _like(values, np.where(values < 0, values, before[np.maximum(values, 0)]))
     return values if to is None else _like(values, to[values])
 
 

@@ -155,6 +155,7 @@ class Walk:
     follows: Callable[[object], bool] = lambda value: True
     most_objects: int = MOST_OBJECTS
     most_depth: int = MOST_DEPTH
+    most_items: int | None = None
     references: dict[int, list[Reference]] = field(default_factory=dict)
     objects: dict[int, Any] = field(default_factory=dict)
     tensors: list[Any] = field(default_factory=list)
@@ -167,7 +168,7 @@ class Walk:
                     self._add(Reference(None, kind, name, value, number), 0, queue)
         while queue and len(self.objects) < self.most_objects:
             owner, depth = queue.popleft()
-            for reference in members(owner):
+            for reference in members(owner, self.most_items):
                 self._add(reference, depth + 1, queue)
 
     def _add(self, reference: Reference, depth: int, queue: deque[tuple[Any, int]]) -> None:

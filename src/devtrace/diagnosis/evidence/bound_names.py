@@ -30,7 +30,8 @@ def is_bound(name: str, source: Source, at: ast.AST, running: dict[str, Any], na
         function = source.function(function)
     bound = [each for each in _own_statements(source.tree, source) if name in bound_by(each)]
     if bound and source.function(at) is None and _is_of_the_module(at, source):
-        return _reaches(bound, source, at) or (name in namespace and _all_above(bound, source, at))
+        was_there = _all_above(bound, source, at) or _is_of_an_earlier_cell(name, bound, source)
+        return _reaches(bound, source, at) or (name in namespace and was_there)
     return name in namespace or hasattr(builtins, name)
 
 
@@ -65,6 +66,16 @@ def _in_one_block(statement: ast.stmt, parent: ast.AST | None, around: list[ast.
 
 def _all_above(bound: list[ast.stmt], source: Source, at: ast.AST) -> bool:
     return all(source.span(each).end_line < source.span(at).line for each in bound)
+
+
+def _is_of_an_earlier_cell(name: str, bound: list[ast.stmt], source: Source) -> bool:
+    """Return whether the first statement of a cell that gives a name its value reads a former one: `x += 1`."""
+    first = min(bound, key=lambda each: source.span(each).line)
+    if isinstance(first, ast.AugAssign):
+        return True
+    return isinstance(first, ast.Assign) and name in {
+        each.id for each in ast.walk(first.value) if isinstance(each, ast.Name)
+    }
 
 
 def _own_statements(body: ast.AST, source: Source) -> Iterator[ast.stmt]:

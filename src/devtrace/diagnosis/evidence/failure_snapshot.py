@@ -30,6 +30,8 @@ class FailureSnapshot:
     @cached_property
     def walk(self) -> Walk:
         live = self.queries.live
+        if live is not None and live.walk is not None:
+            return cast(Walk, live.walk)
         variables = [access_paths.roots(frame) for frame in self.frames]
         if live is not None and live.namespace is not None:
             known = any(frame.f_globals is live.namespace for frame in self.frames)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, TypeGuard
 
 import numpy as np
 
@@ -117,6 +117,13 @@ def _tests_of_loops(found: SourceNode) -> Iterator[ast.expr]:
     for node in ast.walk(function or found.source.tree):
         if isinstance(node, ast.While) or (isinstance(node, ast.If) and _leaves(found, node)):
             yield node.test
+        elif isinstance(node, ast.Return) and _is_an_answer(node.value):
+            yield node.value
+
+
+def _is_an_answer(value: ast.expr | None) -> TypeGuard[ast.expr]:
+    """Return whether a function returns yes or no: `return bool(left.max() == 0)`."""
+    return isinstance(value, ast.Compare) or (isinstance(value, ast.Call) and called_name(value) == "bool")
 
 
 def _leaves(found: SourceNode, branch: ast.If) -> bool:

@@ -188,6 +188,15 @@ class TraceQueries:
                 seen.update(new)
                 queue += new
 
+    @property
+    def was_read(self) -> bool:
+        """True if the ops before the failed one were read from the source, because nobody recorded them."""
+        return self.live is not None and self.live.was_read
+
+    def birth_was_read(self, tensor: int) -> bool:
+        """Return whether only the source says where a tensor was born."""
+        return self.live is not None and self.live.was_read and self.base(tensor) not in self.live.seen_births
+
     def born(self, tensor: int) -> int:
         """Return the site where a tensor was born, -1 when not known."""
         own = self.trace.tensors.number("site", tensor)

@@ -32,6 +32,8 @@ MANY: Final = 50
 OFTEN: Final = 10
 """So many copies of a few bytes, in at least so many steps, are a habit."""
 STEPS: Final = 5
+BETWEEN: Final = 6
+"""So many ops from one copy to the next are next to nothing."""
 _LONGEST: Final = 60
 _TAKES: Final = ("cpu", "cuda", "numpy", "to", "tolist", "type", "xpu")
 """Methods that copy what they are called on."""
@@ -192,7 +194,7 @@ def finding(
 
 
 def of_one_tensor(copies: CopiesOfALine) -> Habit | None:
-    """Find the same tensor over and over: the very same, or in a module's forward a part of it."""
+    """Find the same tensor over and over: the very same, or in a module's forward parts of it."""
     queries, ops = copies.queries, copies.ops
     severity = _severity_of_one(copies)
     if severity is None:
@@ -202,7 +204,8 @@ def of_one_tensor(copies: CopiesOfALine) -> Habit | None:
     least = AGAIN if severity == "warning" else FEWEST
     if not bases or len(sources) < least * len(bases) or are_written(queries, bases, min(ops) - 1, max(ops)):
         return None
-    if any(queries.base(row) != row for row in sources) and not _is_part_of_a_module(copies):
+    is_one_view = len(set(sources)) == 1 and copies.count >= OFTEN
+    if not is_one_view and any(queries.base(row) != row for row in sources) and not _is_part_of_a_module(copies):
         return None
     row = min(bases)
     name = str(queries.trace.tensors.raw("name", row)) or source_text(copies)
@@ -294,10 +297,17 @@ def of_single_elements(copies: CopiesOfALine) -> Habit | None:
     """
     if copies.count < MANY or copies.bytes > SMALL * len(copies.ops):
         return None
-    if len(copies.ops) < 2 or np.median(np.diff(copies.ops)) > 6 or not _are_made_one_by_one(copies):
+    if len(copies.ops) < 2 or not _are_close_together(copies.ops) or not _are_made_one_by_one(copies):
         return None
     help = "gather the values first (torch.stack, torch.tensor of a list) and copy once"
     return Habit(f"`{source_text(copies)}` is each time a few bytes.", help)
+
+
+def _are_close_together(ops: list[int]) -> bool:
+    """Return whether most of them are in long rows, and not two or three at a time in each of many steps."""
+    gaps = np.diff(ops) > BETWEEN
+    rows = np.diff(np.concatenate(([0], np.flatnonzero(gaps) + 1, [len(ops)])))
+    return 2 * int(rows[rows >= OFTEN].sum()) > len(ops)
 
 
 def _are_made_one_by_one(copies: CopiesOfALine) -> bool:

@@ -13,6 +13,8 @@ from devtrace.diagnosis.rules.ordered import ERROR_RULES
 from devtrace.trace.rows import Failure
 
 _IS_ABOUT_DEVICES: Final = re.compile(r"device|cuda|Input type \(|on cpu", re.IGNORECASE)
+_NOT_RECORDED: Final = "The trace does not tell which tensor it was."
+_NOT_READ: Final = "Neither its frames nor the source show which tensor it was; recorded, the run would."
 _IS_MIX: Final = re.compile(r"same device|at least two devices|numpy|generator", re.IGNORECASE)
 
 
@@ -29,8 +31,8 @@ def device_errors(queries: TraceQueries) -> Iterator[Finding]:
             continue
         if finding is not None:
             yield finding
-        elif _IS_MIX.search(error.message):
-            yield _in_torchs_words(queries, error, "The trace does not tell which tensor it was.")
+        elif queries.was_read or _IS_MIX.search(error.message):
+            yield _in_torchs_words(queries, error, _NOT_READ if queries.was_read else _NOT_RECORDED)
 
 
 def _in_torchs_words(queries: TraceQueries, error: Failure, why: str) -> Finding:

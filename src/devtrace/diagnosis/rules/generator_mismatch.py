@@ -36,7 +36,7 @@ def generator_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: int
     fix = fix or Fix(generator_device.CAUSE.advice())
     names = tuple(path.text for path in paths) or _names_in_a_loader(frame)
     born = made.site if made is not None else None
-    certainty: Certainty = "seen" if paths else "inferred"
+    certainty: Certainty = "seen" if paths and not queries.was_read else "inferred"
     return Finding(
         rule="generator-mismatch",
         severity="error",

@@ -85,6 +85,7 @@ def _culprit(queries: TraceQueries, snapshot: FailureSnapshot, row: int, frame: 
         dtype=tensor.dtype,
         born=born,
         chain=(born,) if born is not None else (),
+        certainty="inferred" if born is not None and queries.birth_was_read(row) else "seen",
     )
 
 

@@ -120,11 +120,16 @@ def _add(func: Any) -> OperatorInfo:
     return by_id[-1]
 
 
+_BOOLEAN = (torch.bool, torch.uint8)
+
+
 def mask_among(args: tuple[Any, ...]) -> bool:
     """Return whether an indexing op is given a mask: the host must wait until the device has counted its True."""
     indices = args[1] if len(args) > 1 else ()
-    masks = sum(is_tensor(index) and dtype_of(index) in (torch.bool, torch.uint8) for index in indices)
-    return masks > 0 and not (masks == 1 and _is_filled(args, indices))
+    masks = [index for index in indices if is_tensor(index) and dtype_of(index) in _BOOLEAN]
+    if not masks or device_of(masks[0]).type != device_of(args[0]).type:
+        return False  # one on the CPU is counted there
+    return not (len(masks) == 1 and _is_filled(args, indices))
 
 
 def _is_filled(args: tuple[Any, ...], indices: Any) -> bool:

@@ -8,10 +8,11 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import CodeType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import torch
 
+from devtrace.recording.columns.module_notes import Happening, ModuleNotes
 from devtrace.source.live_objects import CellText
 
 Past = tuple[int, torch.device, Any]
@@ -19,6 +20,8 @@ Past = tuple[int, torch.device, Any]
 Stamp = tuple[int, dict[Any, int], int, Past | None]
 """See `stamps`."""
 MOST_MOVES: Final = 2_000
+UNCOUNTED: Final = -1
+"""Tensors of a move that changed nothing: counted when it is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,24 +34,12 @@ class CodePosition:
     cell: CellText | None
 
 
-@dataclass(frozen=True, slots=True)
-class Happening:
-    """When and where: `tick` counts all happenings of the process, `op` is the number of the next op of the recording
-    that was running, in its thread (-1: none was)."""
+class States(NamedTuple):
+    """An optimizer: the number of parameters whose state has a birth, and where the rest is born."""
 
+    optimizer: weakref.ref[torch.optim.Optimizer]
+    known: int
     site: int
-    tick: int
-    op: int
-
-
-@dataclass(frozen=True, slots=True)
-class Attached:
-    """A module became part of another."""
-
-    module: weakref.ref[torch.nn.Module]
-    parent: weakref.ref[torch.nn.Module]
-    name: str
-    at: Happening
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +69,14 @@ class ProcessHistory:
     # Stamps of tensors whose storage takes no attribute (sparse, mkldnn), or of all where the self-test fails.
     odd_stamps: dict[int, tuple[weakref.ref[Any], Stamp]] = field(default_factory=dict)
     ticks: Iterator[int] = field(default_factory=itertools.count)
-    attached: dict[int, Attached] = field(default_factory=dict)
+    births: dict[int, Stamp] = field(default_factory=dict)  # by site
+    modules: ModuleNotes = field(default_factory=ModuleNotes)
     moves: deque[Moved] = field(default_factory=lambda: deque(maxlen=MOST_MOVES))
-    # By optimizer, the number of parameters whose state is known.
-    stateful: dict[int, tuple[weakref.ref[torch.optim.Optimizer], int]] = field(default_factory=dict)
+    stateful: dict[int, States] = field(default_factory=dict)
 
     def forget_modules(self) -> None:
         """Forget where modules were attached and moved, and which optimizers have stepped."""
-        self.attached.clear()
+        self.modules.forget()
         self.moves.clear()
         self.stateful.clear()
 

@@ -27,8 +27,8 @@ UNSTAMPED: Final[Stamp] = (-1, {}, -1, None)
 LONGEST_PAST: Final = 8
 
 
-class _NoStorageError(RuntimeError):
-    """This tensor's storage keeps no attribute."""
+_NO_STORAGE: Final = (NotImplementedError, RuntimeError)
+"""What a tensor without a storage that keeps attributes raises."""
 
 
 def _install(undo: ExitStack) -> None:
@@ -40,32 +40,64 @@ DEFAULT: Final = SharedInstallation(_install)
 """While it is in use every storage answers UNSTAMPED, so that reading a stamp needs neither default nor exception."""
 
 
-def _storage(tensor: Any) -> Any:
-    if not _kept():
-        raise _NoStorageError
-    return storage_of(tensor)
-
-
 def new_epoch() -> int:
     return next(history.epochs)
 
 
 def get(tensor: Any) -> Stamp:
     """Return the stamp of any tensor, UNSTAMPED if it has none."""
-    try:
-        stamp: Stamp = getattr(_storage(tensor), NAME, UNSTAMPED)
-    except (NotImplementedError, RuntimeError):
-        reference, stamp = history.odd_stamps.get(id(tensor), (None, UNSTAMPED))
-        return stamp if reference is not None and reference() is tensor else UNSTAMPED
-    return stamp
+    if are_kept():
+        try:
+            stamp: Stamp = getattr(storage_of(tensor), NAME, UNSTAMPED)
+        except _NO_STORAGE:
+            return _odd(tensor)
+        return stamp
+    return _odd(tensor)
 
 
 def put(tensor: Any, stamp: Stamp) -> None:
+    if are_kept():
+        try:
+            storage_of(tensor)._devtrace_stamp = stamp
+        except _NO_STORAGE:
+            _put_odd(tensor, stamp)
+    else:
+        _put_odd(tensor, stamp)
+
+
+def birth(site: int, past: Past | None = None) -> Stamp:
+    """Return the stamp of what was born at a site while nothing was recorded.
+
+    All tensors of a line may share it: nobody adds rows to a stamp that is no recording's. Thousands of parameters are
+    then no thousands of objects, which would make Python collect garbage.
+    """
+    return -1, UNSTAMPED[1], site, past
+
+
+def put_birth(tensor: Any, stamp: Stamp) -> Stamp:
+    """Stamp a tensor that nothing is known of. Return the stamp that it then has."""
     try:
-        _storage(tensor)._devtrace_stamp = stamp
-    except (NotImplementedError, RuntimeError):
-        key = id(tensor)
-        history.odd_stamps[key] = (weakref.ref(tensor, lambda _: history.odd_stamps.pop(key, None)), stamp)
+        storage = storage_of(tensor) if are_kept() else None
+    except _NO_STORAGE:
+        storage = None
+    known: Stamp = _odd(tensor) if storage is None else getattr(storage, NAME, UNSTAMPED)
+    if known is not UNSTAMPED:
+        return known
+    if storage is None:
+        _put_odd(tensor, stamp)
+    else:
+        storage._devtrace_stamp = stamp
+    return stamp
+
+
+def _odd(tensor: Any) -> Stamp:
+    reference, stamp = history.odd_stamps.get(id(tensor), (None, UNSTAMPED))
+    return stamp if reference is not None and reference() is tensor else UNSTAMPED
+
+
+def _put_odd(tensor: Any, stamp: Stamp) -> None:
+    key = id(tensor)
+    history.odd_stamps[key] = (weakref.ref(tensor, lambda _: history.odd_stamps.pop(key, None)), stamp)
 
 
 def shorten(past: Past | None, left: int = LONGEST_PAST) -> Past | None:
@@ -76,7 +108,7 @@ def shorten(past: Past | None, left: int = LONGEST_PAST) -> Past | None:
 
 
 @functools.cache
-def _kept() -> bool:
+def are_kept() -> bool:
     """Return whether this torch hands out the same storage object again, with its attributes, after Python dropped it.
 
     Where it does not, each tensor has a stamp of its own, and views do not lead to their base.

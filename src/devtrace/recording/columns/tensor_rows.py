@@ -19,8 +19,10 @@ from devtrace.recording.columns.process_history import Past
 from devtrace.runtime.quiet import (
     bytes_of,
     device_of,
+    dim_of,
     dtype_of,
     is_tensor,
+    length_of,
     offset_of,
     shape_of,
     storage_of,
@@ -55,10 +57,10 @@ class Rows:
         """Return the row of an op's one output, and its layout for the op's head to keep (-1: the row is not new)."""
         try:
             storage = tensor.untyped_storage()
+            shape = tensor.shape
         except _NO_STORAGE:
             return self.row_for_output(tensor, op, site), -1
         stamp = storage._devtrace_stamp
-        shape = tensor.shape
         mine = stamp[0] == self.epoch
         key = shape
         if mine:
@@ -105,12 +107,12 @@ class Rows:
         if epoch == self.epoch:
             return self._view(tensor, views, -1, op)
         row = self.add(self.layout(tensor)[2], op, source, -1)
-        stamps.put(tensor, (self.epoch, {shape_of(tensor): row}, site, past))
+        stamps.put(tensor, (self.epoch, {_shape(tensor): row}, site, past))
         return row
 
     def _view(self, tensor: Any, views: dict[Any, int], site: int, producer: int) -> int:
         """Return the row of a tensor whose storage has rows already."""
-        row = views.get(shape_of(tensor))
+        row = views.get(_shape(tensor))
         if row is None:
             key = _key(tensor)
             row = views.get(key)
@@ -167,7 +169,7 @@ class Rows:
         return {key: row for key, row in views.items() if not any(first <= row < last for first, last in self.gone)}
 
     def layout(self, tensor: Any) -> Layout:
-        return self.layout_of(shape_of(tensor), dtype_of(tensor), device_of(tensor))
+        return self.layout_of(_shape(tensor), dtype_of(tensor), device_of(tensor))
 
     def layout_of(self, shape: Any, dtype: Any, device: Any) -> Layout:
         key = (shape, dtype, device)
@@ -187,7 +189,7 @@ class Rows:
             stamp = stamps.get(tensor)
             views = self._remaining(stamp[1]) if stamp[0] in self.epochs else {}
             key = _key(tensor)
-            shape = shape_of(tensor)
+            shape = _shape(tensor)
             row = views.get(shape, views.get(key))  # as `_view` asks: hann_window returns a part of a storage
             return next(iter(views.values()), None) if row is None and key == shape else row
         except Exception:  # noqa: BLE001 (a subclass that does not answer)
@@ -198,10 +200,18 @@ def _key(tensor: Any) -> Any:
     """Return the key of a tensor among those of its storage: its shape, and for a part its offset and strides."""
     try:
         if bytes_of(tensor) == storage_of(tensor).nbytes():
-            return shape_of(tensor)
-        return shape_of(tensor), offset_of(tensor), strides_of(tensor)
+            return _shape(tensor)
+        return _shape(tensor), offset_of(tensor), strides_of(tensor)
     except _NO_STORAGE:
+        return _shape(tensor)
+
+
+def _shape(tensor: Any) -> Any:
+    """Return a shape; of a nested tensor, which has none, only the number of tensors in it is known."""
+    try:
         return shape_of(tensor)
+    except RuntimeError:
+        return (length_of(tensor, 0), *(-1,) * (dim_of(tensor) - 1))
 
 
 def _table(extra_rows: list[int]) -> Array:
@@ -211,7 +221,8 @@ def _table(extra_rows: list[int]) -> Array:
 def size_of(layout: tuple[Any, Any, Any]) -> int:
     """Return the bytes of a tensor of this layout (shape, dtype, device); 0 where a size is no number."""
     shape, dtype, _ = layout
-    return max(prod(dims_of(shape)) * int(dtype.itemsize), 0)
+    dims = dims_of(shape)
+    return 0 if min(dims, default=0) < 0 else prod(dims) * int(dtype.itemsize)
 
 
 def dims_of(shape: Any) -> tuple[int, ...]:

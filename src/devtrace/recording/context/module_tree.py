@@ -11,7 +11,10 @@ from devtrace.runtime.quiet import is_tensor
 from devtrace.source.safe_values import class_dict, classes_of, instance_dict
 
 Module = torch.nn.Module
+_TABLES = ("_parameters", "_buffers", "_modules")
 _SCRIPT: Any = torch._C.ScriptModule
+_dictionary: Any = Module.__dict__["__dict__"].__get__
+"""Reads a module's own attributes, whatever its class makes of `__dict__`."""
 
 
 def is_module(value: object) -> bool:
@@ -44,17 +47,30 @@ def own_tensors(module: Module) -> Iterator[tuple[str, str, torch.Tensor]]:
     yield from (("attribute", name, value) for name, value in list(own.items()) if is_tensor(value))
 
 
-def registered(root: Module) -> list[torch.Tensor]:
-    """Return the tensors that `.to()` of a module moves, each once."""
-    found: dict[int, torch.Tensor] = {}
-    for table in ("_parameters", "_buffers"):
-        for _, module in subtree(root):
-            found.update((id(value), value) for _, value in _table(module, table) if is_tensor(value))
-    return list(found.values())
+def count_registered(root: Module) -> int:
+    """Count the tensors that `.to()` of a module moves, each once. A move of thousands of modules waits for this."""
+    found: set[int] = set()
+    seen, waiting = {id(root)}, [root]
+    while waiting:
+        module = waiting.pop()
+        own = _dictionary(module)
+        parameters, buffers, inner = own.get("_parameters"), own.get("_buffers"), own.get("_modules")
+        if type(parameters) is not dict or type(buffers) is not dict or type(inner) is not dict:  # TorchScript's
+            parameters, buffers, inner = (dict(_table(module, name)) for name in _TABLES)
+        if parameters:
+            found.update(map(id, parameters.values()))
+        if buffers:
+            found.update(map(id, buffers.values()))
+        if inner:
+            for child in inner.values():
+                if child is not None and (key := id(child)) not in seen:
+                    seen.add(key)
+                    waiting.append(child)
+    return len(found - {id(None)})
 
 
 def _table(module: Module, name: str) -> list[tuple[str, Any]]:
-    entries: Any = instance_dict(module).get(name)
+    entries: Any = _dictionary(module).get(name)
     if issubclass(type(entries), dict):
         return list(dict.items(entries))
     # A module of TorchScript keeps its parts in C++, behind tables of torch's own.

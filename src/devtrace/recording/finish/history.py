@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from devtrace.recording.columns.process_history import Attached, Happening
+from devtrace.recording.columns.module_notes import Attached, Happening
+from devtrace.recording.columns.process_history import UNCOUNTED, Moved
 from devtrace.recording.columns.thread_state import NUMBERS, THREAD_SHIFT
 from devtrace.recording.context import hooks
+from devtrace.recording.context.module_tree import count_registered
 from devtrace.recording.context.modules import Known, Modules
 from devtrace.recording.finish.merge import OpNumbering
 from devtrace.trace.builder import TraceBuilder
@@ -66,7 +68,7 @@ class History:
                 site=sites[moved.at.site],
                 op=self._op(moved.at, ops),
                 device=-1 if moved.device is None else device(moved.device),
-                tensors=moved.tensors,
+                tensors=_tensors(moved),
             )
 
     def _op(self, at: Happening, ops: OpNumbering) -> int:
@@ -74,6 +76,11 @@ class History:
             return self._rank[at.tick]
         op = max(at.op, 0)
         return ops.boundary(op >> THREAD_SHIFT, op & NUMBERS)
+
+
+def _tensors(moved: Moved) -> int:
+    module = moved.module()
+    return count_registered(module) if moved.tensors == UNCOUNTED and module is not None else moved.tensors
 
 
 def _attached(known: Known) -> Attached | None:

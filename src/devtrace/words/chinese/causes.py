@@ -6,6 +6,7 @@ from typing import Final
 
 SENTENCES: Final[dict[str, str]] = {
     # who is where
+    "explained.probably": "从源代码看，很可能是：{reason}",
     "mismatch.tensor": "{name:Tensor} 在 {odd} 上，而{rest}。",
     "mismatch.tensors": "{name:Tensor} 和 `{sibling}` 在 {odd} 上，而{rest}。",
     "mismatch.computed": "{operand:Tensor} 由 `{name}` 计算得出，因此在 {odd} 上，而{rest}。",

@@ -23,11 +23,12 @@ SENTENCES: Final[dict[str, str]] = {
     "report.count-syncs": "CPU 等待设备 {count} 次",
     "report.counts": "{counts}{copied}。",
     "report.copied": "；共复制 {size:bytes}",
+    "explained.untraced": "devtrace 对这个错误的解释（它未被追踪）：",
     "report.note": "devtrace：{note}",
     "report.above-traceback": "{sign} {where}：{message} ↓ 报告在这段回溯下方。",
     "report.left-on-devices": (
         "{names:and} 留在只为此单元格模拟的 {devices:and} 上；"
-        "要在其他单元格中继续使用，请输入 %devtrace simulate {spec}"
+        "要在其他单元格中继续使用，请输入 `%devtrace simulate {spec}`"
     ),
     "report.more-names": "另外 {count} 个名称",
     "report.more": "另有 {count} 项诊断",

@@ -10,6 +10,7 @@ from typing import Final
 
 SENTENCES: Final[dict[str, str]] = {
     # who is where
+    "explained.probably": "Probably, by what the source says: {reason}",
     "mismatch.tensor": "{name:Tensor} is on {odd}; {rest}.",
     "mismatch.tensors": "{name:Tensor} and `{sibling}` are on {odd}; {rest}.",
     "mismatch.computed": "{operand:Tensor} is on {odd} because it was computed from `{name}`; {rest}.",

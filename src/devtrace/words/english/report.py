@@ -23,11 +23,12 @@ SENTENCES: Final[dict[str, str]] = {
     "report.count-syncs": "{count:wait|waits} of the CPU for a device",
     "report.counts": "{counts}{copied}.",
     "report.copied": "; {size:bytes} copied in total",
+    "explained.untraced": "devtrace explains this error, which it did not trace:",
     "report.note": "devtrace: {note}",
     "report.above-traceback": "{sign} {where}: {message} ↓ The report is below this traceback.",
     "report.left-on-devices": (
         "{names:and} {count:=is|are} left on {devices:and}, simulated for this cell only; "
-        "to go on in other cells, type %devtrace simulate {spec}"
+        "to go on in other cells, type `%devtrace simulate {spec}`"
     ),
     "report.more-names": "{count:more name|more names}",
     "report.more": "{count:more finding|more findings}",

@@ -1,0 +1,78 @@
+"""`devtrace.explain`: the report on a device error of a program that nobody recorded.
+
+try:
+    train()
+except RuntimeError as error:
+    print(devtrace.explain(error))
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from devtrace.api.results import Report
+from devtrace.diagnosis.store import report_of
+from devtrace.explaining.device_error import is_device_error as is_device_error
+from devtrace.explaining.device_error import path_to_origin
+from devtrace.trace.builder import TraceBuilder
+from devtrace.trace.subset import cut
+from devtrace.trace.tables import TraceData
+
+
+def explain(error: BaseException | None = None) -> Report:
+    """Explain an error; by default the one that is being handled, else the last that was shown.
+
+    The report of an error that is not about devices has no finding.
+    """
+    error = (sys.exc_info()[1] or _last_shown()) if error is None else error
+    path = path_to_origin(error) if error is not None else []
+    if error is None:
+        return _without_findings("there is no error to explain")
+    if not path:
+        return _without_findings("this error is not about devices")
+    try:
+        return _explained(path)
+    except Exception as fault:  # noqa: BLE001 (a failing explanation is never the user's exception)
+        return _without_findings(f"the error was not explained ({type(fault).__name__}: {fault})")
+
+
+def _explained(path: list[BaseException]) -> Report:
+    from devtrace.diagnosis.diagnose import diagnose_errors
+    from devtrace.explaining.explanation import Explanation
+
+    explanation = Explanation(path, None)
+    try:
+        found = explanation.make(_is_simulated)
+        report = diagnose_errors(found.trace, found.live)
+    finally:
+        explanation.forget()
+    return Report.of(report_of(_seen(report.trace)))
+
+
+def _seen(trace: TraceData) -> TraceData:
+    """Return the trace of the failed op alone: the ops that were read from the source are not of a trace."""
+    failed = np.zeros(len(trace.ops), dtype=bool)
+    failed[trace.errors.ints("op")] = True
+    return replace(cut(trace, failed), truncated=trace.truncated)
+
+
+def _without_findings(note: str) -> Report:
+    builder = TraceBuilder()
+    builder.notes.append(note)
+    trace = builder.build()
+    return Report.of(Report(trace=trace, notes=trace.notes))  # type: ignore[arg-type]
+
+
+def _last_shown() -> BaseException | None:
+    found: Any = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
+    return found if isinstance(found, BaseException) else None
+
+
+def _is_simulated(device: str) -> bool:
+    simulation = sys.modules.get("devtrace.simulation.simulation")
+    is_on = simulation is not None and simulation.active() is not None
+    return device.partition(":")[0] == "cuda" and (is_on or sys.modules["torch"].version.cuda is None)

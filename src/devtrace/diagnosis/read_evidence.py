@@ -1,0 +1,34 @@
+"""Evidence that was read from the source of a program that nobody recorded: a verdict on it is only probable."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.source_text import statement_site
+from devtrace.diagnosis.fixes.fix import Fix
+from devtrace.diagnosis.slugs import CauseSlug
+
+_BY_HOOKS: Final[tuple[CauseSlug, ...]] = ("attached-after-move", "not-registered")
+"""Causes whose moves and attachments the hooks see, recorded or not."""
+
+
+def was_read(case: Case, verdict: Verdict) -> bool:
+    """Return whether a verdict rests on what was read from the source, and not on what the hooks saw."""
+    if not case.queries.was_read:
+        return False
+    return verdict.cause not in _BY_HOOKS or case.queries.birth_was_read(case.row)
+
+
+def without_guess(case: Case, verdict: Verdict, fix: Fix) -> Fix:
+    """Take the edits from a fix that changes the line of a birth that only the source tells, in code that has ended.
+
+    What an attribute of a live object is assigned to is no guess, nor is a line of a function that still runs.
+    """
+    born = statement_site(case.queries, verdict.born)
+    if not fix.edits or born is None or verdict.cause == "not-registered" or not case.queries.birth_was_read(case.row):
+        return fix
+    lines = range(born.line, max(born.end_line, born.line) + 1)
+    guessed = any(edit.file == born.file and edit.cell == born.cell and edit.line in lines for edit in fix.edits)
+    return replace(fix, edits=()) if guessed and case.snapshot.frame_of(born) is None else fix

@@ -1,0 +1,126 @@
+"""Tells torch's errors about devices from all others: by the sentences that torch itself writes, and by who raised.
+
+An error that is raised in place of torch's (`raise StepFailed from error`, an exception group, a note) counts as well.
+Sentences of a user's own `raise` do not, whatever they say.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Final
+
+from devtrace.source import parsing
+from devtrace.source.user_code import owner_of
+
+_DEVICE: Final = r"(?:cpu|cuda|meta|mps|xpu|hpu|npu|xla)(?::\d+)?\b"
+_SENTENCES: Final = re.compile(
+    "|".join((
+        "Expected all tensors to be on the same device",
+        "found (?:at least )?two (?:different )?devices",
+        r"Input type \(\S+\) and \w+ type \(\S+\) should be the same",
+        "indices should be either on (?:the )?cpu or on the same device",
+        r"can't convert \S+ device type tensor to numpy",
+        r"Expected an? '[\w:]+' (?:device type|generator device) .*found '[\w:]+'",
+        r"Expected a .{1,40}device.{0,20} for generator",
+        "Input and (?:parameter|hidden|cell) tensors are not at the same device",
+        "expected self and mask to be on the same device",
+        "masked_fill_?: Expected inputs to be on same device",
+        "to have the same device type, but got query.device",
+        "'lengths' argument should be a 1D CPU int64 tensor",
+        r"backend of indices \(.*\) must match backend of values",
+        r"device of indices \(.*\) must match device of values",
+        rf"invalid gradient at index \d+ - expected (?:device )?(?:type )?{_DEVICE} but got",
+        "stft input and window must be on the same device",
+        "expected tensor_indices_or_sections to be on cpu",
+        "cannot pin '.*' only dense CPU tensors can be pinned",
+        "too many CPU scalars to non-CPU kernel",
+        "module must have its parameters and buffers on device",
+        rf"[Tt]ensor on device {_DEVICE} is not on the expected device",
+        "assigned grad has data located on a different device",
+        "attempting to assign a gradient with device type",
+        rf"expected (?:object of )?device (?:type )?'?{_DEVICE}'? but got (?:device (?:type )?)?'?{_DEVICE}",
+        r"Pointer argument .* cannot be accessed from Triton",
+        "Cannot copy out of meta tensor",
+        r"\b(?:on|have|at|of) (?:the )?same (?:cuda |type of )?devices?\b",
+    )),
+    re.IGNORECASE,
+)  # fmt: skip
+_RAISED_BY_TORCH: Final = (RuntimeError, TypeError, ValueError, IndexError, AssertionError, NotImplementedError)
+WRAPPED: Final = "Original Traceback (most recent call last):"
+"""torch's own words for an error that it hands on from a worker, as text."""
+MOST_RELATED: Final = 100
+
+
+def is_device_error(error: BaseException) -> bool:
+    """Return whether an exception, or one that it came from, is torch's about devices. Cheap where it is not."""
+    return path_to_origin(error) != []
+
+
+def path_to_origin(error: BaseException) -> list[BaseException]:
+    """Return the exceptions from the given one to torch's own about devices; empty if there is none.
+
+    Of several the one nearest to the op counts: the last that was raised from, or while handling, another.
+    """
+    found: list[BaseException] = []
+    for path in _paths(error):
+        if _is_of_torch(path[-1]) and (not found or path[: len(found)] == found):
+            found = path
+    return found
+
+
+def text_of(error: BaseException) -> str:
+    """Return an exception's own text and its notes, without running a `__str__` of the user's."""
+    kind = type(error)
+    if kind.__str__ not in (BaseException.__str__, KeyError.__str__, OSError.__str__):
+        args = [each for each in error.args if type(each) is str]
+        return "\n".join(args)
+    own = " ".join(each for each in error.args if type(each) is str)
+    notes = error.__dict__.get("__notes__", ())
+    return "\n".join([own, *(note for note in notes if type(note) is str)] if type(notes) is list else [own])
+
+
+def _is_of_torch(error: BaseException) -> bool:
+    text = text_of(error)
+    if not _SENTENCES.search(text):
+        return False
+    return WRAPPED in text or not _is_raised_in_source(error)
+
+
+def _is_raised_in_source(error: BaseException) -> bool:
+    """Return whether a `raise` or an `assert` outside of torch made the exception."""
+    last = _last_entry(error)
+    if last is None:
+        return False
+    code = last.tb_frame.f_code
+    if owner_of(code.co_filename) == "hidden":
+        return False
+    source = parsing.read(code.co_filename)
+    node = source.node_at(parsing.span_at(code, last.tb_lasti)) if source is not None else None
+    statement = source.statement(node) if source is not None and node is not None else None
+    return isinstance(statement, ast.Raise | ast.Assert)
+
+
+def _last_entry(error: BaseException) -> TracebackType | None:
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    return traceback
+
+
+def _paths(error: BaseException) -> Iterator[list[BaseException]]:
+    """Yield an exception and all that it came from, each as the path that leads there, outermost first."""
+    waiting: list[list[BaseException]] = [[error]]
+    seen: set[int] = set()
+    while waiting and len(seen) < MOST_RELATED:
+        path = waiting.pop()
+        last = path[-1]
+        if id(last) in seen:
+            continue
+        seen.add(id(last))
+        yield path
+        members = last.exceptions if isinstance(last, BaseExceptionGroup) else ()
+        inner = (*members, last.__context__, last.__cause__)
+        waiting += [[*path, each] for each in inner if each is not None]

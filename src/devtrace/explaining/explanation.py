@@ -1,0 +1,212 @@
+"""Makes the trace of an error that nobody recorded: a recording that never ran.
+
+It has rows for every tensor that the error's frames lead to, and one op that failed. Modules and moves come from the
+hooks, open calls from torch's own `_call_impl` frames. What made the op's inputs is read from the source.
+"""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+from types import FrameType
+from typing import Any, Final
+
+import numpy as np
+import torch
+
+from devtrace.diagnosis.evidence import access_paths
+from devtrace.diagnosis.evidence.access_paths import Walk
+from devtrace.explaining import kept_copies, replay
+from devtrace.explaining.device_error import text_of
+from devtrace.explaining.reading.failed_op import UNKNOWN, FailedOp, devices_named, failed_op
+from devtrace.explaining.reading.names import definitions
+from devtrace.explaining.reading.reader import Reader
+from devtrace.explaining.reading.statements import moves_not_kept
+from devtrace.explaining.reading.tables import DEFINERS, HANDLERS
+from devtrace.explaining.reading.values import Value, tensors_of
+from devtrace.explaining.stack import Stack
+from devtrace.explaining.worker_text import read_worker_text
+from devtrace.recording.columns import sites
+from devtrace.recording.columns.process_history import history
+from devtrace.recording.context import hooks
+from devtrace.recording.context.module_tree import children, is_module
+from devtrace.recording.context.modules import Modules
+from devtrace.recording.context.optimizers import Optimizers
+from devtrace.recording.finish.assemble import Assembled, assemble
+from devtrace.recording.finish.names import Named
+from devtrace.recording.hot.recorder import Recorder, thread_name
+from devtrace.runtime.quiet import Quiet, is_tensor
+from devtrace.source.live_objects import Live
+from devtrace.trace.tables import TraceData
+
+NOT_SEEN: Final = "it did not see this code run: what was before the error is read from the source"
+MOST_VARIABLES: Final = 60
+MOST_OBJECTS: Final = 40_000
+MOST_ITEMS: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """A trace with the failed op, and what diagnosis needs of the live program."""
+
+    trace: TraceData
+    live: Live
+
+
+class Explanation:
+    """One error, while its frames are there: `make`, then `forget`."""
+
+    def __init__(self, path: Sequence[BaseException], namespace: Mapping[str, Any] | None) -> None:
+        self.error = path[-1]
+        self.stack = Stack.of(path)
+        self.frames = self.stack.sited()
+        self.namespace = namespace
+        self.recorder = Recorder(10_000)
+        self.recorder.first_tick = next(history.ticks)
+        self.modules = Modules(self.recorder)
+        self.optimizers = Optimizers(self.recorder)
+        text = text_of(self.error)
+        self.worker = read_worker_text(text)
+        self.reader = Reader(self.recorder, self.stack, devices_named(text), _default_device(), HANDLERS, DEFINERS)
+
+    def forget(self) -> None:
+        """Leave all as it was: stamps on storages, and copies of variables in frames."""
+        with Quiet():
+            self.reader.restore_stamps()
+        self.stack.forget_locals()
+
+    def make(self, simulated: Callable[[str], bool]) -> Explained:
+        with Quiet(), _no_collecting():
+            walk = Walk(self._variables(), most_objects=MOST_OBJECTS, most_items=MOST_ITEMS)
+            self._note_what_was_left_out(walk)
+            modules = [value for value in walk.objects.values() if is_module(value)]
+            optimizers = [value for value in walk.objects.values() if access_paths.is_optimizer(value)]
+            roots = self._take_modules(modules)
+            self.optimizers.seen.update((id(each), weakref.ref(each)) for each in optimizers)
+            kept_copies.add_attached(self.reader, modules)
+            kept_copies.add_states(self.reader, optimizers)
+            self._read_variables()
+            self.reader.steps = 0  # the failed op has as many of its own
+            failed = failed_op(self.reader) if self.worker is None else None
+            for value in failed.inputs if failed is not None else ():
+                self._believe(value)
+            self._add_deep_copies(walk, modules, failed)
+            for tensor in walk.tensors:
+                self.reader.live(tensor)
+            state = self.recorder.follow(thread_name())
+            site = replay.replay(self.recorder, state, self.modules, self.stack, self.reader.ops, failed)
+            if self.worker is not None:
+                self.recorder.note(self.worker.note)
+                site, failed = self.worker.site, FailedOp(UNKNOWN, self.reader.unknown_tensors(), 0)
+            replay.fail(self.recorder, state, site, failed, self.error)
+            self.recorder.note(NOT_SEEN)
+            done = self._assembled(_named(walk, roots), simulated)
+        return Explained(done.trace, self._live(walk, done))
+
+    def _note_what_was_left_out(self, walk: Walk) -> None:
+        if len(walk.objects) >= MOST_OBJECTS:
+            self.recorder.note(f"it looked at {MOST_OBJECTS:,} objects; others may have been left out")
+        longest = max(
+            (len(each) for each in walk.objects.values() if type(each) in (list, dict, tuple, deque)), default=0
+        )
+        if longest > MOST_ITEMS:
+            self.recorder.note(
+                f"of long lists it looked at the first {MOST_ITEMS:,} items; the longest has {longest:,}"
+            )
+
+    def _variables(self) -> list[Any]:
+        variables = [access_paths.roots(frame) for _, frame in self.frames]
+        given = self.namespace
+        if given is not None and not any(frame.f_globals is given for _, frame in self.frames):
+            variables.append({name: (value, "global") for name, value in given.items() if name[:1] != "_"})
+        return variables
+
+    def _read_variables(self) -> None:
+        """Read how the frames' other tensors came to be: they show what was moved beside the odd one."""
+        for run in self.reader.user_activations():
+            scope = run.scope
+            if scope is None or scope.locals is scope.globals:
+                continue
+            for name, value in list(scope.locals.items())[:MOST_VARIABLES]:
+                if is_tensor(value):
+                    self.reader.live(value, partial(definitions, self.reader, name, run))
+            for move in moves_not_kept(run.body):
+                if run.source.span(move).line <= run.line:
+                    self._believe(self.reader.see(move, run.at_node(move)))
+
+    def _believe(self, value: Value | None) -> None:
+        for tensor in tensors_of(value):
+            self.reader.pasts.believe(tensor.row)
+
+    def _add_deep_copies(self, walk: Walk, modules: list[Any], failed: FailedOp | None) -> None:
+        row_of = self.recorder.rows.row_of
+        rows = {each.row for each in failed.inputs} if failed is not None else set()
+        kept_copies.add_deep_copies(self.reader, [each for each in walk.tensors if row_of(each) in rows], modules)
+        for value in failed.inputs if failed is not None else ():
+            value.row = self.reader.renamed.get(value.row, value.row)
+
+    def _take_modules(self, found: list[Any]) -> list[Any]:
+        """Add rows for all modules that variables lead to, whole trees first; return their roots."""
+        below = {id(child) for module in found for _, child in children(module)}
+        roots = [module for module in found if id(module) not in below]
+        for module in roots:
+            self.modules.take(module, sites.NOWHERE)
+        return roots
+
+    def _assembled(self, names: dict[str, Any], simulated: Callable[[str], bool]) -> Assembled:
+        named = Named(self.recorder.rows, names)
+        named.collect(self.modules, hooks.moves(), self.optimizers)
+        return assemble(
+            self.recorder,
+            self.modules,
+            named,
+            title="",
+            simulated=simulated,
+            extra_sites=[*(site for site, _ in self.frames), *([self.worker.site] if self.worker is not None else [])],
+            producer=f"devtrace {version('devtrace')}",
+        )
+
+    def _live(self, walk: Walk, done: Assembled) -> Live:
+        rows, row_of = done.site_rows, done.tensors.row_of
+        known = self.recorder.rows.row_of
+        born = [row for tensor in self.reader.born_before() if (row := known(tensor)) is not None]
+        births = done.tensors.rows_of(np.array(born, dtype=np.int64)).tolist()
+        frames: tuple[tuple[int, FrameType], ...] = tuple((rows[site], frame) for site, frame in self.frames)
+        return Live(
+            frames,
+            self.namespace,
+            lambda tensor: row_of(known(tensor)),
+            cells=sites.cells_so_far(),
+            walk=walk,
+            was_read=True,
+            seen_births=frozenset(row for row in births if row >= 0),
+        )
+
+
+@contextmanager
+def _no_collecting() -> Iterator[None]:
+    """Hold Python's collector off: a program with many objects would be walked several times meanwhile."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _named(walk: Walk, roots: list[Any]) -> dict[str, Any]:
+    """Return the roots by the best name that leads to each."""
+    found = ((module, walk.names(module)) for module in roots)
+    return {paths[0].text: module for module, paths in found if len(paths) > 0}
+
+
+def _default_device() -> str:
+    device = str(torch.get_default_device())
+    return device if device == "cpu" or ":" in device else f"{device}:0"

@@ -1,0 +1,105 @@
+"""Tensors that the hooks know of: when each was attached, and which are copies of others that have moved since.
+
+State that an optimizer made before the model moved is where the parameters were. So is a deep copy of a model that an
+EMA keeps. The hooks know the line; that the parameter has moved from there shows the order.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from devtrace.explaining.reading.activation import END, Activation
+from devtrace.explaining.reading.pasts import BEFORE_ALL
+from devtrace.explaining.reading.reader import Reader
+from devtrace.explaining.reading.runs import run_around
+from devtrace.explaining.reading.values import Known, ReadOp
+from devtrace.recording.columns import sites, stamps
+from devtrace.recording.columns.operator_info import COMPUTE
+from devtrace.recording.context import hooks
+from devtrace.recording.context.module_tree import is_module, own_tensors
+from devtrace.runtime.quiet import device_of, is_tensor, shape_of
+from devtrace.source import parsing
+from devtrace.source.matching import called_name, calls_in
+from devtrace.source.object_walk import registered
+from devtrace.source.safe_values import instance_dict
+
+ATTACHED: Final = "attached"
+
+
+def add_attached(reader: Reader, modules: Iterable[Any]) -> None:
+    """Note when each parameter and buffer was registered that has not moved since."""
+    for module in modules:
+        for role, name, tensor in own_tensors(module):
+            at = hooks.registered(module, name) if role != "attribute" else None
+            stamp = stamps.get(tensor)
+            if at is None or stamp[2] < 0 or stamp[3] is not None or stamp[0] == reader.rows.epoch:
+                continue
+            row, layout = next(reader.rows.next), reader.rows.layout(tensor)[2]
+            op = ReadOp(ATTACHED, COMPUTE, stamp[2], [], row, layout, BEFORE_ALL, tick=at.tick, is_seen=True)
+            reader.ops.append(op)
+            reader.stamp(tensor, row)
+
+
+def add_states(reader: Reader, optimizers: Iterable[Any]) -> None:
+    """Note the state that optimizers made while its parameter was where the state still is."""
+    for optimizer in optimizers:
+        states: Any = instance_dict(optimizer).get("state")
+        for parameter, state in dict.items(states) if issubclass(type(states), dict) else ():
+            kept = dict.values(state) if issubclass(type(state), dict) and is_tensor(parameter) else ()
+            for value in kept:
+                if is_tensor(value) and shape_of(value) == shape_of(parameter) and shape_of(value):
+                    _copied_while_there(reader, value, parameter, "aten.zeros_like")
+
+
+def add_deep_copies(reader: Reader, tensors: Iterable[Any], modules: list[Any]) -> None:
+    """Note which of some tensors is a deep copy of one that has moved since."""
+    for tensor in tensors:
+        for source in _sources_of_deep_copy(reader, tensor, modules):
+            if _copied_while_there(reader, tensor, source, "aten.clone"):
+                break
+
+
+def _copied_while_there(reader: Reader, tensor: Any, source: Any, name: str) -> bool:
+    """Let a tensor be a copy of another, taken before that one moved away; return whether that fits."""
+    site, device = stamps.get(tensor)[2], str(device_of(tensor))
+    former = reader.pasts.former(reader.live(source).row)
+    if site < 0 or former is None or former.device != device or str(device_of(source)) == device:
+        return False
+    op = reader.pasts.copy_before(name, former, site, reader.rows.layout(tensor)[2])
+    reader.rename(reader.rows.row_of(tensor), op.row)
+    reader.stamp(tensor, op.row)
+    return True
+
+
+def _sources_of_deep_copy(reader: Reader, tensor: Any, modules: list[Any]) -> Iterator[Any]:
+    """Yield the tensors at the same path of the module that the line of a tensor's birth makes a deep copy of."""
+    for value in _copied_at(reader, stamps.get(tensor)[2]):
+        alike = [each for each in modules if type(each) is type(value) and each is not value]
+        paths = [path for module in alike for path, inner in registered(module) if inner is tensor]
+        inside = dict(registered(value))
+        yield from (inside[path] for path in paths if path in inside)
+
+
+def _copied_at(reader: Reader, site: int) -> Iterator[Any]:
+    """Yield the modules that a line makes deep copies of."""
+    if site < 0:
+        return
+    position = sites.position(site)
+    file = position.code.co_filename
+    source = parsing.read(file)
+    node = source.node_at(parsing.span_at(position.code, position.instruction)) if source is not None else None
+    statement = source.statement(node) if source is not None and node is not None else None
+    known = next((each.globals for each in reader.user_activations() if each.source.file == file), {})
+    for call in calls_in(statement) if statement is not None else ():
+        if called_name(call) == "deepcopy" and call.args and source is not None:
+            run = run_around(reader, call, Activation(source, source.tree, END, 0, known))
+            value = reader.see(_of_name(call.args[0]), run)
+            if isinstance(value, Known) and is_module(value.value):
+                yield value.value
+
+
+def _of_name(node: ast.expr) -> ast.expr:
+    """Return the whole that a part is taken of: `model` of `model.state_dict()`."""
+    return node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else node

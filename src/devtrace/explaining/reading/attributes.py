@@ -1,0 +1,209 @@
+"""Attributes: looked up without running a property, and the statements of classes that gave them their value."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from types import FunctionType, MethodType, ModuleType
+from typing import Any, Final
+
+from devtrace.explaining.reading.activation import END, Activation
+from devtrace.explaining.reading.file_index import index_of
+from devtrace.explaining.reading.names import of_module
+from devtrace.explaining.reading.reader import Definition, Reader
+from devtrace.explaining.reading.runs import is_theirs, returned, run_around, run_of
+from devtrace.explaining.reading.statements import is_none, position_of_attribute, position_of_name, statements, targets
+from devtrace.explaining.reading.values import Known, TensorValue, Value
+from devtrace.recording.columns.operator_info import COMPUTE, VIEW
+from devtrace.recording.context.module_tree import class_attribute, class_name, is_module
+from devtrace.runtime.quiet import gradient_of
+from devtrace.source import parsing
+from devtrace.source.matching import called_name
+from devtrace.source.safe_values import MISSING, attribute, class_dict, classes_of, evaluate
+
+_SAME_DEVICE: Final = frozenset(("grad", "data", "T", "mT", "H", "mH", "real", "imag"))
+
+
+def read_attribute(reader: Reader, node: ast.Attribute, activation: Activation) -> Value | None:
+    owner = reader.see(node.value, activation)
+    if isinstance(owner, TensorValue):
+        return _of_tensor(reader, owner, node, activation)
+    return member(reader, owner.value, node.attr, activation) if isinstance(owner, Known) else None
+
+
+def _of_tensor(reader: Reader, owner: TensorValue, node: ast.Attribute, activation: Activation) -> Value | None:
+    if node.attr == "device":
+        return Known(reader.device(owner.device))
+    if node.attr == "grad" and owner.live is not None:
+        gradient = gradient_of(owner.live)
+        return reader.value(gradient) if gradient is not None else None
+    kind = COMPUTE if node.attr == "grad" else VIEW
+    return reader.derived(node.attr, kind, node, activation, [owner]) if node.attr in _SAME_DEVICE else None
+
+
+def member(reader: Reader, owner: Any, name: str, activation: Activation) -> Value | None:
+    """Return an attribute of a live object."""
+    if issubclass(type(owner), ModuleType):
+        found = vars(owner).get(name, MISSING)
+        level = activation.level
+        return None if found is MISSING else reader.value(found, lambda: of_module(reader, owner, name, level))
+    value = attribute(owner, name)
+    if value is not MISSING:
+        return reader.value(value, lambda: of_class(reader, owner, name, activation))
+    is_class = issubclass(type(owner), type)
+    found = class_attribute(owner if is_class else type(owner), name)
+    if type(found) is property and type(found.fget) is FunctionType:
+        return returned(reader, found.fget, [Known(owner)], {}, activation)
+    if type(found) is FunctionType:
+        return Known(found if is_class else MethodType(found, owner))
+    if type(found) is staticmethod:
+        return Known(found.__func__)
+    if type(found) is classmethod:
+        return Known(MethodType(found.__func__, owner if is_class else type(owner)))
+    return None
+
+
+def definitions_of_attribute(reader: Reader, node: ast.Attribute, activation: Activation) -> Iterator[Definition]:
+    owner = reader.see(node.value, activation)
+    if isinstance(owner, Known):
+        yield from of_class(reader, owner.value, node.attr, activation)
+
+
+def of_class(reader: Reader, owner: Any, name: str, activation: Activation) -> Iterator[Definition]:
+    """Yield what gave an object's attribute its value: its classes' methods, then statements elsewhere."""
+    for kind in classes_of(owner if issubclass(type(owner), type) else type(owner)):
+        given = [each for function in _methods(kind) for each in _given_in(reader, function, owner, name, activation)]
+        yield from sorted(given, key=lambda each: not each.is_own_move)
+        yield from _in_class_body(kind, name, activation)
+        yield from _of_factory(reader, kind, name, activation)
+    yield from _of_constructor(reader, type(owner), name)
+    yield from _of_frames(reader, owner, name)
+    if not is_module(owner):
+        yield from _only_elsewhere(reader, name)
+
+
+def _methods(kind: type) -> list[FunctionType]:
+    """Return the functions of a class, its constructor first: whether another ran nobody knows."""
+    found = [getattr(value, "fget", value) if type(value) is property else value for value in class_dict(kind).values()]
+    theirs = [each for each in found if type(each) is FunctionType and is_theirs(each.__code__)]
+    theirs = [each for each in theirs if each.__code__.co_argcount]
+    return sorted(theirs, key=lambda each: each.__name__ != "__init__")
+
+
+def _moves_itself(node: ast.expr, name: str) -> bool:
+    """Return whether code is `self.name.to(device)`, for `self.name`: it comes after what made it."""
+    owner = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+    return isinstance(owner, ast.Attribute) and owner.attr == name and called_name(node) in ("to", "cuda", "cpu")
+
+
+def _given_in(
+    reader: Reader, function: FunctionType, owner: Any, name: str, activation: Activation
+) -> Iterator[Definition]:
+    """Yield what a method gives `self.name`."""
+    first = function.__code__.co_varnames[0]
+    if name not in function.__code__.co_names:
+        return
+    run = run_of(reader, function, {first: Known(owner)}, activation)
+    if run is None:
+        return
+    if function.__name__ == "__init__":
+        run.depth, run.module = 0, None
+    for statement in statements(run.body):
+        line = run.source.span(statement).line
+        for target, value, loops in targets(statement):
+            position = position_of_attribute(target, first, name)
+            if position is not None and not loops and not is_none(value):
+                yield Definition(value, position, run.at(line), is_own_move=_moves_itself(value, name))
+        yield from (Definition(value, (), run.at(line)) for value in _registered(statement, first, name))
+
+
+def _registered(statement: ast.stmt, owner: str, name: str) -> Iterator[ast.expr]:
+    """Yield the value of `self.register_buffer("name", value)`, and that of `setattr(self, "name", value)`."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not isinstance(call, ast.Call):
+        return
+    given = call.args[1:] if called_name(call) == "setattr" else call.args
+    if called_name(call) not in ("setattr", "register_buffer", "register_parameter") or len(given) < 2:
+        return
+    if isinstance(given[0], ast.Constant) and given[0].value == name and owner in ast.unparse(call):
+        yield given[1]
+
+
+def _in_class_body(kind: type, name: str, activation: Activation) -> Iterator[Definition]:
+    """Yield what the class statement itself gives a name."""
+    if name not in class_dict(kind):
+        return
+    run = _file_of(kind, activation)
+    for node in ast.walk(run.source.tree) if run is not None else ():
+        if isinstance(node, ast.ClassDef) and node.name == class_name(kind, "__name__"):
+            for statement in statements(node):
+                for target, value, loops in targets(statement):
+                    position = position_of_name(target, name)
+                    if run is not None and position is not None and not loops:
+                        yield Definition(value, position, run.at_node(statement))
+
+
+def _file_of(kind: type, activation: Activation) -> Activation | None:
+    """Return a run of the file with a class."""
+    functions = _methods(kind)
+    module = sys.modules.get(class_name(kind, "__module__"))
+    known = vars(module) if type(module) is ModuleType else activation.globals
+    file = functions[0].__code__.co_filename if functions else known.get("__file__", activation.source.file)
+    source = parsing.read(file) if type(file) is str else None
+    if source is None:
+        return None
+    run = Activation(source, source.tree, END, 0, known, level=activation.level + 1)
+    return run if run.is_theirs else None
+
+
+def _of_factory(reader: Reader, kind: type, name: str, activation: Activation) -> Iterator[Definition]:
+    """Yield what a field's `default_factory` of a dataclass returns."""
+    fields = class_dict(kind).get("__dataclass_fields__")
+    field = fields.get(name) if type(fields) is dict else None
+    factory = getattr(field, "default_factory", None)
+    if type(factory) is not FunctionType or not is_theirs(factory.__code__):
+        return
+    run = run_of(reader, factory, {}, activation)
+    if run is None:
+        return
+    run.depth, run.module = 0, None
+    if isinstance(run.body, ast.Lambda):
+        yield Definition(run.body.body, (), run.at_node(run.body.body))
+    for statement in statements(run.body):
+        if isinstance(statement, ast.Return) and statement.value is not None:
+            yield Definition(statement.value, (), run.at_node(statement))
+
+
+def _of_constructor(reader: Reader, kind: type, name: str) -> Iterator[Definition]:
+    """Yield what the one call in the user's files gives a field of a dataclass or a named tuple."""
+    own = class_dict(kind)
+    fields = own.get("__dataclass_fields__", own.get("_fields"))
+    if not isinstance(fields, dict | tuple) or name not in fields:
+        return
+    at, called = list(fields).index(name), class_name(kind, "__name__")
+    found = []
+    for run in reader.files():
+        for call in index_of(run.source).calls.get(called, ()):
+            found += [(word.value, run) for word in call.keywords if word.arg == name]
+            found += [(each, run) for each in call.args[at : at + 1] if not isinstance(each, ast.Starred)]
+    if len(found) == 1:
+        yield Definition(found[0][0], (), run_around(reader, *found[0]))
+
+
+def _of_frames(reader: Reader, owner: Any, name: str) -> Iterator[Definition]:
+    """Yield what the live frames gave the attribute of this very object: `model.table = ...`."""
+    for run in reader.user_activations():
+        for statement in statements(run.body):
+            for target, value, loops in targets(statement):
+                if loops or not isinstance(target, ast.Attribute) or target.attr != name or run.scope is None:
+                    continue
+                if evaluate(target.value, run.scope) is owner:
+                    yield Definition(value, (), run.at_node(statement))
+
+
+def _only_elsewhere(reader: Reader, name: str) -> Iterator[Definition]:
+    """Yield the one statement in the user's files that gives an attribute of this name a value."""
+    found = [(value, run) for run in reader.files() for value in index_of(run.source).attributes.get(name, ())]
+    for value, run in found:
+        yield Definition(value, (), run_around(reader, value, run), is_one_of_many=len(found) > 1)

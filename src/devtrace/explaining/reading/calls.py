@@ -1,0 +1,201 @@
+"""Calls: of modules, of the user's and of packages' functions, of classes; those of torch are in `torch_calls`."""
+
+from __future__ import annotations
+
+import ast
+from collections import deque
+from collections.abc import Iterator
+from itertools import islice
+from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, MethodType
+from typing import Any, Final
+
+import torch
+
+from devtrace.explaining.reading.activation import Activation
+from devtrace.explaining.reading.attributes import member
+from devtrace.explaining.reading.expressions import computed
+from devtrace.explaining.reading.names import OWN_RESULTS
+from devtrace.explaining.reading.reader import MOST_ITEMS, Definition, Reader
+from devtrace.explaining.reading.runs import arguments, function_of, is_theirs, results, returned, run_of
+from devtrace.explaining.reading.stored import stored_in
+from devtrace.explaining.reading.torch_calls import call_method, call_torch
+from devtrace.explaining.reading.values import Known, Several, TensorValue, Value
+from devtrace.recording.columns.operator_info import COMPUTE
+from devtrace.recording.context.module_tree import class_attribute, is_module
+from devtrace.runtime.quiet import device_of
+from devtrace.source.object_walk import registered
+from devtrace.source.user_code import is_torch_or_ours
+
+_TENSORS: Final = frozenset(("parameters", "buffers", "named_parameters", "named_buffers", "state_dict"))
+_SEQUENCES: Final = (list, tuple, dict, iter, reversed, sorted)
+
+
+def read_call(reader: Reader, node: ast.Call, activation: Activation) -> Value | None:
+    words = {word.arg: word.value for word in node.keywords if word.arg}
+    if isinstance(node.func, ast.Attribute):
+        owner = reader.see(node.func.value, activation)
+        if isinstance(owner, TensorValue):
+            return call_method(reader, owner, node.func.attr, node, words, activation)
+        if isinstance(owner, Several) or (isinstance(owner, Known) and type(owner.value) is dict):
+            return _call_container(reader, owner, node.func.attr, node, activation)
+        if isinstance(owner, Known) and type(owner.value) in (list, deque) and node.func.attr in ("pop", "popleft"):
+            return _popped(reader, owner.value)
+        if isinstance(owner, Known) and is_module(owner.value) and node.func.attr in _TENSORS | OWN_RESULTS:
+            return _of_module(reader, owner, node.func.attr)
+    if isinstance(node.func, ast.Name) and node.func.id in ("getattr", "next"):
+        return _call_builtin(reader, node, activation)
+    function = reader.see(node.func, activation)
+    if isinstance(node.func, ast.Name) and function is None:
+        return _call_sequence(reader, node, activation)
+    return _call(reader, function.value, node, words, activation) if isinstance(function, Known) else None
+
+
+def _call(
+    reader: Reader, value: Any, node: ast.Call, words: dict[str, ast.expr], activation: Activation
+) -> Value | None:
+    if is_module(value):
+        return _call_module(reader, value, node, words, activation)
+    if issubclass(type(value), type):
+        return _call_class(reader, value, node, words, activation)
+    function, before = function_of(value)
+    if function is not None and is_theirs(function.__code__):
+        given = [*before, *(reader.see(each, activation) for each in node.args)]
+        return returned(reader, function, given, _seen(reader, words, activation), activation)
+    return call_torch(reader, _name(value), node, words, activation) if _is_of_torch(value) else None
+
+
+def definitions_of_call(reader: Reader, node: ast.Call, activation: Activation) -> Iterator[Definition]:
+    """Yield the expressions that a function of the user's or of a package's returns."""
+    value = reader.see(node.func, activation)
+    function, before = function_of(value.value) if isinstance(value, Known) else (None, [])
+    if function is None or not is_theirs(function.__code__):
+        return
+    given = [*before, *(reader.see(each, activation) for each in node.args)]
+    words = {word.arg: reader.see(word.value, activation) for word in node.keywords if word.arg}
+    run = run_of(reader, function, arguments(function, given, words), activation)
+    for result in results(run.body) if run is not None else ():
+        if run is not None:
+            yield Definition(result, (), run.at_node(result))
+
+
+def _seen(reader: Reader, words: dict[str, ast.expr], activation: Activation) -> dict[str, Value | None]:
+    return {name: reader.see(each, activation) for name, each in words.items()}
+
+
+def _name(value: Any) -> str:
+    return str(value.__name__) if type(value) in (FunctionType, BuiltinFunctionType, MethodDescriptorType) else ""
+
+
+def _is_of_torch(value: Any) -> bool:
+    if type(value) is FunctionType:
+        return is_torch_or_ours(value.__code__.co_filename)
+    if type(value) is MethodType:
+        return type(value.__func__) is FunctionType and is_torch_or_ours(value.__func__.__code__.co_filename)
+    module = getattr(value, "__module__", None) if type(value) in (BuiltinFunctionType, MethodDescriptorType) else ""
+    owner = type(getattr(value, "__self__", None)) if type(value) is BuiltinFunctionType else type(None)
+    return str(module).partition(".")[0] == "torch" or owner.__module__.partition(".")[0] == "torch"
+
+
+def _call_builtin(reader: Reader, node: ast.Call, activation: Activation) -> Value | None:
+    """Return `getattr(owner, "name")`, and what `next(iterator)` gives."""
+    if getattr(node.func, "id", "") == "next":
+        made = node.args[0] if node.args else None
+        is_parameters = isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute)
+        owner = reader.see(made.func.value, activation) if is_parameters else None  # type: ignore[union-attr]
+        if isinstance(owner, Known) and is_module(owner.value):
+            first = next((tensor for _, tensor in registered(owner.value)), None)
+            return reader.value(first) if first is not None else None
+        return reader.part(reader.see(made, activation), (0,), node, activation)
+    if len(node.args) < 2:
+        return None
+    owner, name = reader.see(node.args[0], activation), reader.see(node.args[1], activation)
+    if isinstance(owner, Known) and isinstance(name, Known) and type(name.value) is str:
+        return member(reader, owner.value, name.value, activation)
+    return None
+
+
+def _call_sequence(reader: Reader, node: ast.Call, activation: Activation) -> Value | None:
+    """Return what `list(x)` and its kin make, which a scope does not know by name."""
+    names = {each.__name__ for each in _SEQUENCES}
+    if not isinstance(node.func, ast.Name) or node.func.id not in names:
+        return None
+    if node.args:
+        return reader.see(node.args[0], activation)
+    keys = tuple(word.arg for word in node.keywords)
+    return Several(tuple(reader.see(word.value, activation) for word in node.keywords), keys)
+
+
+def _call_container(
+    reader: Reader, owner: Several | Known, name: str, node: ast.Call, activation: Activation
+) -> Value | None:
+    """Return `batch.get("mask")`, `batch.values()` and the like of a dictionary."""
+    if name in ("get", "pop", "setdefault") and node.args:
+        key = reader.see(node.args[0], activation)
+        fallback = reader.see(node.args[1], activation) if len(node.args) > 1 else None
+        if not isinstance(key, Known) or type(key.value) not in (str, int):
+            return None
+        if isinstance(owner, Several):
+            return owner.item(key.value) or fallback
+        found = dict.get(owner.value, key.value)
+        return reader.value(found) if found is not None else fallback
+    if name in ("values", "items", "copy"):
+        values = list(owner.value.values())[:32] if isinstance(owner, Known) else owner.items
+        seen = [reader.value(each) if isinstance(owner, Known) else each for each in values]
+        if name == "items":
+            return Several(tuple(Several((None, each)) for each in seen))
+        return Several(tuple(seen), owner.keys if isinstance(owner, Several) and name == "copy" else ())
+    return None
+
+
+def _popped(reader: Reader, owner: Any) -> Value | None:
+    """Return what was taken out of a list: something that the frames put into it."""
+    found = (made for run in reader.user_activations() for made in stored_in(reader, run, owner))
+    values = (reader.see(made.node, made.activation) for made in found)
+    return next((value for value in values if value is not None), None)
+
+
+def _of_module(reader: Reader, owner: Known, name: str) -> Value:
+    """Return what a module's own methods give: the module itself, or its tensors."""
+    if name in OWN_RESULTS:
+        return owner
+    found = islice(registered(owner.value), MOST_ITEMS)
+    if name in ("parameters", "buffers"):
+        return Several(tuple(reader.value(tensor) for _, tensor in found))
+    if name == "state_dict":
+        items = list(found)
+        return Several(tuple(reader.value(tensor) for _, tensor in items), tuple(path for path, _ in items))
+    return Several(tuple(Several((Known(path), reader.value(tensor))) for path, tensor in found))
+
+
+def _call_class(
+    reader: Reader, kind: type, node: ast.Call, words: dict[str, ast.expr], activation: Activation
+) -> Value | None:
+    if kind in _SEQUENCES:
+        return reader.see(node.args[0], activation) if node.args else None
+    if issubclass(kind, torch.nn.Parameter):
+        given = [*node.args[:1], *(words[name] for name in ("data",) if name in words)]
+        return computed(reader, "Parameter", node, given, activation)
+    if kind.__name__ == "device" and kind.__module__.partition(".")[0] in ("torch", "devtrace") and node.args:
+        value = reader.see(node.args[0], activation)
+        device = reader.named_device(value)
+        return Known(reader.device(device)) if device else None
+    if issubclass(kind, torch.Tensor):
+        return call_torch(reader, "tensor", node, {}, activation)
+    return None
+
+
+def _call_module(
+    reader: Reader, module: Any, node: ast.Call, words: dict[str, ast.expr], activation: Activation
+) -> Value | None:
+    """Return what a module made of its inputs: by its own forward, else where its first parameter is."""
+    given = [reader.see(each, activation) for each in node.args]
+    forward = class_attribute(type(module), "forward")
+    if type(forward) is FunctionType and is_theirs(forward.__code__):
+        made = returned(reader, forward, [Known(module), *given], _seen(reader, words, activation), activation)
+        if made is not None:
+            return made
+    inputs = [each for value in given for each in reader.members(value)]
+    first = next((tensor for _, tensor in registered(module)), None)
+    if first is not None:
+        return reader.emit("module", COMPUTE, node, activation, inputs, str(device_of(first)))
+    return reader.derived("module", COMPUTE, node, activation, inputs) if inputs else None

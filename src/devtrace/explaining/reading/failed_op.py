@@ -1,0 +1,129 @@
+"""The op that failed: its name and inputs, by the innermost expression over tensors of several devices."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from devtrace.explaining.reading.activation import Activation
+from devtrace.explaining.reading.expressions import operator_name
+from devtrace.explaining.reading.reader import Reader
+from devtrace.explaining.reading.values import TensorValue
+from devtrace.explaining.stack import CALLS_OF_MODULES
+from devtrace.recording.columns.operator_info import COMPUTE
+from devtrace.source.matching import called_name
+
+UNKNOWN: Final = "unknown"
+_NAMED: Final = re.compile(r"\b(cpu|meta|(?:cuda|mps|xpu|hpu|npu|xla)(?::\d+)?)\b|torch\.(?:(cuda)\.)?\w+Tensor")
+_UNREAD: Final = (ast.Call, ast.Attribute, ast.Subscript, ast.BinOp, ast.Name)
+
+
+@dataclass(frozen=True, slots=True)
+class FailedOp:
+    """An op's name, its inputs, and the level of the stack whose line has it."""
+
+    name: str
+    inputs: list[TensorValue]
+    depth: int
+
+    @property
+    def is_mixed(self) -> bool:
+        return len({each.device for each in self.inputs}) > 1
+
+
+def devices_named(text: str) -> list[str]:
+    """Return the devices that torch's message names, in its order; of a tensor type (`torch.FloatTensor`) too."""
+    found = []
+    for match in _NAMED.finditer(text):
+        device = match[1] or match[2] or "cpu"
+        found.append("cuda:0" if device == "cuda" else device)
+    return list(dict.fromkeys(found))
+
+
+def failed_op(reader: Reader) -> FailedOp | None:
+    """Return the op that raised; where no expression has tensors of several devices the innermost with any."""
+    first = None
+    for depth in reversed(range(len(reader.stack.levels))):
+        found = _at(reader, depth)
+        if found is not None and found.is_mixed:
+            return found
+        first = first or found
+        if reader.stack.levels[depth].is_readable:
+            return first
+    return first
+
+
+def _at(reader: Reader, depth: int) -> FailedOp | None:
+    activation, node = reader.activation(depth), reader.node(depth)
+    if activation is None or node is None or _is_of_no_interest(reader, depth):
+        return None
+    if isinstance(getattr(node, "ctx", None), ast.Store):
+        node = activation.source.statement(node) or node
+    name, parts = operands(node)
+    values = [(part, reader.see(part, activation)) for part in parts]
+    inputs = [each for _, value in values for each in reader.members(value)]
+    unread: list[ast.expr] = [part for part, value in values if value is None and isinstance(part, _UNREAD)]
+    inputs = _by_elimination(reader, inputs, unread, activation)
+    return FailedOp(name or UNKNOWN, inputs, depth) if inputs else None
+
+
+def _is_of_no_interest(reader: Reader, depth: int) -> bool:
+    """Return whether a frame of torch's only hands a module's call on: its arguments are of no op."""
+    return reader.stack.levels[depth].frame.f_code in CALLS_OF_MODULES
+
+
+def operands(node: ast.AST) -> tuple[str, list[ast.expr]]:
+    """Return the op that code asks of torch, and the expressions that it takes."""
+    match node:
+        case ast.Call(args=given, keywords=words):
+            parts = [each.value if isinstance(each, ast.Starred) else each for each in given]
+            owner = [node.func.value] if isinstance(node.func, ast.Attribute) else []
+            return called_name(node), [*owner, *parts, *(word.value for word in words)]
+        case ast.BinOp(left=left, op=operator, right=right):
+            return operator_name(operator), [left, right]
+        case ast.AugAssign(target=target, op=operator, value=value):
+            return operator_name(operator), [target, value]
+        case ast.Compare(left=left, comparators=others):
+            return "Tensor.compare", [left, *others]
+        case ast.UnaryOp(op=operator, operand=operand):
+            return operator_name(operator), [operand]
+        case ast.Subscript(value=owner, slice=index):
+            return "aten.index.Tensor", [owner, *_indexes(index)]
+        case ast.Assign(targets=[ast.Subscript(value=owner, slice=index)], value=value):
+            return "aten.index_put_", [owner, *_indexes(index), value]
+        case ast.Assign(targets=given, value=value):
+            return "Tensor.set", [*(each.value for each in given if isinstance(each, ast.Attribute)), value]
+        case ast.Attribute(attr=name, value=owner):
+            return name, [owner]
+        case ast.Return(value=ast.expr() as value) | ast.Expr(value=value) | ast.Await(value=value):
+            return operands(value)
+    return "", []
+
+
+def _indexes(index: ast.expr) -> list[ast.expr]:
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    return [part for part in parts if not isinstance(part, ast.Slice)]
+
+
+def _by_elimination(
+    reader: Reader, inputs: list[TensorValue], unread: list[ast.expr], activation: Activation
+) -> list[TensorValue]:
+    """Give one operand that nothing is known of the one device that torch named and no other operand is on."""
+    devices = {each.device for each in inputs if each.dims > 0}
+    left = [device for device in reader.devices if device not in devices]
+    if len(devices) != 1 or len(left) != 1:
+        return inputs
+    if len(unread) == 1:
+        return [*inputs, reader.emit(UNKNOWN, COMPUTE, unread[0], activation, [], left[0])]
+    read = [each for each in inputs if each.op is not None and each.dims > 0]
+    if len(read) == 1 and not unread and len(inputs) > 1:
+        _turn(reader, read[0], left[0])
+    return inputs
+
+
+def _turn(reader: Reader, value: TensorValue, device: str) -> None:
+    """Let a tensor that was only read be on the device that torch says one is on."""
+    assert value.op is not None
+    value.op.layout, value.device = reader.layout(device, value.dims), device

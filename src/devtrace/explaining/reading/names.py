@@ -1,0 +1,364 @@
+"""Variables: their value where a frame is live, and the expressions that gave it to them.
+
+A live frame's variable has its last value. Where an earlier line is read, `x = f(x)` is resolved by the statements.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections import deque
+from collections.abc import Iterator
+from types import CodeType, FunctionType, MethodType
+from typing import Any, Final
+
+from devtrace.explaining.reading.activation import END, Activation
+from devtrace.explaining.reading.file_index import index_of
+from devtrace.explaining.reading.reader import Definition, Reader
+from devtrace.explaining.reading.runs import run_around
+from devtrace.explaining.reading.statements import (
+    COMPREHENSIONS,
+    FUNCTIONS,
+    Assigned,
+    assignments,
+    nearest_first,
+    parameters,
+    position_of_name,
+    unpacked,
+)
+from devtrace.explaining.reading.stored import stored_in
+from devtrace.explaining.reading.values import Known, Several, Value
+from devtrace.explaining.stack import CALLS_OF_MODULES
+from devtrace.recording.columns import sites
+from devtrace.recording.context.module_tree import children, class_attribute, is_module
+from devtrace.source import parsing
+from devtrace.source.matching import called_name
+from devtrace.source.safe_values import MISSING
+
+OWN_RESULTS: Final = frozenset((
+    "to", "cuda", "cpu", "float", "double", "half", "bfloat16", "train", "eval", "requires_grad_", "type",
+))  # fmt: skip
+"""Methods of a module that return the module."""
+
+
+def read_name(reader: Reader, node: ast.Name, activation: Activation) -> Value | None:
+    name = node.id
+    element = _of_comprehension(node, activation)
+    if element is not None and not _is_running(name, activation):
+        return _element(reader, *element, activation)
+    if activation.scope is not None:
+        return _of_frame(reader, name, element, activation)
+    return _of_run(reader, name, activation)
+
+
+def _is_running(name: str, activation: Activation) -> bool:
+    """Return whether a comprehension's variable has its value now: it is the line that failed."""
+    scope = activation.scope
+    return scope is not None and activation.line == activation.now and name in scope.locals
+
+
+def _of_frame(reader: Reader, name: str, element: tuple[ast.expr, Any] | None, activation: Activation) -> Value | None:
+    assert activation.scope is not None
+    if _is_rebound(name, activation):
+        for each in nearest_first(_assigned(name, activation), activation.line):
+            if each.line < activation.line:
+                return _given(reader, each, activation)
+        return next((_read(reader, each) for each in _of_parameter(reader, name, activation)), None)
+    value = activation.scope.lookup(name)
+    if value is MISSING:  # of a branch that this run did not take
+        found = nearest_first(_assigned(name, activation), activation.line)
+        return _given(reader, found[0], activation) if found else None
+    return reader.value(value, lambda: definitions(reader, name, activation, element))
+
+
+def _is_rebound(name: str, activation: Activation) -> bool:
+    """Return whether a variable got its value after the line that is read."""
+    if activation.line >= activation.now:
+        return False
+    since = [each for each in _assigned(name, activation) if activation.line <= each.line <= activation.now]
+    return any(not _is_own_move(each.value, name) or not _is_module_in(activation, name) for each in since)
+
+
+def _is_module_in(activation: Activation, name: str) -> bool:
+    return activation.scope is not None and is_module(activation.scope.lookup(name))
+
+
+def _is_own_move(node: ast.expr, name: str) -> bool:
+    """Return whether code is `x.to(device)` for x: of a module that is the module itself."""
+    owner = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+    return isinstance(owner, ast.Name) and owner.id == name and called_name(node) in OWN_RESULTS
+
+
+def _of_run(reader: Reader, name: str, activation: Activation) -> Value | None:
+    """Return a variable of a function that has returned."""
+    found = nearest_first(_assigned(name, activation), activation.line)
+    if found and not (activation.is_file and activation.line == END and name in activation.globals):
+        return _given(reader, found[0], activation)
+    if name in activation.bound:
+        return activation.bound[name]
+    if name in parameters(activation.body):
+        return next((_read(reader, each) for each in _only_call(reader, name, activation)), None)
+    value = activation.globals.get(name, MISSING)
+    return None if value is MISSING else reader.value(value, lambda: of_globals(reader, name, activation))
+
+
+def _assigned(name: str, activation: Activation) -> list[Assigned]:
+    return assignments(activation.source, activation.body, name)
+
+
+def _read(reader: Reader, found: Definition) -> Value | None:
+    return reader.part(reader.see(found.node, found.activation), found.position, found.node, found.activation)
+
+
+def _given(reader: Reader, found: Assigned, activation: Activation) -> Value | None:
+    """Return the value that a statement gives its target."""
+    run = activation.at(found.line)
+    if found.loops:
+        return _element(reader, found.value, found.position, run)
+    value = reader.part(reader.see(found.value, run), found.position, found.value, run)
+    return _with_appended(reader, found, value, activation) if isinstance(value, Several) else value
+
+
+def _with_appended(reader: Reader, found: Assigned, value: Several, activation: Activation) -> Several:
+    """Return a list that is gone with what was appended to it."""
+    more = [
+        reader.see(call.args[0], activation.at_node(call))
+        for call in ast.walk(activation.body)
+        if isinstance(call, ast.Call) and called_name(call) == "append" and call.args
+        if isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name)
+        if any(each.value is found.value for each in _assigned(call.func.value.id, activation))
+    ]
+    return value if value.keys else Several((*value.items, *more))
+
+
+# Definitions.
+
+
+def definitions_of_name(reader: Reader, node: ast.Name, activation: Activation) -> Iterator[Definition]:
+    return definitions(reader, node.id, activation, _of_comprehension(node, activation))
+
+
+def definitions(
+    reader: Reader, name: str, activation: Activation, element: tuple[ast.expr, Any] | None = None
+) -> Iterator[Definition]:
+    """Yield the expressions that gave a variable of a live frame its value, the likeliest first."""
+    if element is not None:
+        yield from elements(reader, *element, activation)
+        return
+    found = _assigned(name, activation)
+    above = [each for each in found if each.line < activation.line]
+    yield from _all(reader, nearest_first(above, activation.line), activation)
+    if name in parameters(activation.body):
+        yield from _of_parameter(reader, name, activation)
+    below = [each for each in found if each.line >= activation.line]
+    yield from _all(reader, nearest_first(below, activation.line), activation)
+    around = None if found else _around_line(name, activation)
+    if around is not None:
+        yield from elements(reader, *around, activation)
+    if found or around is not None or name in parameters(activation.body):
+        return
+    if activation.scope is not None and name not in activation.scope.locals:
+        yield from of_globals(reader, name, activation)
+    else:
+        yield from _of_outer_function(reader, name, activation)
+
+
+def _all(reader: Reader, found: list[Assigned], activation: Activation) -> Iterator[Definition]:
+    for each in found:
+        run = activation.at(each.line)
+        if each.loops:
+            yield from elements(reader, each.value, each.position, run)
+        else:
+            yield Definition(each.value, each.position, run)
+
+
+def _of_outer_function(reader: Reader, name: str, activation: Activation) -> Iterator[Definition]:
+    """Yield what the function around one gave a variable that the inner one closed over."""
+    outer = activation.source.function(activation.body) if isinstance(activation.body, FUNCTIONS) else None
+    if outer is None:
+        return
+    run = run_around(reader, activation.body, activation).at(END)
+    yield from _all(reader, nearest_first(assignments(run.source, outer, name), END), run)
+
+
+def _of_parameter(reader: Reader, name: str, activation: Activation) -> Iterator[Definition]:
+    yield from _of_caller(reader, name, activation)
+    yield from _only_call(reader, name, activation)
+
+
+def _of_caller(reader: Reader, name: str, activation: Activation) -> Iterator[Definition]:
+    """Yield what the frame around a live one gave a parameter."""
+    for depth in reversed(range(activation.depth)):
+        if reader.stack.levels[depth].frame.f_code in CALLS_OF_MODULES:
+            continue
+        node, outer = reader.node(depth), reader.activation(depth)
+        code = reader.stack.levels[activation.depth].frame.f_code
+        if outer is None or not isinstance(node, ast.Call):
+            return
+        function = reader.see(node.func, outer)
+        skipped = _parameters_before(function.value if isinstance(function, Known) else None, code)
+        if skipped is not None:
+            yield from (Definition(each, (), outer) for each in _argument(node, name, activation.body, skipped))
+        return
+
+
+def _parameters_before(value: Any, code: CodeType) -> int | None:
+    """Return how many parameters a caller does not write (`self`), if it is this function that it calls."""
+    if is_module(value):
+        forward = class_attribute(type(value), "forward")
+        return 1 if type(forward) is FunctionType and forward.__code__ is code else None
+    if type(value) is MethodType:
+        return 1 if getattr(value.__func__, "__code__", None) is code else None
+    while type(value) is FunctionType and value.__code__ is not code:
+        value = value.__dict__.get("__wrapped__")
+    return 0 if type(value) is FunctionType else None
+
+
+def _argument(call: ast.Call, name: str, body: ast.AST, skipped: int) -> Iterator[ast.expr]:
+    names = parameters(body)
+    given = call.args[1:] if called_name(call) == "partial" else call.args
+    if not any(isinstance(each, ast.Starred) for each in given):
+        yield from (each for each, known in zip(given, names[skipped:], strict=False) if known == name)
+    yield from (word.value for word in call.keywords if word.arg == name)
+    for word in call.keywords:
+        if word.arg is None:  # `f(**batch)`
+            item = ast.Subscript(value=word.value, slice=ast.Constant(name), ctx=ast.Load())
+            yield ast.copy_location(item, word.value)
+
+
+def _only_call(reader: Reader, name: str, activation: Activation) -> Iterator[Definition]:
+    """Yield what the one call in the user's files gives a parameter of a function, or of a class's constructor."""
+    called, skipped = getattr(activation.body, "name", ""), 0
+    parent = activation.source.parent(activation.body)
+    if isinstance(parent, ast.ClassDef):
+        called, skipped = (parent.name if called == "__init__" else called), 1
+    found = [
+        (each, outer)
+        for outer in reader.files()
+        for call in index_of(outer.source).calls.get(called, ())
+        for each in _argument(call, name, activation.body, skipped)
+    ]
+    if len(found) == 1:
+        yield Definition(found[0][0], (), run_around(reader, *found[0]))
+
+
+# Globals.
+
+
+def of_globals(reader: Reader, name: str, activation: Activation) -> Iterator[Definition]:
+    """Yield what a file, or the cells of a notebook, newest first, gave a global; of an imported one the module."""
+    for run in _files_of(activation):
+        found = assignments(run.source, run.source.tree, name)
+        yield from _all(reader, nearest_first(found, END), run)
+        if not found:
+            yield from _imported(reader, name, run)
+
+
+def _files_of(activation: Activation) -> Iterator[Activation]:
+    own = activation.source
+    cells = [cell.file for cell in sites.cells_so_far()]
+    for file in reversed(cells) if own.file in cells else [own.file]:
+        source = parsing.read(file)
+        if source is not None:
+            yield Activation(source, source.tree, END, 0, activation.globals, level=activation.level + 1)
+
+
+def _imported(reader: Reader, name: str, run: Activation) -> Iterator[Definition]:
+    imports = (node for node in ast.walk(run.source.tree) if isinstance(node, ast.ImportFrom))
+    for node in imports:
+        for alias in node.names:
+            if (alias.asname or alias.name) == name:
+                yield from of_module(reader, sys.modules.get(str(node.module)), alias.name, run.level)
+
+
+def of_module(reader: Reader, module: Any, name: str, level: int) -> Iterator[Definition]:
+    """Yield the statements of a module that give one of its names its value."""
+    known = vars(module) if type(module) is type(sys) else {}
+    file = known.get("__file__")
+    source = parsing.read(file) if type(file) is str and level < 8 else None
+    if source is not None:
+        run = Activation(source, source.tree, END, 0, known, level=level + 1)
+        if run.is_theirs:
+            yield from of_globals(reader, name, run)
+
+
+# Loops and comprehensions.
+
+
+def _of_comprehension(node: ast.Name, activation: Activation) -> tuple[ast.expr, Any] | None:
+    """Return what a comprehension around a name goes through, if it binds the name."""
+    inner: ast.AST = node
+    for outer in activation.source.ancestors(node):
+        if isinstance(outer, FUNCTIONS):
+            return None
+        for generator in outer.generators if isinstance(outer, COMPREHENSIONS) else ():
+            position = position_of_name(generator.target, node.id)
+            if position is not None and generator is not inner:
+                return generator.iter, position
+        inner = outer
+    return None
+
+
+def _around_line(name: str, activation: Activation) -> tuple[ast.expr, Any] | None:
+    """Return what the comprehension at the line goes through, if it binds a name."""
+    for node in ast.walk(activation.body):
+        span = activation.source.span(node) if isinstance(node, COMPREHENSIONS) else None
+        if not isinstance(node, COMPREHENSIONS) or span is None or not span.line <= activation.line <= span.end_line:
+            continue
+        for generator in node.generators:
+            position = position_of_name(generator.target, name)
+            if position is not None:
+                return generator.iter, position
+    return None
+
+
+def _element(reader: Reader, iterated: ast.expr, position: Any, activation: Activation) -> Value | None:
+    """Return an element of what is gone through: the first that can be read."""
+    iterated, position = unpacked(iterated, position)
+    value = reader.see(iterated, activation)
+    if isinstance(value, Known):
+        first = next(iter(_contents(value.value)), None)
+        value = reader.value(first) if first is not None else None
+    elif isinstance(value, Several):
+        value = next((item for item in value.items if item is not None), None)
+    else:
+        value = reader.part(value, (0,), iterated, activation)
+    return reader.part(value, position, iterated, activation)
+
+
+def _contents(owner: Any) -> Iterator[Any]:
+    """Yield what a live list, dictionary or container of modules gives when it is gone through."""
+    if type(owner) in (list, tuple, dict):
+        yield from owner
+    elif is_module(owner):
+        yield from (child for _, child in children(owner))
+
+
+def elements(reader: Reader, iterated: ast.expr, position: Any, activation: Activation) -> Iterator[Definition]:
+    """Yield the expressions that made what is gone through, where it is built in one piece."""
+    iterated, position = unpacked(iterated, position)
+    for whole in (Definition(iterated, (), activation), *reader.definitions(iterated, activation)):
+        for made in _built(whole.node):
+            yield Definition(made, position, whole.activation.at_node(made))
+    value = reader.see(iterated, activation)
+    if isinstance(value, Known) and type(value.value) in (list, deque, set):
+        for run in reader.user_activations():
+            yield from (each._replace(position=position) for each in stored_in(reader, run, value.value))
+    if _is_iterator(value):
+        yield Definition(iterated, position, activation, is_source=True)
+
+
+def _is_iterator(value: Value | None) -> bool:
+    """Return whether an object makes its elements while it is gone through: a loader, a generator."""
+    return isinstance(value, Known) and not issubclass(type(value.value), (list, tuple, dict, deque, set))
+
+
+def _built(node: ast.AST) -> list[ast.expr]:
+    """Return the expressions of the elements of a list that is written out."""
+    if isinstance(node, ast.ListComp | ast.GeneratorExp | ast.SetComp):
+        return [node.elt]
+    if isinstance(node, ast.List | ast.Tuple):
+        return node.elts
+    if isinstance(node, ast.Call) and called_name(node) in ("list", "tuple", "enumerate", "iter") and node.args:
+        return _built(node.args[0])
+    return []

@@ -1,0 +1,387 @@
+"""The reader: gives an expression its value, and notes the ops that the source says made it.
+
+Bounded in steps and in depth. A live tensor is itself. What made it is sought only where the hooks do not know.
+An expression that gives another device than the tensor has is not believed.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
+from types import CodeType, FrameType
+from typing import Any, Final, NamedTuple
+
+import torch
+
+from devtrace.diagnosis.evidence.access_paths import device_named_by
+from devtrace.explaining.reading.activation import Activation
+from devtrace.explaining.reading.pasts import Pasts
+from devtrace.explaining.reading.positions import site_of
+from devtrace.explaining.reading.statements import Position, body_of
+from devtrace.explaining.reading.values import Known, ReadOp, Several, TensorValue, Value, tensors_of
+from devtrace.explaining.stack import Stack
+from devtrace.recording.columns import sites, stamps
+from devtrace.recording.columns.operator_info import COMPUTE
+from devtrace.recording.columns.process_history import Stamp
+from devtrace.recording.context.module_tree import is_module
+from devtrace.recording.hot.recorder import Recorder
+from devtrace.runtime.quiet import device_of, is_tensor, shape_of
+from devtrace.source import parsing
+from devtrace.source.safe_values import Scope
+
+MOST_LEVELS: Final = 8
+MOST_STEPS: Final = 4_000
+MOST_ITEMS: Final = 32
+MOST_DEFINITIONS: Final = 24
+MOST_ALIASES: Final = 8
+ITSELF: Final = -1
+"""Row of a tensor whose birth is being sought, where that leads back to it."""
+_COMPREHENSIONS: Final = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
+_MADE: Final = (ast.Call, ast.BinOp, ast.UnaryOp, ast.ListComp, ast.Compare)
+
+
+class Definition(NamedTuple):
+    """An expression that gave something its value, where it ran.
+
+    `is_source`: what it gave came out of it, whatever it is. `is_one_of_many`: others are as likely.
+    `is_own_move`: it is `x.to(device)` for x, and reads what x was before.
+    """
+
+    node: ast.expr
+    position: Position
+    activation: Activation
+    is_source: bool = False
+    is_one_of_many: bool = False
+    is_own_move: bool = False
+
+
+Handler = Callable[["Reader", Any, Activation], Value | None]
+Definer = Callable[["Reader", Any, Activation], Iterable[Definition]]
+Definitions = Callable[[], Iterable[Definition]]
+
+
+class Reader:
+    """Reads expressions of one error's frames. `devices` are those that the error names."""
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        stack: Stack,
+        devices: list[str],
+        default_device: str,
+        handlers: Mapping[type[ast.AST], Handler],
+        definers: Mapping[type[ast.AST], Definer],
+    ) -> None:
+        self.recorder = recorder
+        self.rows = recorder.rows
+        self.stack = stack
+        self.devices = devices
+        self.default_device = default_device
+        self.ops: list[ReadOp] = []
+        self.pasts = Pasts(recorder.rows, self.ops)
+        self.renamed: dict[int | None, int] = {}
+        self.steps = 0
+        self._handlers = handlers
+        self._definers = definers
+        self._busy: set[tuple[int, int]] = set()
+        self._sites: dict[int, int] = {}  # of tensors whose birth is being sought: of the expression that made one
+        self._sought: Counter[int] = Counter()  # tensors whose birth is being sought, by how many names
+        self._activations: dict[int, Activation | None] = {}
+        self._stamps_before: list[tuple[Any, Stamp]] = []
+
+    # Frames.
+
+    def activation(self, depth: int) -> Activation | None:
+        """Return the live frame at a level of the stack; None without source."""
+        if depth not in self._activations:
+            self._activations[depth] = self._running(depth)
+        return self._activations[depth]
+
+    def _running(self, depth: int) -> Activation | None:
+        level = self.stack.levels[depth]
+        code = level.frame.f_code
+        source = parsing.read(code.co_filename)
+        if source is None:
+            return None
+        line = parsing.span_at(code, level.instruction).line
+        body = body_of(source, code)
+        if body is source.tree and code.co_name != "<module>":
+            node = source.node_at(parsing.span_at(code, level.instruction))
+            body = (source.function(node) if node is not None else None) or body  # a comprehension's own frame
+        return Activation(
+            source,
+            body,
+            line,
+            depth,
+            level.frame.f_globals,
+            self._scope(depth),
+            caller=self._user(depth),
+            owner=_module_of_method(code, level.frame.f_locals),
+            now=line,
+        )
+
+    def _scope(self, depth: int) -> Scope:
+        """Return a frame's variables; of a comprehension's own frame those of the function around it too."""
+        frame = self.stack.levels[depth].frame
+        around = next((each.frame for each in self.stack.levels[:depth][::-1] if _is_inside(frame, each.frame)), None)
+        if frame.f_code.co_name not in _COMPREHENSIONS or around is None:
+            return Scope.of(frame)
+        return Scope({**around.f_locals, **frame.f_locals}, frame.f_globals)
+
+    def _user(self, depth: int) -> int:
+        """Return the site of the user's line nearest above a level."""
+        for level in reversed(self.stack.levels[:depth]):
+            if level.kind == sites.USER:
+                return sites.intern(level.frame.f_code, level.instruction)
+        return sites.NOWHERE
+
+    def node(self, depth: int) -> ast.AST | None:
+        """Return the expression that a level runs."""
+        level, activation = self.stack.levels[depth], self.activation(depth)
+        span = parsing.span_at(level.frame.f_code, level.instruction)
+        return activation.source.node_at(span) if activation is not None else None
+
+    def user_activations(self) -> Iterator[Activation]:
+        """Yield the live frames of the user's own code, innermost first."""
+        for depth in reversed(range(len(self.stack.levels))):
+            found = self.activation(depth) if self.stack.levels[depth].kind == sites.USER else None
+            if found is not None:
+                yield found
+
+    def files(self) -> list[Activation]:
+        """Return the user's files among the frames, each once as a run that read it to its end."""
+        found: dict[str, Activation] = {}
+        for each in self.user_activations():
+            found.setdefault(each.source.file, Activation(each.source, each.source.tree, 1 << 60, 0, each.globals))
+        return list(found.values())
+
+    # Values.
+
+    def see(self, node: ast.AST | None, activation: Activation) -> Value | None:
+        """Return the value of an expression; None where it cannot be read."""
+        self.steps += 1
+        handler = self._handlers.get(type(node)) if node is not None else None
+        if node is None or handler is None or self.steps > MOST_STEPS or activation.level > MOST_LEVELS:
+            return None
+        key = id(node), activation.level
+        if key in self._busy:
+            return None
+        self._busy.add(key)
+        try:
+            return handler(self, node, activation)
+        finally:
+            self._busy.discard(key)
+
+    def definitions(self, node: ast.AST, activation: Activation) -> list[Definition]:
+        """Return the expressions that gave a variable, an attribute or an item its value, the likeliest first."""
+        definer, key = self._definers.get(type(node)), (id(node), -2)
+        if definer is None or key in self._busy or activation.level > MOST_LEVELS:
+            return []
+        self._busy.add(key)
+        try:
+            return list(definer(self, node, activation))
+        finally:
+            self._busy.discard(key)
+
+    def tensors(self, nodes: Iterable[ast.AST | None], activation: Activation) -> list[TensorValue]:
+        """Return the tensors among the values of expressions, those in live lists too."""
+        return [each for node in nodes for each in self.members(self.see(node, activation))]
+
+    def members(self, value: Value | None) -> list[TensorValue]:
+        if isinstance(value, Known) and type(value.value) in (list, tuple):
+            return [self.live(each) for each in value.value[:MOST_ITEMS] if is_tensor(each)]
+        return list(tensors_of(value))
+
+    def value(self, value: Any, definitions: Definitions = tuple) -> Value:
+        """Return a live object as a value."""
+        return self.live(value, definitions) if is_tensor(value) else Known(value)
+
+    def live(self, tensor: Any, definitions: Definitions = tuple) -> TensorValue:
+        """Return a live tensor, with the ops that made it where the source shows them."""
+        device, dims, key = str(device_of(tensor)), len(shape_of(tensor)), id(tensor)
+        nested = self._sought[key]
+        if not self._is_known(tensor) and nested < MOST_ALIASES:
+            self._sought[key] += 1
+            try:
+                self._find_birth(tensor, device, definitions, is_outermost=not nested)
+            finally:
+                self._sought[key] -= 1
+        if nested and not self._is_known(tensor):
+            return TensorValue(ITSELF, device, dims)
+        stamp = stamps.get(tensor)
+        self._keep_stamp(tensor)
+        if stamp[0] != self.rows.epoch and stamp[3] is not None:
+            self.stamp(tensor, self.pasts.row_after_moves(tensor, stamp))
+        return TensorValue(self.rows.row_for_input(tensor), device, dims, live=tensor)
+
+    def _is_known(self, tensor: Any) -> bool:
+        epoch, _, birth, past = stamps.get(tensor)
+        return epoch == self.rows.epoch or birth >= 0 or past is not None
+
+    def _find_birth(self, tensor: Any, device: str, definitions: Definitions, *, is_outermost: bool) -> None:
+        """Let the tensor's row be that of the op that made it, else have the site of the expression that did."""
+        site = self._sites.pop(id(tensor), sites.NOWHERE)
+        others: list[TensorValue] = []
+        for found in islice(definitions(), MOST_DEFINITIONS):
+            node, position, activation = found.node, found.position, found.activation
+            sought = self._sought[id(tensor)]
+            self._sought[id(tensor)] = MOST_ALIASES if found.is_own_move else sought
+            made = self.part(self.see(node, activation), position, node, activation)
+            self._sought[id(tensor)] = sought
+            site = self._sites.pop(id(tensor), site)
+            if site < 0 and (found.is_source or isinstance(node, _MADE)) and not found.is_one_of_many:
+                site = self.site(node, activation)
+            if self._is_known(tensor):
+                return
+            if isinstance(made, TensorValue) and made.row != ITSELF:
+                if made.device != device:
+                    others.append(made)
+                elif made.op is not None:
+                    self._born_by(tensor, made.op)
+                    return
+                else:
+                    self._born_as(tensor, made)
+                    break
+        stale = next((made for made in others if made.op and self._is_stale(made, device)), None)
+        if stale is not None and stale.op is not None:
+            self._born_by(tensor, stale.op)
+        elif site >= 0 and not is_outermost:
+            self._sites[id(tensor)] = site
+        elif site >= 0:
+            self.stamp(tensor, self.rows.add(self.rows.layout(tensor)[2], -1, -1, site))
+
+    def _born_as(self, tensor: Any, other: TensorValue) -> None:
+        """Let a tensor be made as another one was, which now has the name: in another step of a loop."""
+        op = self.pasts.op_of(other.row)
+        if op is not None and not op.is_seen:
+            again = replace(op, row=next(self.rows.next))
+            self.ops.append(again)
+            self.pasts.add_read(again, [])
+            self._born_by(tensor, again)
+
+    def _born_by(self, tensor: Any, op: ReadOp) -> None:
+        op.layout = self.rows.layout(tensor)[2]
+        self.stamp(tensor, op.row)
+        self.pasts.believe(op.row)
+
+    def _is_stale(self, made: TensorValue, device: str) -> bool:
+        """Return whether what was read was made on a device before its source, or its module, moved from there."""
+        return self.pasts.taken_before(made, device, lambda layout: self._elsewhere(layout, device))
+
+    def _elsewhere(self, layout: int, device: str) -> int:
+        shape, dtype, _ = self.rows.layouts[layout]
+        return self.rows.layout_of(shape, dtype, self.device(device))[2]
+
+    def stamp(self, tensor: Any, row: int) -> None:
+        """Let a tensor have a row while the trace is made; its stamp says nothing of a birth that was only read."""
+        self._keep_stamp(tensor)
+        stamps.put(tensor, (self.rows.epoch, {shape_of(tensor): row}, -1, None))
+
+    def rename(self, old: int | None, new: int) -> None:
+        """Let all ops so far take a tensor by another row."""
+        for op in self.ops:
+            op.inputs = [new if row == old else row for row in op.inputs]
+        self.renamed[old] = new
+
+    def _keep_stamp(self, tensor: Any) -> None:
+        stamp = stamps.get(tensor)
+        if stamp[0] != self.rows.epoch:
+            self._stamps_before.append((tensor, stamp))
+
+    def unknown_tensors(self) -> list[TensorValue]:
+        """Return a tensor on each device that the error names, of which nothing else is known."""
+        rows = ((self.rows.add(self.layout(device, 1), -1, -1, sites.NOWHERE), device) for device in self.devices)
+        return [TensorValue(row, device) for row, device in rows]
+
+    def born_before(self) -> Iterator[Any]:
+        """Yield the tensors whose births the hooks saw, or a recording."""
+        yield from (tensor for tensor, stamp in self._stamps_before if stamp[2] >= 0)
+
+    def restore_stamps(self) -> None:
+        """Give all tensors the stamps that they had."""
+        while self._stamps_before:
+            stamps.put(*self._stamps_before.pop())
+
+    def part(self, value: Value | None, position: Position, node: ast.AST, activation: Activation) -> Value | None:
+        """Return what a target in a tuple gets of a value."""
+        for index in position:
+            if isinstance(value, Several):
+                value = value.item(index)
+            elif isinstance(value, TensorValue):
+                value = self.derived("aten.select", COMPUTE, node, activation, [value])
+            elif isinstance(value, Known) and type(value.value) in (list, tuple) and index < len(value.value):
+                value = self.value(value.value[index])
+            else:
+                return None
+        return value
+
+    # Ops.
+
+    def site(self, node: ast.AST, activation: Activation) -> int:
+        """Return the site of an expression; of torch's code the user's line that called it."""
+        if not activation.is_theirs:
+            return activation.caller
+        return site_of(node, activation.source, activation.caller)
+
+    def emit(
+        self,
+        name: str,
+        kind: int,
+        node: ast.AST,
+        activation: Activation,
+        inputs: list[TensorValue],
+        device: str,
+        dims: int = 1,
+    ) -> TensorValue:
+        """Note an op; return its result, of which only the device is known."""
+        row, layout = next(self.rows.next), self.layout(device, dims)
+        rows = [each.row for each in inputs]
+        site, depth = self.site(node, activation), activation.depth
+        op = ReadOp(name, kind, site, rows, row, layout, depth, activation.module, activation.owner)
+        self.ops.append(op)
+        self.pasts.add_read(op, inputs)
+        return TensorValue(row, device, dims, op)
+
+    def device(self, name: str) -> torch.device:
+        return torch._C.device(name)
+
+    def named_device(self, value: Value | None) -> str:
+        """Return the device that a value names, or that a tensor is on; empty for none."""
+        if isinstance(value, TensorValue):
+            return value.device
+        if isinstance(value, Known) and type(value.value) is int:
+            return f"cuda:{value.value}"
+        found = device_named_by(value.value) if isinstance(value, Known) else ""
+        return f"{found}:0" if found == "cuda" else found
+
+    def layout(self, device: str, dims: int) -> int:
+        return self.rows.layout_of((0,) * min(dims, 1), torch.float32, self.device(device))[2]
+
+    def former_of_itself(self, device: str) -> TensorValue | None:
+        """Return `x` before `x = x.to(device)`: on the one other device that the error names."""
+        others = [each for each in self.devices if each != device]
+        if len(others) != 1 or device not in self.devices:
+            return None
+        return TensorValue(self.rows.add(self.layout(others[0], 1), -1, -1, sites.NOWHERE), others[0])
+
+    def derived(
+        self, name: str, kind: int, node: ast.AST, activation: Activation, inputs: list[TensorValue]
+    ) -> TensorValue:
+        """Note an op whose result is where its inputs are: on the accelerator among them, but for a number."""
+        large = [each for each in inputs if each.dims > 0] or inputs
+        first = next((each for each in large if each.device != "cpu"), large[0])
+        return self.emit(name, kind, node, activation, inputs, first.device, max(each.dims for each in inputs))
+
+
+def _module_of_method(code: CodeType, variables: Mapping[str, Any]) -> Any:
+    """Return the module whose method a frame runs; None for no method, and for a constructor."""
+    first = variables.get(code.co_varnames[0]) if code.co_argcount and code.co_name != "__init__" else None
+    return first if is_module(first) else None
+
+
+def _is_inside(inner: FrameType, outer: FrameType) -> bool:
+    """Return whether a frame's code was written inside that of another: a comprehension in its function."""
+    return inner.f_code in outer.f_code.co_consts

@@ -1,0 +1,127 @@
+"""Calls of torch's functions and of tensors' methods: what they make, and on which device."""
+
+from __future__ import annotations
+
+import ast
+from typing import Final
+
+from devtrace.diagnosis.evidence.origins import FACTORIES
+from devtrace.explaining.reading.activation import Activation
+from devtrace.explaining.reading.reader import ITSELF, Reader
+from devtrace.explaining.reading.statements import is_none
+from devtrace.explaining.reading.values import TensorValue, Value
+from devtrace.recording.columns.operator_info import COMPUTE, COPY, CREATE, VIEW
+from devtrace.source.matching import called_name
+
+_FROM_HOST: Final = frozenset(("from_numpy", "frombuffer", "from_dlpack"))
+_FROM_DATA: Final = frozenset(("as_tensor", "asarray"))
+_MOVES: Final = frozenset(("to", "cuda", "cpu", "type_as"))
+_VIEWS: Final = frozenset((
+    "view", "reshape", "unsqueeze", "squeeze", "transpose", "permute", "expand", "detach", "t", "flatten", "narrow",
+    "view_as", "expand_as", "movedim", "swapaxes", "unflatten", "chunk", "split", "unbind", "select", "diagonal",
+))  # fmt: skip
+_COPIES: Final = frozenset(("clone", "contiguous"))
+_NO_TENSOR: Final = frozenset(("item", "tolist", "numpy", "size", "dim", "numel", "stride", "backward", "data_ptr"))
+
+
+def call_torch(
+    reader: Reader, name: str, node: ast.Call, words: dict[str, ast.expr], activation: Activation
+) -> Value | None:
+    """Return what a function of torch's makes; None for one that makes no tensor of its inputs."""
+    if name in FACTORIES or name in _FROM_HOST:
+        return _make(reader, name, node, words, activation)
+    inputs = reader.tensors((*node.args, *words.values()), activation)
+    if not inputs:
+        return None
+    if name.endswith("_like"):
+        return _make_like(reader, f"aten.{name}", node, words, inputs, activation)
+    return reader.derived(f"aten.{name}", _kind(name), node, activation, inputs)
+
+
+def _make(
+    reader: Reader, name: str, node: ast.Call, words: dict[str, ast.expr], activation: Activation
+) -> Value | None:
+    """Return what a factory makes: on the device that it is given, else on the default device."""
+    if "device" in words and not is_none(words["device"]):
+        device = reader.named_device(reader.see(words["device"], activation))
+        return reader.emit(f"aten.{name}", CREATE, node, activation, [], device) if device else None
+    if name in _FROM_DATA and node.args:
+        given = reader.see(node.args[0], activation)
+        if isinstance(given, TensorValue):
+            return given
+    device = "cpu" if name in _FROM_HOST else _default_device(reader, node, activation)
+    return reader.emit(f"aten.{name}", CREATE, node, activation, [], device)
+
+
+def _default_device(reader: Reader, node: ast.AST, activation: Activation) -> str:
+    """Return the device of a `with torch.device(...)` around an expression, else the default device."""
+    for outer in activation.source.ancestors(node):
+        for item in outer.items if isinstance(outer, ast.With) else ():
+            if isinstance(item.context_expr, ast.Call) and called_name(item.context_expr) != "device":
+                continue
+            device = reader.named_device(reader.see(item.context_expr, activation))
+            if device:
+                return device
+    return reader.default_device
+
+
+def _make_like(
+    reader: Reader,
+    name: str,
+    node: ast.Call,
+    words: dict[str, ast.expr],
+    inputs: list[TensorValue],
+    activation: Activation,
+) -> Value | None:
+    """Return what a factory makes that takes its device from its input where it is given none."""
+    device = inputs[0].device
+    if "device" in words and not is_none(words["device"]):
+        device = reader.named_device(reader.see(words["device"], activation))
+    return reader.emit(name, CREATE, node, activation, inputs[:1], device) if device else None
+
+
+def call_method(
+    reader: Reader,
+    owner: TensorValue,
+    name: str,
+    node: ast.Call,
+    words: dict[str, ast.expr],
+    activation: Activation,
+) -> Value | None:
+    """Return what a method of a tensor makes."""
+    if name in _NO_TENSOR:
+        return None
+    if name in _MOVES:
+        return _move(reader, owner, name, node, words, activation)
+    if name.startswith("new_"):
+        return _make_like(reader, f"aten.{name}", node, words, [owner], activation)
+    inputs = [owner, *reader.tensors((*node.args, *words.values()), activation)]
+    made = reader.derived(f"aten.{name}", _kind(name), node, activation, inputs)
+    changes_itself = name.endswith("_") and not name.endswith("__")
+    return owner if changes_itself else made
+
+
+def _kind(name: str) -> int:
+    return COPY if name in _COPIES else VIEW if name in _VIEWS else COMPUTE
+
+
+def _move(
+    reader: Reader,
+    owner: TensorValue,
+    name: str,
+    node: ast.Call,
+    words: dict[str, ast.expr],
+    activation: Activation,
+) -> Value | None:
+    asked = [*node.args[:1], *(words[word] for word in ("device", "other") if word in words)]
+    values = [reader.see(each, activation) for each in asked]
+    device = "cpu" if name == "cpu" else next(filter(None, map(reader.named_device, values)), "")
+    if name == "cuda" and not device:
+        device = "cuda:0"
+    if not device:  # `.to(torch.float16)`, or something that cannot be read
+        return None if any(value is None for value in values) else owner
+    if owner.row == ITSELF:
+        owner = reader.former_of_itself(device) or owner
+    if device == owner.device:
+        return owner
+    return reader.emit("aten._to_copy", COPY, node, activation, [owner], device, owner.dims)

@@ -1,0 +1,82 @@
+"""Frames of an error, from the outermost that still runs to the one that raised, each with its instruction.
+
+A list of our own: the user's traceback is read and never changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import FrameType, TracebackType
+from typing import Final
+
+import torch
+
+from devtrace.recording.columns import sites
+from devtrace.recording.columns.sites import LIBRARY, USER
+from devtrace.runtime.tracebacks import entries_without_ours
+from devtrace.source.live_objects import forget_locals
+
+CALLS_OF_MODULES: Final = (torch.nn.Module._call_impl.__code__, torch.nn.Module._wrapped_call_impl.__code__)
+"""Functions of torch's that only hand a module's call on to its forward."""
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One frame, at the instruction that it runs."""
+
+    frame: FrameType
+    instruction: int
+
+    @property
+    def kind(self) -> int:
+        """USER, LIBRARY, or else code whose variables are nobody's to look through."""
+        return sites.files[self.frame.f_code.co_filename]
+
+    @property
+    def is_readable(self) -> bool:
+        return self.kind in (USER, LIBRARY)
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """Levels of an error, outermost first."""
+
+    levels: tuple[Level, ...]
+
+    @classmethod
+    def of(cls, path: Sequence[BaseException]) -> Stack:
+        """Return the frames that lead to the last exception of a path, those of the ones raised in its place above."""
+        entries: list[TracebackType] = []
+        for each in path:
+            inner = entries_without_ours(each.__traceback__)
+            handled = {id(entry.tb_frame) for entry in inner}
+            above = next((at for at, entry in enumerate(entries) if id(entry.tb_frame) in handled), len(entries))
+            entries = [*entries[:above], *inner]
+        return cls((*_around(entries), *(Level(entry.tb_frame, entry.tb_lasti) for entry in entries)))
+
+    def sited(self) -> list[tuple[int, FrameType]]:
+        """Return the frames that are neither torch's nor Python's, innermost first, with their sites."""
+        found: list[tuple[int, FrameType]] = []
+        caller = sites.NOWHERE
+        for level in self.levels:
+            if level.is_readable:
+                code, is_library = level.frame.f_code, level.kind == LIBRARY
+                site = sites.intern(code, level.instruction, caller if is_library else sites.NOWHERE)
+                caller = caller if is_library else site
+                found.append((site, level.frame))
+        return found[::-1]
+
+    def forget_locals(self) -> None:
+        for level in self.levels:
+            forget_locals(level.frame)
+
+
+def _around(entries: list[TracebackType]) -> list[Level]:
+    """Return the frames around the traceback, which still run where the error was caught further in."""
+    found = []
+    frame = entries[0].tb_frame.f_back if entries else None
+    while frame is not None:
+        found.append(Level(frame, frame.f_lasti))
+        frame = frame.f_back
+    return found[::-1]

@@ -1,0 +1,52 @@
+"""Errors that torch hands on as text, from a DataLoader's worker or a DataParallel replica: the frames are gone.
+
+The "Original Traceback" in the message still has the lines, and torch's sentence the devices.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from devtrace.explaining.device_error import WRAPPED
+from devtrace.explaining.reading.positions import site_of
+from devtrace.recording.columns import sites
+from devtrace.source import parsing
+from devtrace.source.parsing import Span
+
+_CAUGHT: Final = re.compile(r"Caught \w+ in (DataLoader worker|replica)")
+_LINE: Final = re.compile(r'^  File "(.+)", line (\d+), in ', re.M)
+_ADVICE: Final = {
+    "DataLoader worker": "with num_workers=0",
+    "replica": "with the model itself in place of DataParallel",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerText:
+    """One error as text: the site of the line that failed, and how to run the program so that its frames are there."""
+
+    site: int
+    advice: str
+
+    @property
+    def note(self) -> str:
+        return f"the error came as text, its variables are gone; to see the tensor, run it once {self.advice}"
+
+
+def read_worker_text(text: str) -> WorkerText | None:
+    """Return what the message of an error has of its original traceback; None for an error with frames of its own."""
+    if WRAPPED not in text:
+        return None
+    caught = _CAUGHT.search(text)
+    lines = _LINE.findall(text.partition(WRAPPED)[2])
+    theirs = [(file, int(line)) for file, line in lines if sites.files[file] in (sites.USER, sites.LIBRARY)]
+    advice = _ADVICE[caught[1]] if caught is not None else "in one thread"
+    return WorkerText(_site(*theirs[-1]) if theirs else sites.NOWHERE, advice)
+
+
+def _site(file: str, line: int) -> int:
+    source = parsing.read(file)
+    node = source.node_at(Span(line, -1, -1, -1)) if source is not None else None
+    return site_of(node, source, sites.NOWHERE) if source is not None and node is not None else sites.NOWHERE

@@ -1,0 +1,128 @@
+"""Text of a notebook: edits change the lines of a cell, every other character of the file stays.
+
+A cell goes by its execution count in a fresh kernel that runs all of them.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from devtrace.diagnosis.findings import Edit
+from devtrace.fixing.json_spans import Span, items, members, whole
+from devtrace.fixing.source_text import SourceText, apply_edit, unfit
+
+SKIPPED = "skip-execution"
+"""The tag of a cell that nbclient does not run."""
+
+
+@dataclass(frozen=True)
+class NotebookText(SourceText):
+    """Text of a notebook file."""
+
+    @property
+    def encoding(self) -> str:
+        return "utf-8"
+
+    def check(self) -> None:
+        """Raise unless this is a notebook of format 4."""
+        try:
+            top = json.loads(self.data)
+        except ValueError:
+            top = None
+        if not isinstance(top, dict) or not isinstance(top.get("cells"), list):
+            raise unfit(
+                f"{self.name}, which is no notebook of format 4",
+                "devtrace fix reads what Jupyter saves",
+                "open and save it with Jupyter",
+            )
+
+    def edited(self, edits: Iterable[Edit]) -> NotebookText:
+        """Return the notebook with all edits, which must fit it and leave each cell a program that was one."""
+        self.check()
+        text, sources = self._text, dict(enumerate(self._sources(), 1))
+        by_cell: dict[int, list[Edit]] = {}
+        for edit in edits:
+            by_cell.setdefault(edit.cell or 0, []).append(edit)
+        for cell in sorted(by_cell, reverse=True):  # from the end, so that the spans before it stay
+            if cell not in sources:
+                raise unfit(
+                    f"an edit of In[{cell}], which {self.name} has not",
+                    "an edit changes a cell that ran",
+                    "run devtrace fix again",
+                )
+            span = sources[cell]
+            new = _edited(_joined(text, span), by_cell[cell], f"In[{cell}] of {self.name}")
+            text = text[: span.begin] + _as_json(new, text, span) + text[span.end :]
+        return NotebookText(self.name, text.encode())
+
+    def line_of(self, cell: int, line: int) -> int:
+        """Return the line of the file that holds a line of a cell."""
+        span = dict(enumerate(self._sources(), 1))[cell]
+        lines = [*items(self._text, span)] or [span]
+        at = lines[min(line, len(lines)) - 1].begin
+        return self._text.count("\n", 0, at) + 1
+
+    @property
+    def _text(self) -> str:
+        return self.data.decode()
+
+    def _sources(self) -> Iterator[Span]:
+        """Yield the sources of the cells that run, in order: the first is In[1]."""
+        text = self._text
+        for span in items(text, members(text, whole(text))["cells"]):
+            cell = json.loads(text[span.begin : span.end])
+            if runs(cell):
+                yield members(text, span)["source"]
+
+
+def runs(cell: Any) -> bool:
+    """Return whether a cell is run, and so gets an execution count."""
+    is_code = cell["cell_type"] == "code" and "".join(cell["source"]).strip() != ""
+    return is_code and SKIPPED not in cell.get("metadata", {}).get("tags", ())
+
+
+def _joined(text: str, span: Span) -> str:
+    return "".join(json.loads(text[span.begin : span.end]))
+
+
+def _edited(source: str, edits: list[Edit], name: str) -> str:
+    lines = source.splitlines(keepends=True)
+    for edit in sorted(edits, key=lambda edit: -edit.line):
+        apply_edit(lines, edit, name)
+    new = "".join(lines)
+    if not source.endswith("\n"):
+        new = new.removesuffix("\n")
+    if _is_program(source) and not _is_program(new):
+        raise unfit(
+            f"an edit of {name} after which it is no program",
+            "a fix leaves a cell that Python reads",
+            "change this line by hand, as the report says",
+        )
+    return new
+
+
+def _is_program(source: str) -> bool:
+    """Return whether Python itself reads a cell: one with magics it does not."""
+    try:
+        ast.parse(source)
+    except (SyntaxError, ValueError):
+        return False
+    return True
+
+
+def _as_json(new: str, text: str, span: Span) -> str:
+    """Write a source as the old one was written: as one string, or as lines with the same space between them."""
+    old = [*items(text, span)]
+    raw = [text[item.begin : item.end] for item in old]
+    is_ascii = text.isascii() and "\\u" in text
+    if not old:
+        return json.dumps(new, ensure_ascii=is_ascii)
+    known = {json.loads(line): line for line in raw}
+    head, tail = text[span.begin : old[0].begin], text[old[-1].end : span.end]
+    between = text[old[0].end : old[1].begin] if len(old) > 1 else f",{head[1:]}"
+    lines = [known.get(line) or json.dumps(line, ensure_ascii=is_ascii) for line in new.splitlines(keepends=True)]
+    return head + between.join(lines) + tail

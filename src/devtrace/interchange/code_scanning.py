@@ -1,0 +1,172 @@
+"""Findings for code scanning: SARIF 2.1.0, and annotations of a job of GitHub Actions.
+
+devtrace run --sarif findings.sarif train.py
+"""
+
+from __future__ import annotations
+
+import json
+import linecache
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+from devtrace.diagnosis.causes.ordered import CAUSES
+from devtrace.diagnosis.findings import Edit, Finding, Line, Site
+from devtrace.diagnosis.rules.ordered import RULES
+from devtrace.diagnosis.slugs import Severity
+from devtrace.words.catalogue import sentence
+
+SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+ROOT: Final = "SRCROOT"
+_ANNOTATION: Final[Mapping[Severity, str]] = {"error": "error", "warning": "warning", "note": "notice"}
+
+
+def project_folder(working_directory: Path) -> Path:
+    """Return the folder that paths are relative to: the checkout of a job, else the working directory."""
+    return Path(os.environ.get("GITHUB_WORKSPACE") or working_directory).resolve()
+
+
+def in_github_actions() -> bool:
+    return os.environ.get("GITHUB_ACTIONS") == "true"
+
+
+def write_sarif(findings: Sequence[Finding], notes: Iterable[str], path: Path, root: Path) -> None:
+    text = json.dumps(sarif(findings, notes, root), indent=1, ensure_ascii=False)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def sarif(findings: Sequence[Finding], notes: Iterable[str], root: Path) -> dict[str, Any]:
+    """Return a SARIF log: a result for each finding, in the same order."""
+    notifications = [{"level": "note", "message": {"text": note}} for note in notes]
+    run = {
+        "tool": {"driver": _driver()},
+        "originalUriBaseIds": {ROOT: {"uri": f"{root.as_uri()}/"}},
+        "columnKind": "unicodeCodePoints",
+        "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": notifications}],
+        "results": [_result(finding, root) for finding in findings],
+    }
+    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _driver() -> dict[str, Any]:
+    causes = {slug: cause.meaning for slug, cause in CAUSES.items()}
+    rules = [{"id": rule.slug, "shortDescription": {"text": rule.meaning}} for rule in RULES]
+    return {"name": "devtrace", "version": version("devtrace"), "rules": rules, "properties": {"causes": causes}}
+
+
+def _result(finding: Finding, root: Path) -> dict[str, Any]:
+    culprit = finding.culprit
+    known = {"names": list(culprit.names), "certainty": culprit.certainty} if culprit is not None else {}
+    found: dict[str, Any] = {
+        "ruleId": finding.rule,
+        "ruleIndex": [rule.slug for rule in RULES].index(finding.rule),
+        "level": finding.severity,
+        "message": {"text": message_with_help(finding)},
+        "occurrenceCount": max(finding.count, 1),
+        "relatedLocations": [_related(line, number, root) for number, line in enumerate(finding.lines, 1)],
+        "properties": {"cause": finding.cause, "devices": list(finding.devices), "bytes": finding.bytes, **known},
+    }
+    if finding.site is not None:
+        found["locations"] = [_location(finding.site, root)]
+    changes = [*_changes(finding.edits, root)]
+    if changes:
+        found["fixes"] = [{"description": {"text": finding.help}, "artifactChanges": changes}]
+    return found
+
+
+def message_with_help(finding: Finding) -> str:
+    """Return the message, and what to do about it, for a reader who is shown one text."""
+    return "\n".join(filter(None, [finding.message, finding.help and f"{sentence('label.fix')}: {finding.help}"]))
+
+
+def _related(line: Line, number: int, root: Path) -> dict[str, Any]:
+    words = f"{line.label}: {line.remark}" if line.remark else line.label
+    return {"id": number, "message": {"text": words}, **_location(line.site, root)}
+
+
+def _location(site: Site, root: Path) -> dict[str, Any]:
+    """Return where a site is: in a file; a cell has no file that another tool could open."""
+    if site.cell is not None:
+        return {"logicalLocations": [{"name": str(site), "kind": "module"}]}
+    where: dict[str, Any] = {
+        "physicalLocation": {"artifactLocation": _artifact(site.file, root), "region": _region(site)}
+    }
+    if site.function:
+        where["logicalLocations"] = [{"fullyQualifiedName": site.function, "kind": "function"}]
+    return where
+
+
+def _artifact(file: str, root: Path) -> dict[str, str]:
+    """Return a file relative to the project, if it is below."""
+    inside = _inside(file, root)
+    if inside is None:
+        return {"uri": Path(os.path.abspath(file)).as_uri()}
+    return {"uri": quote(inside), "uriBaseId": ROOT}
+
+
+def _inside(file: str, root: Path) -> str | None:
+    """Return a file's path from a folder; None if it is elsewhere."""
+    path = Path(os.path.abspath(file))
+    inside = (each.relative_to(root).as_posix() for each in (path, path.resolve()) if each.is_relative_to(root))
+    return next(inside, None)
+
+
+def _region(site: Site) -> dict[str, int]:
+    """Return lines and columns from 1; the columns of a site are UTF-8 bytes from 0, or unknown."""
+    first, last = max(site.line, 1), max(site.end_line, site.line, 1)
+    begin, end = (_characters(site.file, *at) for at in ((first, site.column), (last, site.end_column)))
+    region = {"startLine": first, "endLine": last}
+    if begin is None or end is None or (first == last and end <= begin):
+        return region
+    return {**region, "startColumn": begin + 1, "endColumn": end + 1}
+
+
+def _characters(file: str, line: int, column: int) -> int | None:
+    text = linecache.getline(file, line).encode()
+    return len(text[:column].decode(errors="replace")) if 0 <= column <= len(text) else None
+
+
+def _changes(edits: Sequence[Edit], root: Path) -> Iterator[dict[str, Any]]:
+    """Yield the changes of each file; a fix that also changes a cell is none that another tool could make."""
+    if any(edit.cell is not None for edit in edits):
+        return
+    for file in dict.fromkeys(edit.file for edit in edits):
+        replacements = [_replacement(edit) for edit in edits if edit.file == file]
+        yield {"artifactLocation": _artifact(file, root), "replacements": replacements}
+
+
+def _replacement(edit: Edit) -> dict[str, Any]:
+    """Return an edit of whole lines as a region and the text that takes its place."""
+    first = edit.line if edit.before else edit.line + 1
+    after = first + edit.before.count("\n") + 1 if edit.before else first
+    region = {"startLine": first, "startColumn": 1, "endLine": after, "endColumn": 1}
+    return {"deletedRegion": region, "insertedContent": {"text": f"{edit.after}\n" if edit.after else ""}}
+
+
+def github_annotations(findings: Iterable[Finding], root: Path) -> list[str]:
+    """Return a command for each finding, which GitHub Actions shows at the file and line."""
+    return [_annotation(finding, root) for finding in findings]
+
+
+def _annotation(finding: Finding, root: Path) -> str:
+    site = finding.site
+    where, title = {}, f"devtrace {finding.rule}"
+    if site is not None and site.cell is None:
+        inside = _inside(site.file, root)
+        where = {"file": os.path.abspath(site.file) if inside is None else inside, "line": str(max(site.line, 1))}
+    elif site is not None:
+        title = f"{title}, {site}"
+    properties = ",".join(f"{key}={_escaped(value, ':,')}" for key, value in {**where, "title": title}.items())
+    return f"::{_ANNOTATION[finding.severity]} {properties}::{_escaped(message_with_help(finding))}"
+
+
+def _escaped(text: str, also: str = "") -> str:
+    """Write a percent sign, line ends and some more characters as GitHub reads them back."""
+    escaped = text.replace("%", "%25")
+    for character in f"\r\n{also}":
+        escaped = escaped.replace(character, f"%{ord(character):02X}")
+    return escaped

@@ -1,0 +1,46 @@
+"""The kernel's side of `devtrace fix NOTEBOOK.ipynb`: every cell is traced, and what was found is written last."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from devtrace.interchange import findings_json
+from devtrace.notebook.cells import Traced
+from devtrace.runtime import overlay
+
+_TRACED: Final[list[Traced]] = []
+
+
+def begin(shell: Any, devices: str) -> None:
+    """Trace every cell from here on, on simulated devices."""
+    from devtrace.notebook.magic import extensions
+
+    overlay.use_from_environment()
+    shell.run_line_magic("load_ext", "devtrace")
+    shell.run_line_magic("devtrace", f"simulate {devices}")
+    shell.run_line_magic("devtrace", "on")
+    extensions[shell].tracing.observe(_keep)
+
+
+def _keep(what: str, traced: Traced | None) -> None:
+    if what == "finished" and traced is not None:
+        _TRACED.append(traced)
+
+
+def write_findings(shell: Any, path: str) -> None:
+    """Write the findings of all cells, in the order in which these ran, and the error that ended the last."""
+    error = getattr(sys, "last_value", None)
+    data = {
+        "findings": [
+            asdict(finding)
+            for traced in _TRACED
+            for finding in sorted(traced.report.findings, key=lambda finding: finding.op)
+        ],
+        "cells": {traced.cell.file: traced.cell.count for traced in _TRACED if traced.cell.count is not None},
+        "raised": error and findings_json.raised(error),
+    }
+    Path(path).write_text(json.dumps(data), encoding="utf-8")

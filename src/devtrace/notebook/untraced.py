@@ -1,0 +1,105 @@
+"""Errors of cells that nobody traced: a device error gets its finding below the traceback, anything else nothing."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from devtrace.notebook.cells import Cell, Traced, Tracing
+from devtrace.words.errors import UsageError
+
+if TYPE_CHECKING:
+    from devtrace.api.results import Report
+
+SETTING: Final = "DEVTRACE_EXPLAIN"
+MARK: Final = "untraced"
+"""The key of a bundle that names the cell to trace; the page draws no timeline and a button for it."""
+
+
+class Screen(Protocol):
+    @property
+    def text_only(self) -> bool: ...
+
+    def publish(self, data: dict[str, Any], metadata: dict[str, Any]) -> None: ...
+
+
+class Explainer:
+    """Explains errors in one notebook session. It keeps no error: the last one is where Python keeps it."""
+
+    def __init__(self, tracing: Tracing, screen: Screen) -> None:
+        self.on = os.environ.get(SETTING, "on") != "off"
+        self._tracing = tracing
+        self._screen = screen
+        self._last_cell = Cell("", "")
+
+    def cell_failed(self, cell: Cell, error: BaseException) -> None:
+        """Show the finding of a cell's error, if there is one, and keep it with the traces."""
+        self._last_cell = cell
+        if not self.on or not _is_device_error(error):
+            return
+        report = _explained(error, cell)
+        if report is not None:
+            self._show(report, cell)
+            self._tracing.keep(Traced("", cell, report.trace, report))
+
+    def command(self, argument: str) -> None:
+        """Do what `%devtrace explain [on | off]` asks for."""
+        if argument in ("on", "off"):
+            self.on = argument == "on"
+            what = "explained below its traceback" if self.on else "not explained"
+            sys.stdout.write(f"devtrace: a device error of an untraced cell is {what}\n")
+            return
+        if argument:
+            raise UsageError(
+                "command-argument",
+                f"%devtrace explain {argument}",
+                "the form is %devtrace explain [on | off]",
+                "%devtrace help explains it",
+            )
+        self._again()
+
+    def _again(self) -> None:
+        error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
+        report = None
+        if isinstance(error, BaseException) and _is_device_error(error):
+            report = _explained(error, self._last_cell)
+        if report is None:
+            given = type(error).__name__ if isinstance(error, BaseException) else "no error yet"
+            raise UsageError(
+                "nothing-to-explain",
+                given,
+                "%devtrace explain takes the last error that was shown, if it is about devices",
+                "run a cell that fails so",
+            )
+        self._show(report, self._last_cell)
+
+    def _show(self, report: Report, cell: Cell) -> None:
+        if self._screen.text_only:
+            self._screen.publish({"text/plain": report.text}, {})
+            return
+        from devtrace.report.mime import MIME_TYPE, mime_bundle
+
+        data, metadata = mime_bundle(report, timeline=False)
+        data[MIME_TYPE] = {**data[MIME_TYPE], MARK: {"cell": cell.id}}
+        self._screen.publish(data, metadata)
+
+
+def _is_device_error(error: BaseException) -> bool:
+    if "torch" not in sys.modules:
+        return False
+    from devtrace.api.explain import is_device_error
+
+    return is_device_error(error)
+
+
+def _explained(error: BaseException, cell: Cell) -> Report | None:
+    """Return the report of a device error, None where there is nothing to say of it."""
+    from devtrace.api.explain import explain
+    from devtrace.api.results import Report
+
+    report = explain(error)
+    if not report.findings:
+        return None
+    return Report.of(replace(report, trace=replace(report.trace, title=cell.label)))

@@ -1,0 +1,51 @@
+"""When and where something happened: for the hooks, which run where no op does."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Final
+
+from devtrace.recording.columns import sites
+from devtrace.recording.columns.module_notes import Happening
+from devtrace.recording.columns.process_history import history
+from devtrace.recording.columns.sites import USER, files, known
+
+if TYPE_CHECKING:
+    from devtrace.recording.hot.recorder import Recorder
+
+recorders: Final[list[Recorder]] = []
+"""Running ones; the last is the innermost."""
+
+
+def now(depth: int) -> Happening:
+    return Happening(site_of(sys._getframe(depth + 1)), next(history.ticks), next_op())
+
+
+def next_op() -> int:
+    """Return the number of the next op of the running recording, in this thread; -1 where none runs."""
+    if not recorders:
+        return -1
+    changing()
+    state = recorders[-1].states.get(threading.get_ident())
+    return -1 if state is None else state.op
+
+
+def changing() -> bool:
+    """Let a recording that had stopped for a while go on; return whether it had."""
+    budget = recorders[-1].budget
+    return budget is not None and budget.changed()
+
+
+def site_of(frame: FrameType | None) -> int:
+    """Return `sites.find` of a frame, the quick way for a line that was here before."""
+    found: Any = frame
+    try:
+        while not (kind := files[found.f_code.co_filename]):
+            found = found.f_back
+        if kind == USER:
+            return known[id(found.f_code)][found.f_lasti]
+    except (AttributeError, KeyError):  # no frame, or not yet known
+        pass
+    return sites.find(found)

@@ -1,0 +1,140 @@
+"""Notes each `.to()`, `.cuda()` and `.half()` of a module: where, which way, and what it took along.
+
+`nn.Module._apply` is behind all of them. It hands each tensor to a function: ours goes around that function, so that a
+move of a large model needs no walk of our own to see what went. No tensor is kept: what moves out must be free to die.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final
+
+import torch
+from torch.compiler import is_compiling
+
+from devtrace.recording.columns import stamps
+from devtrace.recording.columns.process_history import UNCOUNTED, Moved, Stamp, history
+from devtrace.recording.context.happenings import now
+from devtrace.recording.context.module_tree import count_registered
+from devtrace.runtime.patches import Patches
+from devtrace.runtime.quiet import PLAIN, Quiet, function_modes, storage_of
+
+Module = torch.nn.Module
+
+_moving: Final = threading.local()
+
+
+def install(patches: Patches) -> None:
+    patches.set(Module, "_apply", _watched(Module._apply))
+
+
+def _watched(original: Callable[..., Module]) -> Callable[..., Module]:
+    """`_apply` calls itself for the children: only the outermost call is a move."""
+
+    @functools.wraps(original)
+    def _apply(self: Module, fn: Callable[..., Any], recurse: bool = True) -> Module:
+        if is_compiling() or getattr(_moving, "inside", False):
+            return original(self, fn, recurse)
+        _moving.inside = True
+        move = _Move(now(1))
+        try:
+            return original(self, move.around(fn), recurse)
+        finally:
+            _moving.inside = False
+            move.end(self)
+
+    return _apply
+
+
+class _Move:
+    """One move, while it is done."""
+
+    def __init__(self, at: Any) -> None:
+        self.at = at
+        self.changed = False
+        self.parameters: set[int] = set()
+        self.others = False  # buffers, or gradients, which are none of a module's tensors: then they are to be counted
+        self.gone: set[torch.device] = set()
+        self.stamps: list[tuple[Stamp, Stamp]] = []
+        # By the id of the stamp before: where from, the stamp after. One for all tensors of a line.
+        self._after: dict[int, tuple[torch.device, Stamp]] = {}
+        self._kept: list[Stamp] = []  # those of these ids
+        self.device_of = torch.Tensor.device.__get__  # which a simulation replaces on torch's class
+
+    def around(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        """Wrap the function that moves a tensor. A model has thousands, and most go as the one before of their line."""
+        take, known, device_of = self._take, self._after, self.device_of
+
+        parameter, count = torch.nn.Parameter, self.parameters.add
+
+        def moved(tensor: Any) -> Any:
+            if type(tensor) is parameter:
+                count(id(tensor))
+            else:
+                self.others = True
+            made = fn(tensor)
+            if made is tensor:
+                return made
+            if type(made) is torch.Tensor and type(tensor) in PLAIN and not function_modes():
+                try:
+                    storage = storage_of(made)
+                    source, stamp = known[id(storage_of(tensor)._devtrace_stamp)]
+                    if device_of(tensor) == source and storage._devtrace_stamp is stamps.UNSTAMPED:
+                        storage._devtrace_stamp = stamp
+                        return made
+                except Exception:  # noqa: BLE001, S110 (the first of its line, or one without a storage)
+                    pass
+            take(tensor, made)
+            return made
+
+        def moved_by_others(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+            self.others = True
+            made = fn(tensor, *args, **kwargs)
+            if made is not tensor:
+                take(tensor, made)
+            return made
+
+        around = moved if _is_torchs_own(fn) else moved_by_others
+        with suppress(AttributeError, TypeError):
+            functools.update_wrapper(around, fn)
+        return around
+
+    def _take(self, tensor: Any, made: Any) -> None:
+        self.changed = True
+        with suppress(Exception), Quiet():  # a lazy parameter has no storage, a subclass may not answer
+            self._note(tensor, made)
+
+    def _note(self, tensor: Any, made: Any) -> None:
+        """Note where a tensor went. If no recording saw it go, it is born there from the old one."""
+        source, target = self.device_of(tensor), self.device_of(made)
+        if source != target:
+            self.gone.add(target)
+        before = stamps.get(tensor)
+        if before is stamps.UNSTAMPED:
+            return
+        past = before[2], source, before[3] and stamps.shorten(before[3], stamps.LONGEST_PAST - 1)
+        birth = stamps.birth(self.at.site, past)
+        after = stamps.put_birth(made, birth)
+        if after is birth and stamps.are_kept():
+            self._after[id(before)] = source, after
+            self._kept.append(before)
+        elif after is not before and before[0] >= 0 <= after[0]:  # both are rows of a recording
+            self.stamps.append((before, after))
+
+    def end(self, module: Module) -> None:
+        with suppress(Exception), Quiet():  # such a move is not noted
+            device = self.gone.pop() if len(self.gone) == 1 else None
+            tensors = UNCOUNTED
+            if self.changed:
+                tensors = count_registered(module) if self.others else len(self.parameters)
+            history.moves.append(Moved(weakref.ref(module), device, tensors, tuple(self.stamps), self.at))
+
+
+def _is_torchs_own(fn: Callable[..., Any]) -> bool:
+    """Return whether a function is one of `nn.Module`'s, which takes a tensor and has one target for all."""
+    code = getattr(fn, "__code__", None)
+    return code is not None and code.co_filename == Module.to.__code__.co_filename

@@ -1,0 +1,148 @@
+"""Notes where an optimizer's state was made: its constructor, a step, or `load_state_dict`.
+
+A step that raises calls no hook at its end. What it made is found at the next look, by the line of that step.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from types import FrameType, FunctionType
+from typing import TYPE_CHECKING, Any
+
+from torch.compiler import is_compiling
+from torch.optim import Optimizer
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+from devtrace.recording.columns import stamps
+from devtrace.recording.columns.process_history import States, history
+from devtrace.recording.context.happenings import site_of
+from devtrace.runtime.patches import Patches
+from devtrace.runtime.quiet import Quiet, is_tensor
+from devtrace.source.safe_values import class_dict, classes_of, instance_dict
+
+if TYPE_CHECKING:
+    from torch.utils.hooks import RemovableHandle
+
+_NOWHERE = -1
+
+
+def hook() -> list[RemovableHandle]:
+    return [register_optimizer_step_pre_hook(_begins), register_optimizer_step_post_hook(_stepped)]
+
+
+def install(patches: Patches) -> None:
+    patches.set(Optimizer, "__init__", _constructed(Optimizer.__init__))
+    patches.set(Optimizer, "load_state_dict", _loading(Optimizer.load_state_dict))
+
+
+def settle(optimizer: Optimizer) -> None:
+    """Let state without a birth be born where its optimizer was last seen at work: a step that raised, its constructor.
+
+    State that appeared otherwise (the user filled it in) stays without one.
+    """
+    found = history.stateful.get(id(optimizer))
+    if found is not None and found.optimizer() is optimizer and found.site >= 0:
+        _take(optimizer, found.site)
+
+
+def _constructed(original: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(original)
+    def __init__(self: Optimizer, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+        original(self, *args, **kwargs)
+        if not is_compiling():
+            with suppress(Exception):
+                if _constructor_makes_state(type(self)):
+                    _note(self, 0, site_of(_outside_of_its_constructor(self, sys._getframe(1))))
+
+    return __init__
+
+
+def _constructor_makes_state(kind: type) -> bool:
+    constructors = (class_dict(each).get("__init__") for each in _below_torchs(kind))
+    return any(type(each) is FunctionType and "state" in each.__code__.co_names for each in constructors)
+
+
+def _below_torchs(kind: type) -> Iterator[type]:
+    for each in classes_of(kind):
+        if each is Optimizer:
+            return
+        yield each
+
+
+def _outside_of_its_constructor(optimizer: Optimizer, frame: FrameType | None) -> FrameType | None:
+    """Return the frame that constructs it: an `__init__` of the user's own is no line of a birth."""
+    codes = {
+        each.__code__
+        for kind in _below_torchs(type(optimizer))
+        if type(each := class_dict(kind).get("__init__")) is FunctionType
+    }
+    while frame is not None and frame.f_code in codes:
+        frame = frame.f_back
+    return frame
+
+
+def _begins(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+    """A step begins: what there is without a birth is of the constructor, or of a step that raised."""
+    if is_compiling():
+        return
+    with suppress(Exception):
+        found = _known(optimizer)
+        size = len(_states(optimizer))
+        if found is None or found.known != size or size == 0:
+            settle(optimizer)
+            _note(optimizer, size, site_of(sys._getframe(2)))
+
+
+def _stepped(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+    """A step made new state (an optimizer's first step, or one with new parameters): it was born in this step."""
+    if is_compiling():
+        return
+    with suppress(Exception):
+        found = _known(optimizer)
+        if found is None or found.known != len(_states(optimizer)) or found.site >= 0:
+            _take(optimizer, site_of(sys._getframe(2)))
+
+
+def _known(optimizer: Optimizer) -> States | None:
+    found = history.stateful.get(id(optimizer))
+    return found if found is not None and found.optimizer() is optimizer else None
+
+
+def _states(optimizer: Optimizer) -> dict[Any, Any]:
+    """Return an optimizer's state as it is stored; empty where the class has a property of the user's for it."""
+    states = instance_dict(optimizer).get("state")
+    return states if issubclass(type(states), dict) else {}  # type: ignore[return-value]
+
+
+def _loading(original: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(original)
+    def load_state_dict(self: Optimizer, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        if not is_compiling():
+            with suppress(Exception):
+                _take(self, site_of(sys._getframe(1)))
+
+    return load_state_dict
+
+
+def _take(optimizer: Optimizer, site: int) -> None:
+    """Let an optimizer's state that has no birth yet be born at a site."""
+    born = stamps.birth(site)
+    with Quiet():
+        states = _states(optimizer)
+        for state in dict.values(states):
+            for value in dict.values(state) if issubclass(type(state), dict) else ():
+                if is_tensor(value):
+                    stamps.put_birth(value, born)
+    _note(optimizer, len(states), _NOWHERE)
+
+
+def _note(optimizer: Optimizer, known: int, site: int) -> None:
+    key = id(optimizer)
+    found = _known(optimizer)
+    reference = found.optimizer if found else weakref.ref(optimizer, lambda _: history.stateful.pop(key, None))
+    history.stateful[key] = States(reference, known, site)

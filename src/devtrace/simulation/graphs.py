@@ -1,0 +1,163 @@
+"""CUDA graphs: what runs while one is captured is kept as a list of operators, and runs again with each replay.
+
+As on CUDA, capturing computes nothing that stays: tensors from before are as they were when it ends. A replay reads the
+same tensors and writes its results into the tensors that the capture made.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from typing import Any, Final, Self
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from devtrace.runtime.mode_stack import on_top, take_out
+from devtrace.runtime.patches import Patches
+from devtrace.simulation.storage_tags import tensors_in
+from devtrace.simulation.tensors import device
+
+_Call = tuple[Any, tuple[Any, ...], dict[str, Any], Any]
+_pools = itertools.count(1)
+_WAITS: Final = ("aten::_local_scalar_dense", "aten::nonzero", "aten::item")
+"""Operators for which the CPU waits, which no capture allows."""
+
+
+class _Capturing(threading.local):
+    graph: CapturedGraph | None = None
+
+
+_capturing = _Capturing()
+
+
+def install(patches: Patches) -> None:
+    """Put the part of a graph that a CUDA build has in C++ below torch's own Python."""
+    made = type("CUDAGraph", (CapturedGraph,), {"__module__": "torch.cuda"})
+    for owner in (torch.cuda, torch.cuda.graphs):
+        patches.set(owner, "CUDAGraph", made)
+        patches.set(owner, "graph_pool_handle", _new_pool)
+    patches.set(torch.cuda.graph, "default_capture_stream", None)  # torch keeps the first of the process
+    for owner in (torch.cuda.graphs, torch._C):
+        patches.set(owner, "_cuda_isCurrentStreamCapturing", is_capturing)
+
+
+def is_capturing() -> bool:
+    """Return whether this thread captures a graph."""
+    return _capturing.graph is not None
+
+
+def _new_pool() -> tuple[int, int]:
+    return 0, next(_pools)
+
+
+class CapturedGraph:
+    """`torch.cuda.CUDAGraph`."""
+
+    def __init__(self, keep_graph: bool = False) -> None:
+        self._calls: list[_Call] = []
+        self._pool: Any = None
+        self._mode: _Capture | None = None
+        self._is_ready = False
+
+    def capture_begin(self, pool: Any = None, capture_error_mode: str = "global", **options: Any) -> None:
+        if _capturing.graph is not None or self._is_ready:
+            raise RuntimeError(
+                "This CUDAGraph instance already owns a captured graph. To capture a new graph, create a new instance."
+            )
+        self._pool = pool or _new_pool()
+        self._mode = _Capture(self._calls)
+        _capturing.graph = self
+        self._mode.begin()
+
+    def capture_end(self) -> None:
+        mode, self._mode = self._mode, None
+        if mode is None:
+            raise RuntimeError("capture_end() called before capture_begin().")
+        _capturing.graph = None
+        mode.end()
+        self._is_ready = True
+
+    def instantiate(self) -> None:
+        """Do nothing: the list of operators is ready when it is captured."""
+
+    def replay(self) -> None:
+        if not self._is_ready:
+            raise RuntimeError("Called CUDAGraph::replay without a preceding successful capture.")
+        with torch.no_grad():
+            for call in self._calls:
+                _run(*call)
+
+    def reset(self) -> None:
+        self._calls.clear()
+        self._is_ready = False
+
+    def pool(self) -> Any:
+        if not self._is_ready:
+            raise RuntimeError("Called CUDAGraph::pool() without a preceding successful capture.")
+        return self._pool
+
+    def enable_debug_mode(self) -> None:
+        """Do nothing: there is no graph of CUDA's to look at."""
+
+    def debug_dump(self, debug_path: str) -> None:
+        """Write nothing."""
+
+
+def _run(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], kept: Any) -> None:
+    """Run an operator again, and put what it makes where the captured tensors are."""
+    made = func(*args, **kwargs)
+    for old, new in zip(tensors_in((kept,)), tensors_in((made,)), strict=True):
+        if old is not new and old.untyped_storage().data_ptr() != new.untyped_storage().data_ptr():
+            old.data.copy_(new)
+
+
+class _Capture(TorchDispatchMode):
+    """Lists the operators of a thread, and keeps what they overwrite."""
+
+    def __init__(self, calls: list[_Call]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._calls = calls
+        self._own: set[int] = set()  # storages that were made while capturing
+        self._before: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+
+    def begin(self) -> Self:
+        self._stack = on_top(self)
+        self._stack.__enter__()
+        return self
+
+    def end(self) -> None:
+        take_out(self)
+        with torch.no_grad():
+            for tensor, content in self._before.values():
+                tensor.data.copy_(content)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func._schema.name in _WAITS and any(device(each).type == "cuda" for each in tensors_in(args)):
+            raise torch.AcceleratorError("CUDA error: operation not permitted when stream is capturing")
+        self._keep_what_is_written(func, args, kwargs)
+        out = func(*args, **kwargs)
+        self._own |= _storages((out,)) - _storages((*args, *kwargs.values()))
+        self._calls.append((func, args, kwargs, out))
+        return out
+
+    def _keep_what_is_written(self, func: Any, args: Any, kwargs: Any) -> None:
+        for number, spec in enumerate(func._schema.arguments):
+            if spec.alias_info is None or not spec.alias_info.is_write:
+                continue
+            given = args[number] if number < len(args) else kwargs.get(spec.name)
+            for tensor in tensors_in((given,)):
+                where = tensor.untyped_storage().data_ptr()
+                if where not in self._own and where not in self._before:
+                    self._before[where] = (whole := _whole(tensor)), whole.clone()
+
+
+def _storages(values: tuple[Any, ...]) -> set[int]:
+    return {each.untyped_storage().data_ptr() for each in tensors_in(values)}
+
+
+def _whole(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a view of all of a tensor's storage."""
+    with torch.no_grad():
+        return torch.as_strided(tensor.detach(), (tensor.untyped_storage().nbytes() // tensor.itemsize,), (1,), 0)

@@ -1,0 +1,127 @@
+"""Answers of other packages that they keep: "no GPU", from before a simulation, and "a GPU", from within one.
+
+A function under functools.lru_cache or cache whose code asks for a GPU is asked again, where its answers are plain
+values. An answer that is an object of its own stays, as somebody may hold it. A module's own constant stays too.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, Final
+
+import torch
+
+_DEVICES: Final = frozenset({"cuda", "accelerator"})
+_QUESTIONS: Final = frozenset(
+    {
+        "is_available",
+        "device_count",
+        "current_accelerator",
+        "current_device",
+        "get_device_capability",
+        "get_device_name",
+        "get_device_properties",
+        "is_bf16_supported",
+        "mem_get_info",
+    }
+)
+_PLAIN: Final = (type(None), bool, int, float, str, bytes, torch.device, torch.dtype)
+_SEVERAL: Final = (tuple, list, set, frozenset)
+_DEPTH: Final = 3  # functions that call functions that ask
+_Cached: Final = functools._lru_cache_wrapper
+
+
+def forget() -> list[str]:
+    """Clear what can be cleared, and return the names of the functions that keep their answers."""
+    kept = []
+    for name, cached in _cached_functions():
+        if not cached.cache_info().currsize or not _asks(cached, _DEPTH):
+            continue
+        if all(map(_is_plain, _answers(cached))):
+            cached.cache_clear()
+        else:
+            kept.append(name)
+    return kept
+
+
+def other_modules() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Names and globals of the modules that are loaded, but for Python's own, torch's and ours."""
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] not in _NOT_ASKED and issubclass(type(module), ModuleType):
+            yield name, object.__getattribute__(module, "__dict__")  # a lazy module loads when it is asked
+
+
+_NOT_ASKED: Final = frozenset({"torch", "devtrace", *sys.stdlib_module_names} - {"__main__"})
+
+
+def _cached_functions() -> Iterator[tuple[str, functools._lru_cache_wrapper[Any]]]:
+    for module, names in other_modules():
+        for value in list(names.values()):
+            if type(value) is _Cached:
+                yield from _named(module, value)
+            elif issubclass(type(value), type):
+                attributes = type.__getattribute__(value, "__dict__")
+                if attributes.get("__module__") == module:
+                    yield from _cached_methods(module, attributes)
+
+
+def _cached_methods(
+    module: str, attributes: Mapping[str, Any]
+) -> Iterator[tuple[str, functools._lru_cache_wrapper[Any]]]:
+    for value in list(attributes.values()):
+        function = value.__func__ if type(value) in (staticmethod, classmethod) else value
+        if type(function) is _Cached:
+            yield from _named(module, function)
+
+
+def _named(
+    module: str, cached: functools._lru_cache_wrapper[Any]
+) -> Iterator[tuple[str, functools._lru_cache_wrapper[Any]]]:
+    """Give a function where it was defined, not where else it was imported."""
+    own = cached.__wrapped__
+    if type(own) is FunctionType and own.__module__ == module:
+        yield f"{module}.{own.__qualname__}", cached
+
+
+def _asks(function: object, depth: int) -> bool:
+    """Return whether a function's code, or that of a function of its module that it calls, asks for a GPU."""
+    own = function.__wrapped__ if type(function) is _Cached else function
+    if type(own) is not FunctionType:
+        return False
+    for code in _codes(own.__code__):
+        names = set(code.co_names)
+        if names & _DEVICES and names & _QUESTIONS:
+            return True
+        if depth and any(_asks(own.__globals__.get(name), depth - 1) for name in names):
+            return True
+    return False
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)
+
+
+def _answers(cached: functools._lru_cache_wrapper[Any]) -> Iterable[object]:
+    """Answers of a cache, which only the garbage collector can list. A cache with a limit lists its keys too."""
+    for each in gc.get_referents(cached):
+        if each is cached.__wrapped__ or each is vars(cached) or isinstance(each, type) or type(each) is object:
+            continue
+        if type(each) is dict:
+            yield from (value for value in each.values() if type(value).__name__ != "_lru_list_elem")
+        else:
+            yield each
+
+
+def _is_plain(value: object) -> bool:
+    if type(value) in _SEVERAL:
+        return all(map(_is_plain, value))  # type: ignore[call-overload]
+    if type(value) is dict:
+        return all(map(_is_plain, (*value, *value.values())))
+    return type(value) in _PLAIN or type(value) is object  # the mark between a key's arguments and its keywords

@@ -1,0 +1,93 @@
+"""The rounds of `devtrace fix`, each in a fork of one Python that has torch loaded instead of a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import devtrace
+from devtrace.fixing.rounds import Rounds, Run
+from devtrace.fixing.source_text import SourceText
+from devtrace.interchange.findings_json import raised
+from devtrace.runtime import overlay
+from devtrace.source.user_code import OWN_PACKAGES
+from repair import Program, execute, prepare
+from warm import Warm
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One run, and what the program returned."""
+
+    run: Run
+    value: str
+
+
+def fixed(warm: Warm, program: Program) -> tuple[Rounds, str]:
+    """Do what `devtrace fix` does with a program, without printing; return what the last run returned, too."""
+    value = ""
+
+    def run(texts: Mapping[str, SourceText], own: frozenset[str]) -> Run:
+        nonlocal value
+        ran = outcome(warm, program, texts, own)
+        value = ran.value
+        return ran.run
+
+    rounds = Rounds(run, _read)
+    rounds.go()
+    return rounds, value
+
+
+def outcome(
+    warm: Warm, program: Program, texts: Mapping[str, SourceText], own: frozenset[str] = frozenset()
+) -> Outcome:
+    """Run a program once, with other texts for some files."""
+    asked = {
+        "path": str(program.path),
+        "arguments": program.arguments,
+        "simulate": program.simulate,
+        "packages": [str(path) for path in program.packages],
+        "imported_before": program.imported_before,
+        "texts": {file: text.data.decode("latin-1") for file, text in texts.items()},
+        "own": sorted(own),
+    }
+    result = warm.call("fix_rounds", "outcome_of", json.dumps(asked))
+    assert isinstance(result, Outcome)
+    return result
+
+
+def _read(file: str) -> SourceText:
+    return SourceText(file, Path(file).read_bytes())
+
+
+def outcome_of(asked: str) -> Outcome:
+    """Do in the forked process what `outcome` promises."""
+    program = json.loads(asked)
+    os.environ[OWN_PACKAGES] = ",".join(program["own"])
+    overlay.use({file: text.encode("latin-1") for file, text in program["texts"].items()})
+    prepare(program)
+    error: Exception | None = None
+    value: Any = None
+    try:
+        with devtrace.record(simulate=program["simulate"] or None) as recording:
+            value = execute(program["path"], program["arguments"])
+    except Exception as caught:  # noqa: BLE001 (the program's own failure is what is studied)
+        error = caught
+    findings = sorted(devtrace.diagnose(recording.trace).findings, key=lambda finding: finding.op)
+    if error is None:
+        return Outcome(Run("ended", tuple(findings)), as_text(value))
+    lines = tuple((str(file), int(line)) for file, line in raised(error)["lines"])
+    return Outcome(Run("raised", tuple(findings), f"{type(error).__name__}: {error}", lines), "")
+
+
+def as_text(value: Any) -> str:
+    """Return a value as text that does not say where it is."""
+    torch.set_printoptions(precision=6, threshold=100_000)
+    return re.sub(r",? ?(device='[^']*'|grad_fn=<[^>]*>)", "", re.sub(r"cuda:\d", "cpu", repr(value)))

@@ -1,0 +1,132 @@
+"""Cells that nobody traced: a device error is explained below its traceback, anything else gets nothing."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+
+import pytest
+
+from devtrace.report.mime import MIME_TYPE
+from kernels import Kernel, new_kernel
+from shells import Shell, new_shell
+
+MODEL = """
+import torch
+from torch import nn
+model = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+x = torch.ones(1, 4, device="cuda:0")
+"""
+
+
+@pytest.fixture
+def shell() -> Iterator[Shell]:
+    with new_shell() as shell:
+        shell.run("%load_ext devtrace")
+        shell.run("%devtrace simulate cuda:1")
+        shell.run(MODEL)
+        yield shell
+
+
+def test_a_device_error_of_an_untraced_cell_gets_its_finding_without_a_timeline(shell: Shell) -> None:
+    ran = shell.run("model(x)")
+    assert type(ran.error) is RuntimeError
+    (report,) = ran.reports
+    assert "model.0.weight" in report["text/plain"]
+    assert report["text/html"].count("<svg") == 1  # the sign beside the finding
+    assert "untraced" in report[MIME_TYPE]
+    assert report[MIME_TYPE]["title"] == f"In[{shell.count}]"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "torch.ones(2) + torch.ones(3)",
+        "{}['device']",
+        "raise RuntimeError('a device of my own')",
+        "1 +",
+        "x.item('cpu')",
+    ],
+)
+def test_any_other_error_gets_nothing(shell: Shell, line: str) -> None:
+    ran = shell.run(line)
+    assert ran.error is not None
+    assert ran.displayed == []
+    assert "devtrace" not in ran.text
+
+
+def test_the_users_exception_and_its_traceback_are_untouched(shell: Shell) -> None:
+    error = shell.run("model(x)").error
+    assert error is not None
+    assert not hasattr(error, "__notes__")
+    names = []
+    traceback = error.__traceback__
+    while traceback is not None:
+        names.append(traceback.tb_frame.f_code.co_name)
+        traceback = traceback.tb_next
+    assert names[-1] == "forward"
+    assert "<module>" in names
+
+
+def test_the_explanation_is_kept_with_the_traces(shell: Shell) -> None:
+    shell.run("model(x)")
+    (kept,) = shell.traced
+    assert kept.label == f"In[{shell.count}]"
+    assert kept.report.findings[0].rule == "device-mismatch"
+    assert "model.0.weight" in str(shell.run("%devtrace report").value)
+
+
+def test_a_cell_that_is_traced_is_not_explained_as_well(shell: Shell) -> None:
+    ran = shell.run("%%devtrace", "model(x)")
+    assert len(ran.reports) == 1
+    assert "untraced" not in ran.reports[0][MIME_TYPE]
+
+
+def test_explain_off_is_silence_and_explain_alone_explains_the_last_error(shell: Shell) -> None:
+    shell.run("%devtrace explain off")
+    assert shell.run("model(x)").displayed == []
+    (again,) = shell.run("%devtrace explain").reports
+    assert "model.0.weight" in again["text/plain"]
+    shell.run("%devtrace explain on")
+    assert len(shell.run("model(x)").reports) == 1
+
+
+def test_explain_refuses_what_is_not_about_devices(shell: Shell) -> None:
+    shell.run("{}['key']")
+    assert "nothing-to-explain: got KeyError" in shell.run("%devtrace explain").text
+    assert "command-argument: got %devtrace explain maybe" in shell.run("%devtrace explain maybe").text
+
+
+def test_the_environment_switches_it_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEVTRACE_EXPLAIN", "off")
+    with new_shell() as shell:
+        for cell in ("%load_ext devtrace", "%devtrace simulate cuda:1", MODEL):
+            shell.run(cell)
+        assert shell.run("model(x)").displayed == []
+
+
+def test_nothing_of_the_cell_is_kept_alive_by_its_report(shell: Shell) -> None:
+    shell.run("def run():", "    inner = torch.nn.Linear(4, 2)", "    gone.append(weakref.ref(inner))", "    inner(x)")
+    shell.run("import weakref", "gone = []")
+    assert len(shell.run("run()").reports) == 1
+    shell.run("{}['another error']", "1")
+    gone: list[weakref.ref[object]] = shell.ns["gone"]
+    gc.collect()
+    assert gone[0]() is None
+
+
+def test_in_a_kernel_the_finding_comes_below_the_error() -> None:
+    with new_kernel() as kernel:
+        kernel.run("%load_ext devtrace")
+        kernel.run("%devtrace simulate cuda:1")
+        kernel.run(MODEL)
+        sent = _run(kernel, "model(x)")
+        assert sent["kinds"] == ["error", "display_data"]
+        assert sent["mark"] == {"cell": "the-cell"}
+        assert "devtrace/" not in str(sent["traceback"])
+
+
+def _run(kernel: Kernel, line: str) -> dict[str, object]:
+    sent = kernel.run(line, cell_id="the-cell")
+    return {"kinds": sent.kinds, "mark": sent.reports[0][MIME_TYPE]["untraced"], "traceback": sent.traceback}
