@@ -14,6 +14,7 @@ import statistics
 import sys
 import time
 import tracemalloc
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import torch
@@ -26,6 +27,23 @@ STEPS, BLOCK = 2000, 20
 MEMORY_STEPS = 10_000
 GROWTH_BUDGET = 16.0
 """MB that the second half of a long run may add to what is kept."""
+
+Step = Callable[[], None]
+
+
+def encoder(width: int, batch: int) -> Step:
+    torch.manual_seed(0)
+    layer = torch.nn.TransformerEncoderLayer(width, 4, 4 * width, batch_first=True)  # as in bench_record
+    model = torch.nn.TransformerEncoder(layer, 6, enable_nested_tensor=False)
+    optimizer = torch.optim.Adam(model.parameters())
+    x = torch.rand(batch, 16, width)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        model(x).pow(2).mean().backward()
+        optimizer.step()
+
+    return step
 
 
 def logging(step: Step) -> Step:
