@@ -348,7 +348,7 @@ def test_a_budget_is_a_share_of_the_time(text: str, share: float) -> None:
 
 @pytest.mark.parametrize("budget", [0, -0.1, float("nan"), "10%", True])
 def test_a_budget_that_is_none_is_refused(budget: Any) -> None:
-    with pytest.raises(devtrace.DevtraceError, match="budget: got budget="):
+    with pytest.raises(devtrace.DevtraceError, match="budget-value: got budget="):
         devtrace.record(budget=budget)
 
 

@@ -142,7 +142,7 @@ PROVOKED: dict[str, Callable[[pytest.MonkeyPatch], str]] = {
     "flag-value": lambda _: typed("%%devtrace --save\n1"),
     "load-nothing": lambda _: raised(devtrace.load),
     "magic-line": lambda _: typed("1\n%%devtrace\n2"),
-    "budget": lambda _: typed("%%devtrace --budget many\n1"),
+    "budget-value": lambda _: typed("%%devtrace --budget many\n1"),
     "max-ops": lambda _: typed("%%devtrace --max-ops many\n1"),
     "nested-trace": lambda _: typed("%%devtrace\nget_ipython().run_line_magic('devtrace', 'simulate cuda:1')"),
     "no-trace": lambda _: typed("%devtrace report"),

@@ -18,7 +18,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import torch
-from bench_record import Step, encoder
 
 from devtrace.recording.recording import Recording
 

@@ -95,7 +95,9 @@ def _read_budget(text: str) -> float:
     except ValueError:
         value = math.nan
     if not 0 < value < math.inf:
-        raise UsageError("budget", f"--budget {text}", "it takes a share of the time above 0", "write --budget 10%")
+        raise UsageError(
+            "budget-value", f"--budget {text}", "it takes a share of the time above 0", "write --budget 10%"
+        )
     return value
 
 
@@ -103,7 +105,9 @@ def checked_budget(value: Any) -> float | None:
     if value is not None and (
         isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf
     ):
-        raise UsageError("budget", f"budget={value!r}", "it takes a share of the time above 0", "write budget=0.1")
+        raise UsageError(
+            "budget-value", f"budget={value!r}", "it takes a share of the time above 0", "write budget=0.1"
+        )
     return value
 
 
