@@ -301,7 +301,7 @@ def test_no_mode_is_on_the_stack_while_the_loop_repeats() -> None:
         heights.append(torch._C._len_torch_dispatch_stack())
     recording.stop()
     assert heights[0] == 1
-    assert heights[-1] == 0
+    assert heights.count(0) > 20
 
 
 def test_a_process_that_is_ended_in_between_has_what_was_counted() -> None:

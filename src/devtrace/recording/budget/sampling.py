@@ -227,7 +227,7 @@ class Sampling:
         self.trail.begin(event)
         if segment is None:
             return
-        period = self._period()
+        period = self._period(event)
         if period and event == self.trail.segments[-period].event:
             self._leave(period, in_region)
 
@@ -243,7 +243,7 @@ class Sampling:
             self._take_off(in_region)
             self._position, self._passed = position, passed
 
-    def _period(self) -> int:
+    def _period(self, event: Hashable) -> int:
         """Return of how many segments the loop is that has come to the end of a repetition."""
         kinds = [segment.kind for segment in self.trail.segments]
         if self._sampling:
@@ -255,7 +255,7 @@ class Sampling:
             if self._sampling:
                 return 0
         known = (len(loop) for loop in self._loops if tuple(kinds[-NEEDED_AGAIN * len(loop) :]) == NEEDED_AGAIN * loop)
-        return self.trail.period(self._needed) or (next(known, 0) if self._needed == NEEDED else 0)
+        return self.trail.period(self._needed, event) or (next(known, 0) if self._needed == NEEDED else 0)
 
     def _leave(self, period: int, in_region: bool) -> None:
         """Take the mode off at the event that begins a repetition of the last segments."""

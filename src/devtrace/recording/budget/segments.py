@@ -123,11 +123,11 @@ class Trail:
         known.append((layouts, self._next))
         return self._next
 
-    def period(self, needed: int) -> int:
-        """Return the shortest number of segments that was repeated so often until now; 0 for none."""
+    def period(self, needed: int, event: Hashable) -> int:
+        """Return the shortest number of segments that was repeated so often until an event begins it anew, or 0."""
         kinds = [segment.kind for segment in self.segments[-needed * LONGEST_PERIOD :]]
         for period in range(1, min(LONGEST_PERIOD, len(kinds) // needed) + 1):
-            if repetitions(kinds, period) >= needed:
+            if self.segments[-period].event == event and repetitions(kinds, period) >= needed:
                 return period
         return 0
 
