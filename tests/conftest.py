@@ -1,4 +1,4 @@
-"""Every Python that a test starts (kernel, server, script) sees this checkout's sources, whatever is installed."""
+"""Every Python that a test starts (kernel, server, script) sees this checkout's sources, and speaks English."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from warm import Warm
 
 SOURCES = str(Path(__file__).parents[1] / "src")
+os.environ["DEVTRACE_LANGUAGE"] = "en"
 os.environ["PYTHONPATH"] = os.pathsep.join([SOURCES, *filter(None, [os.environ.get("PYTHONPATH")])])
 
 

@@ -3,7 +3,7 @@
     bug.py          the program; its `run()` is called with `arguments` (cuda:0)
     fix.patch       what its author mended
     expected.json   one finding, where the program fails; how often each line costs what, in `costs/`
-    report.txt      the report's text (`make golden` writes it)
+    report.txt      the report's text (`make golden` writes it); report.zh.txt in Chinese, of the shortest programs
 
 `why` of expected.json says why a second answer would be right too, or why the suggested fix is not the author's.
 """
@@ -135,4 +135,12 @@ def summary(finding: Finding) -> dict[str, Any]:
 
 PROGRAMS = [Program(path.parent) for path in sorted(CORPUS.glob("*/*/bug.py"))]
 FAILING = [program for program in PROGRAMS if program.cause != COSTS]
+SHOWN_IN_CHINESE = [
+    program
+    for cause in sorted({program.cause for program in PROGRAMS})
+    for program in sorted(
+        (each for each in PROGRAMS if each.cause == cause),
+        key=lambda each: (len((each.folder / "bug.py").read_text()), each.name),
+    )[: None if cause == COSTS else 2]
+]
 COSTLY = [program for program in PROGRAMS if program.cause == COSTS]

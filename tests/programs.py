@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from contextlib import nullcontext
+from contextlib import nullcontext, redirect_stderr, suppress
 from dataclasses import dataclass, field
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ import devtrace
 from devtrace.api.results import Report
 from devtrace.diagnosis.findings import Finding
 from devtrace.recording.context import hooks
+from devtrace.report.text import text
+from devtrace.words import language
 from warm import Warm
 
 
@@ -49,6 +52,13 @@ def run(warm: Warm, path: Path, arguments: tuple[str, ...] = ("cuda:0",)) -> Out
     return outcome
 
 
+def run_in(of: language.Language, warm: Warm, path: Path, arguments: tuple[str, ...] = ("cuda:0",)) -> Outcome:
+    """Do the same in a language."""
+    outcome = warm.call("programs", "outcome_in", of, str(path), *arguments)
+    assert isinstance(outcome, Outcome)
+    return outcome
+
+
 def run_plain(warm: Warm, path: Path) -> list[Any]:
     """Return what `run("cpu")` of a file gives, without devtrace."""
     values = warm.call("programs", "plain_values", str(path))
@@ -68,6 +78,12 @@ def outcome_of(path: str, *arguments: str) -> Outcome:
     return outcome(path, arguments, simulate="cuda:2")
 
 
+def outcome_in(of: language.Language, path: str, *arguments: str) -> Outcome:
+    """Do the same in a language."""
+    language.CHOICE.user = of
+    return outcome_of(path, *arguments)
+
+
 def outcome(path: str, arguments: tuple[str, ...], *, simulate: str | None) -> Outcome:
     """Call `run(*arguments)` of a file in this process."""
     raised, values = "", []
@@ -81,6 +97,30 @@ def outcome(path: str, arguments: tuple[str, ...], *, simulate: str | None) -> O
     report: Report = devtrace.diagnose(recording.trace)
     lost = tuple(op.name for op in recording.trace.ops if op.phase == "backward" and op.site is None)
     return Outcome(raised, report.text, report.findings, report.notes, lost, values)
+
+
+def pseudo_report_of(path: str) -> list[tuple[str, str, tuple[str, ...]]]:
+    """Return message, help and the words beside the lines of each finding, every sentence in brackets."""
+    from test_prose import wrap_all
+
+    wrap_all(setattr)
+    found = outcome_of(path, "cuda:0").findings
+    return [
+        (
+            each.message,
+            each.help,
+            tuple(filter(None, (word for line in each.lines for word in (line.label, line.remark)))),
+        )
+        for each in found
+    ]
+
+
+def text_of(path: str, of: language.Language, width: str) -> str:
+    """Return the text form of a program's report in a language and so many columns."""
+    language.CHOICE.user = of
+    with suppress(Exception), devtrace.simulate("cuda:2"), devtrace.record() as recording:
+        _program(path).run("cuda:0")
+    return text(recording.report, int(width))
 
 
 def plain_values(path: str) -> list[Any]:
@@ -108,10 +148,31 @@ def _values(result: Any) -> list[Any]:
     return [numpy.array(leaf.detach().cpu()) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
 
 
+def run_installed(warm: Warm, path: Path, arguments: tuple[str, ...] = ("cuda:0",)) -> str:
+    """Do the same with `devtrace.install()`; return all that was written meanwhile."""
+    written = warm.call("programs", "written_installed", str(path), *arguments)
+    assert isinstance(written, str)
+    return written
+
+
+def written_installed(path: str, *arguments: str) -> str:
+    """Do in the forked process what `run_installed` promises."""
+    with redirect_stderr(StringIO()) as written, devtrace.simulate("cuda:2"):
+        devtrace.install()
+        _program(path).run(*arguments)
+        devtrace.uninstall()
+    return written.getvalue()
+
+
 def outcome_untraced_of(path: str, *arguments: str) -> Outcome:
     """Do in the forked process what `run_untraced` promises."""
+    return outcome_untraced(path, arguments, simulate="cuda:2")
+
+
+def outcome_untraced(path: str, arguments: tuple[str, ...], *, simulate: str | None) -> Outcome:
+    """Call `run(*arguments)` of a file in this process with the hooks alone, and explain its error."""
     hooks.install()
-    with devtrace.simulate("cuda:2"):
+    with devtrace.simulate(simulate) if simulate else nullcontext():
         try:
             _program(path).run(*arguments)
         except Exception as error:  # noqa: BLE001 (as above)

@@ -77,6 +77,19 @@ def test_a_failure_is_explained_as_on_simulated_devices(program: Program, runner
 
 
 @failing
+def test_a_failure_that_nobody_recorded_gets_no_wrong_cause(program: Program, runner: Runner) -> None:
+    path, _ = outcome_of(program, runner)
+    outcome = runner.outcome_untraced(path, program.arguments)
+    expected = expected_of(program)
+    assert re.search(expected["raised"], outcome.raised)
+    (finding,) = outcome.errors
+    assert finding.cause in (program.cause, "unknown")
+    assert {*finding.devices} == {*expected["devices"]}
+    assert finding.site is not None
+    assert at(finding.site) == expected["failed"]
+
+
+@failing
 def test_the_edits_make_the_program_run_clean(program: Program, runner: Runner) -> None:
     path, outcome = outcome_of(program, runner)
     (finding,) = outcome.errors

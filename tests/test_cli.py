@@ -292,7 +292,7 @@ def test_a_second_interrupt_ends_the_telling_with_one_sentence(tmp_path: Path) -
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=TIMEOUT)
     assert process.returncode == -signal.SIGINT
-    assert "devtrace: interrupted while it told of the program; what is not named above is not saved\n" in stderr
+    assert "devtrace: interrupted while it reported on the program; what is not named above is not saved\n" in stderr
     assert "Traceback" not in stderr
 
 

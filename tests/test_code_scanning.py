@@ -64,13 +64,13 @@ def test_a_finding_read_back_from_json_is_the_same(finding: Finding) -> None:
 @FEW
 @given(st.lists(FINDINGS, max_size=3), st.lists(WORDS, max_size=2))
 def test_any_findings_keep_the_schema_of_sarif(findings: list[Finding], notes: list[str]) -> None:
-    VALIDATOR.validate(sarif(findings, notes, Path("/work")))
+    VALIDATOR.validate(sarif(findings, notes, Path("/project")))
 
 
 @FEW
 @given(st.lists(FINDINGS, max_size=3))
 def test_an_annotation_is_one_line_that_reads_back_as_its_message(findings: list[Finding]) -> None:
-    for finding, line in zip(findings, github_annotations(findings, Path("/work")), strict=True):
+    for finding, line in zip(findings, github_annotations(findings, Path("/project")), strict=True):
         assert len(line.split("\n")) == len(line.split("\r")) == 1
         assert read_back(line)["message"].startswith(finding.message)
 
@@ -90,10 +90,10 @@ def unquoted(text: str) -> str:
 
 
 def test_a_fix_is_text_in_the_place_of_whole_lines() -> None:
-    site = Site("/work/a.py", 2)
+    site = Site("/project/a.py", 2)
     finding = Finding("device-mismatch", "error", "never-moved", (), site, help="move it")
-    edits = (Edit("/work/a.py", None, 2, "x = 1\ny = 2", "x = 3"), Edit("/work/b c.py", None, 4, "", "z = 1"))
-    (result,) = sarif([replace(finding, edits=edits)], [], Path("/work"))["runs"][0]["results"]
+    edits = (Edit("/project/a.py", None, 2, "x = 1\ny = 2", "x = 3"), Edit("/project/b c.py", None, 4, "", "z = 1"))
+    (result,) = sarif([replace(finding, edits=edits)], [], Path("/project"))["runs"][0]["results"]
     first, second = result["fixes"][0]["artifactChanges"]
     assert first["replacements"] == [replacement(2, 4, "x = 3\n")]
     assert second["replacements"] == [replacement(5, 5, "z = 1\n")]

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from corpus_programs import COSTLY, COSTS, FAILING, PROGRAMS, Program, at, summary
+from corpus_programs import COSTLY, COSTS, FAILING, PROGRAMS, SHOWN_IN_CHINESE, Program, at, summary
 from devtrace.diagnosis.edits import applied
+from devtrace.words.wrapping import columns
 from documents import PAGES
 from goldens import assert_golden
-from programs import run
+from programs import run, run_in
 from warm import Warm
 
 HERE = Path(__file__).parent
@@ -46,6 +47,13 @@ def test_the_report_reads_like_its_golden(program: Program, warm: Warm) -> None:
     assert_golden(f"corpus/{program.cause}/{program.name}/report.txt", f"{outcome.text}\n", HERE)
     assert max(map(len, outcome.text.splitlines())) <= 100
     assert not outcome.notes
+
+
+@pytest.mark.parametrize("program", SHOWN_IN_CHINESE, ids=lambda program: program.name)
+def test_the_report_in_chinese_reads_like_its_golden(program: Program, warm: Warm) -> None:
+    outcome = run_in("zh", warm, program.folder / "bug.py", program.arguments)
+    assert_golden(f"corpus/{program.cause}/{program.name}/report.zh.txt", f"{outcome.text}\n", HERE)
+    assert max(map(columns, outcome.text.splitlines())) <= 100
 
 
 @failing

@@ -430,7 +430,7 @@ def test_a_cost_in_a_package_is_found_at_its_line_and_names_the_users(
     }
     sync, cos, sin = found.values()
     assert "It is in costly_pack, called from test_cost_rules.py line" in sync.message
-    assert sync.message.endswith(": optimizer.step().")
+    assert sync.message.endswith(": `optimizer.step()`.")
     assert sync.help.startswith("in costly_pack: ")
     assert "`tables.cos` is the same tensor each time. It is in costly_pack, called from" in cos.message
     assert "`tables.sin` is the same tensor each time." in sin.message
@@ -452,7 +452,7 @@ def test_what_the_user_of_a_package_can_do_today_ends_the_copies(
 
     found = [each for each in findings(program) if each.severity == "warning"]
     assert len(found) == 2
-    lines = [each.help.partition("below the line that moves tables: ")[2] for each in found]
+    lines = [each.help.partition("below the line that moves `tables`: `")[2].removesuffix("`") for each in found]
 
     def typed() -> None:
         tables.to(GPU)
@@ -487,7 +487,7 @@ def test_a_line_of_a_package_that_two_lines_of_the_users_lead_to_is_one_finding(
 
     sync = costs_of_packages(program)["host-sync", "p.grad.abs().sum().item()"]
     assert sync.count == 24 + 12
-    assert "(1 more line likewise): optimizer.step()." in sync.message
+    assert "(1 more line likewise): `optimizer.step()`." in sync.message
 
 
 def test_the_count_of_a_packages_line_is_exact_above_max_ops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -588,7 +588,7 @@ def test_a_tensor_moved_in_each_step_is_moved_above_the_loop() -> None:
 
     (found,) = [each for each in findings(program) if each.severity != "note"]
     assert [edit.after.strip() for edit in found.edits] == ["weights = weights.to(GPU)"]
-    assert found.help == "move weights once, above the loop: weights = weights.to(GPU)"
+    assert found.help == "move `weights` once, above the loop: `weights = weights.to(GPU)`"
 
 
 def test_a_tensor_that_is_used_where_it_is_as_well_is_not_moved_by_an_edit() -> None:

@@ -177,8 +177,8 @@ def test_a_layer_on_the_cpu_is_named() -> None:
         train(lambda net: head(net(torch.rand(16, 8, device=GPU)).cpu()).square().mean())
 
     found = {finding.rule: finding for finding in traced(program)}
-    assert "head works there" in found["cpu-compute"].message
-    assert "move head to the device" in found["cpu-compute"].help
+    assert "`head` works there" in found["cpu-compute"].message
+    assert "move `head` to the device" in found["cpu-compute"].help
 
 
 def test_a_detour_through_numpy_in_one_statement_is_a_round_trip() -> None:
@@ -210,7 +210,7 @@ def test_weights_copied_between_gpus_in_each_forward_are_named() -> None:
     (found,) = traced(program)
     assert (found.rule, found.count) == ("device-to-device-copy", 8)
     assert found.message.endswith("`shared.weight` is the same tensor each time.")
-    assert found.help == "move shared to the device where it works"
+    assert found.help == "move `shared` to the device where it works"
 
 
 def test_a_branch_on_a_value_of_each_step_is_a_sync_worth_a_warning() -> None:
@@ -258,7 +258,7 @@ def test_a_device_compared_with_a_string_is_told_of_a_tensor() -> None:
 
     (found,) = traced(program)
     assert (found.rule, found.site and found.site.text) == ("device-comparison", 'x.device == "cpu"')
-    assert found.message == '`x.device == "cpu"` is never true: a torch.device is not equal to a string.'
+    assert found.message == '`x.device == "cpu"` is never true: a `torch.device` is not equal to a string.'
     assert [edit.after.strip() for edit in found.edits] == ['if x.device.type == "cpu":']
 
 

@@ -24,10 +24,12 @@ from devtrace.diagnosis.findings import Culprit, Finding, Site
 from devtrace.report import mime, page
 from devtrace.report.html import MOST_FINDINGS, fragment
 from devtrace.report.mime import MIME_TYPE, mime_bundle
+from devtrace.trace import format
 from devtrace.trace.format import decode
+from devtrace.words import language
 from goldens import assert_golden
 from samples import training
-from traces import empty_trace, head_trace, odd_trace
+from traces import empty_trace, head_trace, odd_trace, story_trace
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u202e\x00\ud800'\"&" + "y" * 1_000_000
 
@@ -197,3 +199,16 @@ def test_a_report_whose_diagnosis_failed_still_shows_its_trace() -> None:
     html = fragment(Report(trace, notes=trace.notes))
     assert "devtrace: the diagnosis failed (X: y); the trace is complete" in html
     assert "Timeline of" in html
+
+
+def test_a_finding_has_the_text_that_the_page_copies() -> None:
+    """The page's tests read the same golden."""
+    assert_golden("story-report.txt", diagnose(story_trace()).text + "\n")
+
+
+def test_a_trace_says_in_which_language_its_findings_were_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(language.CHOICE, "user", "zh")
+    trace = diagnose(replace(training(1), findings=None)).trace
+    assert trace.findings
+    assert decode(format.encode(trace)).language == "zh"
+    assert '<html lang="zh">' in page.page(diagnose(trace))

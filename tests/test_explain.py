@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import io
 import sys
 import threading
 import traceback
@@ -83,6 +84,13 @@ def test_the_report_says_once_that_nothing_was_recorded() -> None:
     assert " ops" not in text
 
 
+def test_what_the_reader_remarks_is_in_the_language_of_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    error = raised(mixed)
+    monkeypatch.setenv("DEVTRACE_LANGUAGE", "zh")
+    assert devtrace.explain(error).notes == ("它没有看到这段代码运行：错误之前的经过是从源代码读出的",)
+    assert devtrace.explain(KeyError("x")).notes == ("这个错误与设备无关",)
+
+
 def test_the_error_that_is_handled_is_the_default() -> None:
     try:
         mixed()
@@ -115,10 +123,68 @@ def _out_of_memory() -> None:
     raise error
 
 
+def _twice_backward() -> None:
+    loss = torch.ones(2, device="cuda:0", requires_grad=True).exp().sum()
+    loss.backward()
+    loss.backward()
+
+
+def _changed_after_use() -> None:
+    x = torch.ones(2, device="cuda:0", requires_grad=True)
+    y = x.exp()
+    y.add_(1)
+    y.sum().backward()
+
+
+class _NoRows(Dataset[torch.Tensor]):
+    """A data set whose items are not there."""
+
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        rows: dict[str, torch.Tensor] = {}
+        return rows["on the same device"]
+
+
+def _worker_without_key() -> None:
+    next(iter(DataLoader(_NoRows(), num_workers=1, multiprocessing_context="fork")))
+
+
+def _deserialized_without_cuda() -> None:
+    file = io.BytesIO()
+    torch.save(torch.ones(2), file)
+    file.seek(0)
+    torch.load(file, map_location="cuda:7")
+
+
+def _raised_by(sentence: str) -> Callable[[], None]:
+    """Raise what torch's own code would raise: the message of a driver or a library, without an op."""
+
+    def program() -> None:
+        torch._assert(False, sentence)
+
+    return program
+
+
 @pytest.mark.parametrize(
     "program",
     [
         lambda: torch.ones(2, device="cuda:0") @ torch.ones(3, device="cuda:0"),
+        lambda: torch.ones(2, device="cuda:0") + torch.ones(3, device="cuda:0"),
+        lambda: nn.Linear(2, 2).load_state_dict({"weight": torch.ones(3, 3)}),
+        lambda: nn.Linear(2, 2, device="cuda:0")(torch.ones(1, 2, device="cuda:0", dtype=torch.float64)),
+        lambda: torch.ones(3, device="cuda:0")[5],
+        lambda: torch.ones(2, device="cuda:5"),
+        lambda: nn.Embedding(2, 2, device="cuda:0")(torch.ones(1, device="cuda:0")),
+        _twice_backward,
+        _changed_after_use,
+        _worker_without_key,
+        _deserialized_without_cuda,
+        _raised_by("CUDA error: device-side assert triggered"),
+        _raised_by("CUDA error: invalid device ordinal"),
+        _raised_by("NCCL error: unhandled cuda error, two devices share one bus"),
+        _raised_by("cuDNN error: CUDNN_STATUS_NOT_INITIALIZED on device cuda:0"),
         lambda: torch.ones(2, 2, device="cuda:0") @ torch.ones(2, 2, device="cuda:0").long(),
         lambda: {"cpu": 1}["device"],
         lambda: torch.device("nonsense"),
@@ -132,6 +198,18 @@ def test_an_error_that_is_not_about_devices_gets_silence(program: Callable[[], o
     error = raised(program)
     assert not is_device_error(error)
     assert devtrace.explain(error).findings == ()
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "index_add_(): self, index and source expected to be in the same device, but got (self) cpu, (index) accel:0",
+        "Function MulBackward0 returned an invalid gradient at index 0 - expected device accel:0 but got cpu",
+        "Tensor on device meta is not on the expected device accel:1!",
+    ],
+)
+def test_a_sentence_of_torchs_counts_for_a_backend_outside_of_torch_too(sentence: str) -> None:
+    assert is_device_error(raised(_raised_by(sentence)))
 
 
 def test_a_later_error_is_silent_though_one_about_devices_was_handled_before() -> None:
@@ -270,7 +348,77 @@ def test_an_error_of_the_native_backward_pass_is_in_torchs_words() -> None:
     assert finding.cause in ("unknown", "wrong-device")
 
 
-@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+class Halved(torch.autograd.Function):
+    """A function whose backward brings its second gradient to the CPU."""
+
+    @staticmethod
+    def forward(context: Any, x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+        return x * scale
+
+    @staticmethod
+    def backward(context: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        back = gradient.cpu() / 2
+        return gradient / 2, back
+
+
+def test_a_gradient_that_backward_refuses_is_the_one_that_the_users_function_returned() -> None:
+    def program() -> None:
+        x = torch.ones(3, device="cuda:0", requires_grad=True)
+        scale = torch.ones(3, device="cuda:0", requires_grad=True)
+        Halved.apply(x, scale).sum().backward()  # type: ignore[no-untyped-call]
+
+    finding = explained(program)
+    assert finding.culprit is not None
+    assert finding.culprit.born is not None
+    assert (finding.culprit.name, finding.cause, finding.devices) == ("back", "wrong-device", ("cuda:0", "cpu"))
+    assert finding.culprit.born.text == "back = gradient.cpu() / 2"
+    assert not finding.edits
+
+
+def test_a_gradient_that_stayed_where_its_tensor_was_has_the_line_of_its_backward_pass() -> None:
+    def program() -> None:
+        w = torch.ones(3, requires_grad=True)
+        (w * 2).sum().backward()
+        w.data = w.data.to("cuda:0")
+        assert w.grad is not None
+        torch.ones(3, device="cuda:0") + w.grad
+
+    finding = explained(program)
+    assert finding.culprit is not None
+    assert finding.culprit.born is not None
+    assert (finding.culprit.name, finding.cause) == ("w.grad", "never-moved")
+    assert finding.culprit.born.text == "(w * 2).sum().backward()"
+
+
+def test_gradients_that_an_optimizer_finds_where_their_parameters_were_are_named() -> None:
+    def program() -> None:
+        layer = nn.Linear(3, 3)
+        layer(torch.ones(1, 3)).sum().backward()
+        for parameter in layer.parameters():
+            parameter.data = parameter.data.to("cuda:0")
+        optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+        optimizer.step()
+
+    finding = explained(program)
+    assert finding.culprit is not None
+    assert finding.culprit.born is not None
+    assert (finding.culprit.name, finding.cause) == ("layer.weight.grad", "never-moved")
+    assert finding.culprit.born.text == "layer(torch.ones(1, 3)).sum().backward()"
+
+
+def test_a_weight_without_data_is_named() -> None:
+    def program() -> None:
+        with torch.device("meta"):
+            layer = nn.Linear(4, 2)
+        layer(torch.rand(2, 4, device="cuda:0"))
+
+    finding = explained(program)
+    assert finding.culprit is not None
+    assert (finding.culprit.name, finding.devices) == ("layer.weight", ("cuda:0", "meta"))
+    assert "assign=True" in finding.help
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
 def test_an_error_while_torch_compile_traces_is_explained(backend: str, warm: Warm, tmp_path: Path) -> None:
     (tmp_path / "bug.py").write_text(
         "import torch\n\n\ndef step(x, table):\n    return x + table\n\n\n"
@@ -322,6 +470,22 @@ def test_a_module_is_read_through_a_wrapper(wrap: Callable[[nn.Module], nn.Modul
     assert finding.culprit.born.text == "self.table = torch.arange(3.0)"
 
 
+def test_a_trainer_that_clears_up_after_the_error_changes_nothing_of_its_cause() -> None:
+    def program() -> None:
+        model = Scaled()
+        model.to("cuda:0")
+        try:
+            model(torch.ones(2, 3, device="cuda:0"))
+        finally:
+            model.cpu()
+
+    finding = explained(program)
+    assert finding.culprit is not None
+    assert finding.culprit.moved is not None
+    assert finding.cause == "not-registered"
+    assert finding.culprit.moved.text == 'model.to("cuda:0")'
+
+
 class Rows(Dataset[torch.Tensor]):
     """A data set whose items mix devices."""
 
@@ -343,6 +507,19 @@ def test_the_error_of_a_loaders_worker_gives_what_its_text_has() -> None:
     assert {*finding.devices} == {"cuda:0", "cpu"}
     assert finding.cause == "unknown"
     assert "num_workers=0" in report.text
+
+
+def test_the_error_of_a_replica_gives_what_its_text_has() -> None:
+    model = nn.DataParallel(Scaled().to("cuda:0"), device_ids=[0, 1])
+    error = raised(lambda: model(torch.ones(4, 3, device="cuda:0")))
+    assert is_device_error(error)
+    report = devtrace.explain(error)
+    (finding,) = report.findings
+    assert finding.site is not None
+    assert finding.site.text == "return self.layer(x) * self.table"
+    assert {*finding.devices} == {"cuda:0", "cpu"}
+    assert finding.culprit is None or finding.culprit.certainty == "inferred"
+    assert "in place of DataParallel" in report.text
 
 
 # Births.
@@ -384,6 +561,51 @@ def test_a_statement_that_was_not_believed_moves_nothing() -> None:
         table + torch.ones(4, device="cuda:0")
 
     assert explained(program).cause in ("never-moved", "created-without-device")
+
+
+class Rotary(nn.Module):
+    """A module that makes its tables in its first call, and keeps them as a plain attribute or in a container."""
+
+    def __init__(self, make: Callable[[], torch.Tensor], *, in_container: bool) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.make = make
+        self.angles: Any = None
+        self.tables: dict[int, torch.Tensor] = {}
+        self.in_container = in_container
+
+    def forward(self, x: torch.Tensor) -> Any:
+        if self.in_container:
+            if 4 not in self.tables:
+                self.tables[4] = torch.arange(4.0)
+            return self.layer(x) * self.tables[4]
+        if self.angles is None:
+            self.angles = self.make()
+        return self.layer(x) * self.angles
+
+
+def four_angles() -> torch.Tensor:
+    return torch.arange(4.0) * 2
+
+
+@pytest.mark.parametrize("make", [lambda: torch.arange(4.0), four_angles])
+@pytest.mark.parametrize("in_container", [False, True])
+@pytest.mark.parametrize(("ran_before", "cause"), [(True, "stale-copy"), (False, "created-without-device")])
+def test_a_cache_is_stale_only_if_it_was_made_before_the_move(
+    make: Callable[[], torch.Tensor], in_container: bool, ran_before: bool, cause: str
+) -> None:
+    def program() -> None:
+        model = Rotary(make, in_container=in_container)
+        if ran_before:
+            model(torch.ones(3, 4))
+        model.to("cuda:0")
+        model(torch.ones(3, 4, device="cuda:0"))
+
+    finding = explained(program)
+    assert finding.cause == cause
+    assert finding.culprit is not None
+    assert (finding.culprit.moved is not None) == ran_before
+    assert finding.culprit.certainty == "inferred"
 
 
 def test_a_value_in_a_container_has_the_birth_of_what_was_put_there() -> None:

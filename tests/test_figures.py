@@ -91,5 +91,5 @@ def test_a_figure_that_there_is_not_is_refused_with_those_that_there_are() -> No
     with pytest.raises(UsageError) as caught:
         figure(empty_trace(), "pie")
     assert str(caught.value) == (
-        "figure-unknown: got figure('pie'); there are 'devices', 'copies', 'modules', 'memory'; name one of them."
+        "figure-unknown: got figure('pie'); there are 'devices', 'copies', 'modules' and 'memory'; name one of them."
     )

@@ -315,7 +315,8 @@ def test_a_line_of_a_package_is_patched_apart_and_the_error_behind_it_is_found(
     printed = capfd.readouterr()
     assert "--- a/train.py" in printed.out
     assert "offsets.py" not in printed.out
-    _, _, apart = printed.err.partition("devtrace: for offsets 1.2, an installed package that --write leaves alone")
+    _, _, apart = printed.err.partition("for offsets 1.2, an installed package that `--write` leaves alone")
+    assert apart
     assert (packages / "offsets.py").read_text() == PACKAGE
     git_apply(packages, apart.partition("\n")[2].partition("devtrace: ")[0])
     assert "device=x.device" in (packages / "offsets.py").read_text()

@@ -25,9 +25,14 @@ from devtrace.trace import format
 from devtrace.trace.tables import Lists, TraceData
 from devtrace.words.errors import FormatError
 from goldens import GOLDEN, assert_golden
-from traces import empty_trace, head_trace, odd_trace
+from traces import empty_trace, head_trace, odd_trace, story_trace
 
-TRACES: dict[str, Callable[[], TraceData]] = {"empty": empty_trace, "head": head_trace, "odd": odd_trace}
+TRACES: dict[str, Callable[[], TraceData]] = {
+    "empty": empty_trace,
+    "head": head_trace,
+    "odd": odd_trace,
+    "story": story_trace,
+}
 
 
 @pytest.mark.parametrize("name", TRACES)

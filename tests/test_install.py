@@ -34,6 +34,24 @@ def fails():
 """
 INSTALLED = f"import devtrace\ndevtrace.install()\ndevtrace.simulate('cuda:1').start()\n{MODEL}"
 
+PLAIN_LIST = """
+import devtrace
+devtrace.install()
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = [torch.nn.Conv1d(4, 4, 1)]
+
+    def forward(self, x):
+        return self.layers[0](x)
+
+with devtrace.simulate("cuda:1"):
+    net = Net().to("cuda:0")
+    net(torch.rand(3, 4, 2, device="cuda:0"))
+"""
+
 
 def python(folder: Path, text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     script = folder / "program.py"
@@ -59,6 +77,14 @@ def test_a_device_error_that_ends_a_script_is_explained_below_its_traceback(tmp_
     assert "`net.scale` is on cpu" in report
     assert "program.py line" in report
     assert "devtrace" not in ran.stderr.partition(SENTENCE)[0]
+
+
+def test_an_error_that_ended_its_simulation_on_the_way_is_explained_as_well(tmp_path: Path) -> None:
+    ran = python(tmp_path, PLAIN_LIST)
+    traceback, _, report = ran.stderr.partition(SENTENCE)
+    assert "Input type (torch.cuda.FloatTensor) and weight type (torch.FloatTensor)" in traceback  # names no index
+    assert "`net.layers[0].weight` and `.bias` are on cpu" in report
+    assert "cuda:0 + cpu" in report
 
 
 def test_former_hooks_are_called_first_and_any_other_error_is_theirs_alone(tmp_path: Path) -> None:

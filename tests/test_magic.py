@@ -22,7 +22,7 @@ from torch._C import _len_torch_dispatch_stack
 import devtrace
 import documents
 from devtrace.api import options
-from devtrace.notebook import cells, commands, magic, usage
+from devtrace.notebook import cells, commands, display_language, magic, usage
 from devtrace.report.mime import MIME_TYPE
 from shells import Ran, Shell, new_shell
 
@@ -170,7 +170,7 @@ def test_the_lines_of_cells_that_were_not_traced_explain_the_failure(shell: Shel
     text = ran.reports[0]["text/plain"]
     assert f"Created    In[{born}] line 2" in text
     assert f"Missed by  In[{moved}] line 2" in text
-    assert "Fix        move it as you attach it: model.head = torch.nn.Linear(3, 2).to(there)" in text
+    assert "Fix        move it as you attach it: `model.head = torch.nn.Linear(3, 2).to(there)`" in text
     shell.run("%devtrace simulate off")
 
 
@@ -431,7 +431,7 @@ def test_the_magic_on_a_later_line_below_time_is_answered_with_what_to_do(shell:
 def test_a_cell_with_nothing_but_the_magic_is_told_how_to_trace_the_next(shell: Shell) -> None:
     ran = shell.run("%%devtrace", "# later")
     assert ran.text.strip() == (
-        "devtrace: there is no code below %%devtrace in this cell; %devtrace on traces every following cell"
+        "devtrace: there is no code below `%%devtrace` in this cell; `%devtrace on` traces every following cell"
     )
     assert shell.traced == []
 
@@ -441,7 +441,7 @@ def test_the_magic_on_a_later_line_of_a_branch_that_is_not_taken_stops_nothing(s
 
 
 def test_a_lone_line_magic_above_code_says_that_it_traces_nothing(shell: Shell) -> None:
-    hint = "%%devtrace on the first line traces the cell"
+    hint = "`%%devtrace` on the first line traces the cell"
     assert hint in shell.run("%devtrace", "y = x + 1").stdout
     assert hint not in shell.run("%devtrace").stdout
     assert hint not in shell.run("y = x + 1", "%devtrace status").stdout
@@ -644,7 +644,7 @@ def test_simulated_devices_are_there_for_the_cell_alone(shell: Shell) -> None:
 def test_a_number_of_devices_is_taken_wherever_they_are_asked_for(shell: Shell) -> None:
     assert shell.run("%%devtrace --simulate 2", "torch.cuda.device_count()").value == 2
     said = shell.run("%devtrace simulate 3").stdout
-    assert said == "devtrace: cuda:0, cuda:1 and cuda:2 are simulated until %devtrace simulate off\n"
+    assert said == "devtrace: cuda:0, cuda:1 and cuda:2 are simulated until `%devtrace simulate off`\n"
     assert shell.run("%%devtrace --simulate 3", "torch.cuda.device_count()").value == 3
     assert "cuda:0, cuda:1 and cuda:2 (cuda:3)" in shell.run("%devtrace status").stdout
     shell.run("%devtrace simulate 1")
@@ -665,16 +665,31 @@ def test_a_cell_with_devices_of_its_own_says_which_names_it_left_on_them_and_how
     )
     note = (
         "net and z are left on cuda:0 and cuda:1, simulated for this cell only; to go on in other cells, type "
-        "%devtrace simulate cuda:2"
+        "`%devtrace simulate cuda:2`"
     )
     assert note in " ".join(ran.reports[0]["text/plain"].split())
     assert note in " ".join(str(shell.run("%devtrace report").value).split())
     failed = shell.run("%%devtrace", "z + 1")
-    assert "; %devtrace simulate cuda:2 (in a program " in str(failed.error)
+    assert "; `%devtrace simulate cuda:2` (in a program " in str(failed.error)
     shell.run("%devtrace simulate cuda:2")
     assert shell.run("str((z + 1).device)").value == "cuda:0"
     assert "left on" not in shell.run("%%devtrace --simulate cuda:2", "w = z + 1").text
     shell.run("%devtrace simulate off")
+
+
+def test_a_cell_whose_devices_nothing_ran_on_says_so_and_how_the_notebook_would_run_on_them(shell: Shell) -> None:
+    chosen = "device = 'cuda' if torch.cuda.is_available() else 'cpu'"
+    shell.run(chosen)
+    ran = shell.run("%%devtrace --simulate 1", "y = x.to(device) + 1")
+    note = "no op of this cell ran on a simulated device: what earlier cells made, and a device that they chose, are"
+    report = " ".join(ran.reports[0]["text/plain"].split())
+    assert note in report
+    assert "type `%devtrace simulate cuda:1` and run them again" in report
+    shell.run("%devtrace simulate 1")
+    shell.run(chosen)
+    assert "no op of this cell" not in shell.run("%%devtrace --simulate 1", "y = x.to(device) + 1").text
+    shell.run("%devtrace simulate off")
+    assert "no op of this cell" not in shell.run("%%devtrace --simulate 1", "z = 1").text
 
 
 def test_a_cell_that_leaves_nothing_on_its_devices_says_nothing_of_them(shell: Shell) -> None:
@@ -833,7 +848,7 @@ def test_the_docs_name_every_flag_and_subcommand() -> None:
 
 def test_the_docs_have_every_message_of_the_magics() -> None:
     sources = [Path(options.__file__), Path(usage.__file__), Path(cells.__file__), Path(commands.__file__)]
-    slugs = {slug for path in sources for slug in re.findall(r'UsageError\(\s*"([a-z-]+)"', path.read_text())}
+    slugs = {slug for path in sources for slug in re.findall(r'UsageError\.of\(\s*"([a-z-]+)', path.read_text())}
     assert len(slugs) >= 8
     assert [slug for slug in slugs if f"`{slug}`" not in documents.ALL] == []
 
@@ -845,7 +860,7 @@ def offered(shell: Shell, text: str) -> list[str]:
 
 def test_the_tab_key_offers_flags_subcommands_and_names(shell: Shell) -> None:
     shell.run("%%devtrace fit", "y = x + 1")
-    assert offered(shell, "%%devtrace --s") == ["--simulate", "--save"]
+    assert offered(shell, "%%devtrace --s") == ["--simulate", "--save", "--sarif"]
     assert offered(shell, "%%devtrace --simulate cuda:") == ["cuda:1", "cuda:2"]
     assert offered(shell, "%devtrace si") == ["simulate"]
     assert offered(shell, "%devtrace simulate o") == ["off"]
@@ -904,7 +919,7 @@ def test_an_observer_that_fails_is_told_no_more_and_the_trace_goes_on(shell: She
     shell.tracing.observe(broken)
     ran = shell.run("%%devtrace", "y = x + 1")
     assert len(ran.reports) == 1
-    assert ran.stderr == "devtrace: a view of this notebook is told no more: RuntimeError('broken view')\n"
+    assert ran.stderr == "devtrace: a view of this notebook failed and is updated no more: RuntimeError: broken view\n"
 
 
 def test_the_recording_can_be_looked_at_while_the_cell_runs(shell: Shell) -> None:
@@ -976,3 +991,29 @@ def test_a_fault_in_the_display_is_a_line_and_the_cell_succeeds(shell: Shell, mo
     assert ran.result.success
     assert ran.stderr.count("\n") == 1
     assert _len_torch_dispatch_stack() == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ('// Translation\n{\n    // Language of the interface.\n    "locale": "zh_CN"\n}', "zh"),
+        ('{"locale": "en"}', "en"),
+        ('{"locale": "default"}', None),
+        ('{"locale": "fr_FR"}', None),
+        ("[]", None),
+        ("{", None),
+        (None, None),
+    ],
+)
+def test_a_kernel_of_a_jupyter_server_begins_in_its_display_language(
+    settings: str | None, expected: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "@jupyterlab" / "translation-extension" / "plugin.jupyterlab-settings"
+    file.parent.mkdir(parents=True)
+    if settings is not None:
+        file.write_text(settings)
+    monkeypatch.setenv("JUPYTERLAB_SETTINGS_DIR", str(tmp_path))
+    monkeypatch.setenv("JPY_SESSION_NAME", "a.ipynb")
+    assert display_language.chosen() == expected
+    monkeypatch.delenv("JPY_SESSION_NAME")
+    assert display_language.chosen() is None

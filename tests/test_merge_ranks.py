@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import devtrace
 from devtrace.api.results import Trace, diagnose
+from devtrace.diagnosis.store import report_of
 from devtrace.runtime.job import ranked_path
 from devtrace.trace.checks import broken_rule
 from devtrace.trace.merge_ranks import merge, with_rank
@@ -98,6 +99,17 @@ def test_the_finding_names_the_rank_that_failed() -> None:
     assert "On rank 1:" in diagnose(merged).text
 
 
+def test_the_lines_beside_a_finding_are_those_of_its_rank() -> None:
+    ranks = [diagnose(training(3, failing=False)).trace, diagnose(training(3)).trace]
+    merged = merge(ranks)
+    alone, beside = (report_of(trace).findings[0] for trace in (ranks[1], merged))
+    assert [(line.label, str(line.site), line.remark) for line in beside.lines] == [
+        (line.label, str(line.site), line.remark) for line in alone.lines
+    ]
+    assert beside.lines
+    assert merged.language == ranks[0].language
+
+
 def test_notes_and_truncation_are_kept_with_their_rank() -> None:
     merged = merge([unranked(odd_trace()), unranked(odd_trace())])
     assert merged.truncated == 2 * odd_trace().truncated
@@ -129,3 +141,32 @@ def test_load_without_a_file_is_refused() -> None:
 def test_a_ranks_file_has_its_number() -> None:
     assert str(ranked_path("out/run.devtrace", 3)) == "out/run.rank3.devtrace"
     assert str(ranked_path("out/run.devtrace", None)) == "out/run.devtrace"
+
+
+def test_a_finding_that_ranks_share_is_one_and_names_how_many() -> None:
+    diagnosed = [diagnose(training(2, failing=rank != 2)).trace for rank in range(8)]
+    merged = merge(diagnosed)
+    errors = [finding for finding in diagnose(merged).findings if finding.severity == "error"]
+    assert [error.message.split(":")[0] for error in errors] == ["On 7 of 8 ranks (not on 2)"]
+    assert len(errors[0].ops) == 7
+
+
+def test_a_finding_of_all_ranks_is_one() -> None:
+    healthy = [diagnose(training(3, failing=False)).trace for _ in range(3)]
+    assert [finding.message for finding in diagnose(merge(healthy)).findings] == [
+        f"On all 3 ranks: {finding.message}" for finding in diagnose(healthy[0]).findings
+    ]
+
+
+def test_the_report_names_the_rank_that_failed_first() -> None:
+    merged = merge([later(training(2), 0.5), later(training(2), 0.2), later(training(2, failing=False), 0)])
+    assert merged.notes[-1] == "rank 1 failed first, rank 0 300 ms later; 2 ranks failed in total"
+    diagnosed = merge([diagnose(later(training(2), seconds)).trace for seconds in (0.5, 0.2)])
+    [finding] = [each for each in diagnose(diagnosed).findings if each.severity == "error"]
+    assert diagnosed.ops[finding.op].thread.rank == 1
+
+
+def test_a_rank_without_a_trace_is_named() -> None:
+    traces = [with_rank(training(1, failing=False), rank) for rank in (0, 2, 4)]
+    assert merge(traces).notes[-1] == "ranks 1 and 3 left no trace: killed, or still running"
+    assert not merge(traces[:1]).notes

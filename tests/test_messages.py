@@ -7,7 +7,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr
 from importlib.metadata import PackageNotFoundError
 from io import StringIO
@@ -26,10 +26,13 @@ from devtrace.notebook.cells import Tracing
 from devtrace.notebook.panel.trace_summaries import find
 from devtrace.runtime import requirements
 from devtrace.trace.format import encode
-from devtrace.words import errors
+from devtrace.words import errors, language
+from devtrace.words.catalogue import templates
 from samples import training
 from shells import new_shell
+from test_catalogue import parameters
 
+BEFORE = SourceText("a.py", b"x = 1\n")
 ROOT = Path(__file__).parents[1]
 CLASSES = {name for name, value in vars(errors).items() if isinstance(value, type)}
 
@@ -140,6 +143,7 @@ PROVOKED: dict[str, Callable[[pytest.MonkeyPatch], str]] = {
     "fix-rounds": lambda _: called("fix", "--rounds", "none", "a.py"),
     "fix-unfit": lambda _: raised(lambda: OLD.edited([Edit("a.py", None, 1, "x = 2", "x = 3")])),
     "flag-value": lambda _: typed("%%devtrace --save\n1"),
+    "language": lambda _: typed("%devtrace language fr"),
     "load-nothing": lambda _: raised(devtrace.load),
     "magic-line": lambda _: typed("1\n%%devtrace\n2"),
     "budget-value": lambda _: typed("%%devtrace --budget many\n1"),
@@ -181,17 +185,39 @@ PROVOKED: dict[str, Callable[[pytest.MonkeyPatch], str]] = {
 def slugs_of(path: Path) -> set[str]:
     """Return the slugs that a file raises.
 
-    A slug is the first argument of an error's class, or of a function that makes one. In `f"{what}-unexpected"` the
-    part in braces is `*`.
+    A slug is what `UsageError.of` and its kin are given, up to the variant. In `f"{what}-unexpected"` the part in
+    braces is `*`.
     """
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Call) and node.args and isinstance(node.func, ast.Name):
-            if node.func.id in CLASSES:
-                found.add(re.sub(r"\{.*?\}", "*", ast.unparse(node.args[0]).removeprefix("f").strip("'\"")))
-            elif node.func.id == "_refused" and isinstance(node.args[0], ast.Constant):
-                found.add(str(node.args[0].value))
-    return {slug for slug in found if "-" in slug and " " not in slug}
+    return {re.sub(r"\{.*?\}", "*", name).partition(".")[0] for name, _ in named_errors(path)}
+
+
+def named_errors(path: Path) -> Iterator[tuple[str, set[str]]]:
+    """Yield each name that an error of a file is made by, and the names of its values."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    assigned = [
+        node for node in ast.walk(tree) if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "slug"
+    ]
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr == "of"
+            and isinstance(node.func.value, ast.Name)
+            and node.func.value.id in CLASSES
+        ):
+            name = node.args[0]
+            if isinstance(name, ast.Name):
+                name = max((node for node in assigned if node.lineno < name.lineno), key=lambda node: node.lineno).value
+            for choice in choices(name):
+                yield choice, {keyword.arg for keyword in node.keywords if keyword.arg}
+
+
+def choices(node: ast.expr) -> Iterator[str]:
+    if isinstance(node, ast.IfExp):
+        yield from choices(node.body)
+        yield from choices(node.orelse)
+    else:
+        yield ast.unparse(node).removeprefix("f").strip("'\"")
 
 
 def test_each_message_of_the_sources_is_provoked_here() -> None:
@@ -206,6 +232,24 @@ def test_each_message_of_the_sources_is_provoked_here() -> None:
 def test_a_message_begins_with_its_slug(slug: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     assert re.search(rf"\b{slug}: got .+; .+; .+\.", PROVOKED[slug](monkeypatch))
+    monkeypatch.setattr(language.CHOICE, "user", "zh")
+    assert re.search(rf"\b{slug}：.+；.+；.+。", PROVOKED[slug](monkeypatch))
+
+
+def test_an_error_gets_exactly_the_values_that_its_texts_take() -> None:
+    wrong = []
+    for path in (ROOT / "src" / "devtrace").rglob("*.py"):
+        for name, values in named_errors(path):
+            if "{" in name:
+                continue
+            slug = name.partition(".")[0]
+            found = templates("en")
+            texts = [found.get(f"{name}.{part}") or found[f"{slug}.{part}"] for part in ("got", "expected", "do")]
+            taken = set().union(*map(parameters, texts))
+            others = [key for key in found if key.startswith(f"{slug}.")]
+            if not taken <= values or not values <= set().union(*(parameters(found[key]) for key in others)):
+                wrong.append(f"{path.name}: {name} takes {taken}, got {values}")
+    assert wrong == []
 
 
 @pytest.mark.parametrize("slug", PROVOKED)

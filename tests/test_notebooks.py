@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import sys
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import nbformat
 import pytest
 import torch
 from nbformat.v4 import new_code_cell
+
+from devtrace.report.mime import MIME_TYPE
 
 ROOT = Path(__file__).parents[1]
 ANSWERS = Path(__file__).with_name("answers")
@@ -36,6 +39,9 @@ def test_there_are_notebooks_and_each_has_a_source() -> None:
     assert found
 
 
+CHINESE = re.compile("[\u4e00-\u9fff]")
+
+
 @pytest.mark.parametrize(("name", "language"), EACH)
 def test_a_notebook_has_the_cells_of_its_source(name: str, language: str) -> None:
     cells = [(cell.cell_type, cell.source) for cell in committed(name, language).cells]
@@ -43,8 +49,14 @@ def test_a_notebook_has_the_cells_of_its_source(name: str, language: str) -> Non
 
 
 @pytest.mark.parametrize(("name", "language"), EACH)
-def test_a_notebook_shows_the_same_in_every_language(name: str, language: str) -> None:
-    assert notebooks.outputs(committed(name, language)) == notebooks.outputs(committed(name))
+def test_a_notebook_shows_as_much_in_every_language_and_its_reports_in_its_own(name: str, language: str) -> None:
+    shown, english = notebooks.outputs(committed(name, language)), notebooks.outputs(committed(name))
+    assert [[each.output_type for each in cell] for cell in shown] == [
+        [each.output_type for each in cell] for cell in english
+    ]
+    reports = [each.data["text/plain"] for cell in shown for each in cell if MIME_TYPE in each.get("data", {})]
+    assert reports
+    assert all(bool(CHINESE.search(each)) == (language == "zh") for each in reports)
 
 
 @pytest.mark.parametrize(("name", "language"), EACH)

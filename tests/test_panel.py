@@ -22,6 +22,7 @@ from devtrace.notebook.panel.messages import refusal, spec
 from devtrace.notebook.panel.panel import Panel
 from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.format import decode, encode
+from devtrace.words import language
 from goldens import assert_golden
 from inventories import drain
 
@@ -99,6 +100,15 @@ def trace(tracing: Tracing, work: Callable[[], object], count: int = 1, id: str 
         work()
     finally:
         tracing.finish()
+
+
+@pytest.mark.parametrize(("tag", "expected"), [("zh-CN", "zh"), ("en", "en"), ("fr_FR", None)])
+def test_the_front_end_tells_its_display_language(
+    panel: Panel, tag: str, expected: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(language.CHOICE, "front_end", None)
+    assert FrontEnd(panel).ask("language", tag=tag)["kind"] == "done"
+    assert language.CHOICE.front_end == expected
 
 
 def test_a_front_end_is_welcomed_and_told_the_state(panel: Panel) -> None:
@@ -470,6 +480,13 @@ def test_an_object_of_any_keys_is_checked_value_by_value(counts: object, reason:
     message |= {name: ["a"] for name in ("names", "devices", "threads", "simulated")}
     message |= dict.fromkeys(("length", "ops", "seconds", "copies", "copied"), 1)
     assert refusal("to_view", message) == reason
+
+
+def test_the_setting_ends_the_explaining_of_untraced_errors(panel: Panel, tracing: Tracing) -> None:
+    front = FrontEnd(panel)
+    assert tracing.explaining
+    front.ask("explain", on=False)
+    assert not tracing.explaining
 
 
 def test_what_is_sent_is_a_golden_that_the_panel_reads_too(

@@ -13,7 +13,7 @@ import pytest
 
 import needs
 from devtrace.diagnosis.findings import Finding, Site
-from programs import Outcome, run, run_plain
+from programs import Outcome, run, run_plain, run_untraced
 from warm import Warm
 
 pytestmark = pytest.mark.slow
@@ -192,3 +192,24 @@ def test_a_device_bug_of_a_large_release_is_explained(bug: Bug, warm: Warm) -> N
     finding = finding_of(run(warm, HERE / "large" / f"{bug.name}.py"), bug)
     assert (finding.rule, finding.cause, finding.count) == (bug.rule, bug.cause, bug.times)
     assert bug.culprit in (finding.culprit.name if finding.culprit else "")
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    ("name", "failed", "culprit", "born"),
+    [
+        ("fitted", "weight=self.weights)", "model.weights", "self.weights = torch.tensor("),
+        ("accelerated", "self.layer(x) * self.table", "model.table", "self.table = torch.arange(4.0)"),
+    ],
+)
+def test_what_a_framework_runs_is_explained_without_a_trace_as_with_one(
+    name: str, failed: str, culprit: str, born: str, warm: Warm
+) -> None:
+    path = HERE / "large" / "bugs" / f"{name}.py"
+    for outcome in (run(warm, path), run_untraced(warm, path)):
+        (finding,) = outcome.errors
+        assert (finding.cause, {*finding.devices}) == ("not-registered", {"cpu", "cuda:0"})
+        assert is_at(finding.site, path.name, failed)
+        assert finding.culprit is not None
+        assert finding.culprit.name == culprit
+        assert is_at(finding.culprit.born, path.name, born)

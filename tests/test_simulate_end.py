@@ -19,6 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import devtrace
 from devtrace.runtime.patches import MISSING, Patches
+from devtrace.runtime.quiet import Quiet, device_of
 from devtrace.words.errors import SimulateError
 
 TorchPatcher.patch()  # the first compilation of a process wraps functions of torch.jit
@@ -35,6 +36,10 @@ OWNERS: tuple[Any, ...] = (
     torch.autograd.Function,
     torch.cuda.streams,
     torch.cuda.nccl,
+    torch.distributed,
+    torch.distributed.distributed_c10d,
+    torch.distributed.ProcessGroup,
+    torch._C._distributed_c10d,
     torch.functional,
     torch.linalg,
     torch.nn.functional,
@@ -293,6 +298,13 @@ def test_a_tensor_can_be_looked_at_after_its_simulation() -> None:
     assert repr(x) == "<tensor of shape (1, 3) on the simulated cuda:1, whose simulation has ended>"
     assert (x.shape, x.dtype, str(x.device)) == ((1, 3), torch.float32, "cuda:1")
     assert isinstance(model.weight, nn.Parameter)
+
+
+def test_what_devtrace_reads_of_a_tensor_after_its_simulation_is_what_the_tensor_says() -> None:
+    x, model, _ = after()
+    for tensor in (x, model.weight, torch.ones(1)):
+        with Quiet():
+            assert device_of(tensor) == tensor.device
 
 
 def test_a_tensor_is_on_its_device_again_in_the_next_simulation() -> None:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import multiprocessing
 import socket
 import warnings
-from contextlib import nullcontext
 from typing import Any
 
 import pytest
 import torch
-import torch.distributed as dist
 from torch import nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 import devtrace
+from gloo_rank import run_rank
 
 CUDA = torch.device("cuda:0")
 OTHER = torch.device("cuda:1")
@@ -282,30 +281,6 @@ def test_a_tensor_that_data_parallel_does_not_replicate_stays_behind() -> None:
         assert "Caught RuntimeError in replica 1" in str(caught.value)
 
 
-def _rank(rank: int, port: int, simulated: bool, results: Any) -> None:
-    """One process of a DistributedDataParallel job on gloo."""
-    with devtrace.simulate("cuda:2") if simulated else nullcontext():
-        device = f"cuda:{rank}" if simulated else "cpu"
-        if simulated:
-            torch.cuda.set_device(rank)
-        dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2)
-        torch.manual_seed(0)
-        model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.BatchNorm1d(8), nn.Linear(8, 2)).to(device)
-        net = nn.parallel.DistributedDataParallel(model, device_ids=[rank] if simulated else None)
-        update = torch.optim.SGD(net.parameters(), lr=0.1, foreach=False)
-        torch.manual_seed(rank)
-        for _ in range(2):
-            loss = net(torch.randn(6, 4)).pow(2).mean()  # a host batch: DDP moves it
-            update.zero_grad()
-            loss.backward()
-            update.step()
-        devices = {str(t.device) for t in (loss, *(p.grad for p in model.parameters())) if t is not None}
-        total = torch.ones(2, device=device) * rank
-        dist.all_reduce(total)
-        results.put((rank, device, devices, total.tolist(), [p.flatten().tolist() for p in model.parameters()]))
-        dist.destroy_process_group()
-
-
 class Job:
     """A job of two ranks, in processes that are forked from one Python with torch loaded."""
 
@@ -316,7 +291,9 @@ class Job:
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(["torch._dynamo", "torch.distributed", "devtrace.simulation.simulation"])
         self._results = context.Queue()
-        self._ranks = [context.Process(target=_rank, args=(rank, port, simulated, self._results)) for rank in range(2)]
+        self._ranks = [
+            context.Process(target=run_rank, args=(rank, port, simulated, self._results)) for rank in range(2)
+        ]
         for rank in self._ranks:
             rank.start()
 

@@ -16,7 +16,7 @@ from devtrace.api.results import diagnose
 pytestmark = pytest.mark.slow
 
 TRAIN = """
-import sys, torch
+import os, signal, sys, torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
@@ -29,6 +29,8 @@ ddp = DistributedDataParallel(model, device_ids=[rank])
 for step in range(3):
     x = torch.randn(4, 8, device=device)
     out = ddp(x)
+    if step == 2 and sys.argv[2:] == ["killed"] and rank == int(sys.argv[1]):
+        os.kill(os.getpid(), signal.SIGKILL)
     if step == 2 and rank == int(sys.argv[1]):
         mask = torch.ones(2)
         out = out * mask
@@ -39,14 +41,14 @@ dist.destroy_process_group()
 """
 
 
-def torchrun(folder: Path, ranks: int, failing: int) -> subprocess.CompletedProcess[str]:
+def torchrun(folder: Path, ranks: int, failing: int, *how: str) -> subprocess.CompletedProcess[str]:
     (folder / "train.py").write_text(TRAIN)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     launcher = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={ranks}"]
     address = ["--master-addr=127.0.0.1", f"--master-port={port}"]
-    program = ["-m", "devtrace", "run", "--simulate", f"cuda:{ranks}", "train.py", str(failing)]
+    program = ["-m", "devtrace", "run", "--simulate", f"cuda:{ranks}", "train.py", str(failing), *how]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.run(
         [*launcher, *address, *program],
@@ -81,3 +83,11 @@ def test_of_a_job_in_which_one_rank_fails_every_rank_is_saved_and_the_report_nam
     assert finding.culprit.name == "mask"
     assert report.trace.ops[finding.op].thread.rank == 1
     assert {thread.rank for thread in report.trace.threads} == set(range(ranks))
+
+
+def test_of_a_job_in_which_one_rank_is_killed_the_others_are_saved_and_that_one_is_named(tmp_path: Path) -> None:
+    got = torchrun(tmp_path, 3, 1, "killed")
+    assert got.returncode == 1
+    files = sorted(tmp_path.glob("train.rank*.devtrace"))
+    assert [file.name for file in files] == ["train.rank0.devtrace", "train.rank2.devtrace"], got.stderr
+    assert "rank 1 left no trace: killed, or still running" in devtrace.load(*files).notes

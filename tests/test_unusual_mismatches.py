@@ -487,3 +487,33 @@ def test_an_edit_that_changes_nothing_is_none() -> None:
     assert code.replaced(statement, "y = x.to( device )") is None
     assert code.below(statement) is None
     assert code.replaced(statement, "y = x.to(other)") is not None
+
+
+class Scaled(nn.Module):
+    """A module with a table that nothing registers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+        self.table = torch.arange(3.0)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.layer(x) * self.table
+
+
+def test_a_trainer_that_clears_up_after_the_error_changes_nothing_of_its_cause() -> None:
+    def program() -> None:
+        model = Scaled()
+        model.to("cuda:0")
+        try:
+            model(torch.ones(2, 3, device="cuda:0"))
+        finally:
+            model.cpu()
+
+    found = error_of(program)
+    assert found.culprit is not None
+    assert found.culprit.moved is not None
+    assert (found.cause, found.culprit.moved.text) == ("not-registered", 'model.to("cuda:0")')
+    assert [edit.after.strip() for edit in found.edits] == [
+        'self.register_buffer("table", torch.arange(3.0), persistent=False)'
+    ]

@@ -55,7 +55,7 @@ def test_what_follows_a_lone_hash_is_a_comment() -> None:
     ("line", "message"),
     [
         ("--bogus", "unknown-flag: got %%devtrace --bogus; its flags are --simulate cuda:N, --max-ops N, "),
-        ("--save", "flag-value: got --save with 'nothing'; it is written --save FILE; "),
+        ("--save", "flag-value: got --save with nothing; it is written --save FILE; "),
         ("--save --html a.html", "flag-value: got --save with '--html'; it is written --save FILE; "),
         ("--no-timeline=yes", "flag-value: got --no-timeline with 'yes'; --no-timeline takes no value; "),
         ("--max-ops many", "max-ops: got --max-ops many; it takes a number above 0; write --max-ops 100000."),

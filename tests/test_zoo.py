@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from programs import run
+from programs import run, run_installed, run_untraced
 from warm import Warm
 
 ZOO = sorted(Path(__file__).with_name("zoo").glob("*.py"))
@@ -16,3 +16,10 @@ ZOO = sorted(Path(__file__).with_name("zoo").glob("*.py"))
 def test_a_healthy_program_raises_no_alarm(path: Path, warm: Warm) -> None:
     outcome = run(warm, path)
     assert (outcome.raised, outcome.alarms, outcome.notes) == ("", [], ())
+
+
+@pytest.mark.parametrize("path", ZOO, ids=lambda path: path.stem)
+def test_a_healthy_program_that_nobody_records_hears_nothing(path: Path, warm: Warm) -> None:
+    outcome = run_untraced(warm, path)
+    assert (outcome.raised, outcome.text, outcome.findings, outcome.notes) == ("", "", (), ())
+    assert "devtrace" not in run_installed(warm, path)

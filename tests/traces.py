@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from devtrace.api.results import Trace
+from devtrace.diagnosis.store import report_of, with_report
 from devtrace.trace.builder import TraceBuilder
 
 CELL = """%%devtrace
@@ -77,6 +80,16 @@ def odd_trace() -> Trace:
     b.truncated = 12345
     b.notes.append("the recorder left out 1 op: <b>bold</b>")
     return Trace.of(b.build())
+
+
+def story_trace() -> Trace:
+    """Return the head's trace as a recorder of today leaves it, with the lines beside its finding."""
+    trace = head_trace()
+    assert trace.findings is not None
+    [finding] = trace.findings
+    by_way_of = {**finding, "culprit": {**finding["culprit"], "chain": [0, 2, 4]}}
+    report = report_of(replace(trace, findings=(by_way_of,)))
+    return Trace.of(with_report(trace, report.findings, report.ledger, ()).trace)
 
 
 def _site(b: TraceBuilder, cell: int, line: int, text: str, function: str) -> int:

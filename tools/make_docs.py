@@ -16,6 +16,7 @@ from devtrace.diagnosis.causes.ordered import CAUSES
 from devtrace.diagnosis.rules.ordered import RULES
 from devtrace.diagnosis.slugs import RuleSlug
 from devtrace.notebook.usage import COMMANDS
+from devtrace.words import language
 
 ROOT: Final = Path(__file__).parents[1]
 DOCS: Final = ROOT / "docs"
@@ -94,5 +95,6 @@ def made_anew(text: str) -> str:
 
 
 if __name__ == "__main__":
+    language.CHOICE.user = "en"
     for path in sorted(DOCS.glob("*.md")):
         path.write_text(made_anew(path.read_text(encoding="utf-8")), encoding="utf-8")

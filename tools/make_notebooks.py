@@ -107,13 +107,13 @@ def all_notebooks() -> dict[str, dict[str, Node]]:
     return made
 
 
-def execute(made: Node, folder: Path = FOLDER) -> Node:
+def execute(made: Node, folder: Path = FOLDER, language: str = "en") -> Node:
     """Run it from top to bottom in a kernel of its own; an error that no tag allows is raised."""
     with tempfile.TemporaryDirectory() as ipython_folder:
         client = NotebookClient(
             made, timeout=600, kernel_name="python3", resources={"metadata": {"path": folder}}, coalesce_streams=True
         )
-        client.execute(env={**os.environ, "IPYTHONDIR": ipython_folder})
+        client.execute(env={**os.environ, "IPYTHONDIR": ipython_folder, "DEVTRACE_LANGUAGE": language})
     for cell in made.cells:
         cell.metadata.pop("execution", None)
         if cell.cell_type == "code":
@@ -161,20 +161,12 @@ def outputs(made: Node) -> list[list[Node]]:
     return [cell.outputs for cell in made.cells if cell.cell_type == "code"]
 
 
-def give_outputs(ran: Node, other: Node) -> None:
-    """Their code is the same, so what it shows is: it runs once for all languages."""
-    codes = (cell for cell in ran.cells if cell.cell_type == "code"), (c for c in other.cells if c.cell_type == "code")
-    for source, target in zip(*codes, strict=True):
-        target.outputs, target.execution_count = source.outputs, source.execution_count
-
-
 def main(names: list[str]) -> None:
     for name, made in all_notebooks().items():
         if names and name not in names:
             continue
-        ran = execute(made["en"])
         for language, node in made.items():
-            give_outputs(ran, node)
+            execute(node, language=language)
             path = path_of(name, language)
             path.parent.mkdir(exist_ok=True)
             nbformat.write(node, path)

@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from devtrace.trace.columns import TABLES, Column
@@ -48,6 +50,7 @@ _CULPRIT: Final = {
     "certainty": {"enum": ["seen", "inferred"]},
 }
 _EDIT: Final = {"file": _TEXT, "cell": _ID, "line": _COUNT, "before": _TEXT, "after": _TEXT}
+_LINE: Final = {"label": _TEXT, "site": _ID, "remark": _TEXT}
 _FINDING: Final = {
     "rule": _TEXT,
     "severity": {"enum": ["error", "warning", "note"]},
@@ -82,14 +85,16 @@ def schema() -> dict[str, Any]:
                 "findings": {"oneOf": [{"type": "null"}, {"type": "array", "items": {"$ref": "#/$defs/finding"}}]},
                 "truncated": _COUNT,
                 "notes": {"type": "array", "items": _TEXT},
-            }
+            },
+            {"language": _TEXT},
         ),
         "$defs": {
             "ints": _INTS,
             "lists": _LISTS,
             "culprit": _object(_CULPRIT),
             "edit": _object(_EDIT),
-            "finding": _object(_FINDING),
+            "line": _object(_LINE),
+            "finding": _object(_FINDING, {"lines": {"type": "array", "items": {"$ref": "#/$defs/line"}}}),
         },
     }
 
@@ -103,5 +108,5 @@ def _column(column: Column) -> dict[str, str]:
     return {"$ref": "#/$defs/lists" if column.is_list else "#/$defs/ints"}
 
 
-def _object(properties: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "required": list(properties), "properties": properties}
+def _object(required: dict[str, Any], optional: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+    return {"type": "object", "required": list(required), "properties": {**required, **optional}}

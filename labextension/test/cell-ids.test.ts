@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { withCellIds } from '../src/model/cell-ids';
+import { NumberedCells, withCellIds } from '../src/model/cell-ids';
 import { spanOfLine, spanOfSite } from '../src/model/source-span';
 import { traceOf } from './traces';
 
@@ -39,4 +39,20 @@ test('a trace stays as it is where no shown cell has the number and the text', a
     ]),
     trace
   );
+});
+
+test('a cell that ran again is still the one that had the number before', async () => {
+  const cells = new NumberedCells();
+  cells.note([{ id: 'mine', count: 3, source: '%pylab\nb' }]);
+  const now = [{ id: 'mine', count: 9, source: '%pylab\nc' }];
+  cells.note(now);
+  const trace = withCellIds(await traceOf(STORY), [...now, ...cells.all]);
+  assert.equal(spanOfSite(trace, 0).cellId, 'mine');
+});
+
+test('after a restart a number is that of the cell that had it last', async () => {
+  const cells = new NumberedCells();
+  cells.note([{ id: 'before', count: 3, source: 'b' }]);
+  cells.note([{ id: 'after', count: 3, source: 'b' }]);
+  assert.equal(spanOfSite(withCellIds(await traceOf(STORY), cells.all), 0).cellId, 'after');
 });

@@ -268,7 +268,7 @@ test('a press that a restart overtakes is refused, and the next kernel is given 
   driven.kernel(IDLE);
   driven.follow({ kind: 'timer', name: 'connect' });
   driven.welcome(true);
-  driven.follow({ kind: 'choices', choices: { tracing: true, simulated: 2 }, maxOps: 7 });
+  driven.follow({ kind: 'choices', choices: { tracing: true, simulated: 2 }, maxOps: 7, tag: '', explains: true });
   assert.deepEqual(driven.sent, ['limit', 'trace_cells', 'simulate']);
 });
 
@@ -276,14 +276,24 @@ test('the choices of a notebook do not undo a press that came while they were re
   const driven = Driven.connected(true);
   const request = driven.ask(OFF);
   driven.receive({ kind: 'done', request });
-  driven.follow({ kind: 'choices', choices: { tracing: true, simulated: 2 }, maxOps: 7 });
+  driven.follow({ kind: 'choices', choices: { tracing: true, simulated: 2 }, maxOps: 7, tag: '', explains: true });
   assert.deepEqual(driven.sent, ['trace_cells', 'limit', 'simulate']);
 });
 
 test('a kernel in which somebody has switched something keeps its settings', () => {
   const driven = Driven.connected(false);
-  driven.follow({ kind: 'choices', choices: { tracing: true, simulated: 2 }, maxOps: 7 });
+  driven.follow({ kind: 'choices', choices: { tracing: true, simulated: 2 }, maxOps: 7, tag: '', explains: true });
   assert.deepEqual(driven.sent, ['limit']);
+});
+
+test('a fresh kernel explains no errors if the setting says so', () => {
+  const choices = { choices: { tracing: false, simulated: 0 }, maxOps: 7, tag: '', explains: false };
+  const fresh = Driven.connected(true);
+  fresh.follow({ kind: 'choices', ...choices });
+  assert.deepEqual(fresh.sent, ['limit', 'explain']);
+  const used = Driven.connected(false);
+  used.follow({ kind: 'choices', ...choices });
+  assert.deepEqual(used.sent, ['limit']);
 });
 
 test('the panel says that it waits when an answer takes long, and no longer when there is one', () => {

@@ -57,6 +57,16 @@ test('the cells between in which the tensor was made or moved are to run too', a
   assert.equal(repair?.sentence, 'In[9] was edited: run it, then In[10] and In[12] again.');
 });
 
+test('a fix of a line that the tensor came by does not want it made again', async () => {
+  const cells = [cell('a', FIXED, 9, EDITED), cell('b', TRAIN, 12), cell('c', 'model.to(device)', 10)];
+  const culprit = { name: 'y', born: 2, moved: -1, chain: [0] };
+  const [onItsWay] = repaired([await entry('In[12]', [{ ...FINDING, culprit }])], ...cells);
+  assert.equal(onItsWay?.sentence, 'In[9] was edited: run it, then In[12] again.');
+  const later = { ...culprit, chain: [0, 2] };
+  const [beforeAnother] = repaired([await entry('In[12]', [{ ...FINDING, culprit: later }])], ...cells);
+  assert.equal(beforeAnother?.sentence, 'In[9] was edited: run it, then In[10] and In[12] again.');
+});
+
 test('a fix in a class wants the cells below to run as well, as its objects stay as they were', async () => {
   const source = 'class Net:\n    def __init__(self):\n        self.mask = ones(3)';
   const finding = {

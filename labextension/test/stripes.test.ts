@@ -238,9 +238,9 @@ test('three clean traces in a row are one row, below the newest', async () => {
 
 test('errors, warnings and notes are counted apart', async () => {
   const found = await entry('found', 'f', data('f', A, [{ line: 1, ops: [1, 0] }], 1));
-  assert.equal(countsInWords(countsOf([found, found])), '2 errors');
+  assert.equal(countsInWords('en', countsOf([found, found])), '2 errors');
   assert.equal(
-    countsInWords([
+    countsInWords('en', [
       ['warning', 1],
       ['note', 1200]
     ]),

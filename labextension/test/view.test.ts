@@ -1,14 +1,17 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { buildBoxes } from '../src/layout/boxes';
-import { commonIndent, firstLine, moreLabel, plainText } from '../src/layout/finding-text';
+import { commonIndent, firstLine, moreLabel, plainText, storyOf } from '../src/layout/finding-text';
 import { moduleTree } from '../src/layout/modules';
 import { tokenize } from '../src/layout/python';
 import { segmentsOf } from '../src/layout/segments';
 import { clipped } from '../src/layout/units';
 import { addCounts, countOps, countsBySite } from '../src/model/ledger';
+import { readTrace } from '../src/model/read';
 import { waitingOps } from '../src/model/syncs';
 import { Disposables } from '../src/view/disposables';
+import type { Language } from '../src/model/words/catalogue';
 import { newId } from '../src/view/dom';
 import { boxText } from '../src/view/module-box';
 import { steppedTo } from '../src/view/rows';
@@ -23,8 +26,9 @@ test('keys step through rows, to both ends, and past them', () => {
 });
 
 test('a long text is cut and says how long it was', () => {
-  assert.equal(clipped('abc'), 'abc');
-  assert.equal(clipped('x'.repeat(2500), 3), 'xxx… (2,500 characters)');
+  const english = (): Language => 'en';
+  assert.equal(clipped('abc', english), 'abc');
+  assert.equal(clipped('x'.repeat(2500), english, 3), 'xxx… (2,500 characters)');
 });
 
 test('ids of two reports differ', () => {
@@ -90,7 +94,7 @@ test('only ops that read a value of a device wait', async () => {
   assert.deepEqual(waitingOps(trace), [2]);
 });
 
-test('a finding is copied with its site, op and devices, and what it has none of is left out', async () => {
+test('a finding is copied message first, then its line, op and devices, and what it has none of is left out', async () => {
   const finding = {
     rule: 'r',
     severity: 'error',
@@ -107,20 +111,52 @@ test('a finding is copied with its site, op and devices, and what it has none of
       { ...finding, site: -1, op: -1, devices: [] }
     ]
   });
-  const [whole, bare] = (trace.findings ?? []).map(each => plainText(trace, each));
-  assert.equal(whole, 'b.py line 6  aten.op0  cuda:0 + cpu\n`x` is on cpu.\nmove it');
-  assert.equal(bare, '`x` is on cpu.');
+  const [whole, bare] = (trace.findings ?? []).map(each => plainText(trace, each, '✗'));
+  assert.equal(whole, '✗ `x` is on cpu.\n  b.py line 6   aten.op0   cuda:0 + cpu\n  Fix  move it');
+  assert.equal(bare, '✗ `x` is on cpu.\n  r');
+});
+
+const GOLDEN = 'tests/golden';
+
+test('a finding is copied with the lines of the text form, and with its edits', async () => {
+  const trace = await readTrace(readFileSync(`${GOLDEN}/story.devtrace`, 'utf8'));
+  const [finding] = trace.findings ?? assert.fail();
+  const words = (text: string): string[] => text.split(/\s+/).filter(word => word !== '');
+  const python = readFileSync(`${GOLDEN}/story-report.txt`, 'utf8').split('\n\n')[0];
+  const edits = [
+    'In[5] line 1',
+    '- model.out_head = nn.Linear(768, 2)',
+    '+ model.out_head = nn.Linear(768, 2).to(device)'
+  ];
+  assert.deepEqual(words(plainText(trace, finding, '✗')), words([python, ...edits].join(' ')));
+});
+
+test('a finding without stored lines gets them from its tensor, each line once', async () => {
+  const site = (line: number): { file: string; line: number; text: string } => ({
+    file: 'a.py',
+    line,
+    text: `f${line}()`
+  });
+  const culprit = { name: 'x', born: 0, moved: 1, chain: [0, 1, 2, 3, 4, 5, 6] };
+  const finding = { rule: 'r', severity: 'error', cause: '', message: '', help: '', site: 6, op: -1, culprit };
+  const findings = [finding, { ...finding, severity: 'warning' }, { ...finding, culprit: null }];
+  const trace = await traceOf({ sites: [1, 2, 2, 4, 5, 6, 7].map(site), findings });
+  const stories = (trace.findings ?? []).map(each => storyOf(trace, each).map(line => `${line.label} ${line.site}`));
+  assert.deepEqual(stories, [
+    ['Created 0', 'Missed by 1', 'Then 3', 'Then 4', 'Then 5'],
+    ['Created 0', 'Moved 1', 'Then 3', 'Then 4', 'Then 5'],
+    []
+  ]);
 });
 
 test('the button for more findings says how many there are, and whether all are notes', async () => {
   const severities = ['note', 'note', 'error'];
   const findings = severities.map(severity => ({ rule: 'r', severity, cause: '', message: '', help: '' }));
   const left = (await traceOf({ findings })).findings ?? [];
-  assert.deepEqual([left.slice(0, 1), left.slice(0, 2), left].map(moreLabel), [
-    'Show 1 note',
-    'Show 2 notes',
-    'Show 3 more'
-  ]);
+  assert.deepEqual(
+    [left.slice(0, 1), left.slice(0, 2), left].map(each => moreLabel('en', each)),
+    ['Show 1 note', 'Show 2 notes', 'Show 3 more']
+  );
 });
 
 test('code of several lines is shown by its first, and edits without their common indent', () => {

@@ -71,8 +71,8 @@ scores = model(words)
 # - **✗, the cell and the line**: where the operation failed, its name (`aten.add` is PyTorch's name for `+`), and the devices.
 # - **The tensor**: `model.1.table`, as you would write it, and where the others are. devtrace does not believe the wording of
 #   the error; it looks at who is the odd one out.
-# - **Born**: the line that made the tensor.
-# - **Moved**: the `.to(device)` that should have taken it along, and why it did not.
+# - **Created**: the line that made the tensor.
+# - **Missed by**: the `.to(device)` that should have taken it along.
 # - **Fix**: what to change. In JupyterLab the *Insert* button puts it into the cell for you; nothing is ever changed by itself.
 #
 # The last two lines count: operations by device, copies, bytes.
@@ -92,9 +92,9 @@ scores = model(words)
 #
 # - **✗、单元格和行号**：失败的操作在哪里、叫什么（`aten.add` 就是 `+`）、涉及哪些设备。
 # - **张量**：`model.1.table`，写法和你在代码里的一样，并说明其他张量在哪里。devtrace 不轻信报错的措辞，而是看谁与众不同。
-# - **Born**：创建这个张量的那一行。
-# - **Moved**：本该带上它的那次 `.to(device)`，以及为什么没带上。
-# - **Fix**：该怎么改。在 JupyterLab 里，*Insert* 按钮会替你把它写进单元格；任何改动都不会自动发生。
+# - **创建于**：创建这个张量的那一行。
+# - **被遗漏于**：本该带上它的那次 `.to(device)`。
+# - **修复**：该怎么改。在 JupyterLab 里，*Insert* 按钮会替你把它写进单元格；任何改动都不会自动发生。
 #
 # 最后两行是计数：每个设备上的操作数、拷贝次数和字节数。
 #

@@ -70,7 +70,7 @@ loss = calc_loss_batch(messages, labels, model, device)
 #
 # PyTorch's error (its last line) names an *argument* of the matrix product, and the innocent one: `mat1` is the activation, the
 # layer's input, which is on the GPU as it should be. The report names the tensors: `model.out_head.weight` and `.bias` are on the CPU,
-# all others of the model are on the GPU. **Born** is the line that made the new layer, **Moved** the line that moved the model: cell
+# all others of the model are on the GPU. **Created** is the line that made the new layer, **Missed by** the line that moved the model: cell
 # `In[3]`, and the layer came in `In[4]`. The failing line itself, `self.out_head(x)`, is in the book's package, and there is nothing wrong
 # with it; so the report also gives the line of yours that led there.
 
@@ -79,7 +79,7 @@ loss = calc_loss_batch(messages, labels, model, device)
 #
 # PyTorch 的报错（最后一行）说的是矩阵乘法的一个*参数*，而且点名的是无辜的那个：`mat1` 是激活值，也就是这一层的输入，它在 GPU 上，正是它该在的地方。
 # 报告点名的是张量：`model.out_head.weight` 和 `.bias` 在 CPU 上，模型的其他张量都在 GPU 上。
-# **Born** 是创建新层的那一行，**Moved** 是移动模型的那一行：移动在 `In[3]`，新层却在 `In[4]` 才出现。
+# **创建于**是创建新层的那一行，**被遗漏于**是移动模型的那一行：移动在 `In[3]`，新层却在 `In[4]` 才出现。
 # 失败的那一行 `self.out_head(x)` 在书的软件包里，它本身没有任何错；所以报告还给出你自己的代码中走到那里的那一行。
 
 # %% code
@@ -92,7 +92,7 @@ assert finding.devices == ("cuda:0", "cpu")
 assert culprit.name == "model.out_head.weight"
 assert culprit.device == "cpu"
 assert culprit.shape == (2, 32)
-assert "model.out_head.weight and .bias are on cpu" in finding.message
+assert "`model.out_head.weight`" in finding.message
 assert "llms-from-scratch 1.0.19" in finding.message
 assert Path(finding.site.file).name == "ch04.py"
 assert finding.site.line == 103

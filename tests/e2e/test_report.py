@@ -45,7 +45,7 @@ def expect_the_story(notebook: Notebook) -> None:
     finding.click()
     expect(finding).to_have_attribute("aria-selected", "true")
     # JupyterLab floats the terms of lists in outputs, each a fifth of the width.
-    expect(finding.get_by_text("Born", exact=True)).to_have_css("float", "none")
+    expect(finding.get_by_text("Created", exact=True)).to_have_css("float", "none")
     for tab, picked in (
         ("Modules", '[data-module="model.head"][data-device="cpu"][aria-selected="true"]'),
         ("Lines", '[data-line="3"][aria-selected="true"]'),

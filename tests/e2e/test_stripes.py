@@ -80,8 +80,8 @@ def test_the_ledger_of_a_line_is_shown_on_hover_and_by_keyboard(lab: Lab) -> Non
     assert box is not None
     assert box["width"] > box["height"] > 40  # its text in lines, not word below word
     expect(card).to_contain_text("cpu 1 op")
-    expect(card).to_contain_text("1 copy to the host")
-    expect(card).to_contain_text("256 B crossed")
+    expect(card).to_contain_text("1 copy to the CPU")
+    expect(card).to_contain_text("256 B copied")
     notebook.cell(0).locator(".cm-line").nth(1).click()
     expect(card).to_have_count(0)
     page.keyboard.press("Control+Alt+l")

@@ -7,6 +7,7 @@ import { NotebookPanel } from '@jupyterlab/notebook';
 import type { IEdit } from '../model/findings';
 import { spanOfSite } from '../model/source-span';
 import type { IEntry } from '../model/entries';
+import { sentence, type Language } from '../model/words/catalogue';
 import type { IRepairsOfTrace } from '../view/selection';
 import type { IActions } from '../view/sidebar/drawing';
 import type { EditorNavigator } from './navigator';
@@ -24,6 +25,7 @@ export interface IActionParts {
   readonly navigator: EditorNavigator;
   readonly preferences: Preferences;
   readonly tabs: Tabs;
+  readonly language: Language;
 }
 
 export class SidebarActions implements IActions {
@@ -32,8 +34,10 @@ export class SidebarActions implements IActions {
   private readonly _navigator: EditorNavigator;
   private readonly _preferences: Preferences;
   private readonly _tabs: Tabs;
+  private readonly _language: Language;
 
-  constructor({ app, sessions, navigator, preferences, tabs }: IActionParts) {
+  constructor({ app, sessions, navigator, preferences, tabs, language }: IActionParts) {
+    this._language = language;
     this._app = app;
     this._sessions = sessions;
     this._navigator = navigator;
@@ -88,7 +92,8 @@ export class SidebarActions implements IActions {
     const { key: trace, label } = entry;
     if (!this._tabs.has(tabId(trace))) {
       const data = await session.wholeOf(entry).catch((error: unknown) => {
-        Notification.error(`The trace of ${label} is gone: ${String(error)}`, { autoClose: 6000 });
+        const reason = String(error);
+        Notification.error(sentence(this._language, 'notice.gone', { label, reason }), { autoClose: 6000 });
         return null;
       });
       if (data === null) {
@@ -109,7 +114,7 @@ export class SidebarActions implements IActions {
 
   private _tab(args: ITabArgs, data: Promise<unknown>): MainAreaWidget {
     const around = (): Session | null => this._sessions.all.find(has(args.trace)) ?? null;
-    const tab = traceTab(args, data, trace => this._navigator.hostOf(trace, around));
+    const tab = traceTab(this._language, args, data, trace => this._navigator.hostOf(trace, around));
     this._tabs.add(tab, args);
     return tab;
   }
@@ -139,16 +144,14 @@ export class SidebarActions implements IActions {
     }
     const cell = widget.content.activeCell;
     if (cell?.model.type !== 'code') {
-      Notification.info('Only a code cell can be traced.', { autoClose: 4000 });
+      Notification.info(sentence(this._language, 'notice.code-only'), { autoClose: 4000 });
       return;
     }
     try {
       await session.connection.ask({ kind: 'trace_next', cell: cell.model.id });
     } catch {
       if (session.connection.link !== 'connected') {
-        Notification.warning('There is no Python kernel with devtrace that could trace this cell.', {
-          autoClose: 6000
-        });
+        Notification.warning(sentence(this._language, 'notice.no-kernel'), { autoClose: 6000 });
       }
       return;
     }
@@ -163,12 +166,12 @@ export class SidebarActions implements IActions {
     const session = this._sessions.current;
     const entry = session?.entries.at(-1);
     if (!session || !entry) {
-      Notification.info('There is no trace to export yet.', { autoClose: 4000 });
+      Notification.info(sentence(this._language, 'notice.nothing-to-export'), { autoClose: 4000 });
       return;
     }
     try {
       if (entry.number < 0) {
-        throw new Error('the kernel that recorded it is gone; run the cell again');
+        throw new Error(sentence(this._language, 'kernel.other'));
       }
       const file = await session.connection.ask({ kind: 'export', trace: entry.number, form });
       if (file.kind === 'file') {
@@ -176,7 +179,8 @@ export class SidebarActions implements IActions {
       }
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      Notification.error(`${entry.label} could not be exported: ${reason}`, { autoClose: 8000 });
+      const text = sentence(this._language, 'notice.not-exported', { label: entry.label, reason });
+      Notification.error(text, { autoClose: 8000 });
     }
   }
 

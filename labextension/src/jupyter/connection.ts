@@ -17,6 +17,7 @@ import {
 } from '../model/connection';
 import type { ToKernel, ToPanel } from '../model/messages';
 import { MIME_TYPE } from '../model/trace';
+import { sentence, type Language } from '../model/words/catalogue';
 import { step } from '../model/transitions';
 import { openChannel, type IChannel } from './channel';
 
@@ -33,8 +34,11 @@ export class Connection {
   private readonly _changed = new Signal<this, void>(this);
   private readonly _greeted = new Signal<this, void>(this);
 
-  constructor(private readonly _context: ISessionContext) {
-    this._state = unconnected(kernelOf(_context));
+  constructor(
+    private readonly _context: ISessionContext,
+    language: Language
+  ) {
+    this._state = unconnected(kernelOf(_context), language);
     _context.kernelChanged.connect(() => {
       this._follow({ kind: 'kernel', kernel: kernelOf(_context), isAnother: true });
     });
@@ -76,8 +80,9 @@ export class Connection {
     }
   }
 
-  choose(choices: IChoices, maxOps: number): void {
-    this._follow({ kind: 'choices', choices, maxOps });
+  /** `tag`: the display language, "" where the user chose none. */
+  choose(choices: IChoices, maxOps: number, tag: string, explains: boolean): void {
+    this._follow({ kind: 'choices', choices, maxOps, tag, explains });
   }
 
   /** Gives the kernel's answer to a message; refused ones reject with the kernel's reason. */
@@ -211,7 +216,7 @@ export class Connection {
   }
 
   private async _load(): Promise<void> {
-    const reason = await loadIn(this._context.session?.kernel);
+    const reason = await loadIn(this._state.language, this._context.session?.kernel);
     this._follow(reason === null ? { kind: 'loaded' } : { kind: 'notLoaded', reason });
   }
 }
@@ -233,7 +238,7 @@ function presenceOf({ status }: Kernel.IKernelConnection): IKernel['presence'] {
 }
 
 /** Loads devtrace in a kernel; why that failed, null where it did not. */
-async function loadIn(kernel: Kernel.IKernelConnection | null | undefined): Promise<string | null> {
+async function loadIn(language: Language, kernel: Kernel.IKernelConnection | null | undefined): Promise<string | null> {
   if (!kernel) {
     return '';
   }
@@ -245,7 +250,7 @@ async function loadIn(kernel: Kernel.IKernelConnection | null | undefined): Prom
     }
     const { ename = 'Error', evalue = '' } = content as { ename?: string; evalue?: string };
     return ename === 'ModuleNotFoundError' && evalue.includes("'devtrace'")
-      ? 'devtrace is not installed where this kernel runs. Run %pip install devtrace in a cell, then load it.'
+      ? sentence(language, 'kernel.not-installed')
       : `${ename}: ${evalue}`;
   } catch (error) {
     return error instanceof Error ? error.message : String(error);

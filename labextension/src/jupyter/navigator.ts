@@ -14,16 +14,12 @@ import { linkUndo, type IUndoManager } from '../model/linked-undo';
 import type { IEdit } from '../model/findings';
 import { spanOfLine, locate, spanOfSite, type ISourceSpan } from '../model/source-span';
 import { sourceLabel, type ITrace } from '../model/trace';
+import { sentence, type Language } from '../model/words/catalogue';
 import type { IHost } from '../view/selection';
 import { codeCellWidgets } from './outputs';
 import { contentsPath } from './paths';
 import type { Session } from './session';
 import type { Sessions } from './sessions';
-
-const MISFITS: Readonly<Record<Misfit, string>> = {
-  changed: 'The lines that this fix is about have changed since they were traced. Run the cell again for a new one.',
-  done: 'This fix has been put in already.'
-};
 
 /** A text that is open, and its undo history where that is not the editor's own. */
 interface ITarget {
@@ -41,7 +37,8 @@ export class EditorNavigator {
   constructor(
     private readonly _shell: JupyterFrontEnd.IShell,
     private readonly _sessions: Sessions,
-    private readonly _documents: IDocumentManager | null
+    private readonly _documents: IDocumentManager | null,
+    private readonly _language: Language
   ) {}
 
   /** What a report of `trace` can ask of its surroundings; `around` finds the notebook that shows it. */
@@ -93,7 +90,7 @@ export class EditorNavigator {
       make(parts);
       near?.noteInserted(edits);
     } else {
-      Notification.warning(MISFITS[misfit], { autoClose: 6000 });
+      Notification.warning(sentence(this._language, `notice.${misfit}`), { autoClose: 6000 });
     }
   }
 
@@ -103,9 +100,8 @@ export class EditorNavigator {
       if (found) {
         return this._showCell(...found);
       }
-      Notification.warning(`${sourceLabel(site.cell, site.file)} is no longer in a notebook that is open.`, {
-        autoClose: 5000
-      });
+      const source = sourceLabel(site.cell, site.file);
+      Notification.warning(sentence(this._language, 'notice.closed', { source }), { autoClose: 5000 });
       return null;
     }
     return this._showFile(site, near);
@@ -134,10 +130,12 @@ export class EditorNavigator {
     const path = contentsPath(site.file, near?.path ?? '', folder, PageConfig.getOption('serverRoot'));
     const opened = path === null ? null : await this._open(path);
     if (!opened) {
-      const line = site.text === null ? '' : `: ${site.text.trim().slice(0, 200)}`;
-      Notification.info(`${site.file}, line ${site.line}${line}. The server does not show this file.`, {
-        autoClose: 10000
-      });
+      const where = { file: site.file, line: String(site.line) };
+      const text =
+        site.text === null
+          ? sentence(this._language, 'notice.file', where)
+          : sentence(this._language, 'notice.file-line', { ...where, text: site.text.trim().slice(0, 200) });
+      Notification.info(text, { autoClose: 10000 });
       return null;
     }
     await opened.revealed;
@@ -157,7 +155,7 @@ export class EditorNavigator {
   }
 }
 
-/** The cell of this id, else the one of this number in the notebook at hand. */
+/** The cell of this id, else the one that has this number in the notebook at hand, or had it before it ran again. */
 function cellOf(site: ISourceSpan, near: Session | null, all: readonly Session[]): [Session, CodeCell] | null {
   for (const session of near ? [near, ...all] : all) {
     const cell = codeCellWidgets(session.widget).find(({ model }) => site.cellId !== '' && model.id === site.cellId);
@@ -165,7 +163,8 @@ function cellOf(site: ISourceSpan, near: Session | null, all: readonly Session[]
       return [session, cell];
     }
   }
-  const numbered = near && codeCellWidgets(near.widget).find(({ model }) => model.executionCount === site.cell);
+  const id = near?.cellOfNumber(site.cell);
+  const numbered = near && codeCellWidgets(near.widget).find(({ model }) => model.id === id);
   return near && numbered ? [near, numbered] : null;
 }
 

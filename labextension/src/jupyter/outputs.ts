@@ -8,6 +8,7 @@ import { Signal, type ISignal } from '@lumino/signaling';
 import { readOutline, type IOutline } from '../model/outline';
 import type { IEntry } from '../model/entries';
 import { MIME_TYPE, type ITrace } from '../model/trace';
+import type { Language } from '../model/words/catalogue';
 
 export type CodeWidget = NotebookPanel | ConsolePanel;
 
@@ -36,7 +37,10 @@ export class Outputs {
   private readonly _outlines = new WeakMap<object, Promise<IOutline | null>>();
   private readonly _changed = new Signal<this, void>(this);
 
-  constructor(private readonly _widget: CodeWidget) {
+  constructor(
+    private readonly _widget: CodeWidget,
+    private readonly _language: Language
+  ) {
     if (_widget instanceof NotebookPanel) {
       _widget.content.modelChanged.connect(this._listen);
     }
@@ -100,7 +104,7 @@ export class Outputs {
   }
 
   private async _entry(cell: ICodeCellModel, data: object): Promise<[IEntry, unknown] | null> {
-    const read = this._outlines.get(data) ?? readOutline(data).catch(() => null);
+    const read = this._outlines.get(data) ?? readOutline(data, this._language).catch(() => null);
     this._outlines.set(data, read);
     const outline = await read;
     // The output itself says what is wrong with it; a comparison shows two traces again that their own cells have.

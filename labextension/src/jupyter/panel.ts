@@ -11,8 +11,10 @@ import { IStateDB } from '@jupyterlab/statedb';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { NOWHERE } from '../model/sidebar';
 import { stripesOf } from '../model/stripes';
+import { languageAround } from '../view/language';
 import { SidebarActions } from './actions';
 import { addCommands } from './commands';
+import { chosenLanguage } from './display-language';
 import { offerHosts } from './host';
 import { traceAgain } from './trace-again';
 import { EditorNavigator } from './navigator';
@@ -57,12 +59,15 @@ function activate(
   translator: ITranslator | null,
   store: StripeStore | null
 ): void {
-  const trans = (translator ?? nullTranslator).load('devtrace');
-  const sessions = new Sessions(app.shell, notebooks, consoles);
-  const preferences = new Preferences(registry, states);
-  const navigator = new EditorNavigator(app.shell, sessions, documents);
+  const known = translator ?? nullTranslator;
+  const trans = known.load('devtrace');
+  document.body.dataset['dtLanguage'] = known.languageCode;
+  const language = languageAround(document);
+  const sessions = new Sessions(app.shell, notebooks, consoles, language);
+  const preferences = new Preferences(registry, states, trans);
+  const navigator = new EditorNavigator(app.shell, sessions, documents, language);
   const tabs = new Tabs();
-  const actions = new SidebarActions({ app, sessions, navigator, preferences, tabs });
+  const actions = new SidebarActions({ app, sessions, navigator, preferences, tabs, language });
   const stripes = new Stripes(sessions, preferences, store);
   preferences.changed.connect(() => {
     document.body.dataset['dtPalette'] = preferences.settings.palette;
@@ -71,7 +76,8 @@ function activate(
     ...navigator.hostOf(trace, () => sessions.around(element)),
     traceAgain: cell => traceAgain(actions, sessions.around(element), cell)
   }));
-  const sidebar = showCurrent({ app, sessions, actions, preferences });
+  const tag = chosenLanguage(known, registry);
+  const sidebar = showCurrent({ app, sessions, actions, preferences, tag });
   app.shell.add(sidebar, 'right', { rank: 700 });
   addCommands({ app, actions, sessions, clearStripes: stripes.clear, palette, trans });
   if (restorer) {
@@ -85,10 +91,11 @@ interface IShowing {
   readonly sessions: Sessions;
   readonly actions: SidebarActions;
   readonly preferences: Preferences;
+  readonly tag: Promise<string>;
 }
 
 /** The panel, which shows the current session from here on. */
-function showCurrent({ app, sessions, actions, preferences }: IShowing): SidebarWidget {
+function showCurrent({ app, sessions, actions, preferences, tag }: IShowing): SidebarWidget {
   const sidebar = new SidebarWidget(actions, () => {
     show();
   });
@@ -110,8 +117,9 @@ function showCurrent({ app, sessions, actions, preferences }: IShowing): Sidebar
       }
     });
     connection.greeted.connect(() => {
-      void preferences.choices(session.path).then(choices => {
-        connection.choose(choices, preferences.settings.maxOps);
+      void Promise.all([preferences.choices(session.path), tag]).then(([choices, chosen]) => {
+        const { maxOps, explainErrors } = preferences.settings;
+        connection.choose(choices, maxOps, chosen, explainErrors);
       });
     });
     if (codeCells(session.widget).some(({ sharedModel }) => sharedModel.getSource().includes('devtrace'))) {

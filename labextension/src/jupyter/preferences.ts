@@ -3,9 +3,11 @@
  */
 import type { ISettingRegistry } from '@jupyterlab/settingregistry';
 import type { IStateDB } from '@jupyterlab/statedb';
+import type { TranslationBundle } from '@jupyterlab/translation';
 import { Signal, type ISignal } from '@lumino/signaling';
 import type { IChoices } from '../model/connection';
 import type { Palette } from '../paint/palette';
+import { translateSchema } from './display-language';
 
 export const PANEL_PLUGIN = 'devtrace:panel';
 
@@ -14,6 +16,7 @@ const DEFAULTS = {
   traceEveryCell: false,
   simulatedDevices: 0,
   maxOps: 100_000,
+  explainErrors: true,
   stripes: true,
   underlines: true,
   palette: 'colour' as Palette
@@ -28,11 +31,13 @@ export class Preferences {
 
   constructor(
     registry: ISettingRegistry | null,
-    private readonly _states: IStateDB | null
+    private readonly _states: IStateDB | null,
+    trans: TranslationBundle
   ) {
     void registry?.load(PANEL_PLUGIN).then(
       settings => {
         const read = (): void => {
+          translateSchema(settings.schema, trans);
           this._settings = { ...DEFAULTS, ...(settings.composite as Partial<Settings>) };
           this._changed.emit();
         };

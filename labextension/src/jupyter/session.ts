@@ -7,11 +7,12 @@ import { NotebookPanel } from '@jupyterlab/notebook';
 import { Signal, type ISignal } from '@lumino/signaling';
 import type { IEdit, JsonObject } from '../model/findings';
 import type { ITraced } from '../model/messages';
-import { withCellIds, type IShownCell } from '../model/cell-ids';
+import { NumberedCells, withCellIds, type IShownCell } from '../model/cell-ids';
 import { readOutline } from '../model/outline';
 import { editKey, fixedIn, repairsOf, type IRepair, type Repairs } from '../model/repairs';
 import { onePerTrace, withEarlier, type IEntry } from '../model/entries';
 import type { ISidebar } from '../model/sidebar';
+import { sentence, type Language } from '../model/words/catalogue';
 import { CellStates } from './cell-states';
 import { Connection } from './connection';
 import { codeCells, keyOf, Outputs, type CodeWidget } from './outputs';
@@ -25,6 +26,7 @@ export class Session {
   readonly connection: Connection;
   readonly outputs: Outputs;
   private readonly _cells: CellStates;
+  private readonly _numbered = new NumberedCells();
   private _entries: readonly IEntry[] = [];
   private _fromKernel: readonly ITraced[] = [];
   private _repairs: Repairs = new Map();
@@ -43,10 +45,13 @@ export class Session {
   private readonly _tracesChanged = new Signal<this, void>(this);
   private readonly _repaired = new Signal<this, void>(this);
 
-  constructor(readonly widget: CodeWidget) {
+  constructor(
+    readonly widget: CodeWidget,
+    private readonly _language: Language
+  ) {
     this.context = widget instanceof NotebookPanel ? widget.sessionContext : widget.console.sessionContext;
-    this.connection = new Connection(this.context);
-    this.outputs = new Outputs(widget);
+    this.connection = new Connection(this.context, _language);
+    this.outputs = new Outputs(widget, _language);
     this._cells = new CellStates(widget);
     this.outputs.changed.connect(this._onTraces);
     this._cells.changed.connect(this._repair);
@@ -85,7 +90,8 @@ export class Session {
   get sidebar(): ISidebar {
     const { version, state, live, inventory, pending, isSlow, refused } = this.connection.state;
     const { label } = this.widget.title;
-    const name = this.widget instanceof NotebookPanel ? label : `${label} (console)`;
+    const name =
+      this.widget instanceof NotebookPanel ? label : sentence(this._language, 'panel.console', { name: label });
     const { link } = this.connection;
     const { _entries: entries, _repairs: repairs, _fixed: fixed } = this;
     return { name, link, version, state, live, entries, repairs, fixed, inventory, pending, isSlow, refused };
@@ -95,6 +101,11 @@ export class Session {
   repairOf(recorded: string, finding: number): IRepair | null {
     const entry = this._entries.find(({ outline }) => outline.recorded === recorded);
     return (entry && this._repairs.get(entry.key)?.get(finding)) ?? null;
+  }
+
+  /** The id of the cell that has this number, or had it before it ran again. */
+  cellOfNumber(count: number): string | undefined {
+    return this._shownCells().find(cell => cell.count === count)?.id;
   }
 
   /** Keeps in mind which edits were put into files: nothing shows when these run. */
@@ -111,7 +122,7 @@ export class Session {
     }
     const answer = await this.connection.ask({ kind: 'fetch', trace: entry.number });
     if (answer.kind !== 'trace') {
-      throw new Error('The kernel did not send the trace.');
+      throw new Error(sentence(this._language, 'kernel.not-sent'));
     }
     return answer.data;
   }
@@ -150,7 +161,14 @@ export class Session {
     });
   };
 
+  private _shownCells(): IShownCell[] {
+    const now = codeCells(this.widget).map(shownCell);
+    this._numbered.note(now);
+    return [...now, ...this._numbered.all];
+  }
+
   private readonly _repair = (): void => {
+    this._numbered.note(codeCells(this.widget).map(shownCell));
     const repairs = repairsOf({ entries: this._entries, cells: this._cells.all, inFiles: this._inFiles });
     const text = JSON.stringify([...repairs].map(([key, found]) => [key, [...found]]));
     if (text !== this._repairsText) {
@@ -176,7 +194,7 @@ export class Session {
         }
       }
     }
-    const shown = codeCells(this.widget).map(shownCell);
+    const shown = this._shownCells();
     const entries = onePerTrace([...merged.values()])
       .map(entry => ({ ...entry, outline: withCellIds(entry.outline, shown) }))
       .sort((a, b) =>
@@ -203,7 +221,7 @@ export class Session {
     const { trace: number, label, cell, seconds, ops, outline: data } = traced;
     let read = this._read.get(traced);
     if (!read) {
-      read = readOutline(data).then(
+      read = readOutline(data, this._language).then(
         ({ outline, counting }) => {
           const key = keyOf(outline.recorded, cell, ops);
           return { key, label, cell, seconds, ops, outline, counting, number, isEarlier: false };

@@ -7,6 +7,7 @@ import type { INotebookTracker } from '@jupyterlab/notebook';
 import { Signal, type ISignal } from '@lumino/signaling';
 import type { Widget } from '@lumino/widgets';
 import type { CodeWidget } from './outputs';
+import type { Language } from '../model/words/catalogue';
 import { Session } from './session';
 
 export class Sessions {
@@ -17,7 +18,12 @@ export class Sessions {
   private readonly _repairListeners = new Set<() => void>();
   private readonly _added = new Signal<this, Session>(this);
 
-  constructor(shell: JupyterFrontEnd.IShell, notebooks: INotebookTracker | null, consoles: IConsoleTracker | null) {
+  constructor(
+    shell: JupyterFrontEnd.IShell,
+    notebooks: INotebookTracker | null,
+    consoles: IConsoleTracker | null,
+    private readonly _language: Language
+  ) {
     for (const tracker of [notebooks, consoles]) {
       tracker?.forEach((widget: CodeWidget) => {
         this._add(widget, shell);
@@ -72,7 +78,7 @@ export class Sessions {
     if (this._sessions.has(widget)) {
       return;
     }
-    const session = new Session(widget);
+    const session = new Session(widget, this._language);
     this._sessions.set(widget, session);
     session.traced.connect(() => {
       this._traced.emit(session);

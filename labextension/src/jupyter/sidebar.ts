@@ -3,6 +3,8 @@
  */
 import { Widget } from '@lumino/widgets';
 import { NOWHERE, type ISidebar } from '../model/sidebar';
+import { sentence } from '../model/words/catalogue';
+import { languageAround } from '../view/language';
 import type { IActions } from '../view/sidebar/drawing';
 import { mountSidebar, type IMounted } from '../view/sidebar/sidebar';
 import { traceIcon } from './icon';
@@ -21,7 +23,7 @@ export class SidebarWidget extends Widget {
     this.id = SIDEBAR_ID;
     this.addClass('dt-sidebar-widget');
     this.title.icon = traceIcon;
-    this.title.caption = 'Devtrace';
+    this.title.caption = sentence(languageAround(this.node), 'panel.name');
   }
 
   display(shown: ISidebar): void {

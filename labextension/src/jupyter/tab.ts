@@ -4,6 +4,7 @@
 import { MainAreaWidget } from '@jupyterlab/apputils';
 import { Widget } from '@lumino/widgets';
 import type { ITrace } from '../model/trace';
+import { sentence, type Language } from '../model/words/catalogue';
 import { h } from '../view/dom';
 import { showSentence, showTrace } from '../view/page';
 import type { IHost } from '../view/selection';
@@ -19,10 +20,10 @@ export interface ITabArgs {
 class TraceTab extends Widget {
   private _dispose: () => void;
 
-  constructor({ label, name }: ITabArgs, data: Promise<unknown>, hostOf: (trace: ITrace) => IHost) {
+  constructor(language: Language, { label, name }: ITabArgs, data: Promise<unknown>, hostOf: (trace: ITrace) => IHost) {
     super();
     this.addClass('dt-tab-page');
-    const text = `The trace of ${label} is shown here as soon as ${name} is open and has it.`;
+    const text = sentence(language, 'page.waits', { label, name });
     const waiting = h(this.node, 'p', { class: 'dt-root dt-tab-waits', text });
     this.node.append(waiting);
     this._dispose = () => {
@@ -39,7 +40,8 @@ class TraceTab extends Widget {
         show(() => showTrace(this.node, found, hostOf).dispose);
       },
       (error: unknown) => {
-        show(() => showSentence(this.node, `The trace of ${label} is gone: ${String(error)}`));
+        const reason = String(error);
+        show(() => showSentence(this.node, sentence(language, 'notice.gone', { label, reason })));
       }
     );
   }
@@ -50,11 +52,16 @@ class TraceTab extends Widget {
   }
 }
 
-export function traceTab(args: ITabArgs, data: Promise<unknown>, hostOf: (trace: ITrace) => IHost): MainAreaWidget {
-  const widget = new MainAreaWidget({ content: new TraceTab(args, data, hostOf) });
+export function traceTab(
+  language: Language,
+  args: ITabArgs,
+  data: Promise<unknown>,
+  hostOf: (trace: ITrace) => IHost
+): MainAreaWidget {
+  const widget = new MainAreaWidget({ content: new TraceTab(language, args, data, hostOf) });
   widget.id = tabId(args.trace);
   widget.title.label = args.label;
-  widget.title.caption = `Trace of ${args.label} in ${args.name}`;
+  widget.title.caption = sentence(language, 'page.caption', { label: args.label, name: args.name });
   widget.title.icon = traceIcon;
   widget.title.closable = true;
   widget.toolbar.hide();

@@ -3,6 +3,8 @@
  */
 import { Notification } from '@jupyterlab/apputils';
 import { NotebookPanel } from '@jupyterlab/notebook';
+import { sentence } from '../model/words/catalogue';
+import { languageAround } from '../view/language';
 import type { SidebarActions } from './actions';
 import type { Session } from './session';
 
@@ -14,7 +16,7 @@ export function traceAgain(actions: SidebarActions, session: Session | null, id:
   const { content } = widget;
   const index = content.widgets.findIndex(({ model }) => model.id === id);
   if (index < 0) {
-    Notification.warning('This cell is no longer in the notebook.', { autoClose: 5000 });
+    Notification.warning(sentence(languageAround(widget.node), 'again.gone'), { autoClose: 5000 });
     return;
   }
   content.activeCellIndex = index;

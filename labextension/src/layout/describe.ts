@@ -2,9 +2,14 @@
  * An op in words: what the hover card, the read-out and the table say of it.
  */
 import { deviceName, listed, modulePath, moduleOf, opName, siteLabel, tensorLabel, type ITrace } from '../model/trace';
+import { joined, sentence, type Key } from '../model/words/catalogue';
 import { formatBytes, formatTime } from './units';
 
+/** What a fact is about. */
+type FactKey = Exclude<Extract<Key, `fact.${string}`>, 'fact.tensor'>;
+
 export interface IFact {
+  readonly key: FactKey;
   readonly label: string;
   readonly text: string;
   /** The device that the fact is about, -1 for none. */
@@ -19,20 +24,26 @@ export function opFacts(trace: ITrace, op: number): IFact[] {
   const site = ops.site[op];
   const failure = failureOf(trace, op);
   return [
-    fact('device', deviceName(trace, ops.device[op]), ops.device[op]),
-    fact('took', failure ? 'raised' : opDuration(trace, op)),
-    ...tensorFacts(trace, 'in', listed(ops.inputs, op)),
-    ...tensorFacts(trace, 'out', listed(ops.outputs, op)),
+    fact(trace, 'fact.device', deviceName(trace, ops.device[op]), ops.device[op]),
+    fact(trace, 'fact.took', failure ? sentence(trace.language, 'fact.raised') : opDuration(trace, op)),
+    ...tensorFacts(trace, 'fact.in', listed(ops.inputs, op)),
+    ...tensorFacts(trace, 'fact.out', listed(ops.outputs, op)),
     ...copyFacts(trace, op),
-    fact('module', modulePath(trace, moduleOf(trace, op))),
-    fact('phase', strings[ops.phase[op]]),
-    fact('line', site < 0 ? '' : `${siteLabel(trace, site)}  ${strings[sites.text[site]]}`),
-    fact('error', failure)
+    fact(trace, 'fact.module', modulePath(trace, moduleOf(trace, op))),
+    fact(trace, 'fact.phase', phaseName(trace, strings[ops.phase[op]])),
+    fact(trace, 'fact.line', site < 0 ? '' : `${siteLabel(trace, site)}  ${strings[sites.text[site]]}`),
+    fact(trace, 'fact.error', failure)
   ].filter(({ text }) => text !== '');
 }
 
-function fact(label: string, text: string, device = -1): IFact {
-  return { label, text, device };
+export function fact({ language }: ITrace, key: FactKey, text: string, device = -1): IFact {
+  return { key, label: sentence(language, key), text, device };
+}
+
+export function phaseName({ language }: ITrace, phase: string): string {
+  return phase === 'forward' || phase === 'backward' || phase === 'optimizer' || phase === 'other'
+    ? sentence(language, `phase.${phase}`)
+    : phase;
 }
 
 export function opDuration(trace: ITrace, op: number): string {
@@ -41,8 +52,8 @@ export function opDuration(trace: ITrace, op: number): string {
 
 /** One line for a screen reader. */
 export function opSentence(trace: ITrace, op: number): string {
-  const facts = opFacts(trace, op).filter(({ label }) => label !== 'in' && label !== 'out');
-  return [opName(trace, op), ...facts.map(({ label, text }) => `${label} ${text}`)].join(', ');
+  const facts = opFacts(trace, op).filter(({ key }) => key !== 'fact.in' && key !== 'fact.out');
+  return joined(trace.language, [opName(trace, op), ...facts.map(({ label, text }) => `${label} ${text}`)]);
 }
 
 function failureOf(trace: ITrace, op: number): string {
@@ -50,25 +61,29 @@ function failureOf(trace: ITrace, op: number): string {
   return at < 0 ? '' : `${trace.strings[trace.errors.type[at]]}: ${trace.strings[trace.errors.message[at]]}`;
 }
 
-function tensorFacts(trace: ITrace, label: string, tensors: ArrayLike<number>): IFact[] {
+function tensorFacts(trace: ITrace, key: 'fact.in' | 'fact.out', tensors: ArrayLike<number>): IFact[] {
+  const { language } = trace;
   const shown = Array.from({ length: Math.min(tensors.length, MOST_TENSORS) }, (_, i) => tensors[i]);
   const facts = shown.map(tensor => {
     const name = trace.strings[trace.tensors.name[tensor]];
     const device = trace.tensors.device[tensor];
-    const text = `${name && `${name} `}${tensorLabel(trace, tensor)} on ${deviceName(trace, device) || 'no device'}`;
-    return fact(label, text, device);
+    const what = `${name && `${name} `}${tensorLabel(trace, tensor)}`;
+    const where = deviceName(trace, device) || sentence(language, 'device.none');
+    return fact(trace, key, sentence(language, 'fact.tensor', { tensor: what, device: where }), device);
   });
   const more = tensors.length - shown.length;
-  return more > 0 ? [...facts, fact(label, `and ${more} more`)] : facts;
+  return more > 0 ? [...facts, fact(trace, key, sentence(language, 'more.items', { count: more }))] : facts;
 }
 
 function copyFacts(trace: ITrace, op: number): IFact[] {
-  const { copies } = trace;
+  const { copies, language } = trace;
   const facts: IFact[] = [];
   for (let at = copies.op.indexOf(op); at >= 0 && facts.length < MOST_TENSORS; at = copies.op.indexOf(op, at + 1)) {
     const way = `${deviceName(trace, copies.from[at])} → ${deviceName(trace, copies.to[at])}`;
-    const how = (copies.pinned[at] > 0 ? ', pinned' : '') + (copies.non_blocking[at] > 0 ? ', non-blocking' : '');
-    facts.push(fact('copy', `${way}  ${formatBytes(copies.bytes[at])}${how}`, copies.to[at]));
+    const pinned = copies.pinned[at] > 0 ? sentence(language, 'fact.pinned') : '';
+    const nonBlocking = copies.non_blocking[at] > 0 ? sentence(language, 'fact.non-blocking') : '';
+    const text = `${way}  ${formatBytes(copies.bytes[at])}${pinned}${nonBlocking}`;
+    facts.push(fact(trace, 'fact.copy', text, copies.to[at]));
   }
   return facts;
 }

@@ -1,31 +1,106 @@
 /**
- * A finding in words that are put together here: the rest of its words come from Python as they are.
+ * A finding as text and as the parts that a view lays out. Its words come from Python as they are; only an older devtrace stored no lines.
  */
-import type { IFinding } from '../model/findings';
-import { opName, siteLabel, type ITrace } from '../model/trace';
-import { clipped } from './units';
+import type { IEdit, IFinding, IStoryLine } from '../model/findings';
+import { opName, siteLabel, sourceLabel, type ITrace } from '../model/trace';
+import { sentence, type Language } from '../model/words/catalogue';
+import { formatCount } from './units';
 
 /** More lines of one edit are not shown. */
 export const MOST_EDIT_LINES = 24;
 
 /** The label of the button that shows the findings that are left. */
-export function moreLabel(left: readonly IFinding[]): string {
-  const notes = left.every(finding => finding.severity === 'note');
-  return `Show ${left.length} ${notes ? (left.length === 1 ? 'note' : 'notes') : 'more'}`;
+export function moreLabel(language: Language, left: readonly IFinding[]): string {
+  const areNotes = left.every(finding => finding.severity === 'note');
+  return sentence(language, areNotes ? 'findings.show-notes' : 'findings.show-more', { count: left.length });
+}
+
+/** Lines between creation and use: those nearest to the use say most. */
+const MOST_STEPS = 3;
+
+/** The lines beside a finding, each once: where its tensor was created, which move missed it, where it came by. */
+export function storyOf(trace: ITrace, finding: IFinding): readonly IStoryLine[] {
+  const { lines, culprit, severity } = finding;
+  if (lines !== null || culprit === null) {
+    return lines ?? [];
+  }
+  const line = (key: 'created' | 'missed' | 'moved' | 'then', site: number): IStoryLine => {
+    return { label: sentence(trace.language, `label.${key}`), site, remark: '' };
+  };
+  const made = [
+    line('created', culprit.born),
+    line(severity === 'error' ? 'missed' : 'moved', culprit.moved),
+    ...culprit.chain
+      .slice(1, -1)
+      .slice(-MOST_STEPS)
+      .map(site => line('then', site))
+  ].filter(({ site }) => site >= 0);
+  const seen = made.map(({ site }) => fileAndLine(trace, site));
+  const shown = fileAndLine(trace, finding.site);
+  return made.filter((_, i) => i === 0 || (seen.indexOf(seen[i]) === i && seen[i] !== shown));
+}
+
+function fileAndLine({ sites }: ITrace, site: number): string {
+  return site < 0 ? '' : `${sites.file[site]} ${sites.line[site]}`;
+}
+
+const LONGEST_CODE = 160;
+
+function shortened(code: string): string {
+  return code.length <= LONGEST_CODE ? code : `${code.slice(0, LONGEST_CODE)}…`;
 }
 
 /** The first line of some code, with an ellipsis where more follows. */
 export function firstLine(text: string): string {
   const end = text.indexOf('\n');
   const line = end < 0 ? text : `${text.slice(0, end)} …`;
-  return clipped(line, 160);
+  return shortened(line);
 }
 
-/** The finding as text to paste: site, op, devices, message and fix. */
-export function plainText(trace: ITrace, finding: IFinding): string {
-  const { site, op, devices, message, help } = finding;
-  const where = [siteLabel(trace, site), op < 0 ? '' : opName(trace, op), devices.join(' + ')];
-  return [where.filter(part => part !== '').join('  '), message, help].filter(line => line !== '').join('\n');
+/** The finding as text to paste, as Python's text form has it: message, failing line, its other lines, fix; and the edits. */
+export function plainText(trace: ITrace, finding: IFinding, sign: string): string {
+  const { message, help, edits } = finding;
+  const fix = help === '' ? [] : [`  ${sentence(trace.language, 'label.fix')}  ${help}`];
+  const lines = [
+    `${sign} ${message}`,
+    failingLine(trace, finding),
+    ...storyOf(trace, finding).map(line => storyLine(trace, line)),
+    ...fix,
+    ...edits.flatMap(edit => editLines(trace.language, edit))
+  ];
+  return lines.filter(line => line.trim() !== '').join('\n');
+}
+
+/** `In[3] line 10   self.out_head(x)   addmm   cuda:0 + cpu` */
+function failingLine(trace: ITrace, { site, op, rule, count, devices }: IFinding): string {
+  const times = count > 1 ? `${formatCount(count)}×` : '';
+  const what = op < 0 ? rule : opName(trace, op);
+  return filled([siteLabel(trace, site), codeOf(trace, site), times, what, devices.join(' + ')], '   ');
+}
+
+function storyLine(trace: ITrace, { label, site, remark }: IStoryLine): string {
+  return filled([label, siteLabel(trace, site), codeOf(trace, site), remark], '  ');
+}
+
+function filled(parts: readonly string[], between: string): string {
+  return `  ${parts.filter(part => part !== '').join(between)}`;
+}
+
+function editLines(language: Language, edit: IEdit): string[] {
+  const changed = (sign: string, text: string): string[] =>
+    text === '' ? [] : text.split('\n', MOST_EDIT_LINES).map(line => `    ${sign} ${line}`);
+  return [`  ${editLabel(language, edit)}`, ...changed('-', edit.before), ...changed('+', edit.after)];
+}
+
+/** Where an edit goes: `In[5] line 1`, or below that line where it takes nothing out. */
+export function editLabel(language: Language, { cell, file, line, before }: IEdit): string {
+  const where = { source: sourceLabel(cell, file), line: String(line) };
+  return sentence(language, before === '' ? 'edit.below' : 'edit.line', where);
+}
+
+/** A site's source in one line. */
+function codeOf({ sites, strings }: ITrace, site: number): string {
+  return site < 0 ? '' : shortened(strings[sites.text[site]].trim().replace(/\s+/g, ' '));
 }
 
 /** The least indent of the lines of some texts. */

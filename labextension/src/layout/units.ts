@@ -1,6 +1,7 @@
 /**
  * Numbers and op names as people read them, in the same words as Python's words/text_format.py: tests/golden/numbers.json holds both to it.
  */
+import { sentence, type Language } from '../model/words/catalogue';
 
 const TIMES: ReadonlyArray<readonly [size: number, name: string]> = [
   [1, 'ns'],
@@ -69,11 +70,6 @@ export function formatCount(count: number): string {
   return count.toLocaleString('en-US');
 }
 
-/** `1 op`, `2 ops`, `3 copies` */
-export function pluralize(count: number, one: string, many = `${one}s`): string {
-  return `${formatCount(count)} ${count === 1 ? one : many}`;
-}
-
 /** `addmm` of `aten.addmm.default`: without namespace and overload. */
 export function shortOpName(name: string): string {
   return name.split('.')[1] || name;
@@ -83,8 +79,8 @@ export function shortOpName(name: string): string {
 const LONGEST = 2000;
 
 /** The text, cut where it is too long. */
-export function clipped(text: string, most = LONGEST): string {
-  return text.length <= most ? text : `${text.slice(0, most)}… (${formatCount(text.length)} characters)`;
+export function clipped(text: string, language: () => Language, most = LONGEST): string {
+  return text.length <= most ? text : text.slice(0, most) + sentence(language(), 'text.cut', { count: text.length });
 }
 
 export interface ITick {

@@ -10,6 +10,29 @@ export interface IShownCell {
   readonly source: string;
 }
 
+/** The cells under all numbers that a page has shown them with: one that ran again has another number now. */
+export class NumberedCells {
+  private readonly _noted = new Map<string, IShownCell>();
+  private readonly _counts = new Map<string, number>();
+
+  /** Keeps in mind what a cell said when it was first seen under its number. */
+  note(cells: readonly IShownCell[]): void {
+    for (const cell of cells) {
+      if (cell.count !== null && this._counts.get(cell.id) !== cell.count) {
+        const key = `${cell.count} ${cell.id}`;
+        this._counts.set(cell.id, cell.count);
+        this._noted.delete(key);
+        this._noted.set(key, cell);
+      }
+    }
+  }
+
+  /** The newest first: after a restart numbers come again. */
+  get all(): IShownCell[] {
+    return [...this._noted.values()].reverse();
+  }
+}
+
 /** Give the cells of a trace that have no id the one of the shown cell with their number, if it has most of their lines. */
 export function withCellIds(trace: ITrace, cells: readonly IShownCell[]): ITrace {
   const ids = idsOf(trace, cells);

@@ -2,6 +2,7 @@
  * The panel and one kernel, as data: what is known of the kernel, what it was asked for, what can happen, and what is then to be done.
  */
 import type { IInventory, ILive, IState, ITraced, ToKernel, ToPanel } from './messages';
+import type { Language } from './words/catalogue';
 
 /** A kernel as JupyterLab sees it. */
 export interface IKernel {
@@ -51,6 +52,8 @@ export const UNKNOWN: IKnown = { version: '', folder: '', state: null, live: nul
 
 export interface IConnection extends IKnown {
   readonly kernel: IKernel;
+  /** Of the panel. */
+  readonly language: Language;
   readonly phase: Phase;
   readonly isStarted: boolean;
   /** A kernel counts and lists only for a panel that is visible. */
@@ -89,8 +92,13 @@ interface IHappenings {
   readonly timer: { readonly name: TimerName };
   readonly show: { readonly isVisible: boolean };
   readonly request: { readonly message: ToKernel };
-  /** The notebook's choices were found. */
-  readonly choices: { readonly choices: IChoices; readonly maxOps: number };
+  /** The notebook's choices were found. `tag`: the display language, "" where the user chose none. */
+  readonly choices: {
+    readonly choices: IChoices;
+    readonly maxOps: number;
+    readonly tag: string;
+    readonly explains: boolean;
+  };
   /** The kernel speaks another language than Python. */
   readonly foreign: { readonly attempt: number };
   /** The channel could not be opened. */
@@ -120,10 +128,11 @@ export type Effect =
   | { readonly kind: 'greet' }
   | { readonly kind: 'log'; readonly text: string };
 
-export function unconnected(kernel: IKernel): IConnection {
+export function unconnected(kernel: IKernel, language: Language = 'en'): IConnection {
   return {
     ...UNKNOWN,
     kernel,
+    language,
     phase: 'connecting',
     isStarted: false,
     isVisible: false,

@@ -3,6 +3,7 @@
  */
 import type { Severity } from './findings';
 import type { ITrace } from './trace';
+import { joined, sentence, type Language } from './words/catalogue';
 
 /** A trace of this notebook, from a cell's output or out of the kernel's memory. */
 export interface IEntry {
@@ -42,10 +43,11 @@ export function countsOf(entries: readonly IEntry[]): Counts {
 }
 
 /** `1 error, 2 warnings, 3 notes` */
-export function countsInWords(counts: Counts): string {
-  return counts
-    .map(([severity, count]) => `${count.toLocaleString('en-US')} ${severity}${count === 1 ? '' : 's'}`)
-    .join(', ');
+export function countsInWords(language: Language, counts: Counts): string {
+  return joined(
+    language,
+    counts.map(([severity, count]) => sentence(language, `count.${severity}`, { count }))
+  );
 }
 
 /** Nothing in it asks for something: a note does not. */

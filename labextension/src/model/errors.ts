@@ -1,26 +1,21 @@
 /**
  * Why data is no trace that we read: one sentence of what was found, what was expected and what to do.
  */
+import { sentence, type Language } from './words/catalogue';
+
 export class FormatError extends Error {
   override readonly name = 'FormatError';
 
   constructor(
     readonly slug: 'trace-foreign' | 'trace-newer' | 'trace-damaged',
-    found: string,
-    expected: string,
-    remedy: string
+    readonly sentenceIn: (language: Language) => string
   ) {
-    super(`${slug}: got ${found}; ${expected}; ${remedy}.`);
+    super(sentenceIn('en'));
   }
 }
 
 export function damaged(found: string): FormatError {
-  return new FormatError(
-    'trace-damaged',
-    `a trace in which ${found}`,
-    "expected one that keeps the format's rules",
-    'record it again or open another copy'
-  );
+  return new FormatError('trace-damaged', language => sentence(language, 'error.trace-damaged', { found }));
 }
 
 /** A value from a foreign file, for a message: never long. */

@@ -25,6 +25,13 @@ export interface ICulprit {
   readonly certainty: string;
 }
 
+/** A line of source beside a finding: a label, the id of its site, a remark or nothing. */
+export interface IStoryLine {
+  readonly label: string;
+  readonly site: number;
+  readonly remark: string;
+}
+
 export interface IFinding {
   readonly rule: string;
   readonly severity: Severity;
@@ -39,6 +46,8 @@ export interface IFinding {
   readonly message: string;
   readonly help: string;
   readonly edits: readonly IEdit[];
+  /** null: an older devtrace stored none. */
+  readonly lines: readonly IStoryLine[] | null;
 }
 
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -59,7 +68,8 @@ export function readFinding(data: JsonObject): IFinding {
     bytes: number(data['bytes'], 0),
     message: text(data['message']),
     help: text(data['help']),
-    edits: list(data['edits']).filter(isObject).map(readEdit)
+    edits: list(data['edits']).filter(isObject).map(readEdit),
+    lines: Array.isArray(data['lines']) ? data['lines'].filter(isObject).map(readLine) : null
   };
 }
 
@@ -75,6 +85,10 @@ function readCulprit(data: JsonObject): ICulprit {
     chain: numbers(data['chain']),
     certainty: text(data['certainty'])
   };
+}
+
+function readLine(data: JsonObject): IStoryLine {
+  return { label: text(data['label']), site: id(data['site']), remark: text(data['remark']) };
 }
 
 function readEdit(data: JsonObject): IEdit {

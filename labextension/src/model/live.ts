@@ -85,7 +85,7 @@ export class LiveOps {
     return {
       ...emptyTables(),
       ...{ title: this._title, recorded: '', producer: '', truncated: 0, notes: [], strings },
-      ...{ findings: [], comparison: null },
+      ...{ findings: [], comparison: null, language: 'en' },
       devices: {
         name: Int32Array.from(this._devices, (_, i) => devices + i),
         simulated: Int32Array.from(this._devices, name => Number(this._simulated.has(name))),

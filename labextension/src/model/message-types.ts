@@ -90,6 +90,10 @@ export interface IToKernel {
     readonly request: number;
     readonly visible: boolean;
   };
+  readonly language: {
+    readonly request: number;
+    readonly tag: string;
+  };
   readonly trace_cells: {
     readonly request: number;
     readonly on: boolean;
@@ -105,6 +109,10 @@ export interface IToKernel {
   readonly limit: {
     readonly request: number;
     readonly max_ops: number;
+  };
+  readonly explain: {
+    readonly request: number;
+    readonly on: boolean;
   };
   readonly fetch: {
     readonly request: number;

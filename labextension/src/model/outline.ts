@@ -8,6 +8,7 @@ import { ColumnReader } from './packed';
 import { readTrace } from './read';
 import { countingSites } from './optimizer-sites';
 import type { ITrace } from './trace';
+import type { Language } from './words/catalogue';
 
 const KEPT = new Set(['devices', 'sites', 'sources', 'ledger']);
 
@@ -20,12 +21,13 @@ export interface IOutline {
 }
 
 /** Reads an output's data; throws as `readTrace` does. */
-export async function readOutline(data: unknown): Promise<IOutline> {
+export async function readOutline(data: unknown, otherwise: Language = 'en'): Promise<IOutline> {
   if (!isObject(data) || !isObject(data['ops'])) {
-    return { outline: await readTrace(data), ops: 0, seconds: 0, counting: new Set() };
+    return { outline: await readTrace(data, otherwise), ops: 0, seconds: 0, counting: new Set() };
   }
   const { ops } = data;
-  const outline = await readTrace({ ...data, ...withoutOps(), findings: findingsWithoutOps(data['findings']) });
+  const findings = findingsWithoutOps(data['findings']);
+  const outline = await readTrace({ ...data, ...withoutOps(), findings }, otherwise);
   const reader = new ColumnReader();
   const start = await reader.read('ops.start', ops['start'], true);
   const duration = await reader.read('ops.duration', ops['duration'], true);

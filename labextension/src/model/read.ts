@@ -8,11 +8,15 @@ import { isObject, readFinding, type IFinding, type JsonObject } from './finding
 import { ColumnReader } from './packed';
 import { check } from './rules';
 import type { ITrace } from './trace';
+import { languageOf, sentence, type Language } from './words/catalogue';
 
 const VERSION = 1;
 
-/** The trace in a bundle's object or a file's text. Anything else throws a FormatError with one sentence. */
-export async function readTrace(data: unknown): Promise<ITrace> {
+/**
+ * The trace in a bundle's object or a file's text. Anything else throws a FormatError with one sentence. A trace that does not say in
+ * which language it was made is shown in `otherwise`.
+ */
+export async function readTrace(data: unknown, otherwise: Language = 'en'): Promise<ITrace> {
   const object = upgrade(typeof data === 'string' ? parse(data) : data);
   const reader = new ColumnReader();
   const tables = await Promise.all(TABLE_NAMES.map(name => readTable(reader, name, object[name])));
@@ -25,7 +29,8 @@ export async function readTrace(data: unknown): Promise<ITrace> {
     notes: readTexts(object, 'notes'),
     strings: readTexts(object, 'strings'),
     findings: readFindings(object['findings']),
-    comparison: null
+    comparison: null,
+    language: languageOf(readText(object, 'language')) ?? otherwise
   };
   check(trace, reader.extents);
   const lengths = {
@@ -40,22 +45,19 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new FormatError(
-      'trace-foreign',
-      `a file that is not JSON (${error instanceof Error ? error.message : 'unreadable'})`,
-      'expected a trace',
-      'open a file that trace.save() wrote'
-    );
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new FormatError('trace-foreign', language => {
+      const found = sentence(language, 'error.not-json', { reason });
+      return sentence(language, 'error.trace-foreign', { found, expected: sentence(language, 'error.a-trace') });
+    });
   }
 }
 
 function upgrade(data: unknown): JsonObject {
   if (!isObject(data) || data['format'] !== 'devtrace') {
-    throw new FormatError(
-      'trace-foreign',
-      short(data),
-      'expected a JSON object with "format": "devtrace"',
-      'open a file that trace.save() wrote'
+    const found = short(data);
+    throw new FormatError('trace-foreign', language =>
+      sentence(language, 'error.trace-foreign', { found, expected: sentence(language, 'error.an-object') })
     );
   }
   const version = data['version'];
@@ -63,11 +65,8 @@ function upgrade(data: unknown): JsonObject {
     throw damaged(`the version is ${short(version)}`);
   }
   if (version > VERSION) {
-    throw new FormatError(
-      'trace-newer',
-      `a trace of version ${version}`,
-      `this devtrace reads versions 1 to ${VERSION}`,
-      'update it: pip install -U devtrace'
+    throw new FormatError('trace-newer', language =>
+      sentence(language, 'error.trace-newer', { found: version, expected: VERSION })
     );
   }
   return data;

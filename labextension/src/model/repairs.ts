@@ -6,6 +6,7 @@ import type { IEdit, IFinding } from './findings';
 import type { IEntry } from './entries';
 import { spanOfLine } from './source-span';
 import { sourceLabel, type ITrace } from './trace';
+import { listed, sentence } from './words/catalogue';
 
 /** A code cell as it is now. */
 export interface ICell {
@@ -160,14 +161,10 @@ function hasToRun({ cell, traced }: IGroup): boolean {
 }
 
 /** The cells after the fix and before the one that was traced in which the finding's tensor was made or moved. */
-function between(
-  { outline, cell: run }: IEntry,
-  { edits, culprit }: IFinding,
-  { cells }: ISurroundings
-): IStory['between'] {
+function between({ outline, cell: run }: IEntry, finding: IFinding, { cells }: ISurroundings): IStory['between'] {
   const { sites, strings } = outline;
-  const first = Math.min(...edits.map(({ cell }) => cell));
-  const passed = [culprit?.born ?? -1, culprit?.moved ?? -1, ...(culprit?.chain ?? [])]
+  const first = Math.min(...finding.edits.map(({ cell }) => cell));
+  const passed = sitesAfterTheFix(outline, finding)
     .filter(site => site >= 0 && sites.cell[site] > first)
     .sort((a, b) => sites.cell[a] - sites.cell[b])
     .map(site => [strings[sites.cell_id[site]], sourceLabel(sites.cell[site], '')] as const);
@@ -175,6 +172,23 @@ function between(
     const cell = id === run ? undefined : cells.get(id);
     return cell ? [{ cell, label }] : [];
   });
+}
+
+/** Of a fix on the way of the tensor, only what came after it: what was before goes into the fixed line as it is. */
+function sitesAfterTheFix({ sites, strings }: ITrace, { edits, culprit, site }: IFinding): number[] {
+  const { born = -1, moved = -1, chain = [] } = culprit ?? {};
+  const isChanged = (at: number): boolean =>
+    at >= 0 &&
+    edits.some(
+      ({ file, line }) => strings[sites.file[at]] === file && liesOn(line, sites.line[at], sites.end_line[at])
+    );
+  const way = [...chain, site];
+  const changed = way.findLastIndex(isChanged);
+  return changed < 0 || isChanged(born) ? [born, moved, ...chain] : [moved, ...way.slice(changed + 1, -1)];
+}
+
+function liesOn(line: number, first: number, last: number): boolean {
+  return first <= line && line <= Math.max(first, last);
 }
 
 function countOf({ label }: IEntry): number | null {
@@ -194,28 +208,35 @@ function isInClass(trace: ITrace, { file, cell, line }: IEdit): boolean {
 
 /** `In[9] was edited: run it, then In[12] again.` */
 function whatToRun(story: IStory): string {
-  const { waiting, files, edited, isLater, isInClass: isClass, entry, run } = story;
+  const { waiting, files, isLater, isInClass: isClass, entry, run } = story;
+  const { language } = entry.outline;
   const last = nameOf({ cell: run, label: `In[${countOf(entry) ?? ' '}]` });
   if (files.length > 0) {
-    const names = list([...files, ...waiting.map(nameOf)]);
-    return `${names} ${wasOrWere(files.length + waiting.length)} edited: save, restart the kernel and run all as far as ${last}.`;
+    const names = [...files, ...waiting.map(nameOf)];
+    return sentence(language, 'repair.files', { names: listed(language, names), count: names.length, last });
   }
   if (waiting.length === 0) {
-    const names = list(edited);
-    const has = `${names} ${edited.length === 1 ? 'has' : 'have'} the fix`;
-    const traced = run !== null && run.count !== null && run.count !== countOf(entry) ? ' again, traced' : ' again';
-    return isClass ? `${has}: run the cells below again, as far as ${last}.` : `${has}: run ${last}${traced}.`;
+    return whatHasIt(story, last);
   }
-  const names = list(waiting.map(nameOf));
-  const edit = `${names} ${wasOrWere(waiting.length)} edited${isLater ? ' but not run' : ''}`;
-  const them = waiting.length === 1 ? 'it' : 'them';
+  const count = waiting.length;
+  const names = listed(language, waiting.map(nameOf));
+  const edit = sentence(language, isLater ? 'repair.edited-not-run' : 'repair.edited', { names, count });
   const then = followers(story, last);
   if (then.length === 0) {
-    return `${edit}: run ${them} again.`;
+    return sentence(language, 'repair.run', { edit, count });
   }
   return isClass
-    ? `${edit}: run ${them} and the cells below again, as far as ${last}.`
-    : `${edit}: run ${them}, then ${list(then)} again.`;
+    ? sentence(language, 'repair.run-class', { edit, count, last })
+    : sentence(language, 'repair.run-then', { edit, count, then: listed(language, then) });
+}
+
+/** All cells of the fix have run: `In[13] has the fix: run In[12] again.` */
+function whatHasIt({ edited, isInClass: isClass, entry, run }: IStory, last: string): string {
+  const { language } = entry.outline;
+  const isUntraced = run !== null && run.count !== null && run.count !== countOf(entry);
+  const again = isUntraced ? 'repair.has-fix-traced' : 'repair.has-fix';
+  const names = listed(language, edited);
+  return sentence(language, isClass ? 'repair.has-fix-class' : again, { names, count: edited.length, last });
 }
 
 /** The cells that are to run after those of the fix. */
@@ -231,25 +252,19 @@ function nameOf({ cell, label }: Pick<IGroup, 'cell' | 'label'>): string {
   return count === null ? label : `In[${count}]`;
 }
 
-function wasOrWere(count: number): string {
-  return count === 1 ? 'was' : 'were';
-}
-
-/** `a`, `a and b`, `a, b and c` */
-function list(names: readonly string[]): string {
-  return names.length < 2 ? (names.at(0) ?? '') : `${names.slice(0, -1).join(', ')} and ${names[names.length - 1]}`;
-}
-
 /** What shows that a fix has fixed its finding; null where nothing does. */
 function proofOf({ entry, run }: IStory, finding: IFinding, { entries }: ISurroundings): string | null {
+  const { language } = entry.outline;
   const later = entries.slice(entries.indexOf(entry) + 1).filter(({ cell }) => cell !== '' && cell === entry.cell);
   const next = later.at(-1);
   if (next) {
-    return isGone(finding, entry.outline, next.outline) ? `${next.label} ran clean.` : null;
+    return isGone(finding, entry.outline, next.outline)
+      ? sentence(language, 'repair.ran-clean', { cell: next.label })
+      : null;
   }
   const count = run?.count ?? null;
   const hasRun = count !== null && count !== countOf(entry) && !run?.isDirty && !run?.hasFailed;
-  return hasRun && finding.severity === 'error' ? `In[${count}] ran without this error.` : null;
+  return hasRun && finding.severity === 'error' ? sentence(language, 'repair.ran', { cell: `In[${count}]` }) : null;
 }
 
 /** No error is left, nor the same rule for the same line, as it was or as the fix left it. */

@@ -85,8 +85,9 @@ function checkCalls(trace: ITrace): void {
 }
 
 function checkFinding(trace: ITrace, finding: IFinding, where: string): void {
-  const sites = [finding.site, finding.culprit?.born ?? -1, finding.culprit?.moved ?? -1];
-  if (isOutside([...sites, ...(finding.culprit?.chain ?? [])], trace.sites.length)) {
+  const { site, culprit, lines } = finding;
+  const sites = [site, culprit?.born ?? -1, culprit?.moved ?? -1, ...(lines ?? []).map(line => line.site)];
+  if (isOutside([...sites, ...(culprit?.chain ?? [])], trace.sites.length)) {
     throw damaged(`${where} points to a site that is not there`);
   }
   if (isOutside([finding.op, ...finding.ops], trace.ops.length)) {

@@ -4,6 +4,7 @@
 import type { IConnection, IPending, Link } from './connection';
 import type { IEntry } from './entries';
 import type { Repairs } from './repairs';
+import { sentence, type Language } from './words/catalogue';
 
 type FromConnection = 'version' | 'state' | 'live' | 'inventory' | 'pending' | 'isSlow' | 'refused';
 
@@ -40,24 +41,8 @@ export const NOWHERE: ISidebar = {
   refused: ''
 };
 
-const SENTENCES: Readonly<Record<Link, string>> = {
-  nowhere: 'Open a notebook or a console: this panel shows what its cells do on which device.',
-  'no-kernel': 'This notebook has no kernel. The traces that it holds are shown below.',
-  starting: 'The kernel is starting.',
-  restarting: 'The kernel is restarting: what it knew is gone, the traces in the outputs stay.',
-  disconnected: 'The connection to the kernel is lost. The panel goes on when it is back.',
-  dead: 'The kernel has died. Restart it to go on.',
-  foreign: 'devtrace works in Python kernels; this one runs another language.',
-  connecting: 'Looking for devtrace in the kernel.',
-  busy: 'The kernel does not answer: it is starting, or a cell runs. The panel connects when it is free.',
-  absent: 'devtrace is not loaded in this kernel.',
-  older: 'The kernel has an older devtrace than this panel. Update it there: pip install -U devtrace',
-  newer:
-    'The kernel has a newer devtrace than this panel. Update it in the environment of JupyterLab, and reload the page.',
-  connected: ''
-};
-
-export function sentence({ link, version }: ISidebar): string {
-  const known = (link === 'older' || link === 'newer') && version !== '';
-  return known ? `${SENTENCES[link]} (It is ${version}.)` : SENTENCES[link];
+export function linkSentence(language: Language, { link, version }: ISidebar): string {
+  const text = link === 'connected' ? '' : sentence(language, `link.${link}`);
+  const isKnown = (link === 'older' || link === 'newer') && version !== '';
+  return isKnown ? sentence(language, 'link.version', { sentence: text, version }) : text;
 }

@@ -4,6 +4,7 @@
 import type { IComparison } from './comparison';
 import type { Tables } from './columns';
 import type { IFinding } from './findings';
+import { sentence, type Language } from './words/catalogue';
 
 export const MIME_TYPE = 'application/vnd.devtrace.v1+json';
 
@@ -19,6 +20,8 @@ export interface ITrace extends Tables {
   readonly findings: readonly IFinding[] | null;
   /** The changes since another trace, where this one was compared. */
   readonly comparison: IComparison | null;
+  /** In which it was diagnosed, and is shown. */
+  readonly language: Language;
 }
 
 /** The module that runs an op, -1 outside of any. */
@@ -54,7 +57,8 @@ export function siteLabel(trace: ITrace, site: number): string {
   if (site < 0) {
     return '';
   }
-  return `${sourceLabel(trace.sites.cell[site], trace.strings[trace.sites.file[site]])} line ${trace.sites.line[site]}`;
+  const source = sourceLabel(trace.sites.cell[site], trace.strings[trace.sites.file[site]]);
+  return sentence(trace.language, 'site.line', { source, line: String(trace.sites.line[site]) });
 }
 
 export function sourceLabel(cell: number, file: string): string {

@@ -4,11 +4,11 @@
  */
 import { isObject } from './findings';
 import { PROTOCOL, readMessage, type ToKernel, type ToPanel } from './messages';
+import { sentence } from './words/catalogue';
 import {
   UNKNOWN,
   type Effect,
   type Happening,
-  type IChoices,
   type IConnection,
   type IKernel,
   type IPending,
@@ -25,8 +25,8 @@ const SETTLE = 250;
 /** After this many ms the panel says that it waits for an answer. */
 const SLOW = 400;
 
-const GONE = 'The kernel has gone before it answered.';
-const UNREACHABLE = 'There is no connection to devtrace in a kernel.';
+/** Why a request gets no answer: the kernel has gone, or there was none to ask. */
+type Loss = 'gone' | 'unreachable';
 
 export function step(state: IConnection, happening: Happening): readonly [IConnection, readonly Effect[]] {
   const turn = new Turn(state);
@@ -66,7 +66,7 @@ const TRANSITIONS: Transitions = {
   },
   notLoaded: (turn, { reason }) => {
     turn.set({ loading: 'no', refused: reason });
-    giveUp(turn, reason);
+    reject(turn, reason);
   },
   mentioned: turn => turn.set({ isMentioned: true }),
   timer: (turn, { name }) => followTimer(turn, name),
@@ -77,7 +77,7 @@ const TRANSITIONS: Transitions = {
     }
   },
   request: (turn, { message }) => request(turn, message),
-  choices: (turn, { choices, maxOps }) => choose(turn, choices, maxOps),
+  choices: choose,
   foreign: turn => end(turn, 'foreign'),
   failed: (turn, { reason }) => {
     turn.do({ kind: 'log', text: `the kernel's channel could not be opened: ${reason}` });
@@ -94,14 +94,14 @@ function followKernel(turn: Turn, kernel: IKernel, isAnother: boolean): void {
   if (isAnother) {
     drop(turn, 'connecting');
     if (!isUntried) {
-      giveUp(turn, GONE);
+      giveUp(turn, 'gone');
     }
     turn.set({ loading: 'no' });
     connect(turn);
   } else if (kernel.presence === 'restarting' || kernel.presence === 'dead') {
     turn.do({ kind: 'forget' });
     drop(turn, 'connecting');
-    giveUp(turn, GONE);
+    giveUp(turn, 'gone');
     turn.set({ isUntried: true, loading: 'no' });
   } else if (kernel.isReady && isUntried) {
     setTimer(turn, 'settle', SETTLE);
@@ -168,14 +168,14 @@ function drop(turn: Turn, phase: Phase): void {
   turn.set({ ...UNKNOWN, phase, isFresh: false, attempt: turn.state.attempt + 1 });
   setTimer(turn, null, null);
   turn.do({ kind: 'close' });
-  giveUp(turn, GONE, ({ isSent }) => isSent);
+  giveUp(turn, 'gone', ({ isSent }) => isSent);
   turn.set({ chosen: turn.state.pending });
 }
 
 /** Ends the channel, and all that waits for one. */
 function end(turn: Turn, phase: Phase): void {
   drop(turn, phase);
-  giveUp(turn, UNREACHABLE);
+  giveUp(turn, 'unreachable');
 }
 
 /** There is no devtrace in the kernel: it is loaded, once, for those who asked the kernel for something. */
@@ -184,7 +184,7 @@ function becomeAbsent(turn: Turn): void {
   if (turn.state.requests.length > 0) {
     if (turn.state.loading === 'done') {
       turn.set({ loading: 'no' });
-      giveUp(turn, UNREACHABLE);
+      giveUp(turn, 'unreachable');
     } else {
       load(turn);
     }
@@ -213,7 +213,7 @@ function request(turn: Turn, message: ToKernel): void {
   if (phase === 'connected') {
     send(turn);
   } else if (!isShown(asked) || isHopeless(phase, kernel)) {
-    giveUp(turn, UNREACHABLE, each => each.number === number);
+    giveUp(turn, 'unreachable', each => each.number === number);
   } else if (phase === 'absent') {
     load(turn);
   } else {
@@ -241,7 +241,11 @@ function send(turn: Turn): void {
   }
 }
 
-function giveUp(turn: Turn, reason: string, which: (request: IRequest) => boolean = () => true): void {
+function giveUp(turn: Turn, loss: Loss, which?: (request: IRequest) => boolean): void {
+  reject(turn, sentence(turn.state.language, `kernel.${loss}`), which);
+}
+
+function reject(turn: Turn, reason: string, which: (request: IRequest) => boolean = () => true): void {
   const { requests } = turn.state;
   const lost = requests.filter(which);
   if (lost.some(each => each.isSent && isShown(each))) {
@@ -280,12 +284,19 @@ function pendingOf(requests: readonly IRequest[]): IPending {
 }
 
 /** Gives a fresh kernel the notebook's settings, but those that the user has changed meanwhile. */
-function choose(turn: Turn, { tracing, simulated }: IChoices, maxOps: number): void {
+function choose(turn: Turn, { choices, maxOps, tag, explains }: Happening<'choices'>): void {
+  const { tracing, simulated } = choices;
   if (turn.state.phase !== 'connected') {
     return;
   }
   const { isFresh, chosen } = turn.state;
+  if (tag !== '') {
+    request(turn, { kind: 'language', tag });
+  }
   request(turn, { kind: 'limit', max_ops: maxOps });
+  if (isFresh && !explains) {
+    request(turn, { kind: 'explain', on: false });
+  }
   if (isFresh && tracing && chosen.tracing === undefined) {
     request(turn, { kind: 'trace_cells', on: true });
   }
@@ -335,7 +346,7 @@ function answer(turn: Turn, message: Exclude<ToPanel, { kind: 'update' | 'welcom
   const { requests } = turn.state;
   const answered = requests.find(({ number }) => number === message.request);
   if (answered && message.kind === 'refused') {
-    giveUp(turn, message.reason, each => each === answered);
+    reject(turn, message.reason, each => each === answered);
   } else if (answered) {
     setRequests(
       turn,

@@ -5,6 +5,7 @@ import { xOf } from '../layout/scale';
 import { rowsIn, type IStackRow } from '../layout/stack';
 import { search } from '../layout/tracks';
 import { deviceName } from '../model/trace';
+import { sentence } from '../model/words/catalogue';
 import { paintArrows, paintCulprits } from './arrows';
 import { paintCalls } from './calls';
 import { paintOf, snap, type Context, type IFrame } from './context';
@@ -84,7 +85,7 @@ function paintLabels(ctx: Context, frame: IFrame): void {
       paintLaneLabel(ctx, frame, row, y, middle);
     } else if (frame.timeline.calls.rows[row.index].depth === 0) {
       ctx.fillStyle = frame.theme.faintText;
-      drawFitted(ctx, 'modules', 0, middle, frame.gutter - 8);
+      drawFitted(ctx, sentence(frame.timeline.trace.language, 'timeline.modules'), 0, middle, frame.gutter - 8);
     }
   }
   ctx.restore();
@@ -99,11 +100,12 @@ function paintLaneLabel(ctx: Context, frame: IFrame, row: IStackRow, y: number, 
   ctx.fillStyle = paint.fill;
   ctx.fillRect(0, y + (row.height - 12) / 2, 12, 12);
   ctx.fillStyle = frame.theme.text;
-  const name = deviceName(frame.timeline.trace, device) || 'no device';
+  const { trace } = frame.timeline;
+  const name = deviceName(trace, device) || sentence(trace.language, 'device.none');
   drawFitted(ctx, name, 18, paint.simulated && row.height > 22 ? middle - 6 : middle, frame.gutter - 22);
   if (paint.simulated && row.height > 22) {
     ctx.fillStyle = frame.theme.faintText;
-    drawFitted(ctx, 'simulated', 18, middle + 6, frame.gutter - 22);
+    drawFitted(ctx, sentence(trace.language, 'device.simulated'), 18, middle + 6, frame.gutter - 22);
   }
 }
 

@@ -5,6 +5,7 @@ import { xOf } from '../layout/scale';
 import { PHASES } from '../layout/timeline';
 import { visible } from '../layout/tracks';
 import { countTicks, timeTicks } from '../layout/units';
+import { sentence } from '../model/words/catalogue';
 import { busyColumns } from './busy-columns';
 import { paintOf, snap, type Context, type IFrame } from './context';
 import { edges } from './lanes';
@@ -79,7 +80,13 @@ export function paintPhases(ctx: Context, frame: IFrame): void {
       ctx.globalAlpha = PHASE_SHADES[row];
       ctx.fillRect(left, band.y, right - left, band.height);
       ctx.globalAlpha = 1;
-      drawFitted(ctx, phase, left + 5, band.y + band.height / 2 + 0.5, right - left - 8);
+      drawFitted(
+        ctx,
+        sentence(timeline.trace.language, `phase.${phase}`),
+        left + 5,
+        band.y + band.height / 2 + 0.5,
+        right - left - 8
+      );
     }
   });
 }

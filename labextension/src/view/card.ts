@@ -1,7 +1,7 @@
 /**
  * The card that follows the pointer over the timeline.
  */
-import { opFacts, timeOfOps, type IFact } from '../layout/describe';
+import { fact, opFacts, timeOfOps, type IFact } from '../layout/describe';
 import type { IPoint } from '../layout/point';
 import { formatTime } from '../layout/units';
 import { modulePath, opName, type ITrace } from '../model/trace';
@@ -30,9 +30,9 @@ export class Card {
     const { module, begin, end } = this._trace.calls;
     const type = this._trace.strings[this._trace.modules.type[module[call]]] ?? '';
     const facts = (): IFact[] => [
-      { label: 'type', text: type, device: -1 },
-      { label: 'ops', text: String(end[call] - begin[call]), device: -1 },
-      { label: 'took', text: this._timeOf(begin[call], end[call]), device: -1 }
+      fact(this._trace, 'fact.type', type),
+      fact(this._trace, 'fact.ops', String(end[call] - begin[call])),
+      fact(this._trace, 'fact.took', this._timeOf(begin[call], end[call]))
     ];
     this._show(point, `call ${call}`, modulePath(this._trace, module[call]), facts);
   }

@@ -2,6 +2,7 @@
  * Small elements that several views share: a device's chip, a site's link, text with `code` in it.
  */
 import { deviceByName, deviceName, siteLabel, type ITrace } from '../model/trace';
+import { sentence } from '../model/words/catalogue';
 import { deviceLetter } from '../paint/palette';
 import { button, h } from './dom';
 import type { Disposables } from './disposables';
@@ -18,7 +19,8 @@ export function deviceChip(owner: Node, trace: ITrace, device: number): HTMLElem
     h(owner, 'span', { text: name })
   );
   if (trace.devices.simulated[device] === 1) {
-    chip.append(h(owner, 'small', { class: 'dt-simulated', text: 'simulated' }));
+    const text = sentence(trace.language, 'device.simulated');
+    chip.append(h(owner, 'small', { class: 'dt-simulated', text }));
   }
   return chip;
 }
@@ -63,7 +65,10 @@ export function siteLink({ owner, trace, selection, disposables }: IViewContext,
   if (!reveal) {
     return h(owner, 'span', { class: 'dt-site', text: label });
   }
-  const link = button(owner, label, { class: 'dt-site dt-link', title: `Go to ${label}` });
+  const link = button(owner, label, {
+    class: 'dt-site dt-link',
+    title: sentence(trace.language, 'site.go', { site: label })
+  });
   disposables.listen(link, 'click', event => {
     event.stopPropagation();
     reveal(site);

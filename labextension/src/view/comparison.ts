@@ -1,19 +1,23 @@
 /**
  * The changes since another trace, above the report of the later one. Each is a row; a click picks what it is about.
  */
-import { formatCount } from '../layout/units';
 import type { IChange, IComparison } from '../model/comparison';
 import type { IPicked } from '../model/picks';
 import type { ITrace } from '../model/trace';
+import { sentence, type Language } from '../model/words/catalogue';
 import { h } from './dom';
 import { namedChip, type IViewContext } from './chips';
 import { listenToRows } from './rows';
 import { Disposables } from './disposables';
 import type { Selection } from './selection';
 
-const COLUMNS = ['How', 'What', 'Where', 'Before', 'After'] as const;
+const COLUMNS = ['how', 'what', 'where', 'before', 'after'] as const;
 /** The signs in words, for a screen reader. */
-const SIGNS: Readonly<Record<string, string>> = { '+': 'new', '-': 'gone', '~': 'changed' };
+const SIGNS = new Map([
+  ['+', 'new'],
+  ['-', 'gone'],
+  ['~', 'changed']
+] as const);
 
 export function mountComparison(el: HTMLElement, trace: ITrace, selection: Selection): () => void {
   const disposables = new Disposables();
@@ -22,7 +26,11 @@ export function mountComparison(el: HTMLElement, trace: ITrace, selection: Selec
     const root = h(
       el,
       'section',
-      { class: 'dt-diff', aria: { label: 'Comparison' }, data: { devtrace: 'diff', ready: 'true' } },
+      {
+        class: 'dt-diff',
+        aria: { label: sentence(trace.language, 'diff.label') },
+        data: { devtrace: 'diff', ready: 'true' }
+      },
       head(el, comparison),
       ...(comparison.changes.length > 0 ? [table({ owner: el, trace, selection, disposables }, comparison)] : [])
     );
@@ -50,11 +58,19 @@ function head(owner: Node, { headline, totals, worse }: IComparison): HTMLElemen
 function table(context: IViewContext, { changes, more }: IComparison): HTMLElement {
   const { owner, trace, selection, disposables } = context;
   const rows = changes.map(change => changeRow(owner, trace, change));
-  const names = COLUMNS.map((text, i) =>
-    h(owner, 'span', { role: 'columnheader' }, h(owner, 'span', { class: i === 0 ? 'dt-hidden' : '', text }))
-  );
+  const { language } = trace;
+  const names = COLUMNS.map((name, i) => {
+    const text = sentence(language, `diff.${name}`);
+    return h(owner, 'span', { role: 'columnheader' }, h(owner, 'span', { class: i === 0 ? 'dt-hidden' : '', text }));
+  });
   const top = h(owner, 'div', { class: 'dt-change dt-change-names', role: 'row' }, ...names);
-  const grid = h(owner, 'div', { class: 'dt-changes', role: 'grid', aria: { label: 'Changes' } }, top, ...rows);
+  const grid = h(
+    owner,
+    'div',
+    { class: 'dt-changes', role: 'grid', aria: { label: sentence(language, 'diff.changes') } },
+    top,
+    ...rows
+  );
   const choose = (at: number): void => {
     pick(selection, changes[at]);
   };
@@ -70,7 +86,7 @@ function table(context: IViewContext, { changes, more }: IComparison): HTMLEleme
   disposables.add(selection.subscribe(mark));
   mark(selection.picked);
   if (more > 0) {
-    grid.append(h(owner, 'p', { class: 'dt-none', text: `and ${formatCount(more)} more` }));
+    grid.append(h(owner, 'p', { class: 'dt-none', text: sentence(language, 'more.items', { count: more }) }));
   }
   return grid;
 }
@@ -79,7 +95,7 @@ function changeRow(owner: Node, trace: ITrace, change: IChange): HTMLElement {
   const { sign, what, where, before, after, worse } = change;
   const cell = (name: string, ...children: Array<Node | string>): HTMLElement =>
     h(owner, 'span', { class: `dt-change-${name}`, role: 'gridcell' }, ...children);
-  const signWord = h(owner, 'span', { class: 'dt-hidden', text: SIGNS[sign] ?? '' });
+  const hidden = h(owner, 'span', { class: 'dt-hidden', text: signWord(trace.language, sign) });
   return h(
     owner,
     'div',
@@ -88,12 +104,17 @@ function changeRow(owner: Node, trace: ITrace, change: IChange): HTMLElement {
       role: 'row',
       data: { what: what.slice(0, 40) }
     },
-    cell('sign', h(owner, 'span', { class: 'dt-sign', text: sign.slice(0, 1), aria: { hidden: 'true' } }), signWord),
+    cell('sign', h(owner, 'span', { class: 'dt-sign', text: sign.slice(0, 1), aria: { hidden: 'true' } }), hidden),
     cell('what', h(owner, 'span', { text: what })),
     cell('where', h(owner, 'code', { text: where })),
     cell('before', ...values(owner, trace, what, before)),
     cell('after', ...values(owner, trace, what, after))
   );
+}
+
+function signWord(language: Language, sign: string): string {
+  const word = [...SIGNS].find(([each]) => each === sign)?.[1];
+  return word === undefined ? '' : sentence(language, `diff.${word}`);
 }
 
 /** Devices look as they do everywhere. */

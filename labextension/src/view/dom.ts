@@ -2,6 +2,8 @@
  * Elements made from data that nobody vouches for: text only ever becomes text.
  */
 import { clipped } from '../layout/units';
+import type { Language } from '../model/words/catalogue';
+import { languageAround } from './language';
 
 export interface IProperties {
   readonly class?: string;
@@ -22,8 +24,9 @@ export function h<K extends keyof HTMLElementTagNameMap>(
   ...children: Array<Node | string>
 ): HTMLElementTagNameMap[K] {
   const element = (owner.ownerDocument ?? (owner as Document)).createElement(tag);
+  const language = (): Language => languageAround(owner);
   element.className = properties.class ?? '';
-  set(element, 'title', properties.title === undefined ? undefined : clipped(properties.title));
+  set(element, 'title', properties.title === undefined ? undefined : clipped(properties.title, language));
   set(element, 'role', properties.role);
   each(properties.data, (name, value) => (element.dataset[name] = value));
   each(properties.aria, (name, value) => {
@@ -35,7 +38,7 @@ export function h<K extends keyof HTMLElementTagNameMap>(
   each(properties.style, (name, value) => {
     element.style.setProperty(name, value);
   });
-  element.append(...(properties.text === undefined ? [] : [clipped(properties.text)]), ...children);
+  element.append(...(properties.text === undefined ? [] : [clipped(properties.text, language)]), ...children);
   return element;
 }
 

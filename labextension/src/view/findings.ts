@@ -1,10 +1,20 @@
 /**
  * The findings, worst first as Python ordered them, each with its message, its story and its fix.
  */
-import { commonIndent, firstLine, moreLabel, MOST_EDIT_LINES, plainText } from '../layout/finding-text';
+import {
+  commonIndent,
+  editLabel,
+  firstLine,
+  moreLabel,
+  MOST_EDIT_LINES,
+  plainText,
+  storyOf
+} from '../layout/finding-text';
+import { formatCount } from '../layout/units';
 import type { IEdit, IFinding } from '../model/findings';
 import type { IRepair } from '../model/repairs';
-import { opName, sourceLabel, type ITrace } from '../model/trace';
+import { opName, type ITrace } from '../model/trace';
+import { sentence, type Language } from '../model/words/catalogue';
 import { severityLook } from '../paint/palette';
 import { button, h } from './dom';
 import { namedChip, siteLink, withCode, type IViewContext } from './chips';
@@ -14,9 +24,8 @@ import type { Selection } from './selection';
 
 /** More errors and warnings are shown when asked for; notes, which ask for nothing, only then. */
 const FIRST = 30;
-/** Steps of one story, edits of one fix, devices of one finding. */
+/** Lines of one story, edits of one fix, devices of one finding. */
 const MOST_STEPS = 24;
-const INSERT = 'Put this fix into its cell';
 const SIGNS: Readonly<Record<IRepair['state'], string>> = { edited: '↻', inserted: '↻', fixed: '✓' };
 
 /** `notes`: whether notes are shown before they are asked for. */
@@ -24,13 +33,14 @@ export function mountFindings(el: HTMLElement, trace: ITrace, selection: Selecti
   const disposables = new Disposables();
   const findings = trace.findings ?? [];
   const root = h(el, 'div', { class: 'dt-findings', data: { devtrace: 'findings' } });
-  const grid = h(el, 'div', { role: 'grid', aria: { label: 'Findings' } });
+  const { language } = trace;
+  const grid = h(el, 'div', { role: 'grid', aria: { label: sentence(language, 'findings.label') } });
   const context = { owner: grid, trace, selection, disposables };
   const rows: HTMLElement[] = [];
   const add = (end: number): void => {
     for (let i = rows.length; i < Math.min(end, findings.length); i++) {
       rows.push(findingRow(context, findings[i], i));
-      showRepair(rows[i], selection.host.repairs?.of(i) ?? null);
+      showRepair(language, rows[i], selection.host.repairs?.of(i) ?? null);
       grid.append(rows[i]);
     }
     grid.hidden = rows.length === 0;
@@ -42,7 +52,7 @@ export function mountFindings(el: HTMLElement, trace: ITrace, selection: Selecti
     root.append(nothing(root, trace));
   }
   if (findings.length > first) {
-    root.append(showMore(root, moreLabel(findings.slice(first)), disposables, () => add(Infinity)));
+    root.append(showMore(root, moreLabel(language, findings.slice(first)), disposables, () => add(Infinity)));
   }
   listenToRows(grid, rows, at => selection.pickFinding(at), disposables);
   const select = (): void => {
@@ -55,7 +65,7 @@ export function mountFindings(el: HTMLElement, trace: ITrace, selection: Selecti
   const { repairs } = selection.host;
   const repair = (): void => {
     rows.forEach((row, i) => {
-      showRepair(row, repairs?.of(i) ?? null);
+      showRepair(language, row, repairs?.of(i) ?? null);
     });
   };
   if (repairs) {
@@ -71,8 +81,8 @@ export function mountFindings(el: HTMLElement, trace: ITrace, selection: Selecti
 }
 
 function nothing(owner: Node, trace: ITrace): HTMLElement {
-  const text = trace.findings === null ? 'This trace was saved without a diagnosis.' : '✓ No device problems.';
-  return h(owner, 'p', { class: 'dt-none', text });
+  const key = trace.findings === null ? 'findings.undiagnosed' : 'findings.clean';
+  return h(owner, 'p', { class: 'dt-none', text: sentence(trace.language, key) });
 }
 
 function showMore(owner: Node, label: string, disposables: Disposables, act: () => void): HTMLElement {
@@ -85,7 +95,7 @@ function showMore(owner: Node, label: string, disposables: Disposables, act: () 
 }
 
 /** The finding says what became of its fix; the button shows that it was used. */
-function showRepair(row: HTMLElement, repair: IRepair | null): void {
+function showRepair(language: Language, row: HTMLElement, repair: IRepair | null): void {
   const line = row.querySelector<HTMLElement>('.dt-repair');
   const text = repair === null ? '' : `${SIGNS[repair.state]} ${repair.sentence}`;
   if (line && line.textContent !== text) {
@@ -95,9 +105,9 @@ function showRepair(row: HTMLElement, repair: IRepair | null): void {
   const isUsed = repair !== null && repair.state !== 'edited';
   const put = row.querySelector<HTMLButtonElement>('.dt-insert');
   if (put) {
-    put.textContent = isUsed ? '✓ Inserted' : 'Insert';
+    put.textContent = sentence(language, isUsed ? 'fix.inserted' : 'fix.insert');
     put.classList.toggle('dt-primary', !isUsed);
-    put.title = isUsed ? 'This fix stands in its cell; undo there takes it back' : INSERT;
+    put.title = sentence(language, isUsed ? 'fix.inserted-title' : 'fix.insert-title');
   }
 }
 
@@ -113,8 +123,8 @@ function findingRow(context: IViewContext, finding: IFinding, index: number): HT
     owner,
     'div',
     { role: 'gridcell' },
+    message(context, finding),
     head(context, finding),
-    h(owner, 'p', { class: 'dt-message' }, ...withCode(owner, finding.message)),
     ...(selection.host.repairs ? [h(owner, 'p', { class: 'dt-repair', role: 'status' })] : []),
     details(context, finding)
   );
@@ -137,21 +147,30 @@ function findingRow(context: IViewContext, finding: IFinding, index: number): HT
   return row;
 }
 
-/** `✗ In[7] line 6  self.out_head(x)   aten.addmm   cuda:0 + cpu` */
+/** `✗ model.out_head.weight is on cpu …`: what a reader would paste into a chat comes first. */
+function message({ owner, trace }: IViewContext, { severity, message: text }: IFinding): HTMLElement {
+  return h(
+    owner,
+    'p',
+    { class: 'dt-message' },
+    h(owner, 'span', { class: 'dt-sign', text: severityLook(severity, false).sign, aria: { hidden: 'true' } }),
+    h(owner, 'span', { class: 'dt-hidden', text: sentence(trace.language, `severity.${severity}`) }),
+    h(owner, 'span', {}, ...withCode(owner, text))
+  );
+}
+
+/** `In[7] line 6  self.out_head(x)   aten.addmm   cuda:0 + cpu` */
 function head(context: IViewContext, finding: IFinding): HTMLElement {
   const { owner, trace } = context;
-  const { site, op, devices, severity, count } = finding;
+  const { site, op, devices, count } = finding;
   const text = site < 0 ? '' : trace.strings[trace.sites.text[site]];
-  const parts: Array<Node | string> = [
-    h(owner, 'span', { class: 'dt-sign', text: severityLook(severity, false).sign, aria: { hidden: 'true' } }),
-    h(owner, 'span', { class: 'dt-hidden', text: severity })
-  ];
+  const parts: Array<Node | string> = [];
   if (site >= 0) {
     parts.push(siteLink(context, site));
   }
   parts.push(h(owner, 'code', { class: 'dt-code', text: firstLine(text) }), h(owner, 'span', { class: 'dt-grow' }));
   if (count > 1) {
-    parts.push(h(owner, 'span', { class: 'dt-count', text: `×${count.toLocaleString('en-US')}` }));
+    parts.push(h(owner, 'span', { class: 'dt-count', text: `${formatCount(count)}×` }));
   }
   parts.push(h(owner, 'span', { class: 'dt-op', text: op >= 0 ? opName(trace, op) : finding.rule }));
   parts.push(
@@ -165,60 +184,60 @@ function head(context: IViewContext, finding: IFinding): HTMLElement {
   return h(owner, 'div', { class: 'dt-head' }, ...parts);
 }
 
-/** The story of a finding: where its tensor was born, which move missed it, and the fix. */
+/** The story of a finding: where its tensor was created, which move missed it, and the fix. */
 function details(context: IViewContext, finding: IFinding): HTMLElement {
   const { owner, trace } = context;
   const list = h(owner, 'dl', { class: 'dt-story' });
   const add = (term: string, ...parts: Array<Node | string>): void => {
     list.append(h(owner, 'dt', { text: term }), h(owner, 'dd', {}, ...parts));
   };
-  const addSite = (term: string, site: number): void => {
-    if (site >= 0) {
-      const code = h(owner, 'code', { text: firstLine(trace.strings[trace.sites.text[site]]) });
-      add(term, siteLink(context, site), ' ', code);
-    }
-  };
-  addSite('Born', finding.culprit?.born ?? -1);
-  addSite('Moved', finding.culprit?.moved ?? -1);
-  for (const site of (finding.culprit?.chain ?? []).slice(1, -1).slice(0, MOST_STEPS)) {
-    addSite('Then', site);
+  for (const { label, site, remark } of storyOf(trace, finding).slice(0, MOST_STEPS)) {
+    const code = site < 0 ? '' : firstLine(trace.strings[trace.sites.text[site]]);
+    const beside = remark === '' ? [] : [' ', h(owner, 'span', { class: 'dt-remark', text: remark })];
+    const link = site < 0 ? [] : [siteLink(context, site), ' '];
+    add(label, ...link, h(owner, 'code', { text: code }), ...beside);
   }
   if (finding.help !== '') {
-    add('Fix', ...withCode(owner, finding.help), ...fixButtons(context, finding));
+    const help = h(owner, 'span', { class: 'dt-help' }, ...withCode(owner, finding.help));
+    add(sentence(trace.language, 'label.fix'), help, ...fixButtons(context, finding));
   }
   for (const edit of finding.edits.slice(0, MOST_STEPS)) {
-    add('Edit', editPreview(owner, edit));
+    add(sentence(trace.language, 'label.edit'), editPreview(owner, trace.language, edit));
   }
   return list;
 }
 
 function fixButtons({ owner, trace, selection, disposables }: IViewContext, finding: IFinding): HTMLElement[] {
   const { insert } = selection.host;
-  const copy = button(owner, 'Copy', { class: 'dt-small', title: 'Copy this finding as text' });
+  const { language } = trace;
+  const label = sentence(language, 'fix.copy');
+  const copy = button(owner, label, { class: 'dt-small', title: sentence(language, 'fix.copy-title') });
   disposables.listen(copy, 'click', () => {
-    void copyText(copy, plainText(trace, finding));
+    void copyText(language, copy, plainText(trace, finding, severityLook(finding.severity, false).sign));
   });
   if (!insert || finding.edits.length === 0) {
     return [copy];
   }
-  const put = button(owner, 'Insert', { class: 'dt-small dt-primary dt-insert', title: INSERT });
+  const put = button(owner, sentence(language, 'fix.insert'), {
+    class: 'dt-small dt-primary dt-insert',
+    title: sentence(language, 'fix.insert-title')
+  });
   disposables.listen(put, 'click', () => {
     insert(finding.edits);
   });
   return [put, copy];
 }
 
-async function copyText(copy: HTMLButtonElement, text: string): Promise<void> {
+async function copyText(language: Language, copy: HTMLButtonElement, text: string): Promise<void> {
   try {
     await navigator.clipboard.writeText(text);
-    copy.textContent = 'Copied';
+    copy.textContent = sentence(language, 'fix.copied');
   } catch {
-    copy.textContent = 'Select the text to copy it';
+    copy.textContent = sentence(language, 'fix.copy-failed');
   }
 }
 
-function editPreview(owner: Node, edit: IEdit): HTMLElement {
-  const where = `${sourceLabel(edit.cell, edit.file)} ${edit.before === '' ? 'below line' : 'line'} ${edit.line}`;
+function editPreview(owner: Node, language: Language, edit: IEdit): HTMLElement {
   const indent = commonIndent([edit.before, edit.after]);
   const lines = (sign: string, text: string, kind: string): HTMLElement[] =>
     text === ''
@@ -230,7 +249,7 @@ function editPreview(owner: Node, edit: IEdit): HTMLElement {
     owner,
     'span',
     { class: 'dt-edit' },
-    h(owner, 'span', { class: 'dt-faint', text: where }),
+    h(owner, 'span', { class: 'dt-faint', text: editLabel(language, edit) }),
     h(owner, 'code', {}, ...lines('−', edit.before, 'dt-removed'), ...lines('+', edit.after, 'dt-added'))
   );
 }

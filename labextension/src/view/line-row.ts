@@ -7,17 +7,18 @@ import type { ILine, IMark } from '../layout/source';
 import { formatBytes, formatCount } from '../layout/units';
 import { countOps, type ILedgerCounts } from '../model/ledger';
 import { deviceName, type ITrace } from '../model/trace';
+import { joined, sentence, type Language } from '../model/words/catalogue';
 import { severityLook } from '../paint/palette';
 import { h } from './dom';
 
-export const COLUMNS = [
-  { name: 'Line', title: 'Number of the line' },
-  { name: 'Ops', title: 'Ops that the line ran, by device' },
-  { name: 'Copies', title: 'Copies between devices: to a device, from one, between two' },
-  { name: 'Waits', title: 'How often the host waited for a device' },
-  { name: 'Moved', title: 'Bytes copied between devices' },
-  { name: 'Source', title: 'The line' }
-] as const;
+const COLUMNS = ['line', 'ops', 'copies', 'waits', 'moved', 'source'] as const;
+
+export function columnHeads(owner: Node, language: Language): HTMLElement[] {
+  return COLUMNS.map(name => {
+    const [text, title] = [sentence(language, `lines.${name}`), sentence(language, `lines.${name}-title`)];
+    return h(owner, 'span', { role: 'columnheader', text, title });
+  });
+}
 
 /** No more of a line is shown. */
 const LONGEST = 500;
@@ -57,8 +58,8 @@ export function lineRow(context: ILinesContext, line: ILine, tokens: readonly IT
       owner,
       'code',
       { class: 'dt-text', role: 'gridcell', style: { '--dt-indent': `${indentOf(line.text)}ch` } },
-      ...pieces(owner, line, tokens),
-      ...tags(owner, line)
+      ...pieces(context, line, tokens),
+      ...tags(context, line)
     )
   );
 }
@@ -81,7 +82,7 @@ function heat({ owner, trace, most }: ILinesContext, cost: ILedgerCounts | null)
     const counts: string[] = [];
     cost.ops.forEach((count, device) => {
       if (count > 0) {
-        counts.push(`${formatCount(count)} on ${deviceName(trace, device)}`);
+        counts.push(sentence(trace.language, 'lines.ops-on', { count, device: deviceName(trace, device) }));
         bar.append(
           h(owner, 'i', {
             style: {
@@ -93,17 +94,18 @@ function heat({ owner, trace, most }: ILinesContext, cost: ILedgerCounts | null)
       }
     });
     result.append(h(owner, 'span', { class: 'dt-ops-count', text: formatCount(total) }), bar);
-    result.title = [...counts.slice(0, 20), ...otherCosts(cost)].join(', ');
+    result.title = joined(trace.language, [...counts.slice(0, 20), ...otherCosts(trace.language, cost)]);
   }
   return result;
 }
 
 /** The counts that a narrow page has no columns for. */
-function otherCosts(cost: ILedgerCounts): string[] {
+function otherCosts(language: Language, cost: ILedgerCounts): string[] {
+  const copies = copiesText(cost);
   return [
-    copiesText(cost) && `copies ${copiesText(cost)}`,
-    cost.syncs > 0 ? `waited ${formatCount(cost.syncs)} times` : '',
-    cost.bytes > 0 ? `moved ${formatBytes(cost.bytes)}` : ''
+    copies && sentence(language, 'lines.copied', { copies }),
+    cost.syncs > 0 ? sentence(language, 'lines.waited', { count: cost.syncs }) : '',
+    cost.bytes > 0 ? sentence(language, 'lines.bytes', { size: formatBytes(cost.bytes) }) : ''
   ].filter(text => text !== '');
 }
 
@@ -121,20 +123,23 @@ function copiesText({ h2d, d2h, d2d }: ILedgerCounts): string {
 }
 
 /** The text in pieces: each has a token's colour, and a finding's span is underlined. */
-function pieces(owner: Node, line: ILine, tokens: readonly IToken[]): Array<HTMLElement | string> {
+function pieces({ owner, trace }: ILinesContext, line: ILine, tokens: readonly IToken[]): Array<HTMLElement | string> {
   const result = segmentsOf(line.text.slice(0, LONGEST), tokens, line.marks).map(({ text, token, mark }) => {
     const names = [token ? `dt-${token}` : '', mark ? `dt-mark dt-mark-${mark}` : ''];
     return token || mark ? h(owner, 'span', { class: names.join(' ').trim(), text }) : text;
   });
-  return line.text.length > LONGEST ? [...result, `… (${formatCount(line.text.length)} characters)`] : result;
+  const { length } = line.text;
+  return length > LONGEST ? [...result, sentence(trace.language, 'text.cut', { count: length })] : result;
 }
 
-/** Tags at the end of the line: a finding's sign, `born`, `moved`. */
-function tags(owner: Node, line: ILine): HTMLElement[] {
+/** Tags at the end of the line: a finding's sign, `created`, `moved`. */
+function tags({ owner, trace }: ILinesContext, line: ILine): HTMLElement[] {
   const counts = new Map<IMark['kind'], number>();
   line.marks.forEach(({ kind }) => counts.set(kind, (counts.get(kind) ?? 0) + 1));
   return [...counts].map(([kind, count]) => {
-    const sign = kind === 'born' || kind === 'moved' ? kind : severityLook(kind, false).sign;
+    const isStory = kind === 'born' || kind === 'moved';
+    const tag = kind === 'born' ? 'lines.created-tag' : 'lines.moved-tag';
+    const sign = isStory ? sentence(trace.language, tag) : severityLook(kind, false).sign;
     const text = count > 1 ? `${sign} ×${count}` : sign;
     return h(owner, 'span', { class: `dt-tag dt-tag-${kind}`, text });
   });

@@ -4,11 +4,11 @@
 import { regionsOf, type IRegion } from '../layout/regions';
 import { tokenize, type IToken } from '../layout/python';
 import { sourceBlocks, type ILine, type ISourceBlock } from '../layout/source';
-import { pluralize } from '../layout/units';
 import { countOps } from '../model/ledger';
 import { sourceLabel, type ITrace } from '../model/trace';
+import { sentence } from '../model/words/catalogue';
 import { button, h } from './dom';
-import { COLUMNS, lineRow } from './line-row';
+import { columnHeads, lineRow } from './line-row';
 import { steppedTo } from './rows';
 import { Disposables } from './disposables';
 import type { Selection } from './selection';
@@ -39,7 +39,7 @@ class LinesView {
     this._root.append(this._frame);
     this._frame.append(...blocks.map(block => this._block(block)));
     if (blocks.length === 0) {
-      this._frame.append(h(el, 'p', { class: 'dt-none', text: 'This trace carries no source.' }));
+      this._frame.append(h(el, 'p', { class: 'dt-none', text: sentence(_trace.language, 'lines.none') }));
     }
     el.append(this._root);
     this._disposables.add(() => {
@@ -62,14 +62,14 @@ class LinesView {
   }
 
   private _block(block: ISourceBlock): HTMLElement {
+    const { language } = this._trace;
     const label = sourceLabel(block.cell, block.file);
     const grid = h(this._root, 'div', {
       class: 'dt-source',
       role: 'grid',
-      aria: { label: `Lines of ${label}`.slice(0, 200) }
+      aria: { label: sentence(language, 'lines.label', { source: label }).slice(0, 200) }
     });
-    const names = COLUMNS.map(({ name, title }) => h(grid, 'span', { role: 'columnheader', text: name, title }));
-    grid.append(h(grid, 'div', { class: 'dt-line dt-line-names', role: 'row' }, ...names));
+    grid.append(h(grid, 'div', { class: 'dt-line dt-line-names', role: 'row' }, ...columnHeads(grid, language)));
     const tokens = tokenize(block.lines.map(line => line.text.slice(0, 2000)));
     const touched = block.lines.flatMap((line, i) => (line.cost || line.marks.length > 0 ? [i] : []));
     for (const region of regionsOf(block.lines.length, touched)) {
@@ -83,7 +83,10 @@ class LinesView {
       'div',
       { class: 'dt-source-name', title: block.file },
       h(grid, 'span', { text: label.slice(0, 200) }),
-      h(grid, 'span', { class: 'dt-faint', text: block.ops > 0 ? pluralize(block.ops, 'op') : '' })
+      h(grid, 'span', {
+        class: 'dt-faint',
+        text: block.ops > 0 ? sentence(language, 'count.ops', { count: block.ops }) : ''
+      })
     );
     return h(this._root, 'section', {}, head, grid);
   }
@@ -93,7 +96,7 @@ class LinesView {
       return block.lines.slice(region.from, region.to).map((line, i) => this._line(line, tokens[region.from + i]));
     }
     const count = region.to - region.from;
-    const more = button(this._root, `⋯ ${pluralize(count, 'line')}`, { class: 'dt-gap' });
+    const more = button(this._root, sentence(this._trace.language, 'lines.gap', { count }), { class: 'dt-gap' });
     const row = h(
       this._root,
       'div',

@@ -1,11 +1,13 @@
 /**
  * A recording while it runs: how far it is, on which devices, a timeline that grows, and a button that stops it.
  */
-import { formatBytes, pluralize, formatTime } from '../layout/units';
+import { formatBytes, formatTime } from '../layout/units';
 import type { LiveOps } from '../model/live';
 import { deviceName } from '../model/trace';
+import { sentence, type Language } from '../model/words/catalogue';
 import { button, h } from './dom';
 import { Disposables } from './disposables';
+import { languageAround } from './language';
 import { Selection } from './selection';
 import { Theme } from './theme';
 import { mountGrowing, type IGrowing } from './timeline';
@@ -31,6 +33,7 @@ class LiveTimeline {
   private _wait = 0;
   private _inner = new Disposables();
   private readonly _disposables = new Disposables();
+  private readonly _language: Language;
   private readonly _root: HTMLElement;
   private readonly _summary: HTMLElement;
   private readonly _stop: HTMLButtonElement;
@@ -41,13 +44,15 @@ class LiveTimeline {
     private readonly _ops: LiveOps,
     stop: () => void
   ) {
+    this._language = languageAround(el);
     this._root = h(el, 'section', {
       class: 'dt-root dt-live',
-      aria: { label: 'devtrace live timeline' },
+      aria: { label: sentence(this._language, 'live.label') },
       data: { devtrace: 'live' }
     });
     this._summary = h(el, 'span', { class: 'dt-fact', role: 'status' });
-    this._stop = button(el, 'Stop', { class: 'dt-stop', title: 'Interrupt the cell' });
+    const title = sentence(this._language, 'live.stop-title');
+    this._stop = button(el, sentence(this._language, 'live.stop'), { class: 'dt-stop', title });
     this._slot = h(el, 'div');
     const grow = h(el, 'span', { class: 'dt-grow' });
     this._root.append(h(el, 'header', { class: 'dt-summary' }, this._summary, grow, this._stop), this._slot);
@@ -63,13 +68,19 @@ class LiveTimeline {
   }
 
   readonly update = (): void => {
+    const { _language: language } = this;
     const { progress, title, isRunning } = this._ops;
+    const state = isRunning ? 'running' : progress.ops > 0 ? 'done' : 'waiting';
     const facts = [
       title.slice(0, 80),
-      isRunning ? 'running' : progress.ops > 0 ? 'done' : 'waiting for a traced cell',
-      ...(progress.ops > 0 ? [pluralize(progress.ops, 'op'), formatTime(progress.seconds * 1e9)] : []),
-      ...progress.counts.slice(0, 8).map(([device, ops]) => `${device.slice(0, 40)} ${pluralize(ops, 'op')}`),
-      progress.copied > 0 ? `${formatBytes(progress.copied)} copied` : ''
+      sentence(language, `live.${state}`),
+      ...(progress.ops > 0
+        ? [sentence(language, 'count.ops', { count: progress.ops }), formatTime(progress.seconds * 1e9)]
+        : []),
+      ...progress.counts
+        .slice(0, 8)
+        .map(([device, count]) => sentence(language, 'live.device', { device: device.slice(0, 40), count })),
+      progress.copied > 0 ? sentence(language, 'live.copied', { size: formatBytes(progress.copied) }) : ''
     ];
     this._summary.textContent = facts.filter(fact => fact !== '').join('  ·  ');
     this._stop.disabled = !isRunning;
@@ -86,7 +97,7 @@ class LiveTimeline {
   private readonly _build = (): void => {
     const begin = performance.now();
     this._timer = 0;
-    const trace = this._ops.trace();
+    const trace = { ...this._ops.trace(), language: this._language };
     const devices = Array.from({ length: trace.devices.length }, (_, id) => deviceName(trace, id)).join();
     // Colours belong to devices by id: for other devices, as the next recording may have, the timeline is made anew.
     if (this._timeline === null || devices !== this._devices) {

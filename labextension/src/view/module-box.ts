@@ -4,8 +4,9 @@
 import type { IBox } from '../layout/boxes';
 import type { IBoxBounds } from '../layout/flow';
 import type { ILink } from '../layout/links';
-import { pluralize, formatBytes, formatTime } from '../layout/units';
+import { formatBytes, formatTime } from '../layout/units';
 import { deviceName, modulePath, type ITrace } from '../model/trace';
+import { listed, sentence, type Language } from '../model/words/catalogue';
 import { h } from './dom';
 import { deviceSwatch } from './chips';
 
@@ -17,19 +18,19 @@ export function boxText(trace: ITrace, box: IBox): { title: string; detail: stri
   const [{ id, name }] = box.nodes;
   const last = box.nodes[box.repeats - 1].name;
   const title = box.repeats > 1 ? `${spanned(name, last)} ×${box.repeats}` : name;
-  return { title, detail: [trace.strings[trace.modules.type[id]], ...workOf(box)].join(' · ') };
+  return { title, detail: [trace.strings[trace.modules.type[id]], ...workOf(trace.language, box)].join(' · ') };
 }
 
 function spanned(first: string, last: string): string {
   return first === last ? first : `${first}…${last}`;
 }
 
-function workOf(box: IBox): string[] {
+function workOf(language: Language, box: IBox): string[] {
   const sum = (of: 'ops' | 'time'): number => box.nodes.reduce((total, node) => total + node[of], 0);
   if (!box.nodes.some(node => node.ran)) {
-    return ['never ran'];
+    return [sentence(language, 'modules.never-ran')];
   }
-  return sum('ops') === 0 ? [] : [pluralize(sum('ops'), 'op'), formatTime(sum('time'))];
+  return sum('ops') === 0 ? [] : [sentence(language, 'count.ops', { count: sum('ops') }), formatTime(sum('time'))];
 }
 
 /** The devices of its parameters, else those of its ops. */
@@ -85,7 +86,7 @@ function head(owner: Node, trace: ITrace, box: IBox, devices: readonly number[])
     h(owner, 'span', { class: 'dt-box-name', text: spanned(name, last).slice(0, 200) })
   );
   if (box.repeats > 1) {
-    const title = 'Show each of them (*)';
+    const title = sentence(trace.language, 'modules.each');
     result.append(h(owner, 'span', { class: 'dt-repeats', text: `×${box.repeats}`, title }));
   }
   if (alarm === 2) {
@@ -102,11 +103,15 @@ function head(owner: Node, trace: ITrace, box: IBox, devices: readonly number[])
 
 /** Says in words what a box shows by colour, outline and arrows. */
 function screenReaderText(trace: ITrace, box: IBox, devices: readonly string[], links: readonly ILink[]): string {
-  const state = ['', ', has a finding', ', failed'][box.nodes[0].alarm];
+  const { language } = trace;
+  const { alarm } = box.nodes[0];
+  const state = alarm === 0 ? '' : sentence(language, alarm === 2 ? 'modules.failed' : 'modules.finding');
   const received = links.map(({ from, to, bytes }) => {
-    return `, receives ${formatBytes(bytes)} from ${deviceName(trace, from)} to ${deviceName(trace, to)}`;
+    const devicesOfLink = { from: deviceName(trace, from), to: deviceName(trace, to) };
+    return sentence(language, 'modules.receives', { size: formatBytes(bytes), ...devicesOfLink });
   });
-  return `on ${devices.join(' and ') || 'no device'}${state}${received.join('')}`;
+  const where = listed(language, devices) || sentence(language, 'device.none');
+  return sentence(language, 'modules.on', { devices: where }) + state + received.join('');
 }
 
 /** Equal stripes of the devices' colours, side by side. */

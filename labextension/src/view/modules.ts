@@ -7,8 +7,8 @@ import { crossings, type ICrossing } from '../layout/crossings';
 import { layOutBoxes, type IFlow, type Lead } from '../layout/flow';
 import { moduleTree, type IModuleNode } from '../layout/modules';
 import { routesOf } from '../layout/routes';
-import { pluralize } from '../layout/units';
 import type { ITrace } from '../model/trace';
+import { sentence } from '../model/words/catalogue';
 import { button, h } from './dom';
 import { boxElement, boxText } from './module-box';
 import { arrowsElement } from './module-arrows';
@@ -45,7 +45,11 @@ class ModulesView {
     this._roots = moduleTree(_trace);
     this._crossings = crossings(_trace);
     this._root = h(el, 'div', { class: 'dt-modules', data: { devtrace: 'modules' } });
-    this._tree = h(el, 'div', { class: 'dt-tree', role: 'tree', aria: { label: 'Modules' } });
+    this._tree = h(el, 'div', {
+      class: 'dt-tree',
+      role: 'tree',
+      aria: { label: sentence(_trace.language, 'tab.modules') }
+    });
     this._scroller = h(el, 'div', { class: 'dt-tree-frame' }, this._tree);
     this._root.append(this._tools(), this._scroller);
     el.append(this._root);
@@ -57,8 +61,10 @@ class ModulesView {
   }
 
   private _tools(): HTMLElement {
-    const act = (label: string, title: string, run: () => void): HTMLElement => {
-      const result = button(this._root, label, { title });
+    const { language } = this._trace;
+    const act = (name: 'open' | 'close' | 'fold', run: () => void): HTMLElement => {
+      const title = sentence(language, `modules.${name}-title`);
+      const result = button(this._root, sentence(language, `modules.${name}`), { title });
       this._disposables.listen(result, 'click', run);
       return result;
     };
@@ -68,13 +74,13 @@ class ModulesView {
       { class: 'dt-tools' },
       h(this._root, 'span', { class: 'dt-faint', text: this._caption() }),
       h(this._root, 'span', { class: 'dt-grow' }),
-      act('Open all', 'Open every module', () => {
+      act('open', () => {
         this._openAll(true);
       }),
-      act('Close all', 'Close every module', () => {
+      act('close', () => {
         this._openAll(false);
       }),
-      act('Fold', 'Fold repeats again and open what opens by itself', () => {
+      act('fold', () => {
         this._opened.clear();
         this._unfolded.clear();
         this._draw();
@@ -85,7 +91,9 @@ class ModulesView {
   private _caption(): string {
     const { length, ran } = this._trace.modules;
     const idle = ran.reduce((sum, value) => sum + (value === 1 ? 0 : 1), 0);
-    return `${pluralize(length, 'module')}${idle > 0 ? `, ${idle} not called` : ''}`;
+    const { language } = this._trace;
+    const modules = sentence(language, 'count.modules', { count: length });
+    return idle > 0 ? sentence(language, 'modules.not-called', { modules, count: idle }) : modules;
   }
 
   private _openAll(open: boolean): void {
@@ -150,10 +158,8 @@ class ModulesView {
     this._tree.replaceChildren(...this._elements);
     this._scroller.replaceChildren(this._tree, arrowsElement(this._tree, flow, routesOf(flow, links)));
     if (flow.bounds.length > MOST_BOXES) {
-      const more = flow.bounds.length - MOST_BOXES;
-      this._scroller.append(
-        h(this._root, 'p', { class: 'dt-none', text: `${more} more boxes: close some to see them.` })
-      );
+      const text = sentence(this._trace.language, 'modules.more', { count: flow.bounds.length - MOST_BOXES });
+      this._scroller.append(h(this._root, 'p', { class: 'dt-none', text }));
     }
     this._mark();
     this._root.dataset['ready'] = 'true';

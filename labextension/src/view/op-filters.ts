@@ -3,6 +3,7 @@
  */
 import { EVERYTHING, type IFilter } from '../layout/filter';
 import { deviceName, modulePath, siteLabel, type ITrace } from '../model/trace';
+import { sentence, type Language } from '../model/words/catalogue';
 import { h } from './dom';
 import type { Disposables } from './disposables';
 
@@ -20,6 +21,7 @@ export function opFilters(
   disposables: Disposables,
   changed: (filter: IFilter) => void
 ): HTMLElement[] {
+  const { language } = trace;
   let filter = EVERYTHING;
   const apply = (part: Partial<IFilter>): void => {
     filter = { ...filter, ...part };
@@ -27,8 +29,8 @@ export function opFilters(
   };
   const words = h(owner, 'input', {
     class: 'dt-input dt-search',
-    aria: { label: 'Filter ops by words' },
-    attributes: { type: 'search', placeholder: 'Filter', spellcheck: 'false' }
+    aria: { label: sentence(language, 'ops.filter-words') },
+    attributes: { type: 'search', placeholder: sentence(language, 'ops.filter'), spellcheck: 'false' }
   });
   disposables.listen(words, 'input', () => {
     apply({ text: words.value });
@@ -38,30 +40,31 @@ export function opFilters(
   });
   return [
     words,
-    choice(owner, { any: 'Any device', none: { device: null }, choices: devices(trace) }, disposables, apply),
-    choice(owner, { any: 'Any module', none: { module: null }, choices: modules(trace) }, disposables, apply),
-    choice(owner, { any: 'Any line', none: { source: null }, choices: lines(trace) }, disposables, apply)
+    choice(owner, { language, by: 'device', none: { device: null }, choices: devices(trace) }, disposables, apply),
+    choice(owner, { language, by: 'module', none: { module: null }, choices: modules(trace) }, disposables, apply),
+    choice(owner, { language, by: 'line', none: { source: null }, choices: lines(trace) }, disposables, apply)
   ];
 }
 
-/** A list to choose one value of a filter from; `any` is its first entry. */
+/** A list to choose one value of a filter from. */
 interface IList {
-  readonly any: string;
+  readonly language: Language;
+  readonly by: 'device' | 'module' | 'line';
   readonly none: Partial<IFilter>;
   readonly choices: readonly IChoice[];
 }
 
 function choice(
   owner: Node,
-  { any, none, choices }: IList,
+  { language, by, none, choices }: IList,
   disposables: Disposables,
   apply: (part: Partial<IFilter>) => void
 ): HTMLElement {
   const select = h(owner, 'select', {
     class: 'dt-input dt-choice',
-    aria: { label: any.replace('Any', 'Filter ops by') }
+    aria: { label: sentence(language, `ops.filter-${by}`) }
   });
-  [any, ...choices.map(({ label }) => label)].forEach((label, i) => {
+  [sentence(language, `ops.any-${by}`), ...choices.map(({ label }) => label)].forEach((label, i) => {
     select.append(h(owner, 'option', { text: label.slice(0, 80), attributes: { value: String(i) } }));
   });
   disposables.listen(select, 'change', () => {

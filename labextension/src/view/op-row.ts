@@ -1,22 +1,23 @@
 /**
  * A row of the ops table: made once, filled again for each op that scrolls into it.
  */
-import { opDuration } from '../layout/describe';
+import { opDuration, phaseName } from '../layout/describe';
 import type { SortKey } from '../layout/table';
 import { formatCount } from '../layout/units';
 import { deviceName, listed, modulePath, moduleOf, opName, siteLabel, tensorLabel, type ITrace } from '../model/trace';
+import type { Key } from '../model/words/catalogue';
 import { deviceLetter } from '../paint/palette';
 import { h } from './dom';
 
-export const OP_COLUMNS: ReadonlyArray<{ readonly key: SortKey; readonly name: string }> = [
-  { key: 'id', name: '#' },
-  { key: 'name', name: 'Op' },
-  { key: 'device', name: 'Device' },
-  { key: 'took', name: 'Took' },
-  { key: 'phase', name: 'Phase' },
-  { key: 'module', name: 'Module' },
-  { key: 'line', name: 'Line' }
-];
+export const OP_COLUMNS = [
+  { key: 'id', name: 'ops.number' },
+  { key: 'name', name: 'ops.name' },
+  { key: 'device', name: 'ops.device' },
+  { key: 'took', name: 'ops.took' },
+  { key: 'phase', name: 'ops.phase' },
+  { key: 'module', name: 'ops.module' },
+  { key: 'line', name: 'ops.line' }
+] as const satisfies ReadonlyArray<{ readonly key: SortKey; readonly name: Key }>;
 
 export interface IOpRow {
   readonly node: HTMLElement;
@@ -55,7 +56,7 @@ export function fillRow(row: IOpRow, trace: ITrace, op: number, index: number): 
     `${opName(trace, op)}${shapesOf(trace, op)}`,
     name,
     opDuration(trace, op),
-    trace.strings[trace.ops.phase[op]],
+    phaseName(trace, trace.strings[trace.ops.phase[op]]),
     modulePath(trace, moduleOf(trace, op)),
     lineOf(trace, op)
   ];

@@ -3,8 +3,8 @@
  */
 import { EVERYTHING, type IFilter } from '../layout/filter';
 import { Scroll, tableRows, type ISorting, type SortKey } from '../layout/table';
-import { formatCount } from '../layout/units';
 import type { ITrace } from '../model/trace';
+import { sentence } from '../model/words/catalogue';
 import { h } from './dom';
 import { opFilters } from './op-filters';
 import { fillRow, newRow, OP_COLUMNS, type IOpRow } from './op-row';
@@ -54,7 +54,7 @@ class OpsView {
       {
         class: 'dt-op-grid',
         role: 'grid',
-        aria: { label: 'Ops' },
+        aria: { label: sentence(_trace.language, 'ops.label') },
         attributes: { tabindex: '0' },
         style: { 'max-height': `${HEIGHT + HEAD}px` }
       },
@@ -66,7 +66,8 @@ class OpsView {
       this._filter = filter;
       this._update();
     });
-    this._nothing = h(el, 'p', { class: 'dt-none dt-op-nothing', text: 'No op passes these filters.' });
+    const text = sentence(_trace.language, 'ops.none');
+    this._nothing = h(el, 'p', { class: 'dt-none dt-op-nothing', text });
     this._root.append(h(el, 'div', { class: 'dt-tools' }, ...filters, this._count), this._grid, this._nothing);
     el.append(this._root);
     this._listen();
@@ -83,7 +84,7 @@ class OpsView {
     const heads = OP_COLUMNS.map(({ key, name }) => {
       const sort = h(this._root, 'button', {
         class: 'dt-sort',
-        text: name,
+        text: sentence(this._trace.language, name),
         attributes: { type: 'button', tabindex: '-1' }
       });
       const head = h(this._root, 'span', { role: 'columnheader', aria: { sort: 'none' } }, sort);
@@ -136,7 +137,7 @@ class OpsView {
     this._grid.setAttribute('aria-rowcount', String(length + 1));
     const all = this._trace.ops.length;
     this._nothing.hidden = length > 0 || all === 0;
-    this._count.textContent = length === all ? '' : `${formatCount(length)} of ${formatCount(all)}`;
+    this._count.textContent = length === all ? '' : sentence(this._trace.language, 'ops.found', { count: length, all });
     this._render();
   }
 

@@ -3,8 +3,9 @@
  */
 import { timeOfOps } from '../layout/describe';
 import { devicesInOrder } from '../layout/devices';
-import { pluralize, formatTime } from '../layout/units';
+import { formatTime } from '../layout/units';
 import type { ITrace } from '../model/trace';
+import { sentence } from '../model/words/catalogue';
 import { mountComparison } from './comparison';
 import { h, newId } from './dom';
 import { mountFindings } from './findings';
@@ -32,7 +33,7 @@ export function mountReport(
   const disposables = new Disposables();
   const root = h(el, 'section', {
     class: 'dt-root dt-report',
-    aria: { label: `devtrace report ${trace.title}`.slice(0, 200) },
+    aria: { label: sentence(trace.language, 'report.label', { title: trace.title }).trim().slice(0, 200) },
     data: { devtrace: 'report', opCount: String(trace.ops.length) }
   });
   el.append(root);
@@ -46,11 +47,11 @@ export function mountReport(
     disposables.add(mountTraceAgain(root, () => traceAgain(untraced)));
   }
   const mountViews = (): (() => void) =>
-    mountTabs(root, id, [
-      { name: 'Timeline', mount: panel => mountTimeline(panel, trace, selection, theme) },
-      { name: 'Modules', mount: panel => mountModules(panel, trace, selection) },
-      { name: 'Lines', mount: panel => mountLines(panel, trace, selection) },
-      { name: 'Ops', mount: panel => mountOps(panel, trace, selection, id) }
+    mountTabs(root, { id, language: trace.language }, [
+      { name: 'timeline', mount: panel => mountTimeline(panel, trace, selection, theme) },
+      { name: 'modules', mount: panel => mountModules(panel, trace, selection) },
+      { name: 'lines', mount: panel => mountLines(panel, trace, selection) },
+      { name: 'ops', mount: panel => mountOps(panel, trace, selection, id) }
     ]);
   if (untraced === null) {
     disposables.add(mountViews());
@@ -64,22 +65,26 @@ export function mountReport(
 
 /** `In[7]  102 ops  1.2 ms   cpu  cuda:0 simulated` */
 function summary(owner: Node, trace: ITrace): HTMLElement {
-  const { ops, devices } = trace;
+  const { ops, devices, language } = trace;
   const chips = devicesInOrder(trace)
     .slice(0, MOST_CHIPS)
     .map(id => deviceChip(owner, trace, id));
   if (devices.length > MOST_CHIPS) {
-    chips.push(h(owner, 'span', { class: 'dt-faint', text: `and ${devices.length - MOST_CHIPS} more` }));
+    const count = devices.length - MOST_CHIPS;
+    chips.push(h(owner, 'span', { class: 'dt-faint', text: sentence(language, 'more.items', { count }) }));
   }
-  const facts = [pluralize(ops.length, 'op'), formatTime(timeOfOps(trace, 0, ops.length))];
+  const facts = [sentence(language, 'count.ops', { count: ops.length }), formatTime(timeOfOps(trace, 0, ops.length))];
   if (trace.truncated > 0) {
-    facts.push(`${pluralize(trace.truncated, 'more op')} folded away`);
+    facts.push(sentence(language, 'report.folded', { count: trace.truncated }));
   }
   return h(
     owner,
     'header',
     { class: 'dt-summary' },
-    h(owner, 'strong', { class: 'dt-title', text: (trace.title || 'trace').slice(0, 120) }),
+    h(owner, 'strong', {
+      class: 'dt-title',
+      text: (trace.title || sentence(language, 'report.untitled')).slice(0, 120)
+    }),
     ...facts.map(text => h(owner, 'span', { class: 'dt-fact', text })),
     h(owner, 'span', { class: 'dt-grow' }),
     h(owner, 'span', { class: 'dt-devices' }, ...chips),

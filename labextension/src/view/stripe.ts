@@ -1,12 +1,14 @@
 /**
  * The stripe beside a traced line and the card with the line's counts: plain DOM, which the editor puts where it belongs.
  */
-import { pluralize, formatBytes, formatCount } from '../layout/units';
+import { formatBytes } from '../layout/units';
 import type { IMark, IStripe } from '../model/stripes';
+import { sentence } from '../model/words/catalogue';
 import { hatchCss } from '../paint/hatch';
 import { deviceLook, severityLook } from '../paint/palette';
 import { h } from './dom';
 import { withCode } from './chips';
+import { languageAround } from './language';
 import { chipOf } from './sidebar/device';
 import { isDark, paletteOf } from './theme';
 
@@ -52,37 +54,31 @@ export function stripeElement(owner: Node, stripe: IStripe, first: boolean, stal
 }
 
 export function stripeCard(owner: HTMLElement, stripe: IStripe, stale: boolean): HTMLElement {
-  const facts: Array<[string, number]> = [
-    ['copy to a device', stripe.h2d],
-    ['copy to the host', stripe.d2h],
-    ['copy between devices', stripe.d2d],
-    ['wait for a device', stripe.syncs],
-    ['op of a GPU computation on the CPU', stripe.cpuCompute]
-  ];
+  const language = languageAround(owner);
+  const facts = [
+    ['h2d', stripe.h2d],
+    ['d2h', stripe.d2h],
+    ['d2d', stripe.d2d],
+    ['syncs', stripe.syncs],
+    ['cpu', stripe.cpuCompute]
+  ] as const;
   const list = h(owner, 'ul', { class: 'dt-tip-list' });
   for (const { device, ops, simulated } of stripe.devices) {
-    list.append(h(owner, 'li', {}, chipOf(owner, device, simulated), ` ${pluralize(ops, 'op')}`));
-  }
-  for (const [what, count] of facts.filter(([, each]) => each > 0)) {
-    list.append(h(owner, 'li', { text: countedWords(count, what) }));
-  }
-  if (stripe.isCounting) {
     list.append(
-      h(owner, 'li', { class: 'dt-faint', text: 'On cpu: the optimizer’s step counts, which PyTorch keeps there' })
+      h(owner, 'li', {}, chipOf(owner, device, simulated), ` ${sentence(language, 'count.ops', { count: ops })}`)
     );
   }
-  if (stripe.bytes > 0) {
-    list.append(h(owner, 'li', { text: `${formatBytes(stripe.bytes)} crossed` }));
+  for (const [what, count] of facts.filter(([, each]) => each > 0)) {
+    list.append(h(owner, 'li', { text: sentence(language, `stripe.${what}`, { count }) }));
   }
-  const title = stale ? `${stripe.label}, edited since` : stripe.label;
+  if (stripe.isCounting) {
+    list.append(h(owner, 'li', { class: 'dt-faint', text: sentence(language, 'stripe.counting') }));
+  }
+  if (stripe.bytes > 0) {
+    list.append(h(owner, 'li', { text: sentence(language, 'stripe.copied', { size: formatBytes(stripe.bytes) }) }));
+  }
+  const title = stale ? sentence(language, 'stripe.edited', { label: stripe.label }) : stripe.label;
   return tip(owner, h(owner, 'strong', { text: title }), list);
-}
-
-/** `2 copies to a device`: the noun is the first word. */
-function countedWords(count: number, what: string): string {
-  const [noun, ...rest] = what.split(' ');
-  const nouns = noun === 'copy' ? 'copies' : `${noun}s`;
-  return `${formatCount(count)} ${[count === 1 ? noun : nouns, ...rest].join(' ')}`;
 }
 
 export function markCard(owner: HTMLElement, marks: readonly IMark[]): HTMLElement {

@@ -1,6 +1,7 @@
 /**
  * Tabs: a view is mounted when its tab is first chosen, and stays.
  */
+import { sentence, type Language } from '../model/words/catalogue';
 import { h } from './dom';
 import { Disposables } from './disposables';
 import { steppedTo } from './rows';
@@ -8,15 +9,20 @@ import { steppedTo } from './rows';
 const TAB_KEYS = { ArrowRight: 1, ArrowLeft: -1 };
 
 export interface ITab {
-  readonly name: string;
+  readonly name: 'timeline' | 'modules' | 'lines' | 'ops';
   readonly mount: (panel: HTMLElement) => () => void;
 }
 
 /** `id` is a prefix for the ids of the elements. */
-export function mountTabs(el: HTMLElement, id: string, tabs: readonly ITab[]): () => void {
+interface ITabLook {
+  readonly id: string;
+  readonly language: Language;
+}
+
+export function mountTabs(el: HTMLElement, { id, language }: ITabLook, tabs: readonly ITab[]): () => void {
   const disposables = new Disposables();
-  const bar = h(el, 'div', { class: 'dt-tabs', role: 'tablist', aria: { label: 'Views' } });
-  const heads = tabs.map(({ name }, i) => tabHead(el, id, name, i));
+  const bar = h(el, 'div', { class: 'dt-tabs', role: 'tablist', aria: { label: sentence(language, 'report.views') } });
+  const heads = tabs.map(({ name }, i) => tabHead(el, id, sentence(language, `tab.${name}`), i));
   const panels = tabs.map((_, i) => tabPanel(el, id, i));
   const mounted = new Set<number>();
   const choose = (at: number): void => {

@@ -4,6 +4,7 @@
 import { nowhere } from '../layout/nowhere';
 import { closeTo } from '../layout/reveal';
 import { show, showAll } from '../layout/timeline-state';
+import { sentence } from '../model/words/catalogue';
 import type { Disposables } from './disposables';
 import { button, h } from './dom';
 import type { IPlot } from './timeline-pointer';
@@ -19,10 +20,11 @@ export class NowhereHint {
     private readonly _plot: IPlot,
     disposables: Disposables
   ) {
-    this._before = button(owner, '← Last op before', { class: 'dt-small' });
-    this._after = button(owner, 'Next op →', { class: 'dt-small' });
-    const all = button(owner, 'Show all', { class: 'dt-small' });
-    const text = h(owner, 'span', { text: 'No op ran in this stretch of time.' });
+    const { language } = _plot.state.timeline.trace;
+    this._before = button(owner, sentence(language, 'nowhere.before'), { class: 'dt-small' });
+    this._after = button(owner, sentence(language, 'nowhere.after'), { class: 'dt-small' });
+    const all = button(owner, sentence(language, 'nowhere.all'), { class: 'dt-small' });
+    const text = h(owner, 'span', { text: sentence(language, 'nowhere.text') });
     this.node = h(owner, 'div', { class: 'dt-nowhere', role: 'status' }, text, this._before, this._after, all);
     this.node.hidden = true;
     disposables.listen(this._before, 'click', () => {

@@ -16,9 +16,10 @@ import {
   type ITimelineState,
   type Moment
 } from '../layout/timeline-state';
-import { formatTime, pluralize } from '../layout/units';
+import { formatTime } from '../layout/units';
 import type { IPicked } from '../model/picks';
 import type { ITrace } from '../model/trace';
+import { sentence } from '../model/words/catalogue';
 import { Card } from './card';
 import { Disposables } from './disposables';
 import { h } from './dom';
@@ -69,7 +70,7 @@ class TimelineView implements IPlot {
     this._root = h(el, 'div', { class: 'dt-timeline', data: { devtrace: 'timeline' } });
     this._canvas = new TimelineCanvas(this._root, theme, now => this._content(now));
     this._spacer = h(el, 'div', { class: 'dt-spacer' });
-    this.node = plotElement(this._root, labelOf(this._state), this._canvas.node, this._spacer);
+    this.node = plotElement(this._root, this._state, this._canvas.node, this._spacer);
     this._readout = h(el, 'p', { class: 'dt-hidden', role: 'status' });
     const frame = h(el, 'div', { class: 'dt-plot-frame' }, this.node);
     this._card = new Card(trace, frame);
@@ -176,12 +177,13 @@ class TimelineView implements IPlot {
   }
 }
 
-function plotElement(owner: Node, label: string, ...children: Node[]): HTMLElement {
+function plotElement(owner: Node, state: ITimelineState, ...children: Node[]): HTMLElement {
+  const role = sentence(state.timeline.trace.language, 'timeline.role');
   const properties = {
     class: 'dt-plot',
     role: 'application',
     attributes: { tabindex: '0' },
-    aria: { label, roledescription: 'timeline' }
+    aria: { label: labelOf(state), roledescription: role }
   };
   return h(owner, 'div', properties, ...children);
 }
@@ -189,5 +191,6 @@ function plotElement(owner: Node, label: string, ...children: Node[]): HTMLEleme
 function labelOf({ timeline }: ITimelineState): string {
   const { trace, whole } = timeline;
   const time = formatTime(whole.end - whole.begin);
-  return `Timeline of ${pluralize(trace.ops.length, 'op')} on ${pluralize(trace.devices.length, 'device')} over ${time}`;
+  const counts = { ops: trace.ops.length, devices: trace.devices.length };
+  return sentence(trace.language, 'timeline.label', { ...counts, time });
 }

@@ -9,46 +9,47 @@ from types import ModuleType
 from typing import Any, Final
 
 from devtrace.runtime.requirements import need_torch
-from devtrace.words.errors import DevtraceError, SetupError
+from devtrace.words.catalogue import comma, sentence
+from devtrace.words.errors import DevtraceError, SetupError, named
+from devtrace.words.wrapping import table
 
 _PACKAGES: Final = ("numpy", "ipython", "ipykernel", "ipywidgets", "jupyterlab", "notebook", "plotly")
-_OFFER: Final = "`--simulate cuda:2` gives a program two pretended CUDA devices"
-_NOT_NEEDED: Final = "`--simulate` is for a machine without devices of its own"
 
 
 def describe() -> str:
     """A few lines: versions, torch's build, devices real and simulated, what a program would choose."""
-    return "\n".join(f"{label:<11}{text}" for label, text in _lines())
+    return table((sentence(f"check.{name}"), text) for name, text in _lines())
 
 
 def _lines() -> Iterator[tuple[str, str]]:
-    yield "devtrace", f"{_version('devtrace')}, Python {platform.python_version()}, {platform.system()}"
+    ours, python, system = _version("devtrace"), platform.python_version(), platform.system()
+    yield "devtrace", sentence("check.versions", version=ours, python=python, system=system)
     try:
         need_torch()
         import torch
     except SetupError as error:
         yield "torch", str(error)
     except Exception as error:  # noqa: BLE001 (a broken torch fails in many ways, and this command is where one asks)
-        yield "torch", f"{_version('torch')} cannot be imported ({type(error).__name__}: {error})"
+        yield "torch", sentence("check.not-imported", version=_version("torch"), fault=named(error))
     else:
-        yield "torch", f"{torch.__version__}, {_build(torch)}"
+        yield "torch", sentence("check.build", version=str(torch.__version__), build=_build(torch))
         yield from _devices(torch)
-    yield "jupyter", ", ".join(f"{name} {_version(name)}" for name in _PACKAGES)
+    yield "jupyter", comma().join(f"{name} {_version(name)}" for name in _PACKAGES)
 
 
 def _version(package: str) -> str:
     try:
         return version(package)
     except PackageNotFoundError:
-        return "not installed"
+        return sentence("check.not-installed")
 
 
 def _build(torch: ModuleType) -> str:
     if torch.version.cuda:
-        return f"built for CUDA {torch.version.cuda}"
+        return sentence("check.cuda", version=torch.version.cuda)
     if getattr(torch.version, "hip", None):
-        return f"built for ROCm {torch.version.hip}"
-    return "built without CUDA"
+        return sentence("check.rocm", version=torch.version.hip)
+    return sentence("check.no-cuda")
 
 
 def _devices(torch: ModuleType) -> Iterator[tuple[str, str]]:
@@ -61,19 +62,18 @@ def _devices(torch: ModuleType) -> Iterator[tuple[str, str]]:
     if torch.backends.mps.is_available():
         found.append("mps")
     if simulation:
-        yield "real", "hidden by the simulation"
-        yield "simulated", ", ".join(found)
+        yield "real", sentence("check.hidden")
+        yield "simulated", comma().join(found)
     else:
-        yield "real", ", ".join(["cpu", *found])
-        yield "simulated", f"none now; {_NOT_NEEDED if found else _OFFER}"
-    yield "default", f"{torch.get_default_device()} for new tensors (torch.get_default_device())"
+        yield "real", comma().join(["cpu", *found])
+        yield "simulated", sentence("check.not-needed" if found else "check.none-simulated")
+    yield "default", sentence("check.new-tensors", device=str(torch.get_default_device()))
     chosen = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
     for name in simulation.kept_answers if simulation else ():
-        yield "remembered", f"{name} keeps an answer from before the simulation: import it after that has begun"
-    by_torch = (
-        f"; {accelerator} by `torch.accelerator.current_accelerator()`" if accelerator not in ("", chosen) else ""
-    )
-    yield "chosen", f"{chosen} by the usual `cuda if torch.cuda.is_available() else ...`{by_torch}"
+        yield "remembered", sentence("check.kept-answer", name=name)
+    is_other = accelerator not in ("", chosen)
+    key = "check.usual-and-torch" if is_other else "check.usual"
+    yield "chosen", sentence(key, device=chosen, **({"accelerator": accelerator} if is_other else {}))
 
 
 def _accelerator(torch: ModuleType) -> str:
@@ -91,4 +91,4 @@ def _indexed(torch: Any, kind: str) -> list[str]:
     try:
         return [f"{kind}:{index}" + (f" ({name(index)})" if name else "") for index in range(module.device_count())]
     except (RuntimeError, AssertionError, DevtraceError) as error:
-        return [f"{kind} (does not answer: {str(error).splitlines()[0]})"]
+        return [sentence("check.no-answer", device=kind, fault=str(error).splitlines()[0])]

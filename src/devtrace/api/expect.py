@@ -24,8 +24,8 @@ from devtrace.diagnosis.evidence.elsewhere import elsewhere
 from devtrace.diagnosis.findings import Site
 from devtrace.recording.columns import stamps
 from devtrace.source.parsing import read, span_at
+from devtrace.words.catalogue import comma, sentence
 from devtrace.words.errors import DeviceError, UsageError
-from devtrace.words.text_format import pluralize
 
 
 @overload
@@ -49,13 +49,9 @@ def expect(
     if not objects:
         return Expectation(None if device is None else _device(device), syncs, copies)
     if device is None:
-        raise _refused("expect-device", "expect(...) with objects and no device", 'add device="cuda:0"')
+        raise UsageError.of("expect-device")
     if syncs is not None or copies is not None:
-        raise _refused(
-            "expect-counts",
-            "expect(...) with objects, and syncs or copies",
-            "count in a block: with devtrace.expect(...):",
-        )
+        raise UsageError.of("expect-counts")
     check(dict(zip(_argument_texts(sys._getframe(1), len(objects)), objects, strict=True)), _device(device))
     return None
 
@@ -64,13 +60,9 @@ def check(objects: dict[str, object], device: str) -> None:
     """Raise DeviceError with every tensor of the named objects that is on another device."""
     found = elsewhere(list(objects.items()), device, _born)
     if found:
-        raise DeviceError(
-            "tensors-elsewhere",
-            f"{pluralize(len(found), 'tensor')} on {', '.join(sorted({tensor.device for tensor in found}))}",
-            f"all of {', '.join(objects)} was expected on {device}",
-            "move them as shown",
-            found,
-        )
+        devices, names = sorted({tensor.device for tensor in found}), comma().join(objects)
+        error = DeviceError.of("tensors-elsewhere", count=len(found), devices=devices, names=names, expected=device)
+        raise error.with_tensors(found)
 
 
 @dataclass(eq=False)
@@ -108,19 +100,15 @@ class Expectation(ContextDecorator):
         found += [count_error(trace, what, most) for what, most in limits if most is not None]
         errors = [error for error in found if error is not None]
         for other in errors[1:]:
-            errors[0].add_note(f"and {other}")
+            errors[0].add_note(str(other))
         return errors[0] if errors else None
 
 
 def _device(device: object) -> str:
     text = str(device)
     if not text:
-        raise _refused("expect-device", "an empty device", 'name one: "cuda:0"')
+        raise UsageError.of("expect-device.empty")
     return text
-
-
-def _refused(slug: str, got: str, do: str) -> UsageError:
-    return UsageError(slug, got, "devtrace.expect takes objects and a device, or a device for a block", do)
 
 
 def _argument_texts(frame: FrameType, count: int) -> list[str]:
@@ -132,7 +120,7 @@ def _argument_texts(frame: FrameType, count: int) -> list[str]:
         written = [ast.unparse(argument) for argument in node.args]
         if len(set(written)) == count and not any(isinstance(argument, ast.Starred) for argument in node.args):
             return written
-    return [f"object {number}" for number in range(1, count + 1)]
+    return [sentence("expectation.object", number=number) for number in range(1, count + 1)]
 
 
 def _born(tensor: object) -> Site | None:

@@ -18,8 +18,9 @@ from devtrace.api.results import Report, Trace, diagnose
 from devtrace.diagnosis.evidence.elsewhere import Elsewhere, matches
 from devtrace.diagnosis.findings import Culprit, Finding, Site, worst_first
 from devtrace.trace.views import storage_owners
+from devtrace.words.catalogue import sentence
 from devtrace.words.errors import DeviceError
-from devtrace.words.text_format import pluralize, short_op_name
+from devtrace.words.text_format import short_op_name
 
 RULE: Final = "expectation"
 ONE: Final = {"syncs": "sync", "copies": "copy"}
@@ -96,10 +97,10 @@ def _inner(trace: Trace, row: int, off: set[int]) -> bool:
 def _elsewhere(trace: Trace, row: int, op: int, expected: str) -> Elsewhere:
     tensor = trace.tensors[row]
     name = tensor.name or (
-        tensor.site.text if tensor.site and tensor.site.text else f"an input of {trace.ops[op].name}"
+        tensor.site.text if tensor.site and tensor.site.text else sentence("elsewhere.input", op=trace.ops[op].name)
     )
     born = Site.of(tensor.site) if tensor.site else None
-    fix = f'move it to "{expected}" before {_line(trace, op)}'
+    fix = sentence("elsewhere.before", device=expected, line=_line(trace, op))
     return Elsewhere(name, tensor.device.name, tensor.shape.dims, tensor.dtype, fix, born)
 
 
@@ -107,7 +108,7 @@ def _line(trace: Trace, op: int) -> str:
     """Name the line of the user's own code that ran an op."""
     site = trace.ops[op].site
     own = site and (site.caller or site)
-    return f"{own}: {own.text}" if own else f"the {trace.ops[op].name} that takes it"
+    return f"{own}: {own.text}" if own else sentence("elsewhere.op", op=trace.ops[op].name)
 
 
 def device_error(trace: Trace, expected: str) -> DeviceError | None:
@@ -115,13 +116,9 @@ def device_error(trace: Trace, expected: str) -> DeviceError | None:
     used = computed_elsewhere(trace, expected)
     if not used:
         return None
-    return DeviceError(
-        "computed-elsewhere",
-        f"{pluralize(len(used), 'tensor')} computed with on {', '.join(sorted({use.tensor.device for use in used}))}",
-        f"all computation was expected on {expected}",
-        "move them there",
-        tuple(use.tensor for use in used),
-    )
+    devices = sorted({use.tensor.device for use in used})
+    error = DeviceError.of("computed-elsewhere", count=len(used), devices=devices, expected=expected)
+    return error.with_tensors(use.tensor for use in used)
 
 
 def lines_that(trace: Trace, what: str) -> Counter[str]:
@@ -140,12 +137,9 @@ def count_error(trace: Trace, what: str, most: int) -> DeviceError | None:
     total = by_line.total()
     if total <= most:
         return None
-    return DeviceError(
-        f"{what}-unexpected",
-        pluralize(total, ONE[what], what),
-        f"at most {most:,} {'was' if most == 1 else 'were'} expected",
-        "see the lines below",
-        tuple(f"{pluralize(count, ONE[what], what)}   {line}" for line, count in by_line.most_common()),
+    error = DeviceError.of(f"{what}-unexpected", count=total, most=most)
+    return error.with_tensors(
+        f"{sentence(f'{what}-unexpected.got', count=number)}   {line}" for line, number in by_line.most_common()
     )
 
 
@@ -154,7 +148,7 @@ def with_expectation(report: Report, expected: str) -> Report:
     from devtrace.diagnosis.store import with_report
 
     if not may_be_a_device(expected):  # it was named before torch, or a backend that could know it, was imported
-        note = f"--expect {expected}: torch knows no such device, so nothing was compared with it"
+        note = sentence("note.expect-unknown", device=expected)
         return Report.of(with_report(report.trace, report.findings, report.ledger, (note,)))
     used = computed_elsewhere(report.trace, expected, may_prepare=True)
     found = [_finding(report.trace, use, expected) for use in used]
@@ -175,6 +169,6 @@ def _finding(trace: Trace, use: Used, expected: str) -> Finding:
         op=use.op,
         culprit=Culprit(tensor.name, (tensor.name,), tensor.device, tensor.shape, tensor.dtype, tensor.born),
         count=use.count,
-        message=f"{tensor.name} is on {tensor.device}; all computation was expected on {expected}.",
+        message=sentence("expectation.message", name=tensor.name, device=tensor.device, expected=expected),
         help=tensor.fix,
     )

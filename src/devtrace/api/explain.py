@@ -21,6 +21,7 @@ from devtrace.explaining.device_error import path_to_origin
 from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.subset import cut
 from devtrace.trace.tables import TraceData
+from devtrace.words.catalogue import sentence
 
 
 def explain(error: BaseException | None = None) -> Report:
@@ -31,13 +32,13 @@ def explain(error: BaseException | None = None) -> Report:
     error = (sys.exc_info()[1] or _last_shown()) if error is None else error
     path = path_to_origin(error) if error is not None else []
     if error is None:
-        return _without_findings("there is no error to explain")
+        return _without_findings(sentence("explained.no-error"))
     if not path:
-        return _without_findings("this error is not about devices")
+        return _without_findings(sentence("explained.other-error"))
     try:
         return _explained(path)
     except Exception as fault:  # noqa: BLE001 (a failing explanation is never the user's exception)
-        return _without_findings(f"the error was not explained ({type(fault).__name__}: {fault})")
+        return _without_findings(sentence("explained.failed", fault=f"{type(fault).__name__}: {fault}"))
 
 
 def _explained(path: list[BaseException]) -> Report:

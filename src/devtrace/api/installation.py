@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from devtrace.runtime.import_hook import ImportWatcher
 from devtrace.runtime.patches import Patches
 from devtrace.words.catalogue import sentence
+from devtrace.words.errors import named
 
 if TYPE_CHECKING:
     from devtrace.api.results import Report
@@ -162,7 +163,7 @@ def _explain(error: BaseException | None) -> None:
             sys.stderr.flush()
     except Exception as fault:  # noqa: BLE001 (a fault of ours is a line)
         with suppress(Exception):
-            sys.stderr.write(f"devtrace: the error was not explained: {type(fault).__name__}: {fault}\n")
+            sys.stderr.write(_encodable(sentence("run.not-explained", fault=named(fault)) + "\n"))
 
 
 def _encodable(text: str) -> str:

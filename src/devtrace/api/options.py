@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from devtrace.runtime.device_spec import spec_of
+from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError
 
 MAX_OPS: Final = 100_000
@@ -47,22 +48,20 @@ class Options:
         ):
             folder = os.path.dirname(file or "") or "."
             if not os.path.isdir(folder):
-                raise UsageError(
-                    "folder-missing",
-                    f"{flag} {file}",
-                    f"there is no folder {folder}",
-                    f"make it first: mkdir -p {folder}",
-                )
+                raise UsageError.of("folder-missing", flag=flag, file=file, folder=folder)
 
 
 @dataclass(frozen=True, slots=True)
 class Keyword:
-    """A flag or subcommand, the name of its value ("" if it takes none), its help, and values to complete."""
+    """A subcommand or flag, the name of its value ("" if it takes none), and values to complete."""
 
     name: str
     metavar: str
-    help: str
     offers: tuple[str, ...] = field(default=(), kw_only=True)
+
+    @property
+    def help(self) -> str:
+        return sentence(f"command.{self.name}")
 
     def __str__(self) -> str:
         return f"{self.name} {self.metavar}".rstrip()
@@ -70,10 +69,18 @@ class Keyword:
 
 @dataclass(frozen=True, slots=True)
 class Flag(Keyword):
-    """A flag of `%%devtrace`, and of `devtrace run` where that has a help for it; `read` makes its value of text."""
+    """A flag of `%%devtrace`, and of `devtrace run` if it is for programs; `read` makes its value of text."""
 
-    program_help: str = ""
     read: Callable[[str], Any] = str
+    for_programs: bool = field(default=True, kw_only=True)
+
+    @property
+    def help(self) -> str:
+        return sentence(f"flag.{self.name.removeprefix('--')}", usual=MAX_OPS)
+
+    @property
+    def program_help(self) -> str:
+        return sentence(f"flag.{self.name.removeprefix('--')}.program", usual=MAX_OPS)
 
     @property
     def field(self) -> str:
@@ -84,7 +91,7 @@ class Flag(Keyword):
 def _read_count(text: str) -> int:
     digits = text.replace("_", "").replace(",", "")
     if not digits.isdecimal() or int(digits) == 0:
-        raise UsageError("max-ops", f"--max-ops {text}", "it takes a number above 0", f"write --max-ops {MAX_OPS}")
+        raise UsageError.of("max-ops", given=text, usual=str(MAX_OPS))
     return int(digits)
 
 
@@ -95,9 +102,7 @@ def _read_budget(text: str) -> float:
     except ValueError:
         value = math.nan
     if not 0 < value < math.inf:
-        raise UsageError(
-            "budget-value", f"--budget {text}", "it takes a share of the time above 0", "write --budget 10%"
-        )
+        raise UsageError.of("budget-value", given=text)
     return value
 
 
@@ -105,21 +110,14 @@ def checked_budget(value: Any) -> float | None:
     if value is not None and (
         isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf
     ):
-        raise UsageError(
-            "budget-value", f"budget={value!r}", "it takes a share of the time above 0", "write budget=0.1"
-        )
+        raise UsageError.of("budget-value.argument", given=repr(value))
     return value
 
 
 def _read_device(text: str) -> str:
     """Refuse a misspelt device: it would be a false alarm at every op."""
     if not (_DEVICE.fullmatch(text) or may_be_a_device(text)):
-        raise UsageError(
-            "expect-value",
-            f"--expect {text}",
-            "it takes a device: cpu, cuda, cuda:0, mps, xpu:1 and the like",
-            "write --expect cuda:0",
-        )
+        raise UsageError.of("expect-value", given=text)
     return text
 
 
@@ -136,22 +134,13 @@ def may_be_a_device(text: str) -> bool:
 
 
 FLAGS: Final = (
-    Flag("--simulate", "cuda:N", "run the cell on N pretended CUDA devices (cuda:2 or 2), which obey CUDA's rules",
-         "give the program N pretended CUDA devices (cuda:2 or 2)", spec_of, offers=("cuda:1", "cuda:2")),
-    Flag("--max-ops", "N", f"keep at most N ops ({MAX_OPS:,}); repetitions above it are folded, counts stay exact",
-         f"keep at most N ops ({MAX_OPS}); counts stay exact", _read_count),
-    Flag("--budget", "P", "record what repeats in a loop only now and then, so that it takes about P (10%) more time",
-         "record what repeats only now and then, so that it takes about P (10%) more time", _read_budget,
-         offers=("10%",)),
-    Flag("--save", "FILE", "write the trace to FILE, which devtrace.load and JupyterLab open",
-         "save the trace to a file, which `devtrace view` and JupyterLab open", os.path.expanduser),
-    Flag("--html", "FILE", "write the report to FILE as one page that needs nothing else",
-         "write the report as one page that opens offline", os.path.expanduser),
-    Flag("--json", "FILE", "write the findings to FILE as JSON, for programs",
-         "write the findings as JSON, for programs", os.path.expanduser),
-    Flag("--sarif", "FILE", "write the findings to FILE as SARIF 2.1.0, for code scanning",
-         "write the findings as SARIF 2.1.0, for code scanning", os.path.expanduser),
-    Flag("--no-timeline", "", "show the findings without the timeline"),
-    Flag("--expect", "DEVICE", "report every tensor that the cell computes with on another device than DEVICE",
-         "report every tensor that it computes with elsewhere", _read_device, offers=("cpu", "cuda:0", "cuda:1")),
-)  # fmt: skip
+    Flag("--simulate", "cuda:N", spec_of, offers=("cuda:1", "cuda:2")),
+    Flag("--max-ops", "N", _read_count),
+    Flag("--budget", "P", _read_budget, offers=("10%",)),
+    Flag("--save", "FILE", os.path.expanduser),
+    Flag("--html", "FILE", os.path.expanduser),
+    Flag("--json", "FILE", os.path.expanduser),
+    Flag("--sarif", "FILE", os.path.expanduser),
+    Flag("--no-timeline", "", for_programs=False),
+    Flag("--expect", "DEVICE", _read_device, offers=("cpu", "cuda:0", "cuda:1")),
+)

@@ -23,12 +23,10 @@ if TYPE_CHECKING:
     from devtrace.api.results import Report
 
 _SETTING: Final = "devtrace_explain"
+_SETTING_MEANING: Final = "let devtrace explain the device errors of tests that it does not record"
+_DEVICES_MEANING: Final = "run every test on N simulated CUDA devices, and explain the device errors that fail a test"
 _LIMITS: Final = {"errors": 0, "warnings": None, "syncs": None, "copies": None}
-_HELP: Final = (
-    "devices(simulate=None, expect=None, errors=0, warnings=None, syncs=None, copies=None): record the test with "
-    'devtrace; simulate="cuda:2" gives it, its fixtures too, two pretended CUDA devices; the test fails if the report '
-    "has more errors, warnings, syncs or copies, or if something is computed elsewhere than on `expect`"
-)
+_FORM: Final = "devices(simulate=None, expect=None, errors=0, warnings=None, syncs=None, copies=None)"
 
 
 class Handle:
@@ -48,8 +46,10 @@ class MarkerOptions:
     def __init__(self, marker: pytest.Mark) -> None:
         unknown = set(marker.kwargs) - {"simulate", "expect", *_LIMITS}
         if marker.args or unknown:
-            words = ", ".join(sorted(unknown)) or "arguments without a name"
-            raise pytest.UsageError(f"pytest.mark.devices: got {words}; it takes {_HELP}")
+            from devtrace.words.catalogue import comma, sentence
+
+            words = comma().join(sorted(unknown)) or sentence("pytest.unnamed")
+            raise pytest.UsageError(sentence("pytest.got", words=words, form=_FORM, help=sentence("pytest.marker")))
         self.simulate: str | None = marker.kwargs.get("simulate")
         self.expect: str | None = marker.kwargs.get("expect")
         self.limits: dict[str, int | None] = {key: marker.kwargs.get(key, most) for key, most in _LIMITS.items()}
@@ -57,22 +57,23 @@ class MarkerOptions:
     def exceeded(self, recording: record) -> list[str]:
         """Make a sentence for each limit that the recorded test went beyond, with the lines that did."""
         limits = [(name, most) for name, most in self.limits.items() if most is not None]
-        return [sentence for name, most in limits if (sentence := _beyond(recording, name, most))]
+        return [words for name, most in limits if (words := _beyond(recording, name, most))]
 
 
 def _beyond(recording: record, name: str, most: int) -> str:
     """Make the sentence for one limit; "" where the test kept it."""
-    from devtrace.api.expectation_check import ONE, lines_that
-    from devtrace.words.text_format import pluralize
+    from devtrace.api.expectation_check import lines_that
+    from devtrace.words.catalogue import sentence
 
-    if name in ONE:
-        one, by_line = ONE[name], lines_that(recording.trace, name)
+    if name in ("syncs", "copies"):
+        key, by_line = f"{name}-unexpected.got", lines_that(recording.trace, name)
         count, lines = by_line.total(), [f"  {made:,}×  {line}" for line, made in by_line.most_common()]
     else:
-        one, lines = name.removesuffix("s"), []
-        count = sum(finding.severity == one for finding in recording.report.findings)
-    sentence = f"devtrace: {pluralize(count, one, name)}, at most {most:,} allowed"
-    return "\n".join([sentence, *lines]) if count > most else ""
+        key, lines = f"pytest.{name}", []
+        count = sum(finding.severity == name.removesuffix("s") for finding in recording.report.findings)
+    if count <= most:
+        return ""
+    return "\n".join([sentence("pytest.beyond", found=sentence(key, count=count), most=most), *lines])
 
 
 _OPTIONS: Final = pytest.StashKey[MarkerOptions]()
@@ -103,19 +104,20 @@ class SuiteDevices:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addini(_SETTING, "let devtrace explain the device errors of tests that it does not record", "bool", True)
+    parser.addini(_SETTING, _SETTING_MEANING, "bool", True)
     group = parser.getgroup("devtrace")
-    group.addoption(
-        "--devtrace",
-        metavar="cuda:N",
-        help="run every test on N pretended CUDA devices, and explain the device errors that fail a test",
-    )
+    group.addoption("--devtrace", metavar="cuda:N", help=_DEVICES_MEANING)
     group.addoption("--devtrace-json", metavar="FILE", help="write the findings of failed tests as JSON")
     group.addoption("--devtrace-sarif", metavar="FILE", help="write the findings of failed tests as SARIF 2.1.0")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", _HELP)
+    meaning = ""
+    if config.getoption("markers", False):
+        from devtrace.words.catalogue import sentence
+
+        meaning = f": {sentence('pytest.marker')}"
+    config.addinivalue_line("markers", f"{_FORM}{meaning}")
     if config.getini(_SETTING):
         from devtrace.api.installation import watch_modules
 

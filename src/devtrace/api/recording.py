@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from devtrace.api.options import MAX_OPS, checked_budget
 from devtrace.api.results import Report, Trace, diagnose
+from devtrace.runtime.job import rank_of_job, ranked_path
 from devtrace.runtime.tracebacks import hide_our_frames
+from devtrace.runtime.whole_files import write_somewhere
 from devtrace.source.live_objects import Live, forget_locals
 from devtrace.trace.builder import TraceBuilder
-from devtrace.words.errors import UsageError
+from devtrace.words.catalogue import sentence
+from devtrace.words.errors import UsageError, named
 
 if TYPE_CHECKING:
     from devtrace.recording.progress.counts import Counter
@@ -48,6 +53,8 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
     Gives the recording: `.trace` and `.report` are there when the block has ended, by an exception too, which passes
     through unchanged. `simulate="cuda:2"` gives the block two pretended CUDA devices. `budget=0.1` is for long loops:
     what repeats is recorded now and then, so that recording takes about a tenth of the time; the rest is counted.
+    `save="run.devtrace"` names the file for the trace; in a job of several ranks each has its own, run.rank0.devtrace
+    and so on.
     """
 
     def __init__(
@@ -59,6 +66,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         expect: str | None = None,
         namespace: Mapping[str, Any] | None = None,
         budget: float | None = None,
+        save: str | Path | None = None,
     ) -> None:
         self.name = name
         self._budget = checked_budget(budget)
@@ -67,6 +75,8 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         self._max_ops = max_ops
         self._expect = expect
         self._namespace = namespace
+        self._save_path = None if save is None else Path(save)
+        self._folder = Path.cwd()  # to which the path is relative, wherever the program goes
         self._stack = ExitStack()
         self._simulated = False
         self._recording: Recording | None = None  # until its trace is made
@@ -82,12 +92,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
 
     def _result(self, what: str) -> Report:
         if self._report is None:
-            raise UsageError(
-                "recording-not-ended",
-                f"recording.{what} inside the block",
-                f"the {what} is made when the block ends",
-                "read it after the `with` block",
-            )
+            raise UsageError.of("recording-not-ended", what=what)
         return self._report
 
     def counter(self) -> Counter | None:
@@ -175,18 +180,24 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         recording, self._recording = self._recording, None
         self._simulated |= _simulating()
         for name in _kept_answers():
-            recording.recorder.note(
-                f"{name} keeps an answer from before the simulation, when there was no GPU: "
-                "import it after the simulation has begun, or clear its cache"
-            )
+            recording.recorder.note("note.kept-answer", name)
         try:
             recorded = recording.finish(self.name, error, self.is_simulated)
         except Exception as fault:  # noqa: BLE001 (a failing recorder is never the user's exception)
             builder = TraceBuilder(self.name)
-            builder.notes.append(f"the recording was lost ({type(fault).__name__}: {fault})")
+            builder.notes.append(sentence("note.recording-lost", fault=named(fault)))
             self._report = diagnose(builder.build())
         else:
-            self._report = _diagnosed(recorded, self._namespace, self._expect)
+            trace = replace(recorded.trace, notes=tuple(map(_worded, recorded.trace.notes)))
+            self._report = _diagnosed(replace(recorded, trace=trace), self._namespace, self._expect)
+        if self._save_path is not None:
+            _save(self._report.trace, self._folder, self._save_path)
+
+
+def _worded(note: str) -> str:
+    """Return the sentence of a note: the recorder keeps its key, and what it is about."""
+    key, _, values = note.partition("\t")
+    return sentence(key, **json.loads(values or "{}"))
 
 
 def _diagnosed(recorded: Recorded, namespace: Mapping[str, Any] | None, expect: str | None) -> Report:
@@ -209,13 +220,22 @@ def _diagnosed(recorded: Recorded, namespace: Mapping[str, Any] | None, expect: 
 
             report = with_expectation(report, expect)
     except Exception as fault:  # noqa: BLE001 (a failing diagnosis is never the user's exception)
-        note = f"the diagnosis failed ({type(fault).__name__}: {fault}); the trace is complete"
+        note = sentence("note.diagnosis-failed", fault=named(fault))
         noted = replace(trace, notes=(*trace.notes, note))
         report = Report(noted, notes=noted.notes)
     finally:
         for _, frame in recorded.frames:
             forget_locals(frame)
     return report
+
+
+def _save(trace: Trace, folder: Path, path: Path) -> None:
+    """Save a trace; where that fails, tell why on stderr."""
+    rank = trace.threads[0].rank if len(trace.threads) else -1
+    ranked = ranked_path(path, rank if rank >= 0 else rank_of_job())
+    as_asked, written = write_somewhere(folder, ranked, sentence("cli.trace"), trace.save)
+    if not as_asked:
+        sys.stderr.write(f"{written}\n")
 
 
 def _simulating() -> bool:

@@ -17,42 +17,37 @@ from devtrace.fixing.rounds import MOST_ROUNDS, Rounds, Run, changed_blocks, lin
 from devtrace.fixing.source_text import SourceText
 from devtrace.fixing.writing import write_all
 from devtrace.source.user_code import folder_of_packages, owner_of, package_of
-from devtrace.words.catalogue import sentence
+from devtrace.words.catalogue import comma, sentence
 from devtrace.words.errors import UsageError
-from devtrace.words.text_format import one_line, pluralize
+from devtrace.words.text_format import one_line
 
 CLEAN, LEFT = 0, 1
 Runner = Callable[[Mapping[str, SourceText], frozenset[str]], Run]
-_DESCRIPTION = """\
-Runs a program on simulated devices, applies the fix of its first device error to a copy in memory, and runs it again,
-until no device error is left or nothing helps. The unified diff goes to stdout, everything else to stderr.
-
-Each round runs the program anew, with all that it does: what it writes, sends or deletes, it does once a round.
---rounds 1 runs it once and proves nothing.
-"""
 
 
 def add_to(commands: Any) -> None:
     fix = commands.add_parser(
         "fix",
-        help="run a program on simulated devices until no device error is left, and print the patch",
+        help=sentence("cli.fix"),
         usage="devtrace fix [option ...] SCRIPT [ARG ...] | -m MODULE [ARG ...] | NOTEBOOK.ipynb",
-        description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description=sentence("cli.fix.description"),
+        epilog=sentence("cli.fix.caution"),
     )
-    fix.add_argument("--simulate", metavar="cuda:N", default="cuda:1", help="how many devices (cuda:1)")
-    fix.add_argument("--write", action="store_true", help="change the files, after all is proven; all or none")
-    fix.add_argument("--rounds", metavar="N", type=_count, default=MOST_ROUNDS, help=f"at most N runs ({MOST_ROUNDS})")
-    fix.add_argument("--timeout", metavar="S", type=float, help="end each run after S seconds")
-    fix.add_argument("--patch", metavar="F", type=Path, help="write the diff to a file, too")
-    fix.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a module")
-    fix.add_argument("script", metavar="SCRIPT", nargs=argparse.REMAINDER, help="the script and its arguments")
+    fix.add_argument("--simulate", metavar="cuda:N", default="cuda:1", help=sentence("cli.fix.simulate"))
+    fix.add_argument("--write", action="store_true", help=sentence("cli.fix.write"))
+    fix.add_argument(
+        "--rounds", metavar="N", type=_count, default=MOST_ROUNDS, help=sentence("cli.fix.rounds", usual=MOST_ROUNDS)
+    )
+    fix.add_argument("--timeout", metavar="S", type=float, help=sentence("cli.fix.timeout"))
+    fix.add_argument("--patch", metavar="F", type=Path, help=sentence("cli.fix.patch"))
+    fix.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help=sentence("cli.module"))
+    fix.add_argument("script", metavar="SCRIPT", nargs=argparse.REMAINDER, help=sentence("cli.script"))
     fix.set_defaults(command=run)
 
 
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise UsageError("fix-rounds", f"--rounds {text}", "it takes a number of runs, 1 or more", "write --rounds 5")
+        raise UsageError.of("fix-rounds", given=text)
     return int(text)
 
 
@@ -74,7 +69,7 @@ def run_rounds(run_once: Runner, options: argparse.Namespace) -> int:
     _print(_summary(rounds, options))
     for (package, folder), texts in packages.items():
         shown = unified_diff(before, texts, _reasons(rounds), folder).decode(errors="backslashreplace")
-        _print([f"for {package}, an installed package that --write leaves alone; `git apply` takes it in {folder}:"])
+        _print([sentence("fix.package", package=package, folder=folder)])
         print(shown, file=sys.stderr, end="")
     if options.write and ours:
         _write(rounds, before, ours)
@@ -95,19 +90,9 @@ def _announced(run_once: Runner) -> Runner:
 def _runner(options: argparse.Namespace) -> Runner:
     words = options.script if options.module is None else ["-m", *options.module]
     if not words or words == ["-m"]:
-        raise UsageError(
-            "program-missing",
-            "devtrace fix without a program",
-            "it takes SCRIPT [ARG ...], -m MODULE [ARG ...] or a notebook",
-            "name what to run",
-        )
+        raise UsageError.of("program-missing.fix")
     if options.module is None and not os.path.exists(words[0]):
-        raise UsageError(
-            "script-missing",
-            f"{words[0]!r}, which is not there",
-            "devtrace fix takes a script, a notebook, or -m and a module",
-            f"look where it is from {os.getcwd()}",
-        )
+        raise UsageError.of("script-missing.fix", script=repr(words[0]), folder=os.getcwd())
     if options.module is None and words[0].endswith(".ipynb"):
         from devtrace.fixing.notebook import NotebookRunner
 
@@ -151,34 +136,32 @@ def _reasons(rounds: Rounds) -> dict[str, list[tuple[int, Finding]]]:
 
 def _summary(rounds: Rounds, options: argparse.Namespace) -> Iterable[str]:
     last = rounds.last
-    devices = pluralize(int(options.simulate.partition(":")[2] or 1), "simulated device")
+    devices = sentence("fix.devices", count=int(options.simulate.partition(":")[2] or 1))
     for change in rounds.changes:
-        yield f"fixed: {change.finding.site}: {one_line(change.finding.message)}"
+        yield sentence("fix.mended", site=change.finding.site, message=one_line(change.finding.message))
     if rounds.left is not None:
-        yield f"left: {rounds.left.site}: {one_line(rounds.left.message)}"
+        yield sentence("fix.left", site=rounds.left.site, message=one_line(rounds.left.message))
         yield f"  {rounds.why_left}"
         if rounds.left.help:
-            yield f"  {sentence('label.fix')}: {rounds.left.help}"
+            yield "  " + sentence("fix.help", help=rounds.left.help)
     elif last.error is not None:
-        yield f"not proven: the last fix was not run, after {pluralize(len(rounds.runs), 'round')} (--rounds)"
+        yield sentence("fix.not-proven", count=len(rounds.runs))
     elif last.ending == "ended":
-        what = "with the patch, " if rounds.changes else ""
-        yield f"proven: {what}the program ran to its end on {devices}"
+        yield sentence("fix.proven-with-patch" if rounds.changes else "fix.proven", devices=devices)
     elif last.ending == "time":
-        limit = f"the time limit of {options.timeout:g} s"
-        yield f"seen until {limit} on {devices}: no device error; what comes later was not run"
+        yield sentence("fix.time", limit=f"{options.timeout:g}", devices=devices)
     else:
-        yield f"no device error is left on {devices}, but the program ended early: {last.raised or 'by a signal'}"
+        yield sentence("fix.ended-early", devices=devices, raised=last.raised or sentence("fix.signal"))
 
 
 def _write(rounds: Rounds, before: Mapping[str, SourceText], ours: Mapping[str, SourceText]) -> None:
     if not rounds.is_proven:
-        _print(["nothing was written: --write needs a fix that is proven"])
+        _print([sentence("fix.nothing-written")])
         return
     write_all(before, ours)
-    _print([f"written: {', '.join(relative(file) for file in ours)}"])
+    _print([sentence("fix.written", files=comma().join(relative(file) for file in ours))])
 
 
 def _print(lines: Iterable[str]) -> None:
     for line in lines:
-        print(f"devtrace: {line}", file=sys.stderr)
+        print(sentence("run.line", text=line), file=sys.stderr)

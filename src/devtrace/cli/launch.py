@@ -15,7 +15,6 @@ import os
 import signal
 import socket
 import sys
-import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +27,9 @@ from devtrace.cli.run_program import Program, print_as_its_own
 from devtrace.runtime import overlay
 from devtrace.runtime.import_hook import ImportWatcher
 from devtrace.runtime.job import rank_of_job, ranked_path
-from devtrace.words.errors import DevtraceError
+from devtrace.runtime.whole_files import write_somewhere
+from devtrace.words.catalogue import sentence
+from devtrace.words.errors import named
 
 if TYPE_CHECKING:
     from devtrace.api.recording import record
@@ -116,34 +117,38 @@ class Launch:
             end()
             self._save_and_print()
         except Exception as fault:  # noqa: BLE001 (never the program's exit code)
-            _print(f"devtrace: the report could not be made ({type(fault).__name__}: {fault})")
+            _print(sentence("run.failed", fault=named(fault)))
         except KeyboardInterrupt:
-            _print("devtrace: interrupted while it told of the program; what is not named above is not saved")
+            _print(sentence("run.interrupted"))
         finally:
             self.reported.set()
 
     def _save_and_print(self) -> None:
         if self.recording is None:
-            _print("devtrace: the program did not import torch, so there is nothing to report")
+            _print(sentence("run.no-torch"))
             return
         from devtrace.interchange import code_scanning, findings_json
+        from devtrace.report.text import terminal_width, text
 
         trace, report = self.recording.trace, self.recording.report
+        if self.rank is None and len(trace.threads) and trace.threads[0].rank >= 0:
+            self.rank = trace.threads[0].rank  # known to torch only since the program began
         project = code_scanning.project_folder(self.folder)
-        rank = [f"rank {self.rank}:"] if self.rank is not None else []
-        _print("\n".join(["", *rank, report.text]))
+        rank = [sentence("run.rank", rank=self.rank)] if self.rank is not None else []
+        _print("\n".join(["", *rank, text(report, terminal_width(sys.stderr))]))
         if self._save_path:
-            self._write(self._save_path, "trace", trace.save)
+            self._write(self._save_path, sentence("cli.trace"), trace.save)
         if self._html_path:
             from devtrace.report.page import to_html
 
-            self._write(self._html_path, "report", lambda path: to_html(report, path))
+            self._write(self._html_path, sentence("cli.report"), lambda path: to_html(report, path))
         if self._json_path:
-            self._write(self._json_path, "list of findings", lambda path: findings_json.write(report, path, self.error))
+            what = sentence("cli.findings")
+            self._write(self._json_path, what, lambda path: findings_json.write(report, path, self.error))
         if self._sarif_path:
             self._write(
                 self._sarif_path,
-                "SARIF log",
+                sentence("cli.sarif"),
                 lambda path: code_scanning.write_sarif(report.findings, report.notes, path, project),
             )
         if code_scanning.in_github_actions() and not overlay.is_in_use():
@@ -169,22 +174,16 @@ class Launch:
         return ranked_path(self.options.sarif, self.rank) if self.options.sarif else None
 
     def _write(self, path: Path, what: str, write: Callable[[Path], object]) -> None:
-        reason = _written(self.folder / path, write)
-        if reason is None:
-            if not overlay.is_in_use():
-                _print(f"devtrace: the {what} is in {path}")
-            return
-        spare = Path(tempfile.gettempdir()) / f"{path.stem}-{self.process}{path.suffix}"
-        lost = _written(spare, write)
-        where = "it is lost" if lost else f"it is in {spare} instead"
-        _print(f"devtrace: the {what} could not be written to {path} ({reason}); {where}")
+        as_asked, written = write_somewhere(self.folder, path, what, write)
+        if not (as_asked and overlay.is_in_use()):
+            _print(written)
 
     def _warn_of_bad_paths(self) -> None:
         """Warn before hours of training, not after."""
         for path in filter(None, (self._save_path, self._html_path, self._json_path, self._sarif_path)):
             folder = path.parent
             if not folder.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
-                _print(f"devtrace: {path} cannot be written as things are; the program runs all the same")
+                _print(sentence("run.path-closed", path=path))
 
     def _watch_signals(self) -> None:
         """Save before dying of a signal that the program leaves to the system."""
@@ -218,23 +217,6 @@ class Launch:
                 signal.signal(number, signal.SIG_DFL)
         if self.recording is not None:
             self.recording.abandon()
-
-
-def _written(path: Path, write: Callable[[Path], object]) -> str | None:
-    """Write a file whole or not at all; return the reason if that failed."""
-    beside = path.with_name(f"{path.name}.part")
-    target = beside if not path.exists() or path.is_file() else path
-    try:
-        write(target)
-        if target is beside:
-            os.replace(beside, path)
-    except OSError as error:
-        if target is beside:
-            beside.unlink(missing_ok=True)
-        return error.strerror or str(error)
-    except DevtraceError as error:
-        return str(error)
-    return None
 
 
 def _still_die_of_the_interrupt() -> None:

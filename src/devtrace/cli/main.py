@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 from devtrace.api.options import FLAGS, Options
 from devtrace.cli import fix
 from devtrace.cli.launch import Launch
+from devtrace.cli.parser import Parser
 from devtrace.cli.run_program import Program
 from devtrace.cli.run_untraced import run_untraced
 from devtrace.runtime import overlay
+from devtrace.words.catalogue import sentence
 from devtrace.words.errors import DevtraceError, FormatError, UsageError
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
 USAGE = 2
 """The exit code for a command that cannot be followed, as Python's own."""
-_PROGRAM_FLAGS = [flag for flag in FLAGS if flag.program_help]
+_PROGRAM_FLAGS = [flag for flag in FLAGS if flag.for_programs]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,32 +35,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = _parser().parse_args(arguments)
         code: int = options.command(options)
     except DevtraceError as error:
-        print(f"devtrace: {error}", file=sys.stderr)
+        print(sentence("run.line", text=error), file=sys.stderr)
         return USAGE
     return code
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="devtrace", description="Shows exactly where a CPU tensor entered a GPU computation."
-    )
-    parser.add_argument("--version", action="version", version=f"devtrace {version('devtrace')}")
+def _parser() -> Parser:
+    parser = Parser(prog="devtrace", description=sentence("cli.description"))
+    own = f"devtrace {version('devtrace')}"
+    parser.add_argument("--version", action="version", version=own, help=sentence("cli.version"))
     parser.set_defaults(command=lambda options: _help(parser))
     commands = parser.add_subparsers(metavar="COMMAND")
     _add_run(commands)
     fix.add_to(commands)
-    view = commands.add_parser(
-        "view", help="open a saved trace, the ranks of one job together, or an export of torch.profiler, in the browser"
-    )
+    view = commands.add_parser("view", help=sentence("cli.view"))
     view.add_argument("files", metavar="FILE", nargs="+")
-    view.add_argument("--html", metavar="F", help="write the page here, and open nothing")
+    view.add_argument("--html", metavar="F", help=sentence("cli.view.html"))
     view.set_defaults(command=_view)
-    check = commands.add_parser("check", help="tell what torch, devices and Jupyter this Python has")
+    check = commands.add_parser("check", help=sentence("cli.check"))
     check.set_defaults(command=_check)
-    diff = commands.add_parser("diff", help="compare two saved traces; 1 if an error or warning came")
+    diff = commands.add_parser("diff", help=sentence("cli.diff"))
     diff.add_argument("before", metavar="A")
     diff.add_argument("after", metavar="B")
-    diff.add_argument("--html", metavar="F", help="write a page with what changed and all views of B")
+    diff.add_argument("--html", metavar="F", help=sentence("cli.diff.html"))
     diff.set_defaults(command=_diff)
     return parser
 
@@ -66,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
 def _add_run(commands: Any) -> None:
     run = commands.add_parser(
         "run",
-        help="run a script or module as Python would, and report at its end",
+        help=sentence("cli.run"),
         usage="devtrace run [option ...] SCRIPT [ARG ...] | -m MODULE [ARG ...]",
     )
     for flag in _PROGRAM_FLAGS:
@@ -76,13 +75,11 @@ def _add_run(commands: Any) -> None:
             dest=flag.field,
             type=flag.read,
             default=argparse.SUPPRESS,
-            help=flag.program_help,
+            help=flag.program_help.replace("%", "%%"),
         )
-    run.add_argument(
-        "--untraced", action="store_true", help="record nothing, and explain a device error that ends the program"
-    )
-    run.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a module")
-    run.add_argument("script", metavar="SCRIPT", nargs=argparse.REMAINDER, help="the script and its arguments")
+    run.add_argument("--untraced", action="store_true", help=sentence("cli.untraced"))
+    run.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help=sentence("cli.module"))
+    run.add_argument("script", metavar="SCRIPT", nargs=argparse.REMAINDER, help=sentence("cli.script"))
     run.set_defaults(command=_run)
 
 
@@ -108,27 +105,23 @@ def _run(options: argparse.Namespace) -> int:
 def _program(options: argparse.Namespace) -> Program:
     words = options.script if options.module is None else options.module
     if not words:
-        raise UsageError(
-            "program-missing",
-            "devtrace run without a program",
-            "it takes SCRIPT [ARG ...], or -m MODULE [ARG ...]",
-            "name what to run",
-        )
+        raise UsageError.of("program-missing")
     return Program(words[0], tuple(words[1:]), is_module=options.module is not None)
 
 
 def _view(options: argparse.Namespace) -> int:
     from devtrace.api.results import diagnose
     from devtrace.report.page import to_html
+    from devtrace.report.text import terminal_width, text
 
     report = diagnose(_loaded(options.files))
-    print(report.text)
+    print(text(report, terminal_width(sys.stdout)))
     if options.html:
-        print(f"devtrace: the report is in {to_html(report, options.html)}")
+        print(sentence("cli.written", what=sentence("cli.report"), path=to_html(report, options.html)))
         return 0
     with tempfile.NamedTemporaryFile(prefix="devtrace-", suffix=".html", delete=False) as file:
         page = to_html(report, Path(file.name))
-    print(f"devtrace: {'opened' if webbrowser.open(page.as_uri()) else 'open this in a browser:'} {page}")
+    print(sentence("cli.opened" if webbrowser.open(page.as_uri()) else "cli.open-this", page=page))
     return 0
 
 
@@ -140,12 +133,7 @@ def _loaded(files: Sequence[str]) -> Trace:
             return from_profiler(files[0])
         return load(*files)
     except OSError as error:
-        raise UsageError(
-            "file-unreadable",
-            f"{error.filename!r} ({error.strerror})",
-            "devtrace reads the files that `--save` and trace.save() write",
-            "look where it is",
-        ) from None
+        raise UsageError.of("file-unreadable", file=repr(error.filename), reason=error.strerror) from None
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -162,5 +150,5 @@ def _diff(options: argparse.Namespace) -> int:
     found = diff(_loaded([before]), _loaded([after]), names=(Path(before).name, Path(after).name))
     print(found)
     if options.html:
-        print(f"devtrace: the comparison is in {found.to_html(options.html)}")
+        print(sentence("cli.written", what=sentence("cli.comparison"), path=found.to_html(options.html)))
     return 1 if found.worse else 0

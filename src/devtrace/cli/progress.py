@@ -12,7 +12,7 @@ import threading
 from time import monotonic
 from typing import Any, Final
 
-from devtrace.words.text_format import format_time, pluralize
+from devtrace.words.catalogue import comma, sentence
 
 EVERY: Final = 1.0
 """Seconds between two notes: long enough to read one."""
@@ -46,8 +46,9 @@ class Progress:
 
     def _text(self) -> str:
         counts = self.counter.look()
-        devices = "".join(f", {device} {ops:,}" for device, (ops, _) in counts.devices.items())
-        return f"devtrace: {pluralize(counts.ops, 'op')}{devices}, {format_time(int(monotonic() - self.begun) * 1e9)}"
+        devices = (f"{device} {ops:,}" for device, (ops, _) in counts.devices.items())
+        shown = comma().join([sentence("run.ops", count=counts.ops), *devices])
+        return sentence("run.progress", counts=shown, time=int(monotonic() - self.begun) * 1e9)
 
     def _draw(self, note: str) -> None:
         """Keep the cursor, move it, write, and put it back; nothing where the note does not fit."""

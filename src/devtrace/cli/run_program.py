@@ -35,12 +35,7 @@ class Program:
     def check(self) -> None:
         """Raise unless there is something to run."""
         if not self.is_module and not os.path.exists(self.target):
-            raise UsageError(
-                "script-missing",
-                f"{self.target!r}, which is not there",
-                "devtrace run takes a script, or -m and a module",
-                f"look where it is from {os.getcwd()}",
-            )
+            raise UsageError.of("script-missing", script=repr(self.target), folder=os.getcwd())
 
     def prepare(self) -> tuple[ModuleType, Callable[[], None]]:
         """Make the script's `__main__`, argv and path. Returns the module and what runs it."""

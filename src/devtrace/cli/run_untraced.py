@@ -35,5 +35,4 @@ def _refuse_what_needs_a_trace(options: Options) -> None:
     for each in dataclasses.fields(Options):
         if each.name != "simulate" and getattr(options, each.name) != each.default:
             flag = f"--{each.name.replace('_', '-')}"
-            given = f"--untraced with {flag}"
-            raise UsageError("untraced-flag", given, f"{flag} is about a trace", "leave one of the two out")
+            raise UsageError.of("untraced-flag", flag=flag)

@@ -2,7 +2,7 @@
 
     report = devtrace.diagnose(trace)
 
-Rules for errors look at the ops that raised, rules for costs at the counts of the ledger.
+Rules for errors look at the ops that raised, rules for costs at the counts of the ledger, rules of jobs at all ranks.
 A rule that fails is one line in the report and silences no other.
 """
 
@@ -12,11 +12,14 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from devtrace.diagnosis import ledger
+from devtrace.diagnosis.evidence.ranks import Ranks
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding, LedgerRow, ReportData, worst_first
 from devtrace.diagnosis.rules.device_errors import device_errors
-from devtrace.diagnosis.rules.ordered import COST_RULES
+from devtrace.diagnosis.rules.ordered import COST_RULES, JOB_RULES
 from devtrace.diagnosis.store import report_of, with_report
 from devtrace.trace.tables import TraceData
 from devtrace.words.catalogue import sentence
@@ -30,7 +33,8 @@ def diagnose(trace: TraceData, live: Live | None = None) -> ReportData:
 
     `live` gives the frames and objects of a program that is still there: names are then the user's own.
     """
-    return report_of(trace) if trace.findings is not None else _diagnosed(trace, live)
+    report = report_of(trace) if trace.findings is not None else _diagnosed(trace, live)
+    return _with_the_jobs(report)
 
 
 def _diagnosed(trace: TraceData, live: Live | None) -> ReportData:
@@ -48,6 +52,25 @@ def _diagnosed(trace: TraceData, live: Live | None) -> ReportData:
         for rule in COST_RULES:
             _run(partial(rule.find, queries, tally), rule.find.__name__, findings, notes)
     return with_report(trace, worst_first(findings), rows, notes)
+
+
+def _with_the_jobs(report: ReportData) -> ReportData:
+    """Add what only the ranks together show, unless the trace carries it, or an error tells the same."""
+    queries = TraceQueries(report.trace)
+    ranks = Ranks(queries)
+    if len(np.unique(report.trace.threads.ints("rank"))) < 2:
+        return report
+    found: list[Finding] = []
+    notes: list[str] = []
+    for rule in JOB_RULES:
+        _run(partial(rule.find, queries, ranks), rule.find.__name__, found, notes)
+    known = {(each.rule, each.site) for each in report.findings}
+    errors = [each for each in report.findings if each.severity == "error"]
+    explained = {each.site for each in errors} | {each.culprit.born for each in errors if each.culprit is not None}
+    new = [each for each in found if (each.rule, each.site) not in known and each.site not in explained]
+    if not new and not notes:
+        return report
+    return with_report(report.trace, worst_first((*report.findings, *new)), report.ledger, notes)
 
 
 def diagnose_errors(trace: TraceData, live: Live) -> ReportData:

@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 from devtrace.diagnosis.slugs import CauseSlug, Certainty, RuleSlug, Severity
 from devtrace.trace.rows import Site as SiteRow
 from devtrace.trace.tables import TraceData
+from devtrace.words.catalogue import sentence
 
 SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "note")
 MOST_OPS: Final = 50
@@ -48,7 +49,8 @@ class Site:
         )
 
     def __str__(self) -> str:
-        return f"{self.file.rsplit('/', 1)[-1] if self.cell is None else f'In[{self.cell}]'} line {self.line}"
+        name = self.file.rsplit("/", 1)[-1] if self.cell is None else f"In[{self.cell}]"
+        return sentence("site", name=name, line=self.line)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,13 +17,13 @@ from devtrace.words.catalogue import one_after_another, sentence
 from devtrace.words.text_format import one_line
 
 
-def message(case: Case, verdict: Verdict, name: str, operand: str) -> str:
+def message(case: Case, verdict: Verdict, name: str, operand: str | None) -> str:
     """Say where the odd tensor and the others are, then why.
 
     `name` is of the tensor that the cause is about. `operand` is of the odd one, if that was computed from it.
     """
     where = {"odd": case.odd_device}
-    if operand:
+    if operand is not None:
         first = sentence("mismatch.computed", operand=operand, name=name, rest=_other_inputs(case), **where)
     else:
         siblings = _siblings(case, verdict, name)

@@ -16,6 +16,10 @@ RuleSlug = Literal[
     "split-module",
     "idle-optimizer",
     "device-comparison",
+    "collective-device",
+    "moved-after-wrap",
+    "rank-device",
+    "ranks-differ",
     "expectation",
 ]
 

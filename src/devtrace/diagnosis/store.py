@@ -13,6 +13,7 @@ from devtrace.diagnosis.story import with_story
 from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.columns import LEDGER_COUNTS, TABLES
 from devtrace.trace.tables import Ints, Lists, TraceData, Values
+from devtrace.words import language
 
 
 def report_of(trace: TraceData) -> ReportData:
@@ -39,7 +40,14 @@ def with_report(
     rows = [(sites.id(row.site), row) for row in ledger]
     strings, values = sites.extended()
     values["ledger"] = _ledger_columns(trace, rows)
-    carrying = replace(trace, strings=strings, values=values, findings=stored, notes=(*trace.notes, *notes))
+    carrying = replace(
+        trace,
+        strings=strings,
+        values=values,
+        findings=stored,
+        notes=(*trace.notes, *notes),
+        language=language.current(),
+    )
     return ReportData(carrying, tuple(findings), tuple(ledger), carrying.notes)
 
 

@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from devtrace.drawing import palette
 from devtrace.trace.tables import Ints, TraceData
-from devtrace.words.text_format import pluralize, safe_line
+from devtrace.words.catalogue import sentence
+from devtrace.words.text_format import safe_line
 
 Floats = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
@@ -132,9 +133,9 @@ def detail(trace: TraceData, lane: Lane, *, threads: bool) -> str:
     parts = []
     if threads and len(trace.threads):
         thread = trace.threads[lane.thread]
-        parts += [f"rank {thread.rank}"] if thread.rank >= 0 else []
+        parts += [sentence("picture.rank", rank=thread.rank)] if thread.rank >= 0 else []
         parts.append(thread.name)
-    parts.append(pluralize(len(lane.ops), "op"))
+    parts.append(sentence("picture.ops", count=len(lane.ops)))
     if trace.devices[lane.device].simulated:
-        parts.append("simulated")
+        parts.append(sentence("picture.simulated"))
     return safe_line(" · ".join(parts), 60)

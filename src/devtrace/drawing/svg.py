@@ -18,7 +18,9 @@ from devtrace.drawing import palette
 from devtrace.drawing.lanes import Floats, Lane, Scale, detail, lanes
 from devtrace.trace.ledger_counts import waits
 from devtrace.trace.tables import Ints, TraceData
-from devtrace.words.text_format import escape_markup, format_bytes, format_time, pluralize, safe_line, short_op_name
+from devtrace.words.catalogue import comma, sentence
+from devtrace.words.text_format import escape_markup, format_bytes, format_time, safe_line, short_op_name
+from devtrace.words.wrapping import columns
 
 COLUMNS: Final = 2000
 """Columns across the width of the bars: half a pixel where a notebook's output is 1000 wide."""
@@ -94,8 +96,8 @@ def timeline(trace: TraceData) -> str:
 
 
 def _summary(picture: _Picture) -> str:
-    devices = ", ".join(safe_line(name, 40) for name in list(picture.trace.devices)[:MOST_LANES])
-    return escape_markup(f"Timeline of {pluralize(len(picture.trace.ops), 'op')}: {devices}")
+    devices = comma().join(safe_line(name, 40) for name in list(picture.trace.devices)[:MOST_LANES])
+    return escape_markup(sentence("picture.label", count=len(picture.trace.ops), devices=devices))
 
 
 def _choose(every: Sequence[Lane], flagged: Sequence[int]) -> list[Lane]:
@@ -305,13 +307,13 @@ def _foot(picture: _Picture) -> str:
     y = picture.bottom + 27
     trace, cuts = picture.trace, picture.scale.cuts
     syncs, copied = int(picture.waits.sum()), int(trace.copies.ints("bytes").sum())
-    words = [f"{pluralize(picture.hidden, 'more lane')}"] if picture.hidden else []
+    words = [sentence("picture.lanes", count=picture.hidden)] if picture.hidden else []
     if len(trace.copies):
         pinned = int((trace.copies.ints("pinned") > 0).sum())
-        words += [f"↓ {pluralize(len(trace.copies), 'copy', 'copies')}, {format_bytes(copied)}"]
-        words += [f"{pinned:,} from pinned memory"] if pinned else []
-    words += [f"╵ {pluralize(syncs, 'sync')}"] if syncs else []
-    words += [f"// shortened, up to {format_time(cuts[0].nanoseconds)}"] if cuts else []
+        words += [sentence("picture.copies", count=len(trace.copies), size=copied)]
+        words += [sentence("picture.pinned", count=pinned)] if pinned else []
+    words += [sentence("picture.syncs", count=syncs)] if syncs else []
+    words += [sentence("picture.cut", time=cuts[0].nanoseconds)] if cuts else []
     words += [format_time(picture.scale.total)]
     return (
         f'{_legend(picture, y)}<text x="{GUTTER + WIDE}%" y="{y}" font-size="10" opacity="0.85" text-anchor="end">'
@@ -322,7 +324,8 @@ def _foot(picture: _Picture) -> str:
 def _legend(picture: _Picture, y: int) -> str:
     parts, x = [], 0
     for name, opacity, _ in _phases(picture):
+        word = sentence(f"picture.{name}")
         parts.append(f'<rect x="{x}" y="{y - 8}" width="8" height="8" rx="1" fill-opacity="{opacity}"/>')
-        parts.append(f'<text x="{x + 12}" y="{y}" font-size="10" opacity="0.85">{name}</text>')
-        x += 24 + 6 * len(name)
+        parts.append(f'<text x="{x + 12}" y="{y}" font-size="10" opacity="0.85">{word}</text>')
+        x += 24 + 6 * columns(word)
     return f'<svg x="{GUTTER}%" overflow="visible">{"".join(parts)}</svg>' if parts else ""

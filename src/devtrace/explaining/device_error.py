@@ -15,7 +15,7 @@ from typing import Final
 from devtrace.source import parsing
 from devtrace.source.user_code import owner_of
 
-_DEVICE: Final = r"(?:cpu|cuda|meta|mps|xpu|hpu|npu|xla)(?::\d+)?\b"
+_DEVICE: Final = r"[a-z]\w*(?::\d+)?\b"
 _SENTENCES: Final = re.compile(
     "|".join((
         "Expected all tensors to be on the same device",
@@ -44,7 +44,7 @@ _SENTENCES: Final = re.compile(
         rf"expected (?:object of )?device (?:type )?'?{_DEVICE}'? but got (?:device (?:type )?)?'?{_DEVICE}",
         r"Pointer argument .* cannot be accessed from Triton",
         "Cannot copy out of meta tensor",
-        r"\b(?:on|have|at|of) (?:the )?same (?:cuda |type of )?devices?\b",
+        r"\b(?:in|on|have|at|of) (?:the )?same (?:cuda |type of )?devices?\b",
     )),
     re.IGNORECASE,
 )  # fmt: skip

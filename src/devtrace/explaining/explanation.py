@@ -24,7 +24,9 @@ from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import Walk
 from devtrace.explaining import kept_copies, replay
 from devtrace.explaining.device_error import text_of
-from devtrace.explaining.reading.failed_op import UNKNOWN, FailedOp, devices_named, failed_op
+from devtrace.explaining.reading import gradients
+from devtrace.explaining.reading.devices import devices_named, in_full
+from devtrace.explaining.reading.failed_op import UNKNOWN, FailedOp, failed_op
 from devtrace.explaining.reading.names import definitions
 from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.statements import moves_not_kept
@@ -44,8 +46,8 @@ from devtrace.recording.hot.recorder import Recorder, thread_name
 from devtrace.runtime.quiet import Quiet, is_tensor
 from devtrace.source.live_objects import Live
 from devtrace.trace.tables import TraceData
+from devtrace.words.catalogue import sentence
 
-NOT_SEEN: Final = "it did not see this code run: what was before the error is read from the source"
 MOST_VARIABLES: Final = 60
 MOST_OBJECTS: Final = 40_000
 MOST_ITEMS: Final = 1_000
@@ -91,9 +93,10 @@ class Explanation:
             self.optimizers.seen.update((id(each), weakref.ref(each)) for each in optimizers)
             kept_copies.add_attached(self.reader, modules)
             kept_copies.add_states(self.reader, optimizers)
+            gradients.add_left_behind(self.reader, walk.tensors)
             self._read_variables()
             self.reader.steps = 0  # the failed op has as many of its own
-            failed = failed_op(self.reader) if self.worker is None else None
+            failed = self._failed() if self.worker is None else None
             for value in failed.inputs if failed is not None else ():
                 self._believe(value)
             self._add_deep_copies(walk, modules, failed)
@@ -105,20 +108,22 @@ class Explanation:
                 self.recorder.note(self.worker.note)
                 site, failed = self.worker.site, FailedOp(UNKNOWN, self.reader.unknown_tensors(), 0)
             replay.fail(self.recorder, state, site, failed, self.error)
-            self.recorder.note(NOT_SEEN)
+            replay.put_after(self.recorder, state, self.reader.ops)
+            self.recorder.note(sentence("explained.not-seen"))
             done = self._assembled(_named(walk, roots), simulated)
         return Explained(done.trace, self._live(walk, done))
 
+    def _failed(self) -> FailedOp | None:
+        return gradients.refused_gradient(self.reader, text_of(self.error)) or failed_op(self.reader)
+
     def _note_what_was_left_out(self, walk: Walk) -> None:
         if len(walk.objects) >= MOST_OBJECTS:
-            self.recorder.note(f"it looked at {MOST_OBJECTS:,} objects; others may have been left out")
+            self.recorder.note(sentence("explained.most-objects", count=MOST_OBJECTS))
         longest = max(
             (len(each) for each in walk.objects.values() if type(each) in (list, dict, tuple, deque)), default=0
         )
         if longest > MOST_ITEMS:
-            self.recorder.note(
-                f"of long lists it looked at the first {MOST_ITEMS:,} items; the longest has {longest:,}"
-            )
+            self.recorder.note(sentence("explained.most-items", count=MOST_ITEMS, longest=longest))
 
     def _variables(self) -> list[Any]:
         variables = [access_paths.roots(frame) for _, frame in self.frames]
@@ -208,5 +213,4 @@ def _named(walk: Walk, roots: list[Any]) -> dict[str, Any]:
 
 
 def _default_device() -> str:
-    device = str(torch.get_default_device())
-    return device if device == "cpu" or ":" in device else f"{device}:0"
+    return in_full(str(torch.get_default_device()))

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import sys
 from itertools import groupby
+from time import perf_counter_ns
 from types import FrameType
 from typing import Any
 
 import torch
 
 from devtrace.explaining.reading.failed_op import UNKNOWN, FailedOp
-from devtrace.explaining.reading.pasts import BEFORE_ALL
+from devtrace.explaining.reading.pasts import AFTER_ALL, BEFORE_ALL
 from devtrace.explaining.reading.values import ReadOp
 from devtrace.explaining.stack import Stack
 from devtrace.recording.columns import sites
 from devtrace.recording.columns.chunk import COUNT_SHIFT, GRAD_SHIFT
 from devtrace.recording.columns.operator_info import operator_by_name
-from devtrace.recording.columns.thread_state import ThreadState
+from devtrace.recording.columns.thread_state import NUMBERS, ThreadState
 from devtrace.recording.context.module_tree import is_module, is_training
 from devtrace.recording.context.modules import Modules
 from devtrace.recording.hot.recorder import Recorder
@@ -49,6 +50,12 @@ def fail(recorder: Recorder, state: ThreadState, site: int, failed: FailedOp | N
     recorder.refused(state, name, site, [each.row for each in failed.inputs] if failed is not None else [], error)
 
 
+def put_after(recorder: Recorder, state: ThreadState, ops: list[ReadOp]) -> None:
+    """Record the moves of those who handled the error: a trainer that clears up."""
+    for op in sorted((op for op in ops if op.depth == AFTER_ALL), key=lambda op: op.tick):
+        _put(op, recorder, state, perf_counter_ns())
+
+
 def called_module(frame: FrameType) -> Any:
     """Return the module whose call a frame of torch's is; None for any other frame."""
     module = frame.f_locals.get("self") if frame.f_code is _CALL else None
@@ -61,16 +68,15 @@ def _put_in_call(recorder: Recorder, state: ThreadState, modules: Modules, ops: 
     if module is not None:
         before = state.open(_row(modules, module), frame, training=is_training(module), plain=False)
     for op in ops:
-        _put(op, recorder, state)
+        _put(op, recorder, state, recorder.origin + (state.op & NUMBERS))
     if before is not None:
         state.close(before)
 
 
-def _put(op: ReadOp, recorder: Recorder, state: ThreadState) -> None:
+def _put(op: ReadOp, recorder: Recorder, state: ThreadState, at: int) -> None:
     operator = operator_by_name(op.name)
     operator.kind = op.kind
     head = operator.head | (torch.is_grad_enabled() << GRAD_SHIFT) | len(op.inputs) << COUNT_SHIFT
-    at = recorder.origin + (state.op & 0xFFFFFF)
     state.heads += (head, op.site, at, at + 1, -1, op.row, op.layout)
     state.flat += op.inputs
     state.op += 1

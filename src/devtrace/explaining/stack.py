@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Final
 
@@ -19,6 +20,13 @@ from devtrace.source.live_objects import forget_locals
 
 CALLS_OF_MODULES: Final = (torch.nn.Module._call_impl.__code__, torch.nn.Module._wrapped_call_impl.__code__)
 """Functions of torch's that only hand a module's call on to its forward."""
+
+_TORCH: Final = Path(torch.__file__).parent
+_KERNELS: Final = tuple(
+    f"{_TORCH / each}"
+    for each in ("_prims", "_prims_common", "_refs", "_decomp", "_library", "_ops.py", "_meta_registrations.py")
+)
+_HANDERS_ON: Final = ("__torch_function__", "__torch_dispatch__")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +48,10 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """Levels of an error, outermost first."""
+    """Levels of an error, outermost first; `errors` are the ids of the exceptions that it reached the top by."""
 
     levels: tuple[Level, ...]
+    errors: frozenset[int] = frozenset()
 
     @classmethod
     def of(cls, path: Sequence[BaseException]) -> Stack:
@@ -53,7 +62,8 @@ class Stack:
             handled = {id(entry.tb_frame) for entry in inner}
             above = next((at for at, entry in enumerate(entries) if id(entry.tb_frame) in handled), len(entries))
             entries = [*entries[:above], *inner]
-        return cls((*_around(entries), *(Level(entry.tb_frame, entry.tb_lasti) for entry in entries)))
+        levels = (*_around(entries), *(Level(entry.tb_frame, entry.tb_lasti) for entry in entries))
+        return cls(_without_kernels(levels), frozenset(map(id, path)))
 
     def sited(self) -> list[tuple[int, FrameType]]:
         """Return the frames that are neither torch's nor Python's, innermost first, with their sites."""
@@ -70,6 +80,18 @@ class Stack:
     def forget_locals(self) -> None:
         for level in self.levels:
             forget_locals(level.frame)
+
+
+def _without_kernels(levels: tuple[Level, ...]) -> tuple[Level, ...]:
+    """Cut off torch's ops and modes that are written in Python: their variables are the op's, not its caller's."""
+    end = len(levels)
+    for at in reversed(range(len(levels))):
+        if levels[at].is_readable:
+            break
+        code = levels[at].frame.f_code
+        if code.co_filename.startswith(_KERNELS) or code.co_name in _HANDERS_ON:
+            end = at
+    return levels[:end]
 
 
 def _around(entries: list[TracebackType]) -> list[Level]:

@@ -14,12 +14,13 @@ from devtrace.explaining.reading.positions import site_of
 from devtrace.recording.columns import sites
 from devtrace.source import parsing
 from devtrace.source.parsing import Span
+from devtrace.words.catalogue import sentence
 
 _CAUGHT: Final = re.compile(r"Caught \w+ in (DataLoader worker|replica)")
 _LINE: Final = re.compile(r'^  File "(.+)", line (\d+), in ', re.M)
-_ADVICE: Final = {
-    "DataLoader worker": "with num_workers=0",
-    "replica": "with the model itself in place of DataParallel",
+_HOW: Final = {
+    "DataLoader worker": "worker",
+    "replica": "replica",
 }
 
 
@@ -28,11 +29,11 @@ class WorkerText:
     """One error as text: the site of the line that failed, and how to run the program so that its frames are there."""
 
     site: int
-    advice: str
+    how: str
 
     @property
     def note(self) -> str:
-        return f"the error came as text, its variables are gone; to see the tensor, run it once {self.advice}"
+        return sentence("explained.as-text", how=sentence(f"explained.how-{self.how}"))
 
 
 def read_worker_text(text: str) -> WorkerText | None:
@@ -42,8 +43,8 @@ def read_worker_text(text: str) -> WorkerText | None:
     caught = _CAUGHT.search(text)
     lines = _LINE.findall(text.partition(WRAPPED)[2])
     theirs = [(file, int(line)) for file, line in lines if sites.files[file] in (sites.USER, sites.LIBRARY)]
-    advice = _ADVICE[caught[1]] if caught is not None else "in one thread"
-    return WorkerText(_site(*theirs[-1]) if theirs else sites.NOWHERE, advice)
+    how = _HOW[caught[1]] if caught is not None else "other"
+    return WorkerText(_site(*theirs[-1]) if theirs else sites.NOWHERE, how)
 
 
 def _site(file: str, line: int) -> int:

@@ -46,7 +46,7 @@ class NotebookRunner:
             variables = {**os.environ, overlay.VARIABLE: str(changed), OWN_PACKAGES: ",".join(sorted(own))}
             ending = self._execute(notebook, variables, str(found))
             if not found.exists():
-                raise _no_run("a kernel that left no findings", "look at what the notebook prints in Jupyter")
+                raise UsageError.of("fix-no-run.kernel")
             return _run_of(json.loads(found.read_text(encoding="utf-8")), ending, notebook)
 
     def _execute(self, notebook: NotebookText, variables: Mapping[str, str], found: str) -> Ending:
@@ -61,22 +61,16 @@ class NotebookRunner:
                 _call(client, "write_findings", found)
                 return ending
         except NoSuchKernel as error:
-            got = f"a notebook for the kernel {error.name!r}, which is not there"
-            raise _no_run(got, "install that kernel, or choose another") from None
+            raise UsageError.of("fix-no-run.no-kernel", kernel=repr(error.name)) from None
         except DeadKernelError:
-            raise _no_run("a kernel that died", "run the notebook in Jupyter to see why") from None
+            raise UsageError.of("fix-no-run.dead") from None
 
     def _client(self, notebook: NotebookText) -> Any:
         try:
             import nbclient
             import nbformat
         except ImportError as missing:
-            raise UsageError(
-                "fix-notebook",
-                f"a notebook, in an environment without {missing.name}",
-                "devtrace fix runs notebooks by nbclient",
-                "pip install nbclient ipykernel",
-            ) from None
+            raise UsageError.of("fix-notebook", package=missing.name) from None
         read = nbformat.reads(notebook.data.decode(), as_version=4)
         client = nbclient.NotebookClient(read, timeout=None, interrupt_on_timeout=True)
         client.reset_execution_trackers()
@@ -111,16 +105,9 @@ def _call(client: Any, function: str, argument: str) -> None:
     try:
         client.execute_cell(cells[-1], len(cells) - 1, store_history=False)
     except CellExecutionError as error:
-        raise _no_run(
-            f"a kernel in which devtrace does not run ({error.ename}: {error.evalue})",
-            "install devtrace where the kernel's Python is",
-        ) from None
+        raise UsageError.of("fix-no-run.without-devtrace", fault=f"{error.ename}: {error.evalue}") from None
     finally:
         cells.pop()
-
-
-def _no_run(got: str, do: str) -> UsageError:
-    return UsageError("fix-no-run", got, "devtrace fix reads what each run found", do)
 
 
 def _run_of(data: Mapping[str, Any], ending: Ending, notebook: NotebookText) -> Run:

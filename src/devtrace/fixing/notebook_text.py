@@ -13,7 +13,8 @@ from typing import Any
 
 from devtrace.diagnosis.findings import Edit
 from devtrace.fixing.json_spans import Span, items, members, whole
-from devtrace.fixing.source_text import SourceText, apply_edit, unfit
+from devtrace.fixing.source_text import SourceText, apply_edit
+from devtrace.words.errors import UsageError
 
 SKIPPED = "skip-execution"
 """The tag of a cell that nbclient does not run."""
@@ -34,11 +35,7 @@ class NotebookText(SourceText):
         except ValueError:
             top = None
         if not isinstance(top, dict) or not isinstance(top.get("cells"), list):
-            raise unfit(
-                f"{self.name}, which is no notebook of format 4",
-                "devtrace fix reads what Jupyter saves",
-                "open and save it with Jupyter",
-            )
+            raise UsageError.of("fix-unfit.notebook", name=self.name)
 
     def edited(self, edits: Iterable[Edit]) -> NotebookText:
         """Return the notebook with all edits, which must fit it and leave each cell a program that was one."""
@@ -49,11 +46,7 @@ class NotebookText(SourceText):
             by_cell.setdefault(edit.cell or 0, []).append(edit)
         for cell in sorted(by_cell, reverse=True):  # from the end, so that the spans before it stay
             if cell not in sources:
-                raise unfit(
-                    f"an edit of In[{cell}], which {self.name} has not",
-                    "an edit changes a cell that ran",
-                    "run devtrace fix again",
-                )
+                raise UsageError.of("fix-unfit.cell", name=self.name, cell=cell)
             span = sources[cell]
             new = _edited(_joined(text, span), by_cell[cell], f"In[{cell}] of {self.name}")
             text = text[: span.begin] + _as_json(new, text, span) + text[span.end :]
@@ -97,11 +90,7 @@ def _edited(source: str, edits: list[Edit], name: str) -> str:
     if not source.endswith("\n"):
         new = new.removesuffix("\n")
     if _is_program(source) and not _is_program(new):
-        raise unfit(
-            f"an edit of {name} after which it is no program",
-            "a fix leaves a cell that Python reads",
-            "change this line by hand, as the report says",
-        )
+        raise UsageError.of("fix-unfit.broken-cell", name=name)
     return new
 
 

@@ -44,7 +44,7 @@ class ProgramRunner:
             )
             is_late = self.wait(process)
             if not found.exists():
-                raise _no_findings(process.returncode)
+                raise UsageError.of("fix-no-run", code=process.returncode)
             return run_of(found, process.returncode, is_late=is_late)
 
     def wait(self, process: subprocess.Popen[bytes]) -> bool:
@@ -76,13 +76,4 @@ def run_of(found: Path, code: int, *, is_late: bool = False) -> Run:
         tuple(sorted(findings_json.read(found), key=lambda finding: finding.op)),
         f"{raised['type']}: {raised['message']}" if raised else "",
         tuple((str(file), int(line)) for file, line in raised.get("lines", ())),
-    )
-
-
-def _no_findings(code: int) -> UsageError:
-    return UsageError(
-        "fix-no-run",
-        f"a run that ended with code {code} and left no findings",
-        "devtrace fix reads what each run found",
-        "run the program with `devtrace run` to see why",
     )

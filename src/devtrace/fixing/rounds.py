@@ -10,6 +10,7 @@ from typing import Final, Literal
 from devtrace.diagnosis.findings import Finding, Site
 from devtrace.fixing.source_text import SourceText
 from devtrace.source.user_code import import_name_of, owner_of
+from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError
 
 Ending = Literal["ended", "raised", "time", "signal"]
@@ -68,13 +69,13 @@ class Rounds:
         while len(self.runs) < self.most:
             self.runs.append(self.run(self.texts, frozenset()))
             if self._last_change_broke_it():
-                self._take_back("the fix that the report offers raises another error: " + self.last.raised)
+                self._take_back(sentence("fix.another-error", raised=self.last.raised))
                 return
             error = self.last.error
             if error is None:
                 return
             if self.changes and _is_same(error, self.changes[-1].finding):
-                self._take_back("the fix that the report offers does not help")
+                self._take_back(sentence("fix.no-help"))
                 return
             if not self._take(error):
                 return
@@ -84,7 +85,7 @@ class Rounds:
         if not error.edits:
             error = self._with_edits_of_packages(error)
         if not error.edits:
-            self.left, self.why_left = error, "no edit for it could be proven"
+            self.left, self.why_left = error, sentence("fix.no-edit")
             return False
         files = {edit.file for edit in error.edits}
         before = {file: self.texts.get(file) or self.read(file) for file in files}

@@ -43,11 +43,7 @@ class SourceText:
             data = text.encode(self.encoding)
             ast.parse(data)
         except (SyntaxError, ValueError) as fault:
-            raise unfit(
-                f"an edit of {self.name} after which it is no program ({fault})",
-                "a fix leaves a file that Python reads",
-                "change this line by hand, as the report says",
-            ) from None
+            raise UsageError.of("fix-unfit.broken", name=self.name, fault=fault) from None
         return SourceText(self.name, data)
 
 
@@ -57,11 +53,7 @@ def apply_edit(lines: list[str], edit: Edit, name: str) -> None:
     start = edit.line - 1 if before else edit.line
     found = [line.rstrip("\r\n").removeprefix(_MARK) for line in lines[start : start + len(before)]]
     if found != [line.rstrip("\r") for line in before] or start > len(lines):
-        raise unfit(
-            f"{name} with another text at line {edit.line} than the run had",
-            "an edit changes the lines that the program ran",
-            "run devtrace fix again",
-        )
+        raise UsageError.of("fix-unfit", name=name, line=edit.line)
     end = _line_end(lines, start)
     if not before and start and not lines[start - 1].endswith("\n"):
         lines[start - 1] += end
@@ -70,10 +62,6 @@ def apply_edit(lines: list[str], edit: Edit, name: str) -> None:
     if before and lines[start].startswith(_MARK):
         new[:1] = [_MARK + line for line in new[:1]]
     lines[start : start + len(before)] = new if ended or not new else [*new[:-1], new[-1].removesuffix(end)]
-
-
-def unfit(got: str, expected: str, do: str) -> UsageError:
-    return UsageError("fix-unfit", got, expected, do)
 
 
 def _line_end(lines: list[str], at: int) -> str:

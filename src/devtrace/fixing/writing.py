@@ -42,17 +42,13 @@ def write_all(before: Mapping[str, SourceText], after: Mapping[str, SourceText])
 def _check(path: Path, expected: SourceText) -> None:
     """Raise unless a file can be replaced, and is as it was when the program ran."""
     if not path.exists():
-        raise _refused(path, "is not there any more", "run devtrace fix again")
+        raise UsageError.of("fix-not-written.gone", path=path)
     if path.is_symlink():
-        raise _refused(path, "is a symbolic link", f"name the file that it leads to, {path.resolve()}")
+        raise UsageError.of("fix-not-written.link", path=path, target=path.resolve())
     if not os.access(path, os.W_OK) or not os.access(path.parent, os.W_OK):
-        raise _refused(path, "is read-only", "make it writable, or apply the patch yourself")
+        raise UsageError.of("fix-not-written.locked", path=path)
     if path.read_bytes() != expected.data:
-        raise _refused(path, "was changed since the run", "run devtrace fix again")
-
-
-def _refused(path: Path, why: str, do: str) -> UsageError:
-    return UsageError("fix-not-written", f"{path}, which {why}", "no file was changed", do)
+        raise UsageError.of("fix-not-written.changed", path=path)
 
 
 def _beside(path: Path, data: bytes) -> Path:

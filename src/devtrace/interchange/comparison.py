@@ -14,7 +14,9 @@ from devtrace.report.mime import BUDGET, MIME_TYPE, fitted, needs_script
 from devtrace.report.page import scripted, to_html
 from devtrace.trace.format import encode
 from devtrace.trace.tables import TraceData
-from devtrace.words.text_format import escape_markup, pluralize, safe_line, shorten
+from devtrace.words.catalogue import sentence
+from devtrace.words.text_format import escape_markup, safe_line
+from devtrace.words.wrapping import columns, cut, pad
 
 WIDTH: Final = 100
 VALUES: Final = 58
@@ -50,16 +52,22 @@ class Change:
     @property
     def cells(self) -> dict[str, str]:
         """Return what a table shows of it, fit to be read."""
-        texts = {"sign": self.sign, "what": self.what, "where": self.where, "before": self.before, "after": self.after}
+        texts = {
+            "sign": self.sign,
+            "what": sentence(f"diff.{self.what}"),
+            "where": self.where,
+            "before": self.before,
+            "after": self.after,
+        }
         return {name: safe_line(text) for name, text in texts.items()}
 
     def __str__(self) -> str:
         values = " → ".join(filter(None, (self.before, self.after)))
-        left = f"{self.sign} {self.what:<8} {safe_line(self.where)}"
-        beside = f"{left:<{VALUES}}  {safe_line(values)}".rstrip()
-        if len(left) <= VALUES and len(beside) <= WIDTH:
+        left = f"{self.sign} {pad(sentence(f'diff.{self.what}'), 8)} {safe_line(self.where)}"
+        beside = f"{pad(left, VALUES)}  {safe_line(values)}".rstrip()
+        if columns(left) <= VALUES and columns(beside) <= WIDTH:
             return beside
-        return "\n".join([shorten(left, WIDTH), shorten(f"{'':<{UNDER}}{safe_line(values)}", WIDTH)])
+        return "\n".join([cut(left, WIDTH), cut(f"{'':<{UNDER}}{safe_line(values)}", WIDTH)])
 
 
 @dataclass(frozen=True)
@@ -88,14 +96,15 @@ class Comparison:
     @property
     def _more(self) -> list[str]:
         more = len(self.changes) - MOST_LINES
-        return [f"and {pluralize(more, 'more change')}"] if more > 0 else []
+        return [sentence("diff.more", count=more)] if more > 0 else []
 
     @property
     def headline(self) -> str:
-        titles = [report.trace.title or "a trace" for report in (self.before, self.after)]
+        titles = [report.trace.title or sentence("diff.untitled") for report in (self.before, self.after)]
         names = [safe_line(name or title, 40) for name, title in zip(self.names, titles, strict=True)]
-        count = pluralize(len(self.changes), "change") if self.changes else "no difference"
-        return f"{names[0]} → {names[1]}: {count}"
+        if not self.changes:
+            return sentence("diff.same", first=names[0], second=names[1])
+        return sentence("diff.changes", first=names[0], second=names[1], count=len(self.changes))
 
     def __str__(self) -> str:
         return self.text
@@ -136,7 +145,8 @@ class Comparison:
         cells = ([f"<td>{escape_markup(text)}</td>" for text in change.cells.values()] for change in self.changes)
         rows = "".join(f"<tr>{''.join(row)}</tr>" for row in islice(cells, MOST_LINES))
         rest = "".join(f"<p>{more}</p>" for more in self._more)
-        table = f"<table><tr><th></th><th>what</th><th>where</th><th>before</th><th>after</th></tr>{rows}</table>"
+        heads = "".join(f"<th>{sentence(f'diff.{name}')}</th>" for name in ("what", "where", "before", "after"))
+        table = f"<table><tr><th></th>{heads}</tr>{rows}</table>"
         top = "<br>".join(map(escape_markup, [self.headline, *self.totals]))
         return f'<div data-devtrace="diff"><p>{top}</p>{table if self.changes else ""}{rest}</div>'
 

@@ -17,14 +17,15 @@ from typing import Final, Literal, NamedTuple
 import numpy as np
 
 from devtrace.diagnosis.diagnose import diagnose
-from devtrace.diagnosis.findings import Finding, LedgerRow, ReportData, Site
+from devtrace.diagnosis.findings import Culprit, Finding, LedgerRow, ReportData, Site
 from devtrace.interchange.comparison import Change, Comparison
 from devtrace.interchange.kept_traces import kept
 from devtrace.report import parts
 from devtrace.trace.merge_ranks import load
 from devtrace.trace.rows import Failure
 from devtrace.trace.tables import TraceData
-from devtrace.words.text_format import one_line, pluralize
+from devtrace.words.catalogue import comma, sentence
+from devtrace.words.text_format import one_line
 
 _MODULE_ROLES: Final = ("parameter", "buffer", "attribute")
 
@@ -70,7 +71,11 @@ def _failed(trace: TraceData) -> Failure | None:
 def _totals(sides: _Sides) -> Iterable[str]:
     """Return the sums that changed, and which run did less because it failed."""
     sums = [(name, *(sum(map(count, report.ledger)) for report in sides)) for name, count in _COUNTS.items()]
-    changed = ", ".join(f"{name} {before:,} → {after:,}" for name, before, after in sums if before != after)
+    changed = comma().join(
+        sentence("diff.total", name=sentence(f"diff.{name}"), before=before, after=after)
+        for name, before, after in sums
+        if before != after
+    )
     return filter(None, (changed, _stopping(sides)))
 
 
@@ -79,8 +84,8 @@ def _stopping(sides: _Sides) -> str:
         failure = _failed(report.trace)
         if stopped and failure is not None:
             site = failure.op.site
-            where = f" at {site.caller or site}" if site else ""
-            return f"the {which} ends with {failure.type}{where}: what it did less is not listed"
+            where = sentence("diff.at", site=site.caller or site) if site else ""
+            return sentence(f"diff.{which}-stopped", type=failure.type, where=where)
     return ""
 
 
@@ -128,7 +133,11 @@ def _by_identity(report: ReportData) -> dict[Key, tuple[int, Finding]]:
 def _described(finding: Finding) -> str:
     """Name the rule, and the tensor or else the devices."""
     culprit = finding.culprit
-    return f"{finding.rule}: {f'{culprit.name} on {culprit.device}' if culprit else ' + '.join(finding.devices)}"
+    return f"{finding.rule}: {_on(culprit) if culprit else ' + '.join(finding.devices)}"
+
+
+def _on(culprit: Culprit) -> str:
+    return sentence("diff.on", name=culprit.name, device=culprit.device)
 
 
 def _where(site: Site | None) -> str:
@@ -158,7 +167,7 @@ def _devices(sides: _Sides) -> Iterable[Change]:
     before, after = (_devices_by_name(report.trace) for report in sides)
     moved = {name: (before[name], after[name]) for name in after if name in before and before[name] != after[name]}
     for name, count, (first, second) in _gathered(moved, before.keys() & after.keys()):
-        label = f"{name} ({pluralize(count, 'tensor')})" if count > 1 else name
+        label = sentence("diff.tensors", name=name, count=count) if count > 1 else name
         module = name if count > 1 else name.rpartition(".")[0]
         yield Change("device", label, first, second, module=module)
 

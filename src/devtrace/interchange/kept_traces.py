@@ -31,9 +31,4 @@ def kept(name: str) -> ReportData | None:
     labels = [label for _, labels in _notebooks for label in labels()]
     if not _notebooks:
         return None
-    raise UsageError(
-        "no-trace",
-        f"{name!r}, which is neither a file nor a traced cell",
-        f"kept are {', '.join(labels)}" if labels else "no cell has been traced yet",
-        "name a traced cell, or a file that trace.save() or --save has written",
-    )
+    raise UsageError.of("no-trace.compared-kept" if labels else "no-trace.compared", key=repr(name), kept=labels)

@@ -25,13 +25,9 @@ from devtrace.source.user_code import is_user_code
 from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.op_kinds import CARRIERS, kind_by_name
 from devtrace.trace.tables import TraceData
+from devtrace.words.catalogue import sentence
 from devtrace.words.errors import FormatError
 
-_LIMITS: Final = (
-    "read from torch.profiler, which does not tell where tensors were, what they are called or where they were made; "
-    "a device is known by the kernels and copies that an op launched, a line is that where its function begins"
-)
-_NO_STACK: Final = "it was profiled without with_stack=True: neither lines nor modules are known"
 _FUNCTION: Final = re.compile(r"(?P<file>[^()]+)\((?P<line>\d+)\): (?P<name>.+)")
 _MODULE: Final = "nn.Module: "
 _ON_DEVICE: Final = ("kernel", "gpu_memcpy", "gpu_memset")
@@ -82,19 +78,10 @@ def _read(source: Path) -> dict[str, Any]:
         text = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
         exported = json.loads(text)
     except (ValueError, OSError, EOFError, RecursionError) as error:
-        raise _foreign(source, f"it is not JSON: {str(error)[:60]}") from None
+        raise FormatError.of("profile-foreign", file=source.name, fault=str(error)[:60]) from None
     if not isinstance(exported, dict) or not isinstance(exported.get("traceEvents"), list):
-        raise _foreign(source, 'it has no list "traceEvents"')
+        raise FormatError.of("profile-foreign.list", file=source.name)
     return exported
-
-
-def _foreign(source: Path, why: str) -> FormatError:
-    return FormatError(
-        "profile-foreign",
-        f"{source.name} ({why})",
-        "from_profiler reads what torch.profiler's export_chrome_trace() writes",
-        "export the profile again, or load a devtrace file with devtrace.load",
-    )
 
 
 def _spans(entries: Iterable[Any]) -> list[_Span]:
@@ -152,9 +139,9 @@ class _Import:
         for number, span in enumerate(self.chosen):
             self._add_op(number, span)
         self._add_copies()
-        self.builder.notes.append(_LIMITS)
+        self.builder.notes.append(sentence("note.profiler"))
         if self.chosen and not any(span.cat == "python_function" for span in self.spans):
-            self.builder.notes.append(_NO_STACK)
+            self.builder.notes.append(sentence("note.profiler-stack"))
         return self.builder.build()
 
     def _launched(self) -> dict[int, list[_Span]]:

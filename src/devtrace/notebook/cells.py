@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,7 +24,8 @@ from devtrace.api.options import MAX_OPS, Options
 from devtrace.notebook import left_on_devices
 from devtrace.runtime.device_spec import spec_of
 from devtrace.runtime.import_hook import ImportWatcher
-from devtrace.words.errors import UsageError
+from devtrace.words.catalogue import sentence
+from devtrace.words.errors import UsageError, named
 
 if TYPE_CHECKING:
     from devtrace.api.recording import record as Recording  # noqa: N812
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from devtrace.recording.progress.counts import Counter, Counts
 
 Observer = Callable[[str, "Traced | None"], None]
+
+EXPLAIN_VARIABLE = "DEVTRACE_EXPLAIN"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +171,7 @@ class Tracing:
         self.run: Run | None = None  # the cell that is traced now
         self.simulated = ""
         self.max_ops = MAX_OPS
+        self.explaining = os.environ.get(EXPLAIN_VARIABLE, "on") != "off"  # errors of cells that are not traced
         self.history = History()
         self._requested: set[str] = set()
         self._namespace = namespace
@@ -197,7 +202,7 @@ class Tracing:
             hooks.install()
             self._undo.callback(hooks.uninstall)
         except Exception as fault:  # noqa: BLE001 (a torch that has changed)
-            sys.stderr.write(f"devtrace: modules are not watched: {type(fault).__name__}: {fault}\n")
+            sys.stderr.write(sentence("magic.modules-not-watched", fault=named(fault)) + "\n")
             return
         for cell in self._cells:
             _register(cell)
@@ -262,7 +267,7 @@ class Tracing:
                 observer(what, traced)
             except Exception as fault:  # noqa: BLE001 (whoever it is, the cell's trace goes on)
                 self._observers.remove(observer)
-                sys.stderr.write(f"devtrace: a view of this notebook is told no more: {fault!r}\n")
+                sys.stderr.write(sentence("magic.view-dropped", fault=named(fault)) + "\n")
 
     # One cell.
 
@@ -301,12 +306,13 @@ class Tracing:
         self._notify("finished", traced)
 
     def _with_note(self, traced: Traced | None, options: Options) -> Traced | None:
-        """Add to the report which names are on devices that ended with the cell."""
+        """Add to the report which names are on devices that ended with the cell, or that nothing ever was."""
         if traced is None or not options.simulate or self.simulated:
             return traced
         from devtrace.api.results import with_note
 
         left = left_on_devices.sentence(self._namespace, options.simulate)
+        left = left or left_on_devices.sentence_on_none(traced.trace, options.simulate)
         report = with_note(traced.report, left) if left else traced.report
         return replace(traced, trace=report.trace, report=report)
 
@@ -322,12 +328,7 @@ class Tracing:
         if self.run is None:
             return
         if self.run.asked or self.run.thread != threading.get_ident():
-            raise UsageError(
-                "nested-trace",
-                f"{what} within a traced cell",
-                "what is put in place for a cell is taken out at its end",
-                "give it a cell of its own",
-            )
+            raise UsageError.of("nested-trace", what=what)
         self.abandon()
 
     def _record(self) -> None:

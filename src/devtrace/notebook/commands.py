@@ -5,18 +5,25 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from devtrace.api.options import Options
 from devtrace.notebook import usage
 from devtrace.notebook.cells import Traced, Tracing
 from devtrace.notebook.untraced import Explainer
-from devtrace.runtime.device_spec import names_of
+from devtrace.runtime.device_spec import count_of, names_of
 from devtrace.runtime.job import rank_of_job, ranked_path
+from devtrace.words import language
+from devtrace.words.catalogue import comma, sentence
 from devtrace.words.errors import UsageError
+from devtrace.words.wrapping import table
 
 if TYPE_CHECKING:
     from devtrace.api.results import Report
+
+
+AUTO: Final = "auto"
+"""JupyterLab's display language, `DEVTRACE_LANGUAGE`, or the locale's."""
 
 
 class Screen(Protocol):
@@ -47,20 +54,20 @@ class Commands:
     def show_asked(self, traced: Traced | None, options: Options) -> None:
         """Show a cell with `%%devtrace`: always its report, and its files."""
         if traced is None:
-            _print("devtrace: torch was not imported, so there was nothing to trace")
+            _print(sentence("magic.no-torch"))
             return
         self._show(traced, timeline=options.timeline)
         try:
             if options.save:
-                _write("the trace", options.save, traced.trace.save)
+                _write(sentence("magic.the-trace"), options.save, traced.trace.save)
             if options.html:
-                _write("the report", options.html, traced.report.to_html)
+                _write(sentence("magic.the-report"), options.html, traced.report.to_html)
             if options.json:
-                _write("the list of findings", options.json, lambda path: _write_json(traced, path))
+                _write(sentence("magic.the-findings"), options.json, lambda path: _write_json(traced, path))
             if options.sarif:
-                _write("the SARIF log", options.sarif, lambda path: _write_sarif(traced, path))
+                _write(sentence("magic.the-sarif"), options.sarif, lambda path: _write_sarif(traced, path))
         except UsageError as error:
-            sys.stderr.write(f"devtrace: {error}\n")
+            sys.stderr.write(sentence("run.line", text=error) + "\n")
 
     def show_in_passing(self, traced: Traced) -> None:
         """Show a cell that only `%devtrace on` traced: its report if something is wrong, else a line, or nothing."""
@@ -68,7 +75,7 @@ class Commands:
             self._show(traced)
         elif len(traced.trace.ops):
             summary = str(traced.report).splitlines()[0]
-            self.screen.publish({"text/plain": f"devtrace {traced.label}   {summary}"}, {})
+            self.screen.publish({"text/plain": sentence("magic.in-passing", label=traced.label, summary=summary)}, {})
 
     def show_headline(self, report: Report) -> None:
         """Show above a traceback in one line what the report below it is about."""
@@ -90,29 +97,29 @@ class Commands:
 
     def _on(self, _: str) -> None:
         self.tracing.switch(on=True)
-        _print("devtrace: every following cell is traced; %devtrace off ends it")
+        _print(sentence("magic.on"))
 
     def _off(self, _: str) -> None:
         self.tracing.switch(on=False)
-        _print("devtrace: only cells that begin with %%devtrace are traced")
+        _print(sentence("magic.off"))
 
     def _status(self, _: str) -> None:
         tracing = self.tracing
-        kept = ", ".join(traced.label for traced in tracing.history)
+        kept, size = comma().join(traced.label for traced in tracing.history), tracing.history.bytes
         rows = {
-            "traced": "every cell" if tracing.on else "cells that begin with %%devtrace",
-            "simulated": f"{names_of(tracing.simulated)} ({tracing.simulated})" if tracing.simulated else "nothing",
-            "torch": "imported; modules are watched" if tracing.torch.is_imported else "not imported yet",
-            "kept": f"{kept} ({tracing.history.bytes / 1e6:.1f} MB)" if kept else "no trace",
+            "traced": sentence("status.every-cell" if tracing.on else "status.asked-cells"),
+            "simulated": _simulated(tracing.simulated),
+            "torch": sentence("status.torch-imported" if tracing.torch.is_imported else "status.torch-awaited"),
+            "kept": sentence("status.kept-traces", kept=kept, size=size) if kept else sentence("status.no-trace"),
         }
-        _print("\n".join(f"{name:<10} {value}" for name, value in rows.items()))
+        _print(table((sentence(f"status.{name}"), value) for name, value in rows.items()))
 
     def explain_empty_cell(self) -> None:
-        _print("devtrace: there is no code below %%devtrace in this cell; %devtrace on traces every following cell")
+        _print(sentence("magic.empty-cell"))
 
     def explain_cell_magic(self) -> None:
         """Say to who wrote `%devtrace` above code that it traces nothing."""
-        _print("devtrace: %devtrace, with one %, traces nothing; %%devtrace on the first line traces the cell")
+        _print(sentence("magic.one-percent"))
 
     def _check(self, _: str) -> None:
         from devtrace.api.environment import describe
@@ -127,15 +134,25 @@ class Commands:
 
     def _save(self, file: str) -> None:
         traced = self._kept("")
-        _write(f"the trace of {traced.label}", file, traced.trace.save)
+        _write(sentence("magic.the-trace-of", label=traced.label), file, traced.trace.save)
 
     def _simulate(self, devices: str) -> None:
         if devices == "off":
             self.tracing.stop_simulating()
-            _print("devtrace: no device is simulated")
+            _print(sentence("magic.not-simulated"))
         else:
             self.tracing.simulate(devices)
-            _print(f"devtrace: {_simulated(self.tracing.simulated)} simulated until %devtrace simulate off")
+            _print(
+                sentence(
+                    "magic.simulated", devices=names_of(self.tracing.simulated), count=count_of(self.tracing.simulated)
+                )
+            )
+
+    def _language(self, name: str) -> None:
+        if name not in (*language.LANGUAGES, AUTO):
+            raise UsageError.of("language", given=name)
+        language.CHOICE.user = None if name == AUTO else language.of_tag(name)
+        _print(sentence("magic.language-follows" if name == AUTO else "magic.language"))
 
     def _help(self, _: str) -> None:
         _print(usage.help_text())
@@ -143,13 +160,9 @@ class Commands:
     def _kept(self, key: str) -> Traced:
         traced = self.tracing.history.find(key)
         if traced is None:
-            kept = ", ".join(traced.label for traced in self.tracing.history)
-            raise UsageError(
-                "no-trace",
-                f"%devtrace report {key}".rstrip() if key else "no traced cell",
-                f"kept are {kept}" if kept else "no cell has been traced yet",
-                "trace one with %%devtrace on its first line",
-            )
+            kept = [traced.label for traced in self.tracing.history]
+            slug = "no-trace.named-kept" if kept else "no-trace.named" if key else "no-trace"
+            raise UsageError.of(slug, key=key, kept=kept)
         return traced
 
 
@@ -160,8 +173,8 @@ def _write(what: str, name: str, write: Callable[[str], object]) -> None:
         write(file)
     except OSError as error:
         reason = error.strerror or str(error)
-        raise UsageError("not-written", f"{file}: {reason}", f"{what} goes to a file", "name another") from None
-    _print(f"devtrace: {what} is in {file}")
+        raise UsageError.of("not-written", file=file, reason=reason, what=what) from None
+    _print(sentence("magic.written", what=what, file=file))
 
 
 def _write_json(traced: Traced, path: str) -> None:
@@ -177,8 +190,10 @@ def _write_sarif(traced: Traced, path: str) -> None:
     code_scanning.write_sarif(report.findings, report.notes, Path(path), code_scanning.project_folder(Path.cwd()))
 
 
-def _simulated(devices: str) -> str:
-    return f"{names_of(devices)} {'is' if devices == 'cuda:1' else 'are'}"
+def _simulated(spec: str) -> str:
+    return (
+        sentence("status.simulated-devices", devices=names_of(spec), spec=spec) if spec else sentence("status.nothing")
+    )
 
 
 def _print(text: str) -> None:

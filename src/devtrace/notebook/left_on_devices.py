@@ -1,4 +1,4 @@
-"""What a cell with `--simulate` leaves behind: names whose tensors are on devices that ended with the cell."""
+"""What a cell with `--simulate` leaves behind: names on devices that ended with the cell, or nothing."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from devtrace.notebook.inventory.inventory import Row, Steps, listing
+from devtrace.trace.tables import TraceData
 from devtrace.words import catalogue
 
 IPYTHONS_NAMES: Final = frozenset({"In", "get_ipython", "exit", "quit", "open"})
@@ -17,6 +18,13 @@ def users_names(namespace: Mapping[str, Any]) -> dict[str, Any]:
     """Return the names of a notebook that are its user's own, and Out."""
     names = {name: value for name, value in list(namespace.items()) if not name.startswith("_")}
     return {name: value for name, value in names.items() if name not in IPYTHONS_NAMES}
+
+
+def sentence_on_none(trace: TraceData, devices: str) -> str:
+    """Say that a cell with devices of its own used none of them, and how its notebook would; "" where it used one."""
+    if not len(trace.ops) or any(device.simulated for device in trace.devices):
+        return ""
+    return catalogue.sentence("report.nothing-on-devices", spec=devices)
 
 
 def sentence(namespace: Mapping[str, Any], devices: str) -> str:

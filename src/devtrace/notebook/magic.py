@@ -29,13 +29,15 @@ from IPython.core.magic import output_can_be_silenced
 
 from devtrace.api.options import Options
 from devtrace.interchange import kept_traces
-from devtrace.notebook import panel_comm, usage
+from devtrace.notebook import display_language, panel_comm, usage
 from devtrace.notebook.cells import Cell, Tracing
 from devtrace.notebook.commands import Commands
 from devtrace.notebook.earlier_cells import earlier_cells
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.tracebacks import hide_our_frames
-from devtrace.words.errors import DevtraceError
+from devtrace.words import language
+from devtrace.words.catalogue import sentence
+from devtrace.words.errors import DevtraceError, named
 
 # The names that code goes by which IPython's own magics run: with %% lines are counted from below the magic.
 _TIMED = {"time": ("<timed exec>", "<timed eval>"), "timeit": ("<magic-timeit>",)}
@@ -48,6 +50,7 @@ extensions: WeakKeyDictionary[InteractiveShell, Extension] = WeakKeyDictionary()
 
 def load(shell: InteractiveShell) -> None:
     if shell not in extensions:
+        language.CHOICE.front_end = display_language.chosen()
         with _in_ipythons_words():
             extensions[shell] = Extension(shell)
 
@@ -211,16 +214,16 @@ class Extension:
             with self._guarded():
                 self._finish(running, running.options, result)
         elif not stack and result is not None and result.error_in_exec is not None:
-            with self._guarded("its error was not explained"):
+            with self._guarded("magic.not-explained"):
                 self.commands.explainer.cell_failed(running.cell, result.error_in_exec)
 
     @contextmanager
-    def _guarded(self, what: str = "this cell was not traced to its end") -> Iterator[None]:
+    def _guarded(self, what: str = "magic.not-traced-to-its-end") -> Iterator[None]:
         """A fault of ours is a line, never the user's exception."""
         try:
             yield
         except (Exception, KeyboardInterrupt) as fault:  # noqa: BLE001 (the cell runs on, whatever it was)
-            sys.stderr.write(f"devtrace: {what}: {type(fault).__name__}: {fault}\n")
+            sys.stderr.write(sentence(what, fault=named(fault)) + "\n")
 
     def _begin(self, running: _Running) -> None:
         lines = self._cleaned(running.raw)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from devtrace.notebook.cells import Cell, Traced, Tracing
+from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError
 
 if TYPE_CHECKING:
     from devtrace.api.results import Report
 
-SETTING: Final = "DEVTRACE_EXPLAIN"
 MARK: Final = "untraced"
 """The key of a bundle that names the cell to trace; the page draws no timeline and a button for it."""
 
@@ -29,7 +28,6 @@ class Explainer:
     """Explains errors in one notebook session. It keeps no error: the last one is where Python keeps it."""
 
     def __init__(self, tracing: Tracing, screen: Screen) -> None:
-        self.on = os.environ.get(SETTING, "on") != "off"
         self._tracing = tracing
         self._screen = screen
         self._last_cell = Cell("", "")
@@ -37,7 +35,7 @@ class Explainer:
     def cell_failed(self, cell: Cell, error: BaseException) -> None:
         """Show the finding of a cell's error, if there is one, and keep it with the traces."""
         self._last_cell = cell
-        if not self.on or not _is_device_error(error):
+        if not self._tracing.explaining or not _is_device_error(error):
             return
         report = _explained(error, cell)
         if report is not None:
@@ -47,17 +45,11 @@ class Explainer:
     def command(self, argument: str) -> None:
         """Do what `%devtrace explain [on | off]` asks for."""
         if argument in ("on", "off"):
-            self.on = argument == "on"
-            what = "explained below its traceback" if self.on else "not explained"
-            sys.stdout.write(f"devtrace: a device error of an untraced cell is {what}\n")
+            self._tracing.explaining = argument == "on"
+            sys.stdout.write(sentence("magic.explains" if argument == "on" else "magic.explains-not") + "\n")
             return
         if argument:
-            raise UsageError(
-                "command-argument",
-                f"%devtrace explain {argument}",
-                "the form is %devtrace explain [on | off]",
-                "%devtrace help explains it",
-            )
+            raise UsageError.of("command-argument", given=f"%devtrace explain {argument}", form="explain [on | off]")
         self._again()
 
     def _again(self) -> None:
@@ -66,13 +58,8 @@ class Explainer:
         if isinstance(error, BaseException) and _is_device_error(error):
             report = _explained(error, self._last_cell)
         if report is None:
-            given = type(error).__name__ if isinstance(error, BaseException) else "no error yet"
-            raise UsageError(
-                "nothing-to-explain",
-                given,
-                "%devtrace explain takes the last error that was shown, if it is about devices",
-                "run a cell that fails so",
-            )
+            given = type(error).__name__ if isinstance(error, BaseException) else ""
+            raise UsageError.of("nothing-to-explain.other" if given else "nothing-to-explain", error=given)
         self._show(report, self._last_cell)
 
     def _show(self, report: Report, cell: Cell) -> None:

@@ -12,37 +12,27 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from devtrace.api.options import FLAGS, Flag, Keyword, Options
+from devtrace.words.catalogue import comma, sentence
 from devtrace.words.errors import UsageError
 
 # A value in brackets is optional.
 COMMANDS = (
-    Keyword("on", "", "trace every following cell; a report is shown where there is something to say"),
-    Keyword("off", "", "trace only the cells that begin with %%devtrace"),
-    Keyword("status", "", "say what is traced, simulated and kept"),
-    Keyword("check", "", "say what this environment has: torch's build, devices, default device"),
-    Keyword("report", "[name]", "show the report of the last traced cell, or of the one of this name or number"),
-    Keyword("save", "FILE", "write the last trace to FILE"),
-    Keyword(
-        "simulate",
-        "cuda:N | off",
-        "give this whole session N pretended CUDA devices (cuda:2 or 2), or take them away",
-        offers=("cuda:1", "cuda:2", "off"),
-    ),
-    Keyword(
-        "explain",
-        "[on | off]",
-        "explain the last error again; explain device errors of cells that are not traced, or do not",
-        offers=("on", "off"),
-    ),
-    Keyword("help", "", "print this"),
+    Keyword("on", ""),
+    Keyword("off", ""),
+    Keyword("status", ""),
+    Keyword("check", ""),
+    Keyword("report", "[name]"),
+    Keyword("save", "FILE"),
+    Keyword("simulate", "cuda:N | off", offers=("cuda:1", "cuda:2", "off")),
+    Keyword("language", "zh | en | auto", offers=("zh", "en", "auto")),
+    Keyword("explain", "[on | off]", offers=("on", "off")),
+    Keyword("help", ""),
 )
 
 _ANY_MAGIC = re.compile(r"%%(\w+)")
 _COMMENT = re.compile(r"(?:^|\s)#")
 _AS_LINE_MAGIC = "get_ipython().run_line_magic('%devtrace',"
 _MAGIC = re.compile(r"%%devtrace(?:\s|$)")
-
-_EXPLAINED = "%devtrace help explains them, and %%devtrace, with two %, traces a cell"
 
 _FLAG = {flag.name: flag for flag in FLAGS}
 _COMMAND = {command.name: command for command in COMMANDS}
@@ -92,12 +82,7 @@ def line_of_misplaced(code: str) -> int:
 
 
 def misplaced(line: int = 0) -> UsageError:
-    return UsageError(
-        "magic-line",
-        f"%%devtrace on line {line}" if line else "%%devtrace on a later line",
-        "it traces a whole cell, from the cell's first line on",
-        "move it to the top of the cell",
-    )
+    return UsageError.of("magic-line.known" if line else "magic-line", line=line)
 
 
 def is_alone(cell: str) -> bool:
@@ -133,12 +118,7 @@ def cell_options(line: str) -> Options:
         else:
             names.append(word)
     if len(names) > 1:
-        raise UsageError(
-            "two-names",
-            f"the names {' and '.join(map(repr, names))}",
-            "%%devtrace takes one name",
-            f'quote a name of several words: %%devtrace "{" ".join(names)}"',
-        )
+        raise UsageError.of("two-names", names=list(map(repr, names)), whole=" ".join(names))
     return Options(name="".join(names), **values)
 
 
@@ -147,11 +127,11 @@ def command(line: str) -> tuple[str, str]:
     name, *arguments = _words(line, "%devtrace") or ["status"]
     known = _COMMAND.get(name)
     if known is None:
-        hint = "put a second % before it to trace a cell" if name in _FLAG else _EXPLAINED
-        raise UsageError("unknown-command", f"%devtrace {name}", f"it takes {_any_of(COMMANDS)}", hint)
+        slug = "unknown-command.flag" if name in _FLAG else "unknown-command"
+        raise UsageError.of(slug, name=name, commands=_any_of(COMMANDS))
     if len(arguments) > bool(known.metavar) or (not arguments and known.metavar[:1] not in ("", "[")):
         given = " ".join([f"%devtrace {name}", *arguments])
-        raise UsageError("command-argument", given, f"the form is %devtrace {known}", "%devtrace help explains it")
+        raise UsageError.of("command-argument", given=given, form=known)
     return name, "".join(arguments)
 
 
@@ -159,10 +139,10 @@ def help_text() -> str:
     """List every flag and subcommand, as `%devtrace help` prints them."""
     return "\n".join(
         [
-            "%%devtrace [name] [flags]   on the first line of a cell: run it and show where its devices meet",
+            sentence("help.cell"),
             *_lines(FLAGS),
             "",
-            "%devtrace COMMAND",
+            sentence("help.line"),
             *_lines(COMMANDS),
         ]
     )
@@ -198,28 +178,24 @@ def _words(line: str, magic: str) -> list[str]:
     try:
         return list(lexer)
     except ValueError:
-        raise UsageError(
-            "open-quote", f"{magic} {line.strip()}", "a quote that begins must end", 'write "a name" or "a/path"'
-        ) from None
+        raise UsageError.of("open-quote", given=f"{magic} {line.strip()}") from None
 
 
 def _flag(word: str, words: Iterator[str]) -> tuple[Flag, str]:
     name, equals, value = word.partition("=")
     flag = _FLAG.get(name)
     if flag is None:
-        raise UsageError(
-            "unknown-flag", f"%%devtrace {word}", f"its flags are {_any_of(FLAGS)}", "%devtrace help explains them"
-        )
+        raise UsageError.of("unknown-flag", flag=word, flags=_any_of(FLAGS))
     if flag.metavar and not equals:
         value = next(words, "")
     if bool(flag.metavar) != bool(value) or value.startswith("--"):
-        expected = f"it is written {flag}" if flag.metavar else f"{name} takes no value"
-        raise UsageError("flag-value", f"{name} with {value or 'nothing'!r}", expected, "%devtrace help explains it")
+        slug = "flag-value.bare" if not flag.metavar else "flag-value" if value else "flag-value.nothing"
+        raise UsageError.of(slug, flag=name, value=repr(value), form=flag)
     return flag, value
 
 
 def _any_of(rows: Sequence[Keyword]) -> str:
-    return ", ".join(map(str, rows))
+    return comma().join(map(str, rows))
 
 
 def _lines(rows: Sequence[Keyword]) -> list[str]:

@@ -30,8 +30,6 @@ from devtrace.runtime.quiet import Quiet
 from devtrace.source.live_objects import CellText
 from devtrace.trace.tables import TraceData
 
-NESTED = "what a recording inside of this one recorded is in its trace only"
-
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
@@ -175,7 +173,7 @@ def _pause() -> Recorder | None:
     """Stop the recording around this one for as long: both would stamp the same tensors."""
     around = next((recorder for recorder in reversed(recorders) if recorder.active), None)
     if around is not None:
-        around.note(NESTED)
+        around.note("note.nested")
         around.active = False
     return around
 

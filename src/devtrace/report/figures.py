@@ -18,8 +18,9 @@ from devtrace.drawing.palette import Theme
 from devtrace.trace.columns import PHASES
 from devtrace.trace.tables import Ints, TraceData
 from devtrace.trace.views import storage_owners
+from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError
-from devtrace.words.text_format import escape_markup, format_bytes, format_time, pluralize, safe_line
+from devtrace.words.text_format import escape_markup, format_time, safe_line
 
 MOST_BARS: Final = 15
 MOST_STEPS: Final = 1500
@@ -34,12 +35,7 @@ _PATTERN: Final = {
 def figure(trace: TraceData, kind: str, theme: Theme = "light") -> Figure:
     """A plotly Figure: kind is "devices", "copies", "modules" or "memory"."""
     if kind not in FIGURES:
-        raise UsageError(
-            "figure-unknown",
-            f"figure({safe_line(kind, 40)!r})",
-            f"there are {', '.join(repr(name) for name in FIGURES)}",
-            "name one of them",
-        )
+        raise UsageError.of("figure-unknown", kind=repr(safe_line(kind, 40)), kinds=[repr(name) for name in FIGURES])
     return FIGURES[kind](trace, theme)
 
 
@@ -56,7 +52,7 @@ def _canvas(traces: Sequence[Any], title: str, theme: Theme, **layout: Any) -> F
     )
     drawn.update_layout(**layout)
     if not traces:
-        drawn.add_annotation(text="nothing of this in the trace", showarrow=False, font={"size": 14})
+        drawn.add_annotation(text=sentence("figure.nothing"), showarrow=False, font={"size": 14})
         drawn.update_xaxes(visible=False)
         drawn.update_yaxes(visible=False)
     return drawn
@@ -81,25 +77,27 @@ def _devices(trace: TraceData, theme: Theme) -> Figure:
     for name, opacity in zip(PHASES, (0.65, 0.85, 1.0, 0.4), strict=True):
         chosen = [(phase == trace.string_id(name)) & (device == id) for id in ids]
         spent = [int(duration[ops].sum()) for ops in chosen]
+        phase_name = sentence(f"picture.{name}")
         if sum(spent):
             words = [
-                f"{name}: {format_time(time)}, {pluralize(int(ops.sum()), 'op')}"
+                sentence("figure.phase", phase=phase_name, time=time, count=int(ops.sum()))
                 for time, ops in zip(spent, chosen, strict=True)
             ]
             bars.append({
-                "type": "bar", "y": labels, "x": [time / 1e6 for time in spent], "name": name, "orientation": "h",
-                "opacity": opacity, "marker": _marker(trace, ids, theme), "hovertext": words, "hoverinfo": "text",
+                "type": "bar", "y": labels, "x": [time / 1e6 for time in spent], "name": phase_name,
+                "orientation": "h", "opacity": opacity, "marker": _marker(trace, ids, theme), "hovertext": words,
+                "hoverinfo": "text",
             })  # fmt: skip
     return _canvas(
-        bars, "Time in ops, by device", theme, barmode="stack", height=120 + 52 * max(len(ids), 1),
+        bars, sentence("figure.devices"), theme, barmode="stack", height=120 + 52 * max(len(ids), 1),
         xaxis={"title": "ms"}, yaxis={"autorange": "reversed", "ticksuffix": "  "},
     )  # fmt: skip
 
 
 def _lane(trace: TraceData, id: int, ops: int, share: float) -> str:
     device = trace.devices[id]
-    simulated = ", simulated" if device.simulated else ""
-    return f"<b>{_safe(device.name)}</b>{simulated}<br>{pluralize(ops, 'op')}, {share:.0%} of the time"
+    simulated = sentence("figure.simulated") if device.simulated else ""
+    return f"<b>{_safe(device.name)}</b>{simulated}<br>{sentence('figure.lane', count=ops, share=f'{share:.0%}')}"
 
 
 def _marker(trace: TraceData, ids: Sequence[int], theme: Theme) -> dict[str, Any]:
@@ -117,7 +115,7 @@ def _copies(trace: TraceData, theme: Theme) -> Figure:
     amounts: dict[str, dict[tuple[int, int], list[int]]] = defaultdict(lambda: defaultdict(lambda: [0, 0]))
     for copy in trace.copies:
         where = copy.op.site
-        ways = amounts[f"{where}  {where.text}" if where else "no line"]
+        ways = amounts[f"{where}  {where.text}" if where else sentence("figure.no-line")]
         pair = ways[trace.copies.number("from", copy.id), trace.copies.number("to", copy.id)]
         pair[0], pair[1] = pair[0] + copy.bytes, pair[1] + 1
     lines = sorted(amounts, key=lambda line: -sum(bytes for bytes, _ in amounts[line].values()))[:MOST_BARS]
@@ -125,17 +123,17 @@ def _copies(trace: TraceData, theme: Theme) -> Figure:
     for source, to in sorted({way for line in lines for way in amounts[line]}):
         shown = [line for line in lines if (source, to) in amounts[line]]
         sums = [amounts[line][source, to] for line in shown]
-        words = [f"{pluralize(count, 'copy', 'copies')}, {format_bytes(bytes)}" for bytes, count in sums]
+        words = [sentence("figure.copied", count=count, size=bytes) for bytes, count in sums]
         name = f"{trace.devices[source]} → {trace.devices[to]}"
         bars.append({
             "type": "bar", "y": [_safe(line) for line in shown], "x": [bytes for bytes, _ in sums],
             "name": _safe(name), "orientation": "h", "marker": _marker(trace, [to] * len(shown), theme),
             "text": words, "textposition": "auto",
-            "hovertext": [f"{_safe(name)}: {word}" for word in words], "hoverinfo": "text",
+            "hovertext": [sentence("figure.way", name=_safe(name), amount=word) for word in words], "hoverinfo": "text",
         })  # fmt: skip
     return _canvas(
-        bars, "Copies between devices, by line", theme, barmode="stack", height=120 + 36 * max(len(lines), 2),
-        xaxis={"title": "bytes", "tickformat": ".2s"},
+        bars, sentence("figure.copies"), theme, barmode="stack", height=120 + 36 * max(len(lines), 2),
+        xaxis={"title": sentence("figure.bytes"), "tickformat": ".2s"},
         yaxis={"categoryorder": "array", "categoryarray": [_safe(line) for line in lines[::-1]], "ticksuffix": "  "},
     )  # fmt: skip
 
@@ -143,7 +141,7 @@ def _copies(trace: TraceData, theme: Theme) -> Figure:
 def _modules(trace: TraceData, theme: Theme) -> Figure:
     """Draw the tree of modules that ran: width is time, fill the device that most of it went to."""
     if not len(trace.calls):
-        return _canvas([], "Modules, by time", theme)
+        return _canvas([], sentence("figure.no-modules"), theme)
     by_device = _module_times(trace)
     time = by_device.sum(axis=1)
     shown = sorted(range(len(trace.modules)), key=lambda id: -int(time[id]))[:MOST_MODULES]
@@ -167,7 +165,7 @@ def _modules(trace: TraceData, theme: Theme) -> Figure:
         "tiling": {"orientation": "v"},
         "pathbar": {"visible": False},
     }
-    return _canvas([icicle], "Modules, by time; fill is the device that did most", theme, height=480)
+    return _canvas([icicle], sentence("figure.modules"), theme, height=480)
 
 
 def _overlapping(ids: Sequence[int], parents: Sequence[int], time: Whole) -> bool:
@@ -208,12 +206,12 @@ def _memory(trace: TraceData, theme: Theme) -> Figure:
         dash = "solid" if shade.hatch == "none" else "dash"
         lines.append({
             "type": "scatter", "x": times / 1e6, "y": level,
-            "name": f"{_safe(trace.devices[id])} (peak {format_bytes(int(level.max()))})",
+            "name": sentence("figure.peak", device=_safe(trace.devices[id]), size=int(level.max())),
             "line": {"shape": "hv", "color": shade.fill, "width": 2, "dash": dash}, "mode": "lines",
-            "fill": "tozeroy", "hovertemplate": "%{y:.3s}B at %{x:.3f} ms",
+            "fill": "tozeroy", "hovertemplate": sentence("figure.at"),
         })  # fmt: skip
     return _canvas(
-        lines, "Memory that ops used, at the least (a tensor counts until its last use)", theme, height=380,
+        lines, sentence("figure.memory"), theme, height=380,
         xaxis={"title": "ms"}, yaxis={"tickformat": ".2s", "ticksuffix": "B", "rangemode": "tozero"},
         hovermode="x unified",
     )  # fmt: skip

@@ -51,9 +51,9 @@ def _finding(report: ReportData, number: int, finding: Finding) -> str:
 
 def _disc(number: int, finding: Finding) -> str:
     """Draw the number that the finding's flag has in the picture."""
-    fill = palette.severity(finding.severity)
+    fill, word = palette.severity(finding.severity), escape_markup(sentence(f"severity.{finding.severity}"))
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="16" height="16" role="img" aria-label="{finding.severity}">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="16" height="16" role="img" aria-label="{word}">'
         f'<circle cx="8" cy="8" r="8" fill="{fill}"/><text x="8" y="11.5" font-size="10" font-weight="700" '
         f'font-family="system-ui, sans-serif" text-anchor="middle" fill="#ffffff">{number}</text></svg>'
     )

@@ -20,7 +20,8 @@ from devtrace.report.text import text
 from devtrace.trace.format import encode
 from devtrace.trace.subset import around, cut
 from devtrace.trace.tables import TraceData
-from devtrace.words.text_format import escape_invisible, format_bytes, pluralize
+from devtrace.words.catalogue import sentence
+from devtrace.words.text_format import escape_invisible
 
 MIME_TYPE: Final = "application/vnd.devtrace.v1+json"
 BUDGET: Final = 1_500_000
@@ -40,20 +41,13 @@ def mime_bundle(
 
 def fitted(trace: TraceData, budget: int) -> tuple[TraceData, dict[str, Any]]:
     """Return as much of the trace as encodes to so many bytes, and its encoding."""
-    data, ops = encode(trace), len(trace.ops)
+    data, ops, notes = encode(trace), len(trace.ops), trace.notes
     while (size := len(json.dumps(data))) > budget and ops > 1:
         ops = min(int(ops * 0.9 * budget / size), ops // 2)
-        trace = _with_note(cut(trace, around(trace, max(ops, 1))), size)
+        shorter = cut(trace, around(trace, max(ops, 1)))
+        trace = replace(shorter, notes=(*notes, sentence("note.cut", count=len(shorter.ops), size=size)))
         data = encode(trace)
     return trace, data
-
-
-def _with_note(trace: TraceData, size: int) -> TraceData:
-    note = (
-        f"this notebook holds {pluralize(len(trace.ops), 'op')} of the trace, whose {format_bytes(size)} would make "
-        "it large; save the whole trace to a file to see every op"
-    )
-    return replace(trace, notes=(*(old for old in trace.notes if not old.startswith("this notebook holds")), note))
 
 
 def plain_text(report: ReportData) -> str:

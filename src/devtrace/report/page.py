@@ -15,8 +15,11 @@ from typing import Any, Final
 from devtrace.diagnosis.findings import ReportData
 from devtrace.report.html import fragment
 from devtrace.trace.format import encode
+from devtrace.words import language
+from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import escape_markup, safe_line
 
+TAGS: Final[dict[language.Language, str]] = {"en": "en", "zh": "zh-CN"}
 STATIC: Final = Path(__file__).parents[1] / "static"
 _NOTHING_FROM_OUTSIDE: Final = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
@@ -37,9 +40,10 @@ def to_html(report: ReportData, path: str | Path, data: dict[str, Any] | None = 
 def page(report: ReportData, data: dict[str, Any] | None = None, above: str = "") -> str:
     """Write the whole page; `above` is html of ours over the static report, which the views know from `data`."""
     title = escape_markup(safe_line(f"devtrace {report.trace.title}", 100))
-    missing = "" if _built() else "<p><small>This devtrace was installed without its interactive views.</small></p>"
+    missing = "" if _built() else f"<p><small>{sentence('page.no-views')}</small></p>"
+    tag = TAGS[language.of_tag(report.trace.language) or "en"]
     return (
-        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>\n'
+        f'<!doctype html>\n<html lang="{tag}">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>\n'
         f'<meta name="viewport" content="width=device-width">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_NOTHING_FROM_OUTSIDE}">\n'
         f"<style>{_PAGE_STYLE}</style>\n</head>\n<body>\n{scripted(report, data, above)}{missing}\n</body>\n</html>\n"

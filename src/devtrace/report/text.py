@@ -6,8 +6,9 @@ missed it and the fix.
 
 from __future__ import annotations
 
+import os
 import re
-from typing import Final
+from typing import Final, TextIO
 
 from devtrace.diagnosis.findings import Finding, Line, ReportData
 from devtrace.drawing import palette
@@ -15,18 +16,30 @@ from devtrace.report import parts
 from devtrace.trace.tables import TraceData
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line, shorten
-from devtrace.words.wrapping import columns, pad, wrap
+from devtrace.words.wrapping import columns, cut, pad, wrap
 
 WIDTH: Final = 100
+NARROWEST: Final = 60
+WIDEST: Final = 120
 _FIRST_SENTENCE: Final = re.compile(r".*?(?:\.(?=\s|$)|。|$)")
 REMARK: Final = 68
 """The column where the remarks beside births and moves begin, if the source leaves room."""
 
 
-def text(report: ReportData) -> str:
-    blocks = [_finding_lines(finding, report.trace) for _, finding in parts.shown(report)]
-    last = [line for each in parts.summary(report) for line in _wrapped(each, "", "")]
+def text(report: ReportData, width: int = WIDTH) -> str:
+    """Write the report in lines of so many columns."""
+    blocks = [_finding_lines(finding, report.trace, width) for _, finding in parts.shown(report)]
+    last = [line for each in parts.summary(report) for line in _wrapped(each, width, "", "")]
     return "\n\n".join(map("\n".join, [*blocks, last]))
+
+
+def terminal_width(stream: TextIO) -> int:
+    """Return the columns of the terminal that a stream leads to, within what a report is good to read in."""
+    try:
+        found = os.get_terminal_size(stream.fileno()).columns
+    except (AttributeError, OSError, ValueError):  # no stream, a closed one, or no terminal
+        return WIDTH
+    return min(max(found, NARROWEST), WIDEST)
 
 
 def in_one_line(finding: Finding) -> str:
@@ -41,37 +54,47 @@ def in_one_line(finding: Finding) -> str:
     )
 
 
-def _finding_lines(finding: Finding, trace: TraceData) -> list[str]:
+def _finding_lines(finding: Finding, trace: TraceData, width: int) -> list[str]:
     labels = [*(line.label for line in finding.lines), sentence("label.fix")]
     beside = max(map(columns, labels)) + 2
-    lines = _wrapped(finding.message, f"{palette.sign(finding.severity)} ", "  ")
-    lines += [_headline(finding, trace), *(_line(each, beside) for each in finding.lines)]
+    lines = _wrapped(finding.message, width, f"{palette.sign(finding.severity)} ", "  ")
+    lines += _headline(finding, trace, width)
+    lines += (line for each in finding.lines for line in _line(each, beside, width))
     if finding.help:
-        lines += _wrapped(finding.help, "  " + pad(labels[-1], beside), " " * (beside + 2))
+        lines += _wrapped(finding.help, width, "  " + pad(labels[-1], beside), " " * (beside + 2))
     return lines
 
 
-def _headline(finding: Finding, trace: TraceData) -> str:
+def _headline(finding: Finding, trace: TraceData, width: int) -> list[str]:
+    """Return the line with the op and devices at its right; of a narrow report they are on a line of their own."""
     times, op, devices = parts.headline(finding, trace)
     right = "   ".join(filter(None, (times, shorten(op, 40), devices)))
     where = f"  {parts.where(finding.site)}"
     text = one_line(finding.site.text if finding.site else "")
-    room = WIDTH - len(right) - len(where) - 6
-    left = f"{where}   {shorten(text, room)}" if room > 8 else where
-    return f"{left:<{max(WIDTH - len(right), 0)}}{right}".rstrip()[:WIDTH]
+    room = width - columns(right) - columns(where) - 6
+    if room > 8 or not text:
+        left = f"{where}   {cut(text, room)}" if room > 8 else where
+        return [cut(f"{pad(left, width - columns(right))}{right}".rstrip(), width)]
+    left = cut(f"{where}   {text}", width)
+    return [left, cut(" " * max(width - columns(right), 2) + right, width)]
 
 
-def _line(line: Line, beside: int) -> str:
-    left = f"  {pad(line.label, beside)}{line.site}  "
-    room = WIDTH - columns(left) - columns(line.remark) - 3
-    text = shorten(one_line(line.site.text), max(room, 12))
-    gap = max(REMARK - columns(left) - len(text), 3) if line.remark else 0
-    return f"{left}{text}{' ' * gap}{line.remark}"
+def _line(line: Line, beside: int, width: int) -> list[str]:
+    left = cut(f"  {pad(line.label, beside)}{line.site}  ", width)
+    text = one_line(line.site.text)
+    room = width - columns(left) - columns(line.remark) - 3
+    if line.remark and room < min(columns(text), 12):
+        remark = cut(" " * (beside + 2) + line.remark, width)
+        return [(left + cut(text, width - columns(left))).rstrip(), remark]
+    text = cut(text, max(room, 12))
+    column = min(REMARK, width - columns(line.remark))
+    gap = max(column - columns(left) - columns(text), 3) if line.remark else 0
+    return [f"{left}{text}{' ' * gap}{line.remark}"]
 
 
-def _wrapped(text: str, first: str, rest: str) -> list[str]:
+def _wrapped(text: str, width: int, first: str, rest: str) -> list[str]:
     lines: list[str] = []
     for part in text.splitlines():
         indent = rest if lines else first
-        lines += wrap(part, WIDTH, indent, rest)
+        lines += wrap(part, width, indent, rest)
     return lines

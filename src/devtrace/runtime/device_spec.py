@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from devtrace.words.catalogue import sentence
 from devtrace.words.errors import SimulateError
 
 MOST: Final = 16
@@ -22,18 +23,8 @@ def count_of(spec: object) -> int:
     if 1 <= count <= MOST:
         return count
     if given in ("cuda:0", "0", "cuda"):
-        raise SimulateError(
-            "simulate-devices",
-            repr(spec),
-            f'"cuda:1" to "cuda:{MOST}" is how many devices there are, not which one',
-            "for one device, named cuda:0, write cuda:1",
-        )
-    raise SimulateError(
-        "simulate-devices",
-        repr(spec),
-        f'a number of CUDA devices is "cuda:1" to "cuda:{MOST}", or 1 to {MOST}',
-        'write "cuda:2" for two of them, named cuda:0 and cuda:1',
-    )
+        raise SimulateError.of("simulate-devices.which", given=repr(spec), most=MOST)
+    raise SimulateError.of("simulate-devices", given=repr(spec), most=MOST)
 
 
 def spec_of(spec: object) -> str:
@@ -45,5 +36,5 @@ def names_of(spec: object) -> str:
     """Name the devices: "cuda:0, cuda:1 and cuda:2" for `cuda:3`."""
     names = [f"cuda:{index}" for index in range(count_of(spec))]
     if len(names) > _MOST_LISTED:
-        return f"{names[0]} to {names[-1]}"
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+        return sentence("devices.range", first=names[0], last=names[-1])
+    return sentence("devices.all", names=names)

@@ -5,16 +5,45 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Final
+
+LAUNCHERS: Final = (
+    ("RANK", "WORLD_SIZE"),  # torchrun, accelerate, Ray Train
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"),
+    ("PMI_RANK", "PMI_SIZE"),  # MPICH and Intel MPI
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
+    ("SLURM_PROCID", "SLURM_NTASKS"),
+)
+"""Variables in which a launcher gives the rank and the number of ranks, torchrun first: it may run under another."""
 
 
 def rank_of_job() -> int | None:
     """Return this process's rank in a job, None where it runs alone.
 
-    A job is one of torchrun, or of a launcher that sets the same variables. For an engine of ipyparallel, on which
-    `%%px` runs a cell, it is the engine's number.
+    Launchers give it in the environment. For an engine of ipyparallel, on which `%%px` runs a cell, it is the engine's
+    number.
     """
-    rank, size = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
-    return int(rank) if rank.isdecimal() and size.isdecimal() else _engine()
+    return next((rank for rank in map(_rank_by, LAUNCHERS) if rank is not None), _engine())
+
+
+def _rank_by(names: tuple[str, str]) -> int | None:
+    """Return the rank that a launcher has set. All but torchrun set it for a job of one process too, which is none."""
+    rank, size = (os.environ.get(name, "") for name in names)
+    if not (rank.isdecimal() and size.isdecimal()):
+        return _local_rank(size) if names == LAUNCHERS[0] else None
+    return int(rank) if names == LAUNCHERS[0] or int(size) > 1 else None
+
+
+def _local_rank(size: str) -> int | None:
+    """Return the rank in a job of Lightning, which gives the number on this machine, and which machine it is."""
+    local, node = os.environ.get("LOCAL_RANK", ""), os.environ.get("NODE_RANK", "")
+    if not (local.isdecimal() and node.isdecimal() and size.isdecimal()):
+        return None
+    on_each = os.environ.get("LOCAL_WORLD_SIZE", "")
+    if int(node) == 0:
+        return int(local)
+    return int(node) * int(on_each) + int(local) if on_each.isdecimal() else None
 
 
 def ranked_path(path: str | Path, rank: int | None) -> Path:

@@ -56,6 +56,7 @@ length_of: Final = _Base.size
 dtype_of: Final = _Base.dtype.__get__
 bytes_of: Final = _Base.nbytes.__get__
 gradient_of: Final = _Base.grad.__get__
+is_leaf: Final = _Base.is_leaf.__get__
 storage_of: Final = _Base.untyped_storage
 offset_of: Final = _Base.storage_offset
 strides_of: Final = _Base.stride
@@ -66,8 +67,16 @@ function_modes: Final = _C._len_torch_function_stack
 """While there are none, nobody sees what is read of a plain tensor. That is cheaper to ask than to be `Quiet`."""
 
 
+kinds_that_outlived_their_device: list[Any] = []
+"""A simulation puts its class of tensors here that it leaves behind: their `device` is what they were made on."""
+
+
 def device_of(tensor: Any) -> torch.device:
     """Read `.device`, which a simulation replaces on torch's class."""
+    for kind in kinds_that_outlived_their_device:
+        if issubclass(type(tensor), kind):
+            ended: torch.device = kind.device.__get__(tensor)
+            return ended
     device: torch.device = torch.Tensor.device.__get__(tensor)
     return device
 

@@ -19,19 +19,9 @@ def need_torch() -> None:
     try:
         found = version("torch")
     except PackageNotFoundError:
-        raise SetupError(
-            "torch-missing",
-            "a Python without torch",
-            f"devtrace traces PyTorch {oldest} or newer",
-            "install it into this environment with `pip install torch`, then restart the kernel",
-        ) from None
+        raise SetupError.of("torch-missing", oldest=oldest) from None
     if _release(found) < OLDEST_TORCH:
-        raise SetupError(
-            "torch-too-old",
-            f"torch {found}",
-            f"devtrace needs torch {oldest} or newer",
-            "update it with `pip install -U torch`, then restart the kernel",
-        )
+        raise SetupError.of("torch-too-old", found=found, oldest=oldest)
 
 
 def _release(text: str) -> tuple[int, int]:

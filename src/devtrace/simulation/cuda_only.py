@@ -7,7 +7,7 @@ import itertools
 import sys
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import torch
 from torch.autograd import profiler
@@ -17,12 +17,15 @@ from devtrace.runtime.patches import Patches
 from devtrace.simulation.storage_tags import FLOATING, HOST, tag_of
 from devtrace.words.errors import SimulateError
 
+NCCL_VERSION: Final = (2, 28, 9)
+
 
 def install(patches: Patches) -> None:
     """Ranges for profilers, handles and attention kernels are answered; pools and raw memory are refused."""
     for name, value in _answers().items():
         patches.set(torch._C, name, value)
     patches.set(torch.cuda.nvtx, "_nvtx", _ranges())
+    patches.set(torch.cuda.nccl, "version", _returning(NCCL_VERSION))
     patches.set(profiler.emit_nvtx, "__enter__", _emit_to_nobody)
     patches.set(profiler.emit_nvtx, "__exit__", _returning(False))
     for owner, name, what in _REFUSED:
@@ -94,24 +97,18 @@ def _ranges() -> SimpleNamespace:
 
 
 _REFUSED: tuple[tuple[Any, str, str], ...] = (
-    (torch.cuda, "MemPool", "a memory pool"),
-    (torch.cuda.memory, "MemPool", "a memory pool"),
-    (torch.cuda, "caching_allocator_alloc", "raw memory of a device"),
-    (torch.cuda.memory, "caching_allocator_alloc", "raw memory of a device"),
-    (torch.cuda.nccl, "version", "the version of NCCL"),
-    *((torch.cuda, name, "a reading of the GPU's sensors") for name in (
+    (torch.cuda, "MemPool", "pool"),
+    (torch.cuda.memory, "MemPool", "pool"),
+    (torch.cuda, "caching_allocator_alloc", "memory"),
+    (torch.cuda.memory, "caching_allocator_alloc", "memory"),
+    *((torch.cuda, name, "sensors") for name in (
         "utilization", "temperature", "power_draw", "clock_rate", "memory_usage")),
 )  # fmt: skip
 
 
 def _refusal(what: str) -> type:
     def refuse(cls: type, *args: Any, **kwargs: Any) -> NoReturn:
-        raise SimulateError(
-            "simulate-limit",
-            f"a call for {what}",
-            "a simulated device has no driver that could give it",
-            "ask for it only where torch.cuda.get_device_name() names a real device",
-        )
+        raise SimulateError.of(f"simulate-limit.{what}")
 
     return type("Refused", (), {"__new__": refuse})
 

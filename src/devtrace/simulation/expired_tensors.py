@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from devtrace.runtime.quiet import kinds_that_outlived_their_device
 from devtrace.simulation.storage_tags import FLOATING, HOST, SimulatedDevice, tag_of
 from devtrace.words.errors import SimulateError
 
@@ -55,19 +56,16 @@ class ExpiredTensor:
             with torch._C.DisableTorchFunctionSubclass():
                 return func(*args, **(kwargs or {}))
         device = next((arg.device for arg in args if isinstance(arg, ExpiredTensor)), "device")
-        raise SimulateError(
-            "simulate-ended",
-            f"a tensor on the simulated {device} in {name}",
-            "its simulation has ended",
-            f"{way_back(device)} gives it back, or move it while the simulation runs (x.cpu())",
-        )
+        raise SimulateError.of("simulate-ended", device=device, name=name, spec=way_back(device))
+
+
+kinds_that_outlived_their_device.append(ExpiredTensor)
 
 
 def way_back(device: object) -> str:
-    """Say what to type so that tensors of a device whose simulation has ended can be used again."""
+    """Return what to simulate so that tensors of a device whose simulation has ended can be used again."""
     index = getattr(device, "index", None) or 0
-    spec = f"cuda:{max(_ended_with, index + 1)}"
-    return f'%devtrace simulate {spec} (in a program devtrace.simulate("{spec}").start())'
+    return f"cuda:{max(_ended_with, index + 1)}"
 
 
 @functools.cache

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from devtrace.simulation import cuda_only, generators, rules, values, wider
+from devtrace.simulation import cuda_only, generators, process_groups, rules, values, wider
 from devtrace.simulation.storage_tags import (
     FLOATING,
     HOST,
@@ -102,6 +102,7 @@ def values_or_vectors(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: d
 
 def foreign(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """An operator that is not torch's own: the mode sees each operator that its kernel calls, from Python or C++."""
+    process_groups.check(func, (*args, *kwargs.values()))
     owner = common_owner((*args, *kwargs.values()))
     on_device = owner is not None and owner is not HOST and owner is not FLOATING
     kernel = _CUDA_KERNEL if on_device and cuda_only.runs_python(func) else _CPU_KERNEL

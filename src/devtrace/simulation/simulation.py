@@ -25,6 +25,7 @@ from devtrace.simulation import (
     graphs,
     legacy_tensor_types,
     parallel,
+    process_groups,
     remembered,
     scripting,
     storages,
@@ -88,19 +89,9 @@ class Simulation:
 
     def _refuse(self) -> None:
         if _active is not None:
-            raise SimulateError(
-                "simulate-nested",
-                "a second simulation",
-                "only one can run at a time",
-                "stop the first one before, in a notebook by %devtrace simulate off",
-            )
+            raise SimulateError.of("simulate-nested")
         if torch.cuda.is_available() and not self.force:
-            raise SimulateError(
-                "simulate-real-cuda",
-                f"a machine with {torch.cuda.device_count()} real CUDA devices",
-                "a simulation would hide them",
-                "run without simulate, or pass force=True",
-            )
+            raise SimulateError.of("simulate-real-cuda", count=torch.cuda.device_count())
 
     def _install(self, undo: ExitStack) -> None:
         """Patch all of it; undone in reverse order: the mode, then the tensors, then the names."""
@@ -125,6 +116,8 @@ class Simulation:
         gradients.install(patches)
         graphs.install(patches)
         parallel.install(patches)
+        undo.callback(process_groups.forget)
+        process_groups.install(patches)
         checks.install(patches)
         eager_paths.install(patches)
         values.install(patches)

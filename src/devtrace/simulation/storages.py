@@ -120,12 +120,7 @@ def on_a_device(storage: Storage) -> bool:
 
 
 def _share_cuda_(self: Storage, *args: Any, **kwargs: Any) -> Any:
-    raise SimulateError(
-        "simulate-share",
-        f"a tensor on the simulated {device(self)} to send to another process",
-        "simulated memory cannot be shared between processes",
-        "send x.cpu() and move it there",
-    )
+    raise SimulateError.of("simulate-share", device=device(self))
 
 
 _METHODS = (

@@ -16,6 +16,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from devtrace.runtime.patches import Patches
+from devtrace.simulation import batch_statistics
 from devtrace.simulation.storage_tags import FLOATING, HOST, tag_of, tensors_in
 
 _WIDER = {
@@ -86,7 +87,10 @@ def check_sizes(func: Any, args: tuple[Any, ...]) -> None:
 
 def instead_of(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any] | None:
     """Return what computes an operator that the CPU has refused, if CUDA has it for one of its tensors' dtypes."""
-    only_cuda = table().get(func._schema.name.removeprefix("aten::").rstrip("_"), frozenset())
+    name = func._schema.name.removeprefix("aten::")
+    if name in batch_statistics.BY_OPERATOR:
+        return batch_statistics.BY_OPERATOR[name]
+    only_cuda = table().get(name.rstrip("_"), frozenset())
     narrow = next((t.dtype for t in tensors_in((*args, *kwargs.values())) if t.dtype in only_cuda), None)
     return None if narrow is None else Wider(func, narrow)
 

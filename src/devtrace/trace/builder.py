@@ -23,6 +23,7 @@ class TraceBuilder:
         self.title, self.recorded, self.producer = title, recorded, producer
         self.truncated = 0
         self.notes: list[str] = []
+        self.language = ""
         self.findings: tuple[Mapping[str, Any], ...] | None = None
         self._strings: dict[str, int] = {}
         self._interned: dict[Hashable, int] = {}
@@ -90,6 +91,7 @@ class TraceBuilder:
             truncated=self.truncated,
             notes=tuple(self.notes),
             findings=self.findings,
+            language=self.language,
         )
 
     def _encoded(self, column: Column, value: Any) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 
 from devtrace.trace.columns import SEVERITIES, TABLES, Column
 from devtrace.trace.tables import Lists, Table, TraceData
+from devtrace.words.catalogue import sentence
 
 _LINKS: Final = {"site": "sites", "op": "ops"}
 _CULPRIT_LINKS: Final = {"born": "sites", "moved": "sites"}
@@ -39,9 +40,10 @@ def _broken_shape(table: Table[Any], column: Column) -> Iterator[str]:
     if isinstance(values, Lists):
         offsets, end = values.offsets, len(values.flat)
         if not len(offsets) or offsets[0] != 0 or offsets[-1] != end or bool(np.any(values.lengths < 0)):
-            yield f"the offsets of {where} do not run from 0 to the {end} values of its flat column"
+            yield sentence("damage.run", where=where, count=end)
     if len(values) != len(table):
-        yield f"{where} has {len(values)} rows where {table.name}.{table.columns[0].name} has {len(table)}"
+        first = f"{table.name}.{table.columns[0].name}"
+        yield sentence("damage.rows", where=where, count=len(values), first=first, expected=len(table))
 
 
 def _broken_reference(trace: TraceData, table: Table[Any], column: Column) -> Iterator[str]:
@@ -52,55 +54,55 @@ def _broken_reference(trace: TraceData, table: Table[Any], column: Column) -> It
     count = len(trace.strings) if column.kind == "text" else len(trace.table(column.table))
     low = -1 if column.kind == "row" else 0
     if int(flat.min()) < low or int(flat.max()) >= count:
-        yield f"{table.name}.{column.name} points outside the {count} rows of {column.table or 'strings'}"
+        where = f"{table.name}.{column.name}"
+        yield sentence("damage.reference", where=where, count=count, table=column.table or "strings")
 
 
 def _broken_order(trace: TraceData) -> Iterator[str]:
     start, duration = trace.ops.ints("start"), trace.ops.ints("duration")
     if len(start) and (int(start[0]) < 0 or bool(np.any(np.diff(start) < 0))):
-        yield "ops.start is negative or falls"
+        yield sentence("damage.start")
     if bool(np.any(duration < -1)):
-        yield "ops.duration is below -1"
+        yield sentence("damage.duration")
     for table in (trace.tensors, trace.copies):
         if bool(np.any(table.ints("bytes") < 0)):
-            yield f"{table.name}.bytes is negative"
+            yield sentence("damage.bytes", table=table.name)
 
 
 def _broken_calls(trace: TraceData) -> Iterator[str]:
     calls = trace.calls
     begin, end, parent = calls.ints("begin"), calls.ints("end"), calls.ints("parent")
     if bool(np.any(begin < 0) or np.any(end < begin) or np.any(end > len(trace.ops))):
-        yield "a call begins after it ends, or outside the ops"
+        yield sentence("damage.call-range")
     ids = np.arange(len(calls))
     if bool(np.any(parent >= ids)):
-        yield "a call stands before its parent"
+        yield sentence("damage.call-order")
     inside = parent >= 0
     if bool(np.any(begin[inside] < begin[parent[inside]]) or np.any(end[inside] > end[parent[inside]])):
-        yield "a call reaches outside its parent: calls must nest"
+        yield sentence("damage.call-nesting")
 
 
 def _broken_finding(trace: TraceData, at: int, finding: Mapping[str, Any]) -> Iterator[str]:
-    where = f"finding {at}"
     for key in _TEXTS:
         if not isinstance(finding.get(key), str):
-            yield f"{where} has no {key}"
+            yield sentence("damage.finding-text", at=at, key=key)
     if finding.get("severity") not in SEVERITIES:
-        yield f"{where} has an unknown severity"
-    yield from _broken_links(trace, where, finding, _LINKS)
+        yield sentence("damage.finding-severity", at=at)
+    yield from _broken_links(trace, at, finding, _LINKS)
     culprit = finding.get("culprit")
     if isinstance(culprit, dict):
-        yield from _broken_links(trace, where, culprit, _CULPRIT_LINKS)
+        yield from _broken_links(trace, at, culprit, _CULPRIT_LINKS)
         chain = culprit.get("chain", [])
         if not isinstance(chain, list) or not all(_is_id(trace, "sites", id) for id in chain):
-            yield f"{where} has a chain of sites that are not there"
+            yield sentence("damage.finding-chain", at=at)
     elif culprit is not None:
-        yield f"{where} has a culprit that is no object"
+        yield sentence("damage.finding-culprit", at=at)
 
 
-def _broken_links(trace: TraceData, where: str, data: Mapping[str, Any], links: Mapping[str, str]) -> Iterator[str]:
+def _broken_links(trace: TraceData, at: int, data: Mapping[str, Any], links: Mapping[str, str]) -> Iterator[str]:
     for key, table in links.items():
         if not _is_id(trace, table, data.get(key, -1)):
-            yield f"{where} points to a {key} that is not there"
+            yield sentence("damage.finding-link", at=at, key=key)
 
 
 def _is_id(trace: TraceData, table: str, id: object) -> bool:

@@ -31,6 +31,7 @@ import numpy as np
 from devtrace.trace.checks import broken_rule
 from devtrace.trace.columns import TABLES, Column
 from devtrace.trace.tables import Ints, Lists, TraceData, Values
+from devtrace.words.catalogue import sentence
 from devtrace.words.errors import FormatError
 
 ItemT = TypeVar("ItemT")
@@ -68,6 +69,7 @@ def encode(trace: TraceData) -> dict[str, Any]:
             for table, columns in TABLES.items()
         },
         "findings": None if trace.findings is None else [dict(finding) for finding in trace.findings],
+        **({"language": trace.language} if trace.language else {}),
         "truncated": trace.truncated,
         "notes": list(trace.notes),
     }
@@ -78,14 +80,15 @@ def decode(data: object) -> TraceData:
     current = _upgraded(data)
     reader = _Reader(current)
     trace = TraceData(
-        strings=reader.items("strings", str, "texts"),
+        strings=reader.items("strings", str, "damage.texts"),
         values={table: reader.table(table) for table in TABLES},
         title=reader.text("title"),
         recorded=reader.text("recorded"),
         producer=reader.text("producer"),
         truncated=reader.number("truncated"),
-        notes=reader.items("notes", str, "texts"),
-        findings=None if current.get("findings") is None else reader.items("findings", dict, "objects"),
+        notes=reader.items("notes", str, "damage.texts"),
+        findings=None if current.get("findings") is None else reader.items("findings", dict, "damage.objects"),
+        language=reader.text("language"),
     )
     if broken := broken_rule(trace):
         raise _damaged(broken)
@@ -94,22 +97,12 @@ def decode(data: object) -> TraceData:
 
 def _upgraded(data: object) -> dict[str, Any]:
     if not isinstance(data, dict) or data.get("format") != "devtrace":
-        raise FormatError(
-            "trace-foreign",
-            f"{_short(data)}",
-            'expected a JSON object with "format": "devtrace"',
-            "open a file that trace.save() wrote",
-        )
+        raise FormatError.of("trace-foreign", found=_short(data))
     version = data.get("version")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise _damaged(f"the version is {_short(version)}")
+        raise _damaged(sentence("damage.version", value=_short(version)))
     if version > VERSION:
-        raise FormatError(
-            "trace-newer",
-            f"a trace of version {version}",
-            f"this devtrace reads versions 1 to {VERSION}",
-            "update it: pip install -U devtrace",
-        )
+        raise FormatError.of("trace-newer", version=version, newest=VERSION)
     while version < VERSION:
         data = _UPGRADES[version](data)
         version += 1
@@ -125,21 +118,11 @@ def save(trace: TraceData, path: str | Path) -> Path:
 def load(path: str | Path) -> TraceData:
     source = Path(path)
     if source.stat().st_size > MOST_BYTES:
-        raise FormatError(
-            "trace-too-large",
-            f"{source.name} with {source.stat().st_size:,} bytes",
-            f"devtrace reads at most {MOST_BYTES:,}",
-            "record with a lower max_ops",
-        )
+        raise FormatError.of("trace-too-large", file=source.name, size=source.stat().st_size, most=MOST_BYTES)
     try:
         return decode(json.loads(source.read_bytes()))
     except (ValueError, RecursionError) as error:
-        raise FormatError(
-            "trace-foreign",
-            f"{source.name}, which is not JSON ({_short(error)})",
-            "expected a trace",
-            "open a file that trace.save() wrote",
-        ) from None
+        raise FormatError.of("trace-foreign.file", file=source.name, fault=_short(error)) from None
 
 
 def _encode_values(values: Values) -> Any:
@@ -224,25 +207,25 @@ class _Reader:
     def text(self, key: str) -> str:
         value = self._data.get(key, "")
         if not isinstance(value, str):
-            raise _damaged(f"{key} is {_short(value)}, expected text")
+            raise _damaged(sentence("damage.text", where=key, value=_short(value)))
         return value
 
     def items(self, key: str, kind: type[ItemT], kinds: str) -> tuple[ItemT, ...]:
         value = self._data.get(key, [])
         if not isinstance(value, list) or not all(isinstance(item, kind) for item in value):
-            raise _damaged(f"{key} is not a list of {kinds}")
+            raise _damaged(sentence("damage.list", where=key, kinds=sentence(kinds)))
         return tuple(value)
 
     def number(self, key: str) -> int:
         value = self._data.get(key, 0)
         if not isinstance(value, int) or not 0 <= value <= LARGEST:
-            raise _damaged(f"{key} is {_short(value)}, expected a count")
+            raise _damaged(sentence("damage.count", where=key, value=_short(value)))
         return value
 
     def table(self, name: str) -> dict[str, Values]:
         table = self._data.get(name)
         if not isinstance(table, dict):
-            raise _damaged(f"the table {name} is missing")
+            raise _damaged(sentence("damage.table", name=name))
         return {column.name: self._values(name, column, table.get(column.name)) for column in TABLES[name]}
 
     def _values(self, table: str, column: Column, data: Any) -> Values:
@@ -250,7 +233,7 @@ class _Reader:
         if not column.is_list:
             return self._ints(where, data, wide=column.wide)
         if not isinstance(data, dict):
-            raise _damaged(f"{where} is {_short(data)}, expected offsets and flat")
+            raise _damaged(sentence("damage.offsets", where=where, value=_short(data)))
         offsets = self._ints(f"{where}.offsets", data.get("offsets"), wide=True)
         return Lists(offsets, self._ints(f"{where}.flat", data.get("flat"), wide=column.wide))
 
@@ -258,7 +241,7 @@ class _Reader:
         values = self._plain(where, data) if isinstance(data, list) else self._packed(where, data)
         limit = LARGEST if wide else 2**31 - 1
         if len(values) and not (-limit <= int(values.min()) and int(values.max()) <= limit):
-            raise _damaged(f"{where} holds a number beyond {limit}")
+            raise _damaged(sentence("damage.number", where=where, limit=limit))
         read = values if wide else values.astype(np.int32)
         read.flags.writeable = False
         return read
@@ -266,13 +249,13 @@ class _Reader:
     def _plain(self, where: str, data: list[Any]) -> Ints:
         self._take(where, len(data))
         if not all(isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST for value in data):
-            raise _damaged(f"{where} is not a list of integers")
+            raise _damaged(sentence("damage.list", where=where, kinds=sentence("damage.integers")))
         return np.array(data, dtype=np.int64)
 
     def _packed(self, where: str, data: Any) -> Ints:
         length, width, lag, packed = _packed_parts(where, data)
         if length * width > DEFLATE_RATIO * len(packed):
-            raise _damaged(f"{where} claims {length:,} values, more than its {len(packed):,} bytes can hold")
+            raise _damaged(sentence("damage.claim", where=where, length=length, size=len(packed)))
         self._take(where, length)
         raw = _inflate(where, packed, length * width)
         planes = np.frombuffer(raw, np.uint8).reshape(width, length)
@@ -282,20 +265,20 @@ class _Reader:
     def _take(self, where: str, values: int) -> None:
         self._left -= values
         if self._left < 0:
-            raise _damaged(f"{where} brings the file over {MOST_VALUES:,} values")
+            raise _damaged(sentence("damage.total", where=where, most=MOST_VALUES))
 
 
 def _packed_parts(where: str, data: Any) -> tuple[int, int, int, bytes]:
     if not isinstance(data, dict):
-        raise _damaged(f"{where} is {_short(data)}, expected a column")
+        raise _damaged(sentence("damage.column", where=where, value=_short(data)))
     length, width, lag, text = (data.get(key) for key in ("length", "width", "lag", "data"))
     numbers = all(isinstance(number, int) and number >= 0 for number in (length, width, lag))
     if not numbers or width not in (1, 2, 4, 8) or not isinstance(text, str):
-        raise _damaged(f"{where} has no valid length, width, lag and data")
+        raise _damaged(sentence("damage.packed", where=where))
     try:
         return int(length or 0), int(width), int(lag or 0), base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        raise _damaged(f"{where} is not base64") from None
+        raise _damaged(sentence("damage.base64", where=where)) from None
 
 
 def _inflate(where: str, packed: bytes, expected: int) -> bytes:
@@ -303,9 +286,9 @@ def _inflate(where: str, packed: bytes, expected: int) -> bytes:
     try:
         raw = inflater.decompress(packed, expected + 1)
     except zlib.error:
-        raise _damaged(f"{where} does not decompress") from None
+        raise _damaged(sentence("damage.compressed", where=where)) from None
     if len(raw) != expected or not inflater.eof:
-        raise _damaged(f"{where} decompresses to another length than the {expected:,} bytes it names")
+        raise _damaged(sentence("damage.length", where=where, size=expected))
     return raw
 
 
@@ -322,12 +305,7 @@ def _unlagged(values: Ints, lag: int) -> Ints:
 
 
 def _damaged(found: str) -> FormatError:
-    return FormatError(
-        "trace-damaged",
-        f"a trace in which {found}",
-        "expected one that keeps the format's rules",
-        "record it again or open another copy",
-    )
+    return FormatError.of("trace-damaged", found=found)
 
 
 def _short(value: object) -> str:

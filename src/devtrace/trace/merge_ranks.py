@@ -6,7 +6,7 @@ lines of one file, are taken for the same.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,7 +17,9 @@ import numpy as np
 from devtrace.trace import format
 from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.columns import LEDGER_COUNTS, OP_POSITIONS, SEVERITIES, TABLES, Column
+from devtrace.trace.shared_findings import shared_findings
 from devtrace.trace.tables import Ints, Lists, TraceData, Values
+from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError
 
 _SHARED: Final = ("devices", "shapes", "sites", "sources")
@@ -35,26 +37,26 @@ def with_rank(trace: TraceData, rank: int | None) -> TraceData:
 def load(*files: str | Path) -> TraceData:
     """Read a saved trace; of several files, the ranks of one job, one trace with lanes for each."""
     if not files:
-        raise UsageError(
-            "load-nothing", "load() without a file", "it takes one file, or one for each rank", "name them"
-        )
-    traces = [format.load(file) for file in files]
-    return traces[0] if len(traces) == 1 else merge(traces)
+        raise UsageError.of("load-nothing")
+    if len(files) == 1:
+        return format.load(files[0])
+    return merge(format.load(file) for file in files)
 
 
-def merge(traces: Sequence[TraceData]) -> TraceData:
-    """Make one trace of the ranks of one job. A trace that knows no rank gets its index in the list."""
+def merge(traces: Iterable[TraceData]) -> TraceData:
+    """Make one trace of the ranks of one job. A trace that knows no rank gets its index in the list.
+
+    Each column is let go of when it is merged, so of traces that nobody else keeps there is never a second copy.
+    """
     ranked = [with_rank(trace, _rank_of(trace, index)) for index, trace in enumerate(traces)]
     ranks = [_rank_of(trace) for trace in ranked]
     if len(set(ranks)) < len(ranks):
         twice = next(rank for rank in ranks if ranks.count(rank) > 1)
-        raise UsageError(
-            "rank-twice",
-            f"{len(ranks)} traces, two of them of rank {twice}",
-            "each is to be of another rank of the same job",
-            "leave one out, or compare two runs with devtrace.diff",
-        )
-    return _Merge(sorted(ranked, key=_rank_of)).trace()
+        raise UsageError.of("rank-twice", count=len(ranks), rank=twice)
+    ranked.sort(key=_rank_of)
+    merging = _Merge(ranked)
+    ranked.clear()
+    return merging.trace()
 
 
 def _rank_of(trace: TraceData, otherwise: int = -1) -> int:
@@ -66,11 +68,18 @@ class _Rank:
     """One rank while its trace is merged. `ids[table]` is the new id of each row; its last entry is for -1."""
 
     def __init__(self, trace: TraceData, late: int, builder: TraceBuilder) -> None:
-        self.trace = trace
+        self.values = {table: dict(columns) for table, columns in trace.values.items()}
+        self.trace = replace(trace, values=self.values)
+        self.findings = trace.findings
         self.number = _rank_of(trace)
-        self.texts = np.array([builder.text(text) for text in trace.strings], np.int64)
+        self.texts = np.array([builder.text(text) for text in trace.strings], np.int32)
         self.starts = trace.ops.ints("start").astype(np.int64) + late
         self.ids: dict[str, Ints] = {}
+
+    def let_go(self, table: str, column: Column) -> None:
+        del self.values[table][column.name]
+        if (table, column.name) == ("ops", "start"):
+            del self.starts
 
     def lists(self, table: str, column: Column) -> Lists:
         lists = self.trace.table(table).lists(column.name)
@@ -99,14 +108,15 @@ class _Rank:
         if culprit:
             ends = {name: int(sites[culprit.get(name, -1)]) for name in ("born", "moved")}
             culprit = {**culprit, **ends, "chain": [int(sites[site]) for site in culprit.get("chain", ())]}
+        lines = [{**line, "site": int(sites[line["site"]])} for line in finding.get("lines", ())]
         return {
             **finding,
+            **({"lines": lines} if lines else {}),
             "rank": self.number,
             "op": int(ops[finding.get("op", -1)]),
             "ops": [int(ops[op]) for op in finding.get("ops", ())],
             "site": int(sites[finding.get("site", -1)]),
             "culprit": culprit,
-            "message": f"On rank {self.number}: {finding.get('message', '')}",
         }
 
 
@@ -123,16 +133,28 @@ class _Merge:
             for table in _SHARED:
                 self._share(rank, table)
         self._number_rows()
-        for table in TABLES:
-            if table not in (*_SHARED, "ledger"):
-                self.builder.columns(table, {column.name: self._column(table, column) for column in TABLES[table]})
+        if all(rank.findings is not None for rank in self.ranks):
+            found = {rank.number: [rank.finding(finding) for finding in rank.findings or ()] for rank in self.ranks}
+            self.builder.findings = tuple(sorted(shared_findings(found), key=_worst_and_first))
         self._add_ledger()
+        for table in sorted(TABLES, key=lambda table: table != "ops"):  # which needs most room, while there is most
+            if table not in (*_SHARED, "ledger"):
+                columns = sorted(TABLES[table], key=lambda column: not column.is_list)
+                self.builder.columns(table, {column.name: self._column(table, column) for column in columns})
         self.builder.truncated = sum(rank.trace.truncated for rank in self.ranks)
-        self.builder.notes = [f"rank {rank.number}: {note}" for rank in self.ranks for note in rank.trace.notes]
-        if all(rank.trace.findings is not None for rank in self.ranks):
-            found = (rank.finding(finding) for rank in self.ranks for finding in rank.trace.findings or ())
-            self.builder.findings = tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding["severity"])))
-        return self.builder.build()
+        self.builder.notes = [
+            sentence("note.of-rank", rank=rank.number, note=note) for rank in self.ranks for note in rank.trace.notes
+        ]
+        self.builder.language = self.ranks[0].trace.language
+        merged = self.builder.build()
+        of_the_job = filter(None, (_first_to_fail(merged), self._missing()))
+        return replace(merged, notes=(*merged.notes, *of_the_job))
+
+    def _missing(self) -> str:
+        """Return the sentence on ranks without a trace: one that was killed saved none."""
+        numbers = [rank.number for rank in self.ranks]
+        missing = [str(number) for number in range(numbers[-1]) if number not in numbers]
+        return sentence("ranks.missing", count=len(missing), ranks=missing) if missing else ""
 
     def _share(self, rank: _Rank, table: str) -> None:
         rows = rank.trace.table(table)
@@ -142,7 +164,7 @@ class _Merge:
             if table == "sites" and fields["caller"] >= 0:
                 fields["caller"] = ids[fields["caller"]] if fields["caller"] < row else -1
             ids.append(self.builder.intern(table, tuple(fields.values()), **fields))
-        rank.ids[table] = np.array([*ids, -1], np.int64)
+        rank.ids[table] = np.array([*ids, -1], np.int32)
 
     def _number_rows(self) -> None:
         """Rows of tables that are not shared follow those of the ranks before, ops in the order of their start."""
@@ -154,18 +176,24 @@ class _Merge:
             for rank in self.ranks:
                 count = len(rank.trace.table(table))
                 ids = np.arange(before, before + count)
-                rank.ids[table] = np.append(op_ids[ids] if table == "ops" else ids, -1)
+                rank.ids[table] = np.append(op_ids[ids] if table == "ops" else ids, -1).astype(np.int32)
                 before += count
 
     def _column(self, table: str, column: Column) -> Values:
         if column.is_list:
             lists = [rank.lists(table, column) for rank in self.ranks]
-            flat = np.concatenate([each.flat for each in lists]).astype(np.int32)
+            flat = np.concatenate([each.flat for each in lists]).astype(np.int32, copy=False)
             joined = Lists.of(np.concatenate([each.lengths for each in lists]), flat)
+            self._let_go(table, column)
             return joined.take(self.order) if table == "ops" else joined
         values = np.concatenate([rank.ints(table, column, len(self.order)) for rank in self.ranks])
+        self._let_go(table, column)
         values = values[self.order] if table == "ops" else values
-        return cast(Ints, values.astype(np.int64 if column.wide else np.int32))
+        return cast(Ints, values.astype(np.int64 if column.wide else np.int32, copy=False))
+
+    def _let_go(self, table: str, column: Column) -> None:
+        for rank in self.ranks:
+            rank.let_go(table, column)
 
     def _add_ledger(self) -> None:
         """Give lines that several ranks ran one row."""
@@ -181,6 +209,23 @@ class _Merge:
                     total[name] += getattr(row, name)
         for site, fields in sums.items():
             self.builder.append("ledger", site=site, **fields)
+
+
+def _worst_and_first(finding: Mapping[str, Any]) -> tuple[int, int]:
+    """Order findings by severity, errors by time: the first one led to the others."""
+    severity = SEVERITIES.index(finding["severity"])
+    return severity, finding["op"] if severity == 0 else 0
+
+
+def _first_to_fail(trace: TraceData) -> str:
+    """Return the sentence on which rank failed first, where several did."""
+    when: dict[int, int] = {}
+    for error in trace.errors:
+        when.setdefault(error.op.thread.rank, error.op.start)
+    if len(when) < 2:
+        return ""
+    first, second = sorted(when, key=lambda rank: when[rank])[:2]
+    return sentence("ranks.first", rank=first, other=second, later=when[second] - when[first], count=len(when))
 
 
 def _title(traces: Sequence[TraceData]) -> str:

@@ -149,6 +149,8 @@ class TraceData:
     truncated: int = 0
     notes: tuple[str, ...] = ()
     findings: tuple[Mapping[str, Any], ...] | None = None
+    language: str = ""
+    """In which the findings were made; "" where there are none."""
     _tables: dict[str, Table[Any]] = field(default_factory=dict, repr=False, init=False)
 
     def string_id(self, text: str) -> int:

@@ -27,21 +27,25 @@ from devtrace.words.language import Language
 from devtrace.words.text_format import format_bytes, format_time, pluralize
 
 FOLDERS: Final[dict[Language, str]] = {"en": "english", "zh": "chinese"}
-FILES: Final = ("causes", "report")
+FILES: Final = ("causes", "errors", "jobs", "magics", "programs", "report", "rules")
 _UNNAMED: Final[dict[Language, dict[str, str]]] = {
     "en": {"tensor": "a tensor", "Tensor": "A tensor"},
     "zh": {"tensor": "一个张量", "Tensor": "一个张量"},
 }
-_BESIDE_CODE: Final = re.compile("(?<=[\u4e00-\u9fff])(?=`)|(?<=`)(?=[\u4e00-\u9fff])")
-"""Between a Chinese character and code stands a space."""
+_CHINESE: Final = re.compile("[\u4e00-\u9fff]")
 _JOINED: Final[dict[Language, tuple[str, str]]] = {"en": (", ", " and "), "zh": ("、", "和")}
 
 
-def sentence(key: str, **values: Any) -> str:
+def sentence(key: str, /, **values: Any) -> str:
     """Return the sentence of a key with its parameters filled in."""
     now = language.current()
     text = _FORMATTERS[now].vformat(templates(now)[key], (), values)
-    return _BESIDE_CODE.sub(" ", text) if now == "zh" else text
+    return _beside_code(text) if now == "zh" else text
+
+
+def has_sentence(key: str) -> bool:
+    """Return whether there is a sentence of this key."""
+    return key in templates(language.current())
 
 
 def one_after_another(sentences: Iterable[str]) -> str:
@@ -49,9 +53,25 @@ def one_after_another(sentences: Iterable[str]) -> str:
     return ("" if language.current() == "zh" else " ").join(filter(None, sentences))
 
 
+def unnamed() -> str:
+    """Return what a tensor is called that has no name."""
+    return _UNNAMED[language.current()]["tensor"]
+
+
 def comma() -> str:
     """Return what stands between the items of a list."""
     return _JOINED[language.current()][0]
+
+
+def _beside_code(text: str) -> str:
+    """Put a space between a Chinese character and code; what is in the code stays as it is."""
+    parts = text.split("`")
+    for at in range(0, len(parts), 2):
+        if at and _CHINESE.match(parts[at]):
+            parts[at] = f" {parts[at]}"
+        if at + 1 < len(parts) and _CHINESE.match(parts[at][-1:]):
+            parts[at] += " "
+    return "`".join(parts)
 
 
 @cache

@@ -9,7 +9,10 @@ The slug is what tests, the README and a search engine hold on to; the words may
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Any, Final, Self
+
+from devtrace.words.catalogue import has_sentence, sentence
 
 MOST_TENSORS: Final = 20
 """Lines of a message; the error holds the rest."""
@@ -25,8 +28,25 @@ class DevtraceError(Exception):
         self.expected = expected
         self.do = do
 
+    @classmethod
+    def of(cls, name: str, /, **values: Any) -> Self:
+        """Make the error of a slug, or of `slug.variant`, in the reader's language."""
+        slug = name.partition(".")[0]
+        return cls(slug, *(_part(name, slug, part, values) for part in ("got", "expected", "do")))
+
     def __str__(self) -> str:
-        return f"{self.slug}: got {self.got}; {self.expected}; {self.do}."
+        return sentence("error.whole", slug=self.slug, got=self.got, expected=self.expected, do=self.do)
+
+
+def _part(name: str, slug: str, part: str, values: dict[str, Any]) -> str:
+    """Return the text of a variant; what it lacks is the slug's."""
+    key = f"{name}.{part}"
+    return sentence(key if has_sentence(key) else f"{slug}.{part}", **values)
+
+
+def named(fault: BaseException) -> str:
+    """Return the type and text of an exception of anybody's."""
+    return f"{type(fault).__name__}: {fault}"
 
 
 class DeviceError(DevtraceError):
@@ -36,10 +56,16 @@ class DeviceError(DevtraceError):
         super().__init__(slug, got, expected, do)
         self.tensors = tensors
 
+    def with_tensors(self, tensors: Iterable[Any]) -> Self:
+        """Return the error itself, holding these."""
+        self.tensors = tuple(tensors)
+        return self
+
     def __str__(self) -> str:
         shown = [f"\n  {tensor}" for tensor in self.tensors[:MOST_TENSORS]]
         more = len(self.tensors) - len(shown)
-        return super().__str__() + "".join(shown) + (f"\n  and {more:,} more" if more else "")
+        rest = [f"\n  {sentence('error.more', count=more)}"] if more else []
+        return "".join([super().__str__(), *shown, *rest])
 
 
 class FormatError(DevtraceError):

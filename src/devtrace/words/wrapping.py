@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 _PIECE: Final = re.compile(r"`[^`]*`[^\s`\u2e80-\uffef]*|[\u2e80-\uffef]|[^\s`\u2e80-\uffef]+|\s+|`")
@@ -22,6 +22,21 @@ def columns(text: str) -> int:
 def pad(text: str, width: int) -> str:
     """Fill a text with spaces up to a width in columns."""
     return text + " " * max(width - columns(text), 0)
+
+
+def cut(text: str, width: int) -> str:
+    """Return as much of a text as fits a width in columns, with `…` for the rest."""
+    shown = text[: width + 1]  # a character takes a column or two: the rest of a megabyte need not be measured
+    if columns(shown) <= width:
+        return text
+    while shown and columns(shown) > max(width - 1, 0):
+        shown = shown[:-1]
+    return f"{shown}…"
+
+
+def table(rows: Iterable[tuple[str, str]], width: int = 11) -> str:
+    """Return a line a row, the first column filled up to a width."""
+    return "\n".join(pad(label, width) + value for label, value in rows)
 
 
 def wrap(text: str, width: int, first: str = "", rest: str = "") -> list[str]:

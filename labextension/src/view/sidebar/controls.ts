@@ -1,21 +1,22 @@
 /**
  * The top of the sidebar: which notebook this is, how it stands with the kernel, and the two switches.
  */
-import { sentence, shownState, type ISidebar } from '../../model/sidebar';
+import { linkSentence, shownState, type ISidebar } from '../../model/sidebar';
+import { sentence } from '../../model/words/catalogue';
 import { button, h } from '../dom';
 import type { IDrawing } from './drawing';
 
 const CHOICES = [0, 1, 2, 4];
 
 export function drawControls(shown: ISidebar, drawing: IDrawing): void {
-  const { body } = drawing;
+  const { body, language } = drawing;
   const { name, link } = shown;
   body.append(
     h(
       body,
       'header',
       { class: 'dt-side-head' },
-      h(body, 'h2', { text: 'Devtrace' }),
+      h(body, 'h2', { text: sentence(language, 'panel.name') }),
       h(body, 'span', { class: 'dt-side-name', text: name, title: name })
     ),
     status(shown, drawing)
@@ -31,22 +32,22 @@ function isUsable({ link, state }: ISidebar): boolean {
   return link === 'connected' && state !== null;
 }
 
-function status(shown: ISidebar, { body, scope, actions }: IDrawing): HTMLElement {
+function status(shown: ISidebar, { body, scope, actions, language }: IDrawing): HTMLElement {
   const { link, isSlow, refused } = shown;
   const node = h(body, 'div', { class: 'dt-side-status', role: 'status', data: { link } });
-  const text = sentence(shown);
+  const text = linkSentence(language, shown);
   if (text !== '') {
     node.append(h(body, 'p', { text }));
   }
   if (link === 'absent') {
-    const load = button(body, 'Run %load_ext devtrace', { class: 'dt-primary', data: { key: 'load' } });
+    const load = button(body, sentence(language, 'panel.load'), { class: 'dt-primary', data: { key: 'load' } });
     scope.listen(load, 'click', () => {
       actions.load();
     });
     node.append(load);
   }
   if (isSlow) {
-    node.append(h(body, 'p', { text: 'Waiting for the kernel: it follows when the running cell has ended.' }));
+    node.append(h(body, 'p', { text: sentence(language, 'panel.slow') }));
   }
   if (refused !== '') {
     node.append(h(body, 'p', { class: 'dt-side-refused', text: refused }));
@@ -54,7 +55,7 @@ function status(shown: ISidebar, { body, scope, actions }: IDrawing): HTMLElemen
   return node;
 }
 
-function tracingSwitch(shown: ISidebar, { body, scope, actions }: IDrawing): HTMLElement {
+function tracingSwitch(shown: ISidebar, { body, scope, actions, language }: IDrawing): HTMLElement {
   const on = shownState(shown).tracing;
   const usable = isUsable(shown);
   const toggle = h(
@@ -67,7 +68,7 @@ function tracingSwitch(shown: ISidebar, { body, scope, actions }: IDrawing): HTM
       data: { key: 'tracing', control: 'tracing' },
       attributes: { type: 'button' }
     },
-    h(body, 'span', { text: 'Trace every cell' }),
+    h(body, 'span', { text: sentence(language, 'panel.trace') }),
     h(body, 'span', { class: 'dt-switch-track', aria: { hidden: 'true' } })
   );
   scope.listen(toggle, 'click', () => {
@@ -78,14 +79,14 @@ function tracingSwitch(shown: ISidebar, { body, scope, actions }: IDrawing): HTM
   return toggle;
 }
 
-function simulation(shown: ISidebar, { body, scope, actions }: IDrawing): HTMLElement {
+function simulation(shown: ISidebar, { body, scope, actions, language }: IDrawing): HTMLElement {
   const now = shownState(shown).simulated;
   const choices = CHOICES.includes(now) ? CHOICES : [...CHOICES, now];
   const group = h(
     body,
     'fieldset',
     { class: 'dt-side-simulate', data: { control: 'simulate' } },
-    h(body, 'legend', { text: 'Simulated devices' })
+    h(body, 'legend', { text: sentence(language, 'panel.simulate') })
   );
   for (const devices of choices) {
     const input = h(body, 'input', {
@@ -97,7 +98,8 @@ function simulation(shown: ISidebar, { body, scope, actions }: IDrawing): HTMLEl
     scope.listen(input, 'change', () => {
       actions.simulate(devices);
     });
-    group.append(h(body, 'label', {}, input, h(body, 'span', { text: devices === 0 ? 'Off' : String(devices) })));
+    const text = devices === 0 ? sentence(language, 'panel.simulate-off') : String(devices);
+    group.append(h(body, 'label', {}, input, h(body, 'span', { text })));
   }
   return group;
 }

@@ -2,8 +2,10 @@
  * A device by its name: swatch and chip as in the report, where there is no trace to take them from.
  */
 import { hatchCss } from '../../paint/hatch';
+import { sentence } from '../../model/words/catalogue';
 import { deviceLetter, deviceLook } from '../../paint/palette';
 import { h } from '../dom';
+import { languageAround } from '../language';
 import { appearanceOf } from '../theme';
 
 /** Custom properties for whatever is filled in a device's colour. */
@@ -22,15 +24,16 @@ export function swatchOf(owner: HTMLElement, device: string): HTMLElement {
 }
 
 export function chipOf(owner: HTMLElement, device: string, simulated: boolean): HTMLElement {
+  const language = languageAround(owner);
   const chip = h(
     owner,
     'span',
     { class: 'dt-chip', data: { device } },
     swatchOf(owner, device),
-    h(owner, 'span', { text: device === '?' ? 'not asked' : device })
+    h(owner, 'span', { text: device === '?' ? sentence(language, 'held.not-asked') : device })
   );
   if (simulated) {
-    chip.append(h(owner, 'small', { class: 'dt-simulated', text: 'simulated' }));
+    chip.append(h(owner, 'small', { class: 'dt-simulated', text: sentence(language, 'device.simulated') }));
   }
   return chip;
 }

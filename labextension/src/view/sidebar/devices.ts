@@ -2,9 +2,10 @@
  * What the notebook's names hold, by device: how much of it is where, then every model, optimizer and tensor. A model on several devices
  * comes first, with the parts that lie elsewhere.
  */
-import { pluralize, formatBytes, formatCount } from '../../layout/units';
+import { formatBytes, formatCount } from '../../layout/units';
 import type { IDeviceShare, IDeviceTotal, IHolding, IInventory, IPart } from '../../model/messages';
 import type { ISidebar } from '../../model/sidebar';
+import { joined, sentence, type Language } from '../../model/words/catalogue';
 import { button, h } from '../dom';
 import { barOf, chipOf, swatchOf } from './device';
 import type { IDrawing } from './drawing';
@@ -13,43 +14,31 @@ import { folding } from './section';
 /** Rows of one device that are shown at once; more when asked for. */
 const FIRST = 100;
 
-const KINDS: Readonly<Record<IHolding['kind'], string>> = {
-  model: 'Models',
-  optimizer: 'Optimizers',
-  tensor: 'Tensors'
-};
-const PART_KINDS: Readonly<Record<IPart['kind'], string>> = {
-  module: '',
-  parameter: 'parameter',
-  buffer: 'buffer',
-  attribute: 'plain attribute, not moved by .to()',
-  unregistered: 'not registered, not moved by .to()'
-};
-
 export function drawDevices({ inventory }: ISidebar, drawing: IDrawing): void {
-  const { body } = drawing;
+  const { body, language } = drawing;
   if (inventory === null || inventory.holdings.length === 0) {
-    const text = inventory === null ? 'Listed when the kernel is idle.' : 'No name of this notebook holds a tensor.';
+    const text = sentence(language, inventory === null ? 'held.later' : 'held.nothing');
     body.append(h(body, 'p', { class: 'dt-none', text }));
     return;
   }
   const mixed = inventory.holdings.filter(({ devices }) => devices.length > 1);
   if (mixed.length > 0) {
-    const list = h(body, 'ul', { class: 'dt-side-list', aria: { label: 'On several devices' } });
+    const label = sentence(language, 'held.mixed');
+    const list = h(body, 'ul', { class: 'dt-side-list', aria: { label } });
     list.append(...mixed.map(holding => h(body, 'li', {}, mixedRow(holding, drawing))));
-    body.append(h(body, 'h4', { text: 'On several devices' }), list);
+    body.append(h(body, 'h4', { text: label }), list);
   }
   body.append(...inventory.devices.map(device => deviceFold(device, inventory, drawing)));
   const left = [
-    ...(inventory.left_out > 0 ? [`${pluralize(inventory.left_out, 'smaller one')} not listed.`] : []),
-    ...(inventory.cut ? ['Very long containers were not searched to their end.'] : [])
+    ...(inventory.left_out > 0 ? [sentence(language, 'held.left-out', { count: inventory.left_out })] : []),
+    ...(inventory.cut ? [sentence(language, 'held.cut')] : [])
   ];
   body.append(...left.map(text => h(body, 'p', { class: 'dt-none', text })));
 }
 
 /** One device of those in the inventory, with all that is on this device alone. */
 function deviceFold(total: IDeviceTotal, { devices: all, holdings }: IInventory, drawing: IDrawing): HTMLElement {
-  const { body } = drawing;
+  const { body, language } = drawing;
   const { device: name, simulated, tensors, bytes: size } = total;
   const most = Math.max(1, ...all.map(({ bytes }) => bytes));
   const only = holdings.filter(({ devices }) => devices.length === 1 && devices[0].device === name);
@@ -57,17 +46,17 @@ function deviceFold(total: IDeviceTotal, { devices: all, holdings }: IInventory,
     chipOf(body, name, simulated),
     barOf(body, name, size / most),
     h(body, 'span', { class: 'dt-number', text: formatBytes(size) }),
-    h(body, 'span', { class: 'dt-faint dt-number', text: pluralize(tensors, 'tensor') })
+    h(body, 'span', { class: 'dt-faint dt-number', text: sentence(language, 'count.tensors', { count: tensors }) })
   ];
   const fill = (into: HTMLElement): void => {
     for (const kind of ['model', 'optimizer', 'tensor'] as const) {
       const rows = only.filter(holding => holding.kind === kind);
       if (rows.length > 0) {
-        into.append(h(into, 'h4', { text: KINDS[kind] }), listOf(rows, drawing));
+        into.append(h(into, 'h4', { text: sentence(language, `held.${kind}s`) }), listOf(rows, drawing));
       }
     }
     if (only.length === 0) {
-      into.append(h(into, 'p', { class: 'dt-none', text: 'Parts of what is listed above.' }));
+      into.append(h(into, 'p', { class: 'dt-none', text: sentence(language, 'held.parts') }));
     }
   };
   const fold = folding(drawing, { key: `device-${name}`, isOpen: true, summary, fill });
@@ -76,14 +65,16 @@ function deviceFold(total: IDeviceTotal, { devices: all, holdings }: IInventory,
   return fold;
 }
 
-function listOf(rows: readonly IHolding[], { body, scope }: IDrawing): HTMLElement {
+function listOf(rows: readonly IHolding[], { body, scope, language }: IDrawing): HTMLElement {
   const list = h(body, 'ul', { class: 'dt-side-list' });
   const add = (from: number, to: number): void => {
-    list.append(...rows.slice(from, to).map(row => h(body, 'li', { class: 'dt-side-held' }, ...holdingRow(body, row))));
+    const shown = rows.slice(from, to);
+    list.append(...shown.map(row => h(body, 'li', { class: 'dt-side-held' }, ...holdingRow(language, body, row))));
   };
   add(0, FIRST);
   if (rows.length > FIRST) {
-    const more = button(body, `Show ${formatCount(rows.length - FIRST)} more`, { class: 'dt-small' });
+    const label = sentence(language, 'held.more', { count: rows.length - FIRST });
+    const more = button(body, label, { class: 'dt-small' });
     const item = h(body, 'li', {}, more);
     scope.listen(more, 'click', () => {
       item.remove();
@@ -95,26 +86,26 @@ function listOf(rows: readonly IHolding[], { body, scope }: IDrawing): HTMLEleme
 }
 
 /** `x   [128, 768] float32   384 KB` */
-function holdingRow(body: HTMLElement, holding: IHolding): Node[] {
+function holdingRow(language: Language, body: HTMLElement, holding: IHolding): Node[] {
   const { bytes } = holding.devices[0];
   return [
-    nameOf(body, holding),
-    h(body, 'span', { class: 'dt-faint dt-side-what', text: whatOf(holding) }),
+    nameOf(language, body, holding),
+    h(body, 'span', { class: 'dt-faint dt-side-what', text: whatOf(language, holding) }),
     h(body, 'span', { class: 'dt-number', text: formatBytes(bytes) })
   ];
 }
 
-function nameOf(body: HTMLElement, { name, names }: IHolding): HTMLElement {
-  const also = names.length > 0 ? `${name}, also ${names.join(', ')}` : name;
+function nameOf(language: Language, body: HTMLElement, { name, names }: IHolding): HTMLElement {
+  const also = names.length > 0 ? sentence(language, 'held.also', { name, names: joined(language, names) }) : name;
   return h(body, 'code', { class: 'dt-side-holds', text: name, title: also });
 }
 
-function whatOf(holding: IHolding): string {
+function whatOf(language: Language, holding: IHolding): string {
   if (holding.kind === 'tensor') {
     return tensorOf(holding);
   }
   const parameters = holding.devices.reduce((sum, device) => sum + device.parameters, 0);
-  return `${holding.type}  ${compact(parameters)} ${parameters === 1 ? 'parameter' : 'parameters'}`;
+  return sentence(language, 'held.model', { type: holding.type, size: compact(parameters), count: parameters });
 }
 
 function tensorOf({ shape, dtype, type }: IHolding | IPart): string {
@@ -128,12 +119,12 @@ function compact(count: number): string {
 }
 
 function mixedRow(holding: IHolding, drawing: IDrawing): HTMLElement {
-  const { body } = drawing;
+  const { body, language } = drawing;
   const head = [
     h(body, 'span', { class: 'dt-side-mixed', text: '!', aria: { hidden: 'true' } }),
-    nameOf(body, holding),
-    h(body, 'span', { class: 'dt-faint dt-side-what', text: whatOf(holding) }),
-    h(body, 'span', { class: 'dt-side-spread' }, ...holding.devices.map(device => share(body, device)))
+    nameOf(language, body, holding),
+    h(body, 'span', { class: 'dt-faint dt-side-what', text: whatOf(language, holding) }),
+    h(body, 'span', { class: 'dt-side-spread' }, ...holding.devices.map(device => share(language, body, device)))
   ];
   const parts = holding.parts ?? [];
   if (parts.length === 0) {
@@ -141,11 +132,12 @@ function mixedRow(holding: IHolding, drawing: IDrawing): HTMLElement {
   }
   const fill = (into: HTMLElement): void => {
     const rows = parts.map(part =>
-      h(into, 'li', { class: 'dt-side-held', data: { part: part.path } }, ...partRow(into, part))
+      h(into, 'li', { class: 'dt-side-held', data: { part: part.path } }, ...partRow(language, into, part))
     );
     into.append(h(into, 'ul', { class: 'dt-side-list' }, ...rows));
     if (holding.parts_left_out) {
-      into.append(h(into, 'p', { class: 'dt-none', text: `and ${pluralize(holding.parts_left_out, 'more part')}` }));
+      const text = sentence(language, 'held.more-parts', { count: holding.parts_left_out });
+      into.append(h(into, 'p', { class: 'dt-none', text }));
     }
   };
   const fold = folding(drawing, { key: `mixed-${holding.name}`, isOpen: true, summary: head, fill });
@@ -155,8 +147,8 @@ function mixedRow(holding: IHolding, drawing: IDrawing): HTMLElement {
 }
 
 /** `G0 19 tensors` */
-function share(body: HTMLElement, { device, tensors }: IDeviceShare): HTMLElement {
-  const title = `${pluralize(tensors, 'tensor')} on ${device}`;
+function share(language: Language, body: HTMLElement, { device, tensors }: IDeviceShare): HTMLElement {
+  const title = sentence(language, 'held.share', { count: tensors, device });
   return h(
     body,
     'span',
@@ -168,8 +160,9 @@ function share(body: HTMLElement, { device, tensors }: IDeviceShare): HTMLElemen
 }
 
 /** `out_head   Linear   cpu` */
-function partRow(body: HTMLElement, part: IPart): Node[] {
-  const what = part.kind === 'module' ? part.type : `${tensorOf(part)} ${PART_KINDS[part.kind]}`.trim();
+function partRow(language: Language, body: HTMLElement, part: IPart): Node[] {
+  const { kind } = part;
+  const what = kind === 'module' ? part.type : sentence(language, `held.${kind}`, { what: tensorOf(part) }).trim();
   return [
     h(body, 'code', { class: 'dt-side-holds', text: part.path, title: part.path }),
     h(body, 'span', { class: 'dt-faint dt-side-what', text: what }),

@@ -3,6 +3,7 @@
  */
 import type { IEdit } from '../../model/findings';
 import type { IEntry } from '../../model/entries';
+import type { Language } from '../../model/words/catalogue';
 import type { Disposables } from '../disposables';
 import type { IRepairsOfTrace } from '../selection';
 
@@ -24,6 +25,7 @@ export interface IDrawing {
   /** Ends with the drawing. */
   readonly scope: Disposables;
   readonly actions: IActions;
+  readonly language: Language;
   /** Which folds the user opened or closed, by their key. */
   readonly open: Map<string, boolean>;
 }

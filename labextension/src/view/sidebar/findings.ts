@@ -6,6 +6,7 @@ import { isFixed, type IRepair } from '../../model/repairs';
 import { countsInWords, countsOf, split, type IEntry } from '../../model/entries';
 import type { ISidebar } from '../../model/sidebar';
 import { siteLabel } from '../../model/trace';
+import { joined, sentence, type Language } from '../../model/words/catalogue';
 import { h } from '../dom';
 import { mountFindings } from '../findings';
 import { Selection } from '../selection';
@@ -18,10 +19,10 @@ const MOST_NAMES = 3;
 
 export function drawFindings({ entries, repairs, fixed }: ISidebar, drawing: IDrawing): void {
   const { found, clean, past, earlier } = split(entries);
-  const { body } = drawing;
+  const { body, language } = drawing;
   const isOver = ({ key }: IEntry): boolean => fixed.includes(key);
   if (found.length === 0 && clean.length === 0) {
-    const text = entries.length === 0 ? 'Nothing has been traced yet.' : 'Nothing has been traced in this kernel yet.';
+    const text = sentence(language, entries.length === 0 ? 'panel.nothing-traced' : 'panel.nothing-here');
     body.append(h(body, 'p', { class: 'dt-none', text }));
   }
   drawGroups(found, drawing);
@@ -30,22 +31,22 @@ export function drawFindings({ entries, repairs, fixed }: ISidebar, drawing: IDr
   }
   drawClean(clean, drawing);
   drawFolded(
-    'Earlier runs',
+    'panel.earlier-runs',
     past.filter(entry => !isOver(entry)),
     drawing
   );
-  drawFolded('Earlier kernel', earlier, drawing);
+  drawFolded('panel.earlier-findings', earlier, drawing);
 }
 
 /** Errors and warnings of the last run of each cell; notes, which ask for nothing, are counted apart. */
-export function countFindings({ entries }: ISidebar): ICount[] {
+export function countFindings({ entries }: ISidebar, language: Language): ICount[] {
   const { found, clean } = split(entries);
   const counts = countsOf([...found, ...clean]);
   const serious = counts.filter(([severity]) => severity !== 'note');
   const notes = counts.filter(([severity]) => severity === 'note');
   return [
-    ...(serious.length > 0 ? [{ text: countsInWords(serious) }] : []),
-    ...(notes.length > 0 ? [{ text: countsInWords(notes), isFaint: true }] : [])
+    ...(serious.length > 0 ? [{ text: countsInWords(language, serious) }] : []),
+    ...(notes.length > 0 ? [{ text: countsInWords(language, notes), isFaint: true }] : [])
   ];
 }
 
@@ -74,15 +75,16 @@ function drawFixed(entry: IEntry, repairs: ReadonlyMap<number, IRepair> | undefi
 
 /** All clean cells as one line, which opens to their notes. */
 function drawClean(clean: readonly IEntry[], drawing: IDrawing): void {
-  const { body } = drawing;
+  const { body, language } = drawing;
   if (clean.length === 0) {
     return;
   }
   const names = clean.map(({ label }) => label);
-  const shown = names.slice(-MOST_NAMES).join(', ');
-  const more = names.length - MOST_NAMES;
-  const text = `✓ No errors or warnings in ${more > 0 ? `${shown} and ${more} more` : shown}`;
-  const notes = countsInWords(countsOf(clean));
+  const shown = joined(language, names.slice(-MOST_NAMES));
+  const count = names.length - MOST_NAMES;
+  const all = count > 0 ? sentence(language, 'panel.names-and-more', { names: shown, count }) : shown;
+  const text = sentence(language, 'panel.clean', { names: all });
+  const notes = countsInWords(language, countsOf(clean));
   if (notes === '') {
     body.append(h(body, 'p', { class: 'dt-none dt-side-clean-line', text }));
     return;
@@ -98,23 +100,28 @@ function drawClean(clean: readonly IEntry[], drawing: IDrawing): void {
   body.append(folding(drawing, { key: 'clean-findings', isOpen: false, summary, fill }));
 }
 
-function drawFolded(name: string, entries: readonly IEntry[], drawing: IDrawing): void {
-  const { body } = drawing;
-  const counts = countsInWords(countsOf(entries));
+function drawFolded(
+  key: 'panel.earlier-runs' | 'panel.earlier-findings',
+  entries: readonly IEntry[],
+  drawing: IDrawing
+): void {
+  const { body, language } = drawing;
+  const counts = countsInWords(language, countsOf(entries));
   if (counts !== '') {
     const fill = (into: HTMLElement): void => {
       drawGroups(entries.filter(hasFindings), { ...drawing, body: into });
     };
-    const title = h(body, 'span', { class: 'dt-faint', text: `${name}: ${counts}` });
-    body.append(folding(drawing, { key: name, isOpen: false, summary: [title], fill }));
+    const title = h(body, 'span', { class: 'dt-faint', text: sentence(language, key, { counts }) });
+    body.append(folding(drawing, { key, isOpen: false, summary: [title], fill }));
   }
 }
 
 /** The findings under the name of their run, the newest run first. */
-function drawGroups(entries: readonly IEntry[], { body, scope, actions }: IDrawing, notes = false): void {
+function drawGroups(entries: readonly IEntry[], { body, scope, actions, language }: IDrawing, notes = false): void {
   for (const entry of [...entries].reverse()) {
     const group = h(body, 'div', { class: 'dt-side-group', data: { trace: entry.key } });
-    const kernel = entry.isEarlier ? [' ', h(body, 'span', { class: 'dt-side-kernel', text: 'earlier kernel' })] : [];
+    const text = sentence(language, 'panel.earlier-kernel');
+    const kernel = entry.isEarlier ? [' ', h(body, 'span', { class: 'dt-side-kernel', text })] : [];
     group.append(h(body, 'h4', {}, entry.label, ...kernel));
     body.append(group);
     dress(group, entry.outline);

@@ -3,6 +3,7 @@
  * nothing is replaced under a press: a button that is gone before its release gets no click.
  */
 import type { ISidebar } from '../../model/sidebar';
+import { sentence, type Language } from '../../model/words/catalogue';
 import { h } from '../dom';
 import { Disposables } from '../disposables';
 import type { IActions, IDrawing } from './drawing';
@@ -21,8 +22,8 @@ export interface IPart {
   readonly reads: ReadonlyArray<keyof ISidebar>;
   readonly draw: (shown: ISidebar, drawing: IDrawing) => void;
   /** A part with a title folds under it, with a count beside it. */
-  readonly title?: string;
-  readonly count?: (shown: ISidebar) => readonly ICount[];
+  readonly title?: 'panel.findings' | 'panel.traces' | 'panel.devices';
+  readonly count?: (shown: ISidebar, language: Language) => readonly ICount[];
 }
 
 export class Part {
@@ -40,18 +41,19 @@ export class Part {
   constructor(
     owner: Node,
     private readonly _part: IPart,
-    private readonly _actions: IActions
+    private readonly _actions: IActions,
+    private readonly _language: Language
   ) {
     this._count = h(owner, 'span', { class: 'dt-side-counts' });
     this._body = _part.title === undefined ? this._plain(owner) : h(owner, 'div', { class: 'dt-side-body' });
-    this.node = _part.title === undefined ? this._body : this._folding(owner, _part.title);
+    this.node = _part.title === undefined ? this._body : this._folding(owner, sentence(_language, _part.title));
     this._listenToPresses();
   }
 
   update(shown: ISidebar): void {
     const before = this._shown;
     this._shown = shown;
-    this._showCounts(this._part.count?.(shown) ?? []);
+    this._showCounts(this._part.count?.(shown, this._language) ?? []);
     if (before === null || this._part.reads.some(key => before[key] !== shown[key])) {
       this.redraw();
     }
@@ -67,7 +69,8 @@ export class Part {
     this._drawn.dispose();
     this._drawn = new Disposables();
     this._body.replaceChildren();
-    this._part.draw(this._shown, { body: this._body, scope: this._drawn, actions: this._actions, open: this._open });
+    const { _body: body, _drawn: scope, _actions: actions, _language: language, _open: open } = this;
+    this._part.draw(this._shown, { body, scope, actions, language, open });
     restoreFocus(this._body, focused);
   };
 

@@ -2,9 +2,11 @@
  * The sidebar's page: controls, the running cell, findings, traces and devices of one notebook.
  */
 import { NOWHERE, type ISidebar } from '../../model/sidebar';
+import { sentence } from '../../model/words/catalogue';
 import { severityLook } from '../../paint/palette';
 import { h } from '../dom';
 import { Disposables } from '../disposables';
+import { languageAround } from '../language';
 import { isDark, onThemeChange } from '../theme';
 import { drawControls } from './controls';
 import { drawDevices } from './devices';
@@ -28,21 +30,21 @@ const PARTS: readonly IPart[] = [
   { name: 'live', reads: ['live'], draw: drawLive },
   {
     name: 'findings',
-    title: 'Findings',
+    title: 'panel.findings',
     reads: ['entries', 'fixed'],
     draw: drawFindings,
     count: countFindings
   },
   {
     name: 'traces',
-    title: 'Traces',
+    title: 'panel.traces',
     reads: ['entries'],
     draw: drawTraces,
     count: ({ entries }) => [{ text: String(entries.length) }]
   },
   {
     name: 'devices',
-    title: 'Devices',
+    title: 'panel.devices',
     reads: ['inventory'],
     draw: drawDevices,
     count: ({ inventory }) => (inventory === null ? [] : [{ text: String(inventory.devices.length) }])
@@ -51,13 +53,14 @@ const PARTS: readonly IPart[] = [
 
 export function mountSidebar(el: HTMLElement, actions: IActions): IMounted {
   const scope = new Disposables();
+  const language = languageAround(el);
   const root = h(el, 'section', {
     class: 'dt-root dt-sidebar',
-    aria: { label: 'Devtrace' },
+    aria: { label: sentence(language, 'panel.name') },
     data: { devtrace: 'sidebar' },
     attributes: { tabindex: '-1' }
   });
-  const parts = PARTS.map(each => [each.name, new Part(root, each, actions)] as const);
+  const parts = PARTS.map(each => [each.name, new Part(root, each, actions, language)] as const);
   root.append(...parts.map(([, { node }]) => node));
   el.append(root);
   dress(root);

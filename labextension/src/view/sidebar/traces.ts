@@ -1,28 +1,21 @@
 /**
  * All traces of the notebook, the newest first.
  */
-import { pluralize, formatTime } from '../../layout/units';
+import { formatTime } from '../../layout/units';
 import { countsOf, latest, rowsOf, type IEntry } from '../../model/entries';
 import type { ISidebar } from '../../model/sidebar';
+import { sentence, type Language } from '../../model/words/catalogue';
 import { severityLook } from '../../paint/palette';
+import { withCode } from '../chips';
 import { h } from '../dom';
 import { isDark } from '../theme';
 import type { IDrawing } from './drawing';
 import { folding } from './section';
 
 export function drawTraces({ entries }: ISidebar, drawing: IDrawing): void {
-  const { body } = drawing;
+  const { body, language } = drawing;
   if (entries.length === 0) {
-    body.append(
-      h(
-        body,
-        'p',
-        { class: 'dt-none' },
-        'None yet. Begin a cell with ',
-        h(body, 'code', { text: '%%devtrace' }),
-        ', or trace every cell.'
-      )
-    );
+    body.append(h(body, 'p', { class: 'dt-none' }, ...withCode(body, sentence(language, 'panel.no-traces'))));
     return;
   }
   const current = latest(entries);
@@ -34,18 +27,18 @@ export function drawTraces({ entries }: ISidebar, drawing: IDrawing): void {
   const items = rowsOf(entries).map(row =>
     row.length === 1 ? list(row)[0] : h(body, 'li', {}, cleanRow(row, drawing, list))
   );
-  body.append(h(body, 'ul', { class: 'dt-side-list', aria: { label: 'Traces' } }, ...items));
+  body.append(h(body, 'ul', { class: 'dt-side-list', aria: { label: sentence(language, 'panel.traces') } }, ...items));
 }
 
 /** Clean runs, one below the other, as one line that opens. */
 function cleanRow(row: readonly IEntry[], drawing: IDrawing, list: (row: readonly IEntry[]) => Node[]): HTMLElement {
-  const { body } = drawing;
+  const { body, language } = drawing;
   const title = h(
     body,
     'span',
     { class: 'dt-faint' },
     h(body, 'span', { class: 'dt-side-clean', text: '✓', aria: { hidden: 'true' } }),
-    ` ${pluralize(row.length, 'trace')} without errors or warnings`
+    ` ${sentence(language, 'panel.clean-traces', { count: row.length })}`
   );
   const fill = (into: HTMLElement): void => {
     into.append(h(into, 'ul', { class: 'dt-side-list' }, ...list(row)));
@@ -55,24 +48,25 @@ function cleanRow(row: readonly IEntry[], drawing: IDrawing, list: (row: readonl
 }
 
 /** `In[7] train   ✗1 !2   3,012 ops   1.2 s   12:03` */
-function traceButton(entry: IEntry, { body, scope, actions }: IDrawing): HTMLElement {
+function traceButton(entry: IEntry, { body, scope, actions, language }: IDrawing): HTMLElement {
   const { label, ops, seconds, outline, key, isEarlier } = entry;
-  const kernel = isEarlier ? [h(body, 'span', { class: 'dt-side-kernel', text: 'earlier kernel' })] : [];
+  const text = sentence(language, 'panel.earlier-kernel');
+  const kernel = isEarlier ? [h(body, 'span', { class: 'dt-side-kernel', text })] : [];
   const node = h(
     body,
     'button',
     {
       class: 'dt-side-row dt-side-trace',
-      title: `Show the trace of ${label} in a tab`,
+      title: sentence(language, 'panel.open-trace', { label }),
       data: { key: `trace-${key}`, trace: key },
       attributes: { type: 'button' }
     },
     h(body, 'strong', { class: 'dt-side-label', text: label }),
     ...kernel,
-    h(body, 'span', { class: 'dt-side-signs' }, ...signs(body, entry)),
-    h(body, 'span', { class: 'dt-faint dt-number', text: pluralize(ops, 'op') }),
+    h(body, 'span', { class: 'dt-side-signs' }, ...signs(language, body, entry)),
+    h(body, 'span', { class: 'dt-faint dt-number', text: sentence(language, 'count.ops', { count: ops }) }),
     h(body, 'span', { class: 'dt-faint dt-number', text: formatTime(seconds * 1e9) }),
-    h(body, 'span', { class: 'dt-faint dt-number', text: clock(outline.recorded) })
+    h(body, 'span', { class: 'dt-faint dt-number', text: clock(language, outline.recorded) })
   );
   scope.listen(node, 'click', () => {
     actions.open(entry);
@@ -81,28 +75,32 @@ function traceButton(entry: IEntry, { body, scope, actions }: IDrawing): HTMLEle
 }
 
 /** How many findings of each severity. */
-function signs(body: HTMLElement, entry: IEntry): HTMLElement[] {
+function signs(language: Language, body: HTMLElement, entry: IEntry): HTMLElement[] {
   const counts = countsOf([entry]);
   if (counts.length === 0) {
-    return [
-      h(body, 'span', { class: 'dt-side-clean', text: '✓', title: 'No findings', aria: { label: 'no findings' } })
-    ];
+    const label = sentence(language, 'panel.no-findings');
+    return [h(body, 'span', { class: 'dt-side-clean', text: '✓', title: label, aria: { label } })];
   }
   return counts.map(([severity, count]) => {
     const look = severityLook(severity, isDark(body));
+    const words = sentence(language, `count.${severity}`, { count });
     return h(
       body,
       'span',
-      { class: 'dt-side-sign', style: { color: look.fill }, title: pluralize(count, severity) },
+      { class: 'dt-side-sign', style: { color: look.fill }, title: words },
       h(body, 'span', { text: `${look.sign}${count}`, aria: { hidden: 'true' } }),
-      h(body, 'span', { class: 'dt-hidden', text: pluralize(count, severity) })
+      h(body, 'span', { class: 'dt-hidden', text: words })
     );
   });
 }
 
-function clock(recorded: string): string {
+function clock(language: Language, recorded: string): string {
   const date = new Date(recorded);
   return Number.isNaN(date.getTime())
     ? ''
-    : date.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', second: '2-digit' });
+    : date.toLocaleTimeString(language === 'en' ? [] : language, {
+        hour: '2-digit',
+        minute: '2-digit',
+        second: '2-digit'
+      });
 }

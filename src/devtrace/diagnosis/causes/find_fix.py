@@ -22,13 +22,9 @@ from devtrace.diagnosis.fixes.move_at_use import move_at_use
 from devtrace.diagnosis.fixes.move_before_update import move_before_update
 from devtrace.diagnosis.fixes.pass_device_to_factory import pass_device_to_factory
 from devtrace.diagnosis.fixes.replay import Replay
+from devtrace.words.catalogue import sentence
 
 FOR_EVERY_CAUSE: Final[tuple[Strategy, ...]] = (move_at_use, move_before_update)
-FOR_REPLICAS: Final = (
-    "run one process per GPU with DistributedDataParallel, or use a model that keeps its tensors in torch.nn "
-    "parameters; DataParallel cannot replicate this one"
-)
-FOR_META: Final = "give it data: load_state_dict(..., assign=True), or to_empty(device=...) and then the weights"
 MOST_PARTS: Final = 8
 MOST_TRIES: Final = 8
 
@@ -36,9 +32,9 @@ MOST_TRIES: Final = 8
 def find_fix(case: Case, verdict: Verdict) -> Fix:
     """Return the first fix for the cause that is proven; advice alone where none is."""
     if case.in_a_replica:
-        return Fix(FOR_REPLICAS)
+        return Fix(sentence("fixed.for-replicas"))
     if case.odd_device == META:
-        return next(pass_device_to_factory(case, verdict), None) or Fix(FOR_META)
+        return next(pass_device_to_factory(case, verdict), None) or Fix(sentence("fixed.for-meta"))
     for part in _suggested(case, verdict):
         whole = _completed(case, part) if part.edits else part
         if whole is not None:

@@ -16,6 +16,7 @@ from typing import Final
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import AccessPath, Walk
 from devtrace.diagnosis.findings import Site
+from devtrace.words.catalogue import sentence
 
 _NOT_FOLLOWED: Final = (types.FunctionType, types.MethodType, types.ModuleType, type)
 
@@ -32,9 +33,9 @@ class Elsewhere:
     born: Site | None = None
 
     def __str__(self) -> str:
-        shape = "×".join(map(str, self.shape)) or "scalar"
-        born = f"   born {self.born}  {self.born.text}" if self.born else ""
-        return f"{self.name}   {self.device}   {self.dtype} {shape}{born}\n      Fix  {self.fix}"
+        shape = "×".join(map(str, self.shape)) or sentence("elsewhere.scalar")
+        born = f"   {sentence('label.created')} {self.born}  {self.born.text}" if self.born else ""
+        return f"{self.name}   {self.device}   {self.dtype} {shape}{born}\n      {sentence('label.fix')}  {self.fix}"
 
 
 def matches(device: str, expected: str) -> bool:
@@ -91,7 +92,7 @@ def _fix(path: AccessPath, expected: str, whole: set[str]) -> str:
         return f'{top}.to("{expected}")'
     if access_paths.is_module(path.last.owner):
         attribute = path.text.rpartition(".")[2]
-        return f'register_buffer("{attribute}", ..., persistent=False) in its module, so that .to() takes it along'
+        return sentence("elsewhere.register", attribute=attribute)
     if ".state[" in path.text:
-        return "move the model before the optimizer is built or its state loaded"
+        return sentence("elsewhere.optimizer")
     return f'{path.text} = {path.text}.to("{expected}")'

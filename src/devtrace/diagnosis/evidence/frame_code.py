@@ -19,6 +19,9 @@ from devtrace.source.safe_values import MISSING, Scope, evaluate, instance_dict,
 _BRINGING: Final = frozenset(("as_tensor", "asarray", "cuda", "from_numpy", "stack", "tensor", "to"))
 _BODIES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
+STEP_OF_BACKWARD: Final = "autograd.Function.backward"
+"""Name of an op that failed: a backward pass refused the gradient that an autograd function returned."""
+
 
 @dataclass(frozen=True)
 class FailingFrame:
@@ -223,7 +226,7 @@ class FailingFrame:
     def node_of(self, row: int) -> ast.expr | None:
         """Return the expression of the line for a tensor: a path that leads to it, else the operand left over."""
         found = self._path_to(row)
-        if found is not None or self._is_registered(row):
+        if found is not None or self._is_registered(row) or self._is_a_step_of_backward():
             return found
         return self._made_here(row) or self._called_here(row) or self._operand(row)
 
@@ -239,6 +242,10 @@ class FailingFrame:
 
     def _is_registered(self, row: int) -> bool:
         return any(name.last.kind in ("parameter", "buffer") for name in self.snapshot.names(row))
+
+    def _is_a_step_of_backward(self) -> bool:
+        """Return whether the op is one within `loss.backward()`, whose inputs are no expressions of the line."""
+        return self.snapshot.queries.op_name(self.snapshot.queries.failed) == STEP_OF_BACKWARD
 
     def _made_here(self, row: int) -> ast.expr | None:
         """Return the expression of the failing statement that made the tensor."""

@@ -130,5 +130,13 @@ def find_passing_move(subject: Subject, names: Iterable[AccessPath]) -> PassingM
 
 def expected_tensors(subject: Subject, module: Any) -> tuple[tuple[str, int], ...]:
     """Return path and row of a module's own tensors that are on the expected device."""
-    rows = ((path, subject.snapshot.row(tensor)) for path, tensor in registered(module))
+    rows = ((path, _when_it_failed(subject, subject.snapshot.row(tensor))) for path, tensor in registered(module))
     return tuple((path, row) for path, row in rows if row is not None and subject.is_expected(row))
+
+
+def _when_it_failed(subject: Subject, row: int | None) -> int | None:
+    """Return the row of a module's tensor before moves that came after the failure: a trainer's that clears up."""
+    queries = subject.queries
+    while row is not None and queries.producer(row) > subject.op and queries.source(row) >= 0:
+        row = queries.source(row)
+    return row

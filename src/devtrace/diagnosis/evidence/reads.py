@@ -10,6 +10,7 @@ import numpy as np
 
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.source.matching import assigned_names, called_name, is_path, match_code, names_in, same_code
+from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line, short_op_name
 
 _DRAWN: Final = frozenset(
@@ -138,20 +139,20 @@ def purpose(queries: TraceQueries, found: SourceNode, op: int) -> tuple[str, str
     """Return what the value of each step is read for, in words, and what to do instead."""
     node, statement, name = found.node, found.statement, _name_of_the_tensor(found)
     if isinstance(node, ast.Subscript):
-        return "to count the elements that a mask picks", (
-            "keep the shape: torch.where(mask, x, 0) or x * mask needs no count"
-        )
+        return _worded("count")
     if is_written(queries, op) or isinstance(node, ast.FormattedValue | ast.JoinedStr) or _is_printed(found):
-        return "to write a value", "write it every N steps: if step % 100 == 0"
+        return _worded("write")
     if _adds_up(statement):
-        return "to add to a Python number", f"add {name}.detach() and read the sum once, after the loop"
+        return _worded("add", name=name)
     if _is_tested(found):
-        help = "check every N steps, or let torch._assert_async or torch.where do it on the device"
-        return "to decide a branch", help
+        return _worded("decide")
     if _is_kept(found):
-        help = f"keep {name}.detach() and read them all together after the loop: torch.stack(kept).tolist()"
-        return "to keep a value", help
-    return "to read a value", f"keep {name}.detach() and read it after the loop, or every N steps"
+        return _worded("keep", name=name)
+    return _worded("read", name=name)
+
+
+def _worded(purpose: str, **names: str) -> tuple[str, str]:
+    return sentence(f"host-sync.to-{purpose}"), sentence(f"host-sync.to-{purpose}.help", **names)
 
 
 def expression(queries: TraceQueries, site: int) -> str:

@@ -46,3 +46,15 @@ def assigned_names(found: SourceNode, index: int = 0) -> list[str]:
         elif statement.value is found.node:
             names.append(found.source.segment(target))
     return names
+
+
+def name_by_its_line(queries: TraceQueries, site: int, row: int) -> str:
+    """Return the recorded name of a tensor, else that of the variable which its line assigns."""
+    recorded = str(queries.trace.tensors.raw("name", row))
+    found = queries.source_node(site)
+    if recorded or found is None:
+        return recorded
+    names = assigned_names(found)
+    if not names and isinstance(found.statement, ast.Assign) and len(found.statement.targets) == 1:
+        names = [found.source.segment(found.statement.targets[0])]
+    return names[0] if names else ""

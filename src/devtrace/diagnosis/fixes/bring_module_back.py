@@ -11,6 +11,7 @@ from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.fixes.fix import Fix, frame_of, moved_below, registering_root, suggested
 from devtrace.source.matching import called_names
+from devtrace.words.catalogue import sentence
 
 
 def bring_module_back(case: Case, verdict: Verdict) -> Iterator[Fix]:
@@ -37,4 +38,6 @@ def _after_the_move(case: Case, frame: FailingFrame, root: AccessPath, sent: Sit
             if device and root.code:
                 new = f"{root.code}.to({device})"
                 moved = moved_below(case, frame, line, root)
-                yield from suggested(f"bring it back: {new}", frame.code.below(statement, new), moved=moved)
+                yield from suggested(
+                    sentence("fixed.bring-back", code=new), frame.code.below(statement, new), moved=moved
+                )

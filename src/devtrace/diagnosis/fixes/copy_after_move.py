@@ -10,6 +10,7 @@ from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.way import passed
 from devtrace.diagnosis.fixes.fix import Fix, Moved, code_at, frame_of, suggested
 from devtrace.source.matching import assigned_names, names_in
+from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
 
 
@@ -25,7 +26,7 @@ def copy_after_move(case: Case, verdict: Verdict) -> Iterator[Fix]:
         if _may_swap(frame, early, moving):
             text = code.text(early)
             edits = (code.removed(early), code.below(moving, *text.split("\n")))
-            help = f"move `{one_line(text)}` below `{one_line(code.text(moving))}`"
+            help = sentence("fixed.copy-after-move", line=one_line(text), move=one_line(code.text(moving)))
             line = frame.source.span(moving).end_line
             yield from suggested(help, *edits, moved=_made_at(case, frame, early, line))
 

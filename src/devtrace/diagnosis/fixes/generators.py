@@ -14,6 +14,7 @@ from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.fixes import proof
 from devtrace.diagnosis.fixes.fix import Fix, suggested
 from devtrace.source.matching import called_name, calls_in, keyword
+from devtrace.words.catalogue import sentence
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ def _make_on_the_device(frame: FailingFrame, made: GeneratorCall, name: AccessPa
     if not device:
         return
     new = f"{made.code.text(made.call.func)}({device})"
-    yield from suggested(f"make the generator there: {new}", made.code.replaced(made.call, new))
+    yield from suggested(sentence("fixed.generator", code=new), made.code.replaced(made.call, new))
 
 
 def _draw_then_move(frame: FailingFrame) -> Iterator[Fix]:
@@ -61,7 +62,7 @@ def _draw_then_move(frame: FailingFrame) -> Iterator[Fix]:
             kept = [text(part) for part in (*call.args, *call.keywords) if getattr(part, "arg", "") != "device"]
             new = f"{text(call.func)}({', '.join(kept)}).to({text(device)})"
             edit = frame.code.replaced(call, new)
-            yield from suggested(f"draw on the generator's device, then move: {new}", edit)
+            yield from suggested(sentence("fixed.draw", code=new), edit)
 
 
 def _give_to_the_loader(frame: FailingFrame) -> Iterator[Fix]:
@@ -71,4 +72,4 @@ def _give_to_the_loader(frame: FailingFrame) -> Iterator[Fix]:
             device = frame.setup_device_code(frame.source.span(call).line) or "torch.get_default_device()"
             argument = f"generator=torch.Generator({device})"
             edit = frame.code.replaced(call, frame.code.with_argument(call, argument))
-            yield from suggested(f"give it a generator: {argument}", edit)
+            yield from suggested(sentence("fixed.give-generator", code=argument), edit)

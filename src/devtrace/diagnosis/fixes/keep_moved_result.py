@@ -11,6 +11,7 @@ from devtrace.diagnosis.fixes.fix import Fix, Moved, SiteCode, code_at, frame_of
 from devtrace.source.matching import assigned_names, match_code
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.safe_values import evaluate
+from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
 
 
@@ -28,7 +29,7 @@ def keep_moved_result(case: Case, verdict: Verdict) -> Iterator[Fix]:
     edits = (found.code.replaced(statement, new) for (statement, _), new in zip(moved, kept, strict=True))
     rows = [case.row, *(_rows(case, frame, (owner for _, owner in moved)) if frame is not None else ())]
     since = [Moved(row, verdict.move.op) for row in rows]
-    yield from suggested(f"keep what .to() returns: {one_line(kept[0])}", *edits, moved=since)
+    yield from suggested(sentence("fixed.keep-result", code=one_line(kept[0])), *edits, moved=since)
 
 
 def _rows(case: Case, frame: FailingFrame, owners: Iterable[ast.expr]) -> Iterator[int]:

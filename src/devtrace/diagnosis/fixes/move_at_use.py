@@ -15,6 +15,7 @@ from devtrace.diagnosis.fixes.fix import Fix, Moved, failing_frame, suggested
 from devtrace.source.matching import calls_in
 from devtrace.source.parsing import read
 from devtrace.source.safe_values import evaluate
+from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
 
 
@@ -31,11 +32,11 @@ def move_at_use(case: Case, verdict: Verdict) -> Iterator[Fix]:
     if again and isinstance(node, ast.Name):
         line = f"{node.id} = {new}"
         edit = frame.code.above(frame.source_node.statement, line)
-        yield from suggested(f"move it before it is used: {line}", edit, moved=moved)
+        yield from suggested(sentence("fixed.before-use", code=line), edit, moved=moved)
     changes: list[tuple[ast.AST, str]] = [(node, new)]
     changes += [(call, frame.code.moved_to(call, device)) for call in _made_alike(frame, node)]
     edit = frame.code.all_replaced(changes)
-    yield from suggested(f"move it where it is used: {one_line(new)}", edit, moved=moved)
+    yield from suggested(sentence("fixed.at-use", code=one_line(new)), edit, moved=moved)
 
 
 def _made_alike(frame: FailingFrame, node: ast.expr) -> Iterator[ast.Call]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.fixes.fix import Fix, Moved, failing_frame, siblings_on_odd_device, suggested
+from devtrace.words.catalogue import sentence
 
 
 def move_before_update(case: Case, verdict: Verdict) -> Iterator[Fix]:
@@ -22,7 +23,7 @@ def move_before_update(case: Case, verdict: Verdict) -> Iterator[Fix]:
         return
     edit = frame.code.above(frame.source_node.statement, *lines)
     moved = [Moved(case.odd_tensor, case.op)]
-    yield from suggested(f"keep it where its updates are: {lines[0]}", edit, moved=moved)
+    yield from suggested(sentence("fixed.before-update", code=lines[0]), edit, moved=moved)
 
 
 def _sibling_paths(case: Case) -> list[str]:

@@ -21,6 +21,7 @@ from devtrace.diagnosis.fixes.fix import (
     siblings_on_odd_device,
     suggested,
 )
+from devtrace.words.catalogue import sentence
 
 
 def move_below_binding(case: Case, verdict: Verdict) -> Iterator[Fix]:
@@ -53,11 +54,11 @@ def _move_below_binding(case: Case, name: AccessPath, kin: list[AccessPath]) -> 
     if isinstance(statement, ast.Assign | ast.Expr):
         moved = moved_below(case, frame, end_line, *names)
         edit = frame.code.below(statement, *lines)
-        yield from suggested(f"add `{lines[0]}` below line {end_line}", edit, moved=moved)
+        yield from suggested(sentence("fixed.below-line", code=lines[0], line=end_line), edit, moved=moved)
     if isinstance(statement, ast.For | ast.With):
         moved = moved_below(case, frame, frame.source.span(statement.body[0]).line - 1, *names)
         edit = frame.code.into(statement, *lines)
-        yield from suggested(f"add `{lines[0]}` at the top of the block", edit, moved=moved)
+        yield from suggested(sentence("fixed.top-of-block", code=lines[0]), edit, moved=moved)
 
 
 def _filling(case: Case, name: AccessPath, frame: FailingFrame, bound: ast.stmt) -> ast.stmt | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.fixes.fix import Fix, code_at, frame_of, is_assignable, moved_below, suggested
+from devtrace.words.catalogue import sentence
 
 
 def move_beside_neighbour(case: Case, verdict: Verdict) -> Iterator[Fix]:
@@ -29,4 +30,4 @@ def move_beside_neighbour(case: Case, verdict: Verdict) -> Iterator[Fix]:
     new = f"{path} = {path}.{call.func.attr}({arguments})"
     moved = moved_below(case, frame, found.line_below - 1, verdict.name)
     edit = found.code.below(found.statement, new)
-    yield from suggested(f"move it as its neighbours: {new}", edit, moved=moved)
+    yield from suggested(sentence("fixed.beside", code=new), edit, moved=moved)

@@ -11,6 +11,7 @@ from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.fixes.about_to_fail import is_combined
 from devtrace.diagnosis.fixes.fix import Fix, frame_of, moved_below, suggested
 from devtrace.source.matching import assigned_names
+from devtrace.words.catalogue import sentence
 
 
 def move_in_loop(case: Case, verdict: Verdict) -> Iterator[Fix]:
@@ -26,7 +27,7 @@ def move_in_loop(case: Case, verdict: Verdict) -> Iterator[Fix]:
         lines = [f"{each.text} = {each.text}.to({device})" for each in names] if device else []
         edit = frame.code.into(loop, *lines) if lines else None
         moved = moved_below(case, frame, line, *names)
-        yield from suggested(f"move each batch in the loop: {lines[0] if lines else ''}", edit, moved=moved)
+        yield from suggested(sentence("fixed.in-loop", code=lines[0] if lines else ""), edit, moved=moved)
 
 
 def _loop_of(frame: FailingFrame, variable: str) -> ast.For | None:

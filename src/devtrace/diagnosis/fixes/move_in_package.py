@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.fixes.fix import Fix
-from devtrace.diagnosis.fixes.pass_device_to_factory import REPORT_UPSTREAM, device_at
+from devtrace.diagnosis.fixes.pass_device_to_factory import device_at
+from devtrace.words.catalogue import sentence
 
 
 def move_in_package(case: Case, verdict: Verdict) -> Iterator[Fix]:
@@ -16,4 +17,4 @@ def move_in_package(case: Case, verdict: Verdict) -> Iterator[Fix]:
         found, package = queries.source_node(site), queries.package(site)
         device = device_at(case, site, found.node) if found is not None and package else ""
         if device:
-            yield Fix(f"in {package}, {queries.site(site)}: move what it makes with .to({device}); {REPORT_UPSTREAM}")
+            yield Fix(sentence("fixed.in-package", package=package, site=queries.site(site), device=device))

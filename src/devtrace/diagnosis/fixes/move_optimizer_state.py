@@ -11,6 +11,7 @@ from devtrace.diagnosis.evidence.way import passed
 from devtrace.diagnosis.fixes.fix import Fix, Moved, code_at, frame_of, suggested
 from devtrace.source.object_walk import is_tensor, stored
 from devtrace.source.safe_values import instance_dict
+from devtrace.words.catalogue import sentence
 
 
 def move_optimizer_state(case: Case, verdict: Verdict) -> Iterator[Fix]:
@@ -32,7 +33,7 @@ def move_optimizer_state(case: Case, verdict: Verdict) -> Iterator[Fix]:
             births = {row: case.queries.producer(case.queries.base(row)) for row in _rows(case, name)}
             since = [Moved(row, passed(frame, found.line_below - 1, birth)) for row, birth in births.items()]
             yield from suggested(
-                "build the optimizer after the move, or move its state along",
+                sentence("fixed.optimizer-state"),
                 found.code.below(found.statement, *lines),
                 moved=since,
             )

@@ -9,6 +9,7 @@ from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.fixes.fix import Fix, Moved, code_at, frame_at, suggested
 from devtrace.source.matching import match_code
+from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
 
 
@@ -30,4 +31,4 @@ def move_to_expected_device(case: Case, verdict: Verdict) -> Iterator[Fix]:
     new = f"{found.code.text(call['x'])}.to({device})"
     moved = [Moved(verdict.sent_by.result, verdict.sent_by.op)]
     edit = found.code.replaced(found.node, new)
-    yield from suggested(f"put it where it is needed: {one_line(new)}", edit, moved=moved)
+    yield from suggested(sentence("fixed.put-there", code=one_line(new)), edit, moved=moved)

@@ -19,6 +19,7 @@ from devtrace.diagnosis.fixes.fix import (
     tensors_below,
 )
 from devtrace.source.matching import called_names, names_in
+from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
 
 
@@ -36,7 +37,7 @@ def move_below_attachment(case: Case, verdict: Verdict) -> Iterator[Fix]:
     if not device or path is None:
         return
     new = f"{path}.to({device})"
-    help = f"add `{new}` below line {line}, or move all of it after attaching"
+    help = sentence("fixed.attached", code=new, line=line)
     moved = moved_below(case, frame, line, verdict.module)
     yield from suggested(help, frame.code.below(statement, new), moved=moved)
 
@@ -131,10 +132,10 @@ def move_as_attached(case: Case, verdict: Verdict) -> Iterator[Fix]:
     if inner is not None:
         new = code.moved_to(inner, device)
         edit = code.replaced(inner, new)
-        yield from suggested(f"make it on the model's device: {one_line(new)}", edit, moved=_made(case, found))
+        yield from suggested(sentence("fixed.on-models-device", code=one_line(new)), edit, moved=_made(case, found))
         return
     new = code.moved_to(statement.value, device)
-    help = f"move it as you attach it: {code.text(statement.targets[0])} = {one_line(new)}"
+    help = sentence("fixed.as-attached", code=f"{code.text(statement.targets[0])} = {one_line(new)}")
     yield from suggested(help, code.replaced(statement.value, new), moved=_made(case, found))
 
 

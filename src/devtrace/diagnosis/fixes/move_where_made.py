@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.fixes.fix import Fix, frame_of, moved_below, suggested
 from devtrace.source.matching import match_code
+from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
 
 
@@ -24,4 +25,4 @@ def move_where_made(case: Case, verdict: Verdict) -> Iterator[Fix]:
             new = frame.code.moved_to(found["value"], device)
             edit = frame.code.replaced(found["value"], new)
             moved = moved_below(case, frame, frame.source.span(bound[-1]).end_line, name)
-            yield from suggested(f"move it where it is made: {name.text} = {one_line(new)}", edit, moved=moved)
+            yield from suggested(sentence("fixed.where-made", code=f"{name.text} = {one_line(new)}"), edit, moved=moved)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import Final
 
 import numpy as np
 
@@ -14,9 +13,8 @@ from devtrace.diagnosis.evidence.frame_code import first_parameter, names_device
 from devtrace.diagnosis.fixes.fix import Fix, Moved, frame_at, suggested, text_at
 from devtrace.source.matching import calls_in, keyword
 from devtrace.source.safe_values import instance_dict
+from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
-
-REPORT_UPSTREAM: Final = "use a release of the package that has it, or report it there"
 
 
 def pass_device_to_factory(case: Case, verdict: Verdict) -> Iterator[Fix]:
@@ -32,17 +30,17 @@ def pass_device_to_factory(case: Case, verdict: Verdict) -> Iterator[Fix]:
     code, package, argument = found.code, case.queries.package(site), f"device={device}"
     new = code.with_argument(call, argument)
     if package:
-        yield Fix(f"in {package}, {case.queries.site(site)}: {one_line(new)}; {REPORT_UPSTREAM}")
+        yield Fix(sentence("fixed.package-factory", package=package, site=case.queries.site(site), code=one_line(new)))
         return
     given = keyword(call, "device")
     if given is not None:
         edit = code.replaced(given, device)
-        yield from suggested(f"create it with {argument}", edit, moved=_made_by(case, [call]))
+        yield from suggested(sentence("fixed.create-with", code=argument), edit, moved=_made_by(case, [call]))
         return
     calls = _without_device(found.statement, call)
     changes: list[tuple[ast.AST, str]] = [(one, code.with_argument(one, argument)) for one in calls]
     edit = code.all_replaced(changes)
-    yield from suggested(f"give it the device: {one_line(new)}", edit, moved=_made_by(case, calls))
+    yield from suggested(sentence("fixed.give-device", code=one_line(new)), edit, moved=_made_by(case, calls))
 
 
 def _made_by(case: Case, calls: list[ast.Call]) -> Iterator[Moved]:

@@ -9,6 +9,7 @@ from devtrace.diagnosis.evidence.trace_queries import Rows, TraceQueries
 from devtrace.diagnosis.fixes.fix import Fix, fix_if_complete
 from devtrace.diagnosis.fixes.read_after_loop import names_of_modules
 from devtrace.source.matching import match_code
+from devtrace.words.catalogue import sentence
 
 
 def pick_by_where(queries: TraceQueries, line: int, ops: Rows) -> Fix | None:
@@ -28,7 +29,7 @@ def pick_by_where(queries: TraceQueries, line: int, ops: Rows) -> Fix | None:
     if isinstance(mask, ast.Tuple | ast.Slice):
         return None
     new = f"torch.where({code.text(mask)}, {code.text(x)}, 0)"
-    return fix_if_complete(f"keep the shape: {new}.sum() needs no count", code.replaced(found.node, new))
+    return fix_if_complete(sentence("fixed.pick-by-where", code=new), code.replaced(found.node, new))
 
 
 def _is_masked_whole(queries: TraceQueries, op: int) -> bool:

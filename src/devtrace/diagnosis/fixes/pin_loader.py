@@ -9,6 +9,7 @@ from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.fixes.fix import Fix, fix_if_complete
 from devtrace.source.matching import assigned_names, called_name, keyword, match_code, names_in
+from devtrace.words.catalogue import sentence
 
 _ROUND: Final = ("enumerate", "tqdm", "iter")
 
@@ -20,8 +21,9 @@ def pin_loader(queries: TraceQueries, line: int) -> Fix | None:
     if found is None or loader is None or site is None or keyword(loader, "pin_memory") is not None:
         return None
     code = Code(found.source, site)
-    help = "let the loader pin the batches that it makes: DataLoader(..., pin_memory=True)"
-    return fix_if_complete(help, code.replaced(loader, code.with_argument(loader, "pin_memory=True")))
+    return fix_if_complete(
+        sentence("fixed.pin-loader"), code.replaced(loader, code.with_argument(loader, "pin_memory=True"))
+    )
 
 
 def not_block(queries: TraceQueries, line: int) -> Fix | None:
@@ -34,7 +36,7 @@ def not_block(queries: TraceQueries, line: int) -> Fix | None:
     if not isinstance(call, ast.Call) or keyword(call, "non_blocking") is not None:
         return None
     new = code.with_argument(call, "non_blocking=True")
-    return fix_if_complete(f"the batch is pinned, so the CPU need not wait: {new}", code.replaced(call, new))
+    return fix_if_complete(sentence("fixed.not-block", code=new), code.replaced(call, new))
 
 
 def _moved_from(queries: TraceQueries, line: int) -> tuple[SourceNode | None, ast.Call | None]:

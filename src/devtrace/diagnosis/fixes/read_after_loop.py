@@ -13,6 +13,7 @@ from devtrace.diagnosis.evidence.writes import are_written
 from devtrace.diagnosis.fixes.filled_in_loop import FilledInLoop
 from devtrace.diagnosis.fixes.fix import Fix, fix_if_complete
 from devtrace.source.matching import assigned_names, called_name, is_path, match_code, names_in, same_code
+from devtrace.words.catalogue import sentence
 
 _FLOATS: Final = ("float64", "float32", "float16", "bfloat16")
 _EXACT: Final = (ast.Add, ast.Sub, ast.Mult, ast.Div)
@@ -85,7 +86,7 @@ def _kept(read: _Read) -> Fix | None:
         return None
     below = f"{name} = torch.stack({name}).tolist()"
     return fix_if_complete(
-        f"append {read.kept}, and read them all together below the loop: {below}",
+        sentence("fixed.append", kept=read.kept, code=below),
         code.replaced(found.node, read.kept),
         code.below(filled.loop, below),
     )
@@ -119,7 +120,7 @@ def _added_up(read: _Read) -> Fix | None:
     new = f"{read.detached}.double()" if number == "float" else read.detached
     below = f"{name} = {number}({name})"
     return fix_if_complete(
-        f"add up on the device, {new}, and read the sum once below the loop: {below}",
+        sentence("fixed.add-up", kept=new, code=below),
         code.replaced(found.node, new),
         code.below(filled.loop, below),
     )

@@ -18,6 +18,7 @@ from devtrace.source.object_walk import Reference, is_tensor, members, registere
 from devtrace.source.parsing import read
 from devtrace.source.safe_values import class_dict, classes_of
 from devtrace.source.user_code import owner_of
+from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
 
 
@@ -101,14 +102,16 @@ def _registered(code: Code, statement: ast.Assign, reference: Reference, moved: 
             return
         new = f'{left.rpartition(".")[0]}.register_buffer("{reference.key}", {right}, persistent=False)'
         edit = code.replaced(statement, new)
-        yield from suggested(f"register it as a buffer: {one_line(new)}", edit, moved=moved)
+        yield from suggested(sentence("fixed.buffer", code=one_line(new)), edit, moved=moved)
         return
     container = _module_container(reference.value)
     if not container:
         return
     new = f"{_torch_nn(code)}.{container}({'' if right in ('{}', 'dict()') else right})"
     edit = code.replaced(statement.value, new)
-    yield from suggested(f"keep the layers in a {container}: {left} = {one_line(new)}", edit, moved=moved)
+    yield from suggested(
+        sentence("fixed.container", container=container, code=f"{left} = {one_line(new)}"), edit, moved=moved
+    )
 
 
 def _module_container(value: Any) -> str:

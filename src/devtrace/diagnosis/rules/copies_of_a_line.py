@@ -9,7 +9,7 @@ import ast
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,8 @@ from devtrace.diagnosis.rules import package_line
 from devtrace.diagnosis.rules.move_above_loop import move_above_loop
 from devtrace.diagnosis.slugs import RuleSlug, Severity
 from devtrace.source.matching import called_name, match_code
-from devtrace.words.text_format import format_bytes, one_line, pluralize, shorten
+from devtrace.words.catalogue import sentence
+from devtrace.words.text_format import one_line, shorten
 
 AGAIN: Final = 5
 """So many copies of one tensor from one line are a habit, not a set-up."""
@@ -123,6 +124,13 @@ class Habit:
     culprit: Culprit | None = None
     edits: tuple[Edit, ...] = ()
     severity: Severity = "warning"
+    until: package_line.UntilThen | None = None
+
+
+class _Advice(NamedTuple):
+    help: str
+    edits: tuple[Edit, ...] = ()
+    until: package_line.UntilThen | None = None
 
 
 Finder = Callable[[CopiesOfALine], Habit | None]
@@ -168,14 +176,13 @@ def _together(parts: list[CopiesOfALine]) -> CopiesOfALine:
     return replace(parts[0], rows=rows, count=sum(part.count for part in parts))
 
 
-def finding(
-    rule: RuleSlug, copies: CopiesOfALine, where: str, habit: Habit | None, lines: list[int], remark: str = ""
-) -> Finding:
+def finding(rule: RuleSlug, copies: CopiesOfALine, habit: Habit | None, lines: list[int], remark: str = "") -> Finding:
     """Word the copies of a line: a warning if they are a habit. `lines` is that line, by each caller of its own."""
     ops, queries = copies.ops, copies.queries
     copied = copies.bytes * copies.count // max(len(ops), 1)
-    message = f"{pluralize(copies.count, 'copy', 'copies')} {where} ({format_bytes(copied)} in total)"
-    why = f": {habit.message}{package_line.remark(queries, lines)}" if habit else f"{remark}."
+    why = remark or sentence("copy.nothing")
+    if habit is not None:
+        why = sentence("copy.why", habit=habit.message) + package_line.remark(queries, lines)
     return Finding(
         rule=rule,
         severity=habit.severity if habit else "note",
@@ -186,8 +193,8 @@ def finding(
         culprit=habit.culprit if habit else None,
         count=copies.count,
         bytes=copied,
-        message=message + why,
-        help=package_line.advice(queries, copies.line, habit.help) if habit else "",
+        message=sentence(f"copy.{copies.direction}", count=copies.count, size=copied, why=why),
+        help=package_line.advice(queries, copies.line, habit.help, habit.until) if habit else "",
         edits=habit.edits if habit else (),
         ops=tuple(ops),
     )
@@ -211,9 +218,9 @@ def of_one_tensor(copies: CopiesOfALine) -> Habit | None:
     name = str(queries.trace.tensors.raw("name", row)) or source_text(copies)
     tensor, born = queries.trace.tensors[row], queries.site(queries.born(row))
     culprit = Culprit(name, (name,), tensor.device, tuple(tensor.shape), tensor.dtype, born)
-    message = f"`{name}` is the same tensor each time{', in each step' if severity == 'note' else ''}."
-    help, edits = _move_once(copies, name, is_parameter=tensor.role == "parameter")
-    return Habit(message, help, culprit, edits, severity)
+    message = sentence("copy.same-in-steps" if severity == "note" else "copy.same", name=name)
+    advice = _move_once(copies, name, is_parameter=tensor.role == "parameter")
+    return Habit(message, advice.help, culprit, advice.edits, severity, advice.until)
 
 
 def _severity_of_one(copies: CopiesOfALine) -> Severity | None:
@@ -223,27 +230,31 @@ def _severity_of_one(copies: CopiesOfALine) -> Severity | None:
     return "note" if copies.count >= FEWEST and copies.line == copies.site and _is_of_each_step(copies) else None
 
 
-def _move_once(copies: CopiesOfALine, name: str, *, is_parameter: bool) -> tuple[str, tuple[Edit, ...]]:
+def _move_once(copies: CopiesOfALine, name: str, *, is_parameter: bool) -> _Advice:
     """Return what to do about a tensor that is copied again and again, in words and as edits."""
     queries = copies.queries
     if is_parameter:
-        return f"move {name.rpartition('.')[0] or 'its module'} to the device where it works", ()
+        module = name.rpartition(".")[0]
+        return _Advice(sentence("copy.move-module", module=module) if module else sentence("copy.move-its-module"))
     if _is_differentiated(copies):
-        return f"keep {name} on the device from the start: create it with device=", ()
+        return _Advice(sentence("copy.keep", name=name))
     moved = move_above_loop(queries, copies.line, copies.target)
     if moved is not None:
-        return f"move {name} once, above the loop: {moved.after.strip()}", (moved,)
+        return _Advice(sentence("copy.above-loop", name=name, code=moved.after.strip()), (moved,))
     found = queries.source_node(copies.line)
     attribute = attribute_moved(found) if found is not None else ""
     if not attribute:
-        return f"move {name} once, where it is made or above the loop, and use the moved tensor", ()
+        return _Advice(sentence("copy.once", name=name))
     buffer = f'self.register_buffer("{attribute}", ..., persistent=False)' if _is_of_a_module(copies) else ""
     kept = keep_moved_attribute(queries, copies.line)
     if kept is None:
-        once = f"register it where it is made: {buffer}, which model.to(device) takes along" if buffer else ""
-        return (once or f"move self.{attribute} once and keep it there") + _until_then(copies, name, attribute), ()
-    other = f"; or register it where it is made: {buffer}" if buffer else ""
-    return f"keep it where it is moved to, above this line: {kept.after.strip()}{other}", (kept,)
+        register = sentence("copy.register", buffer=buffer) if buffer else ""
+        once = register or sentence("copy.keep-attribute", attribute=attribute)
+        return _Advice(once, (), _until_then(copies, name, attribute))
+    code = kept.after.strip()
+    if not buffer:
+        return _Advice(sentence("copy.keep-moved", code=code), (kept,))
+    return _Advice(sentence("copy.keep-moved-or-register", code=code, buffer=buffer), (kept,))
 
 
 def _is_differentiated(copies: CopiesOfALine) -> bool:
@@ -257,14 +268,14 @@ def _is_of_a_module(copies: CopiesOfALine) -> bool:
     return site is not None and call is not None and site.function.rpartition(".")[0] == str(call.module.type)
 
 
-def _until_then(copies: CopiesOfALine, name: str, attribute: str) -> str:
-    """Say how the user of a package moves today what its modules keep as an attribute."""
+def _until_then(copies: CopiesOfALine, name: str, attribute: str) -> package_line.UntilThen | None:
+    """Return how the user of a package moves today what its modules keep as an attribute."""
     if not copies.queries.package(copies.line):
-        return ""
+        return None
     move = f'm.{attribute} = m.{attribute}.to("{copies.target or "cuda"}")'
     root = "model" if name.startswith("self.") or "." not in name else name.partition(".")[0]
     which = f'for m in [m for m in {root}.modules() if hasattr(m, "{attribute}")]'
-    return f". Until it does, run this below the line that moves {root}: {which}: {move}"
+    return package_line.UntilThen(root, f"{which}: {move}")
 
 
 def _is_part_of_a_module(copies: CopiesOfALine) -> bool:
@@ -283,11 +294,11 @@ def source_text(copies: CopiesOfALine) -> str:
     found = copies.queries.source_node(copies.line)
     moved = match_code("$x.$move(...)", found.node) if found is not None else None
     if found is None or moved is None or moved["move"] not in _TAKES:
-        return shorten(reads.expression(copies.queries, copies.line), _LONGEST) or "it"
+        return shorten(reads.expression(copies.queries, copies.line), _LONGEST) or sentence("copy.it")
     owner = moved["x"]
     while isinstance(owner, ast.Subscript):
         owner = owner.value
-    return shorten(one_line(found.source.segment(owner)), _LONGEST) or "it"
+    return shorten(one_line(found.source.segment(owner)), _LONGEST) or sentence("copy.it")
 
 
 def of_single_elements(copies: CopiesOfALine) -> Habit | None:
@@ -299,8 +310,7 @@ def of_single_elements(copies: CopiesOfALine) -> Habit | None:
         return None
     if len(copies.ops) < 2 or not _are_close_together(copies.ops) or not _are_made_one_by_one(copies):
         return None
-    help = "gather the values first (torch.stack, torch.tensor of a list) and copy once"
-    return Habit(f"`{source_text(copies)}` is each time a few bytes.", help)
+    return Habit(sentence("copy.few-bytes", name=source_text(copies)), sentence("copy.few-bytes.help"))
 
 
 def _are_close_together(ops: list[int]) -> bool:

@@ -11,7 +11,7 @@ from devtrace.diagnosis.evidence.trace_queries import HOST, Rows, TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally, on_host
 from devtrace.diagnosis.rules.rule import CostRule
-from devtrace.words.text_format import pluralize
+from devtrace.words.catalogue import sentence
 
 STEPS: Final = 5
 """Work on the host in fewer steps than this is a set-up or an evaluation."""
@@ -26,7 +26,6 @@ def left_on_host(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
         ops = chosen[order[bounds[site] : bounds[site + 1]]]
         count = int(tally["cpu_compute"][site])
         module = _module_between_copies(queries, ops)
-        message = f"{pluralize(count, 'op')} computed on the CPU"
         yield Finding(
             rule="cpu-compute",
             severity="warning" if module else "note",
@@ -35,15 +34,16 @@ def left_on_host(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
             site=queries.site(site),
             op=int(ops[0]) if len(ops) else -1,
             count=count,
-            message=message + (f": {module} works there on data that came from a device." if module else "."),
-            help=f"move {module} to the device of its inputs, and leave the inputs where they are" if module else "",
+            message=sentence("cpu-compute.module", count=count, module=module)
+            if module
+            else sentence("cpu-compute.message", count=count),
+            help=sentence("cpu-compute.help", module=module) if module else "",
             ops=tuple(ops.tolist()),
         )
 
 
 RULE: Final = CostRule(
     slug="cpu-compute",
-    meaning="work left on the CPU inside a computation on a device",
     find=left_on_host,
 )
 

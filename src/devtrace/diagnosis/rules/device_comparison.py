@@ -23,6 +23,7 @@ from devtrace.diagnosis.rules.rule import CostRule
 from devtrace.source.matching import called_name, match_code, same_code
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.safe_values import MISSING, Scope, evaluate, returned_by_property
+from devtrace.words.catalogue import sentence
 
 _COMPARISONS: Final = ("$x.device == $text", "$text == $x.device", "$x.device != $text", "$text != $x.device")
 
@@ -51,7 +52,6 @@ def compared_with_a_string(queries: TraceQueries, tally: Tally) -> Iterator[Find
 
 RULE: Final = CostRule(
     slug="device-comparison",
-    meaning='`x.device == "cpu"` is never true: a `torch.device` is no string',
     find=compared_with_a_string,
 )
 
@@ -131,14 +131,14 @@ def _finding(queries: TraceQueries, code: Code, found: Comparison) -> Finding:
     has_index = ":" in device
     new = f'str({owner}.device) {sign} "{device}"' if has_index else f'{owner}.device.type {sign} "{device}"'
     edit = code.replaced(found.node, new)
-    always = "always true" if is_negated else "never true"
+    code_text = code.text(found.node)
     return Finding(
         rule="device-comparison",
         severity="warning",
         cause="",
         devices=(),
         site=queries.site_in(code.source, found.node, code.site),
-        message=f"`{code.text(found.node)}` is {always}: a torch.device is not equal to a string.",
-        help=f"compare its {'text' if has_index else 'type'}: {new}",
+        message=sentence(f"device-comparison.{'always' if is_negated else 'never'}", code=code_text),
+        help=sentence(f"device-comparison.{'text' if has_index else 'type'}", code=new),
         edits=(edit,) if edit is not None else (),
     )

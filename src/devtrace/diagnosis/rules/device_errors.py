@@ -11,10 +11,9 @@ from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.rules.ordered import ERROR_RULES
 from devtrace.trace.rows import Failure
+from devtrace.words.catalogue import sentence
 
 _IS_ABOUT_DEVICES: Final = re.compile(r"device|cuda|Input type \(|on cpu", re.IGNORECASE)
-_NOT_RECORDED: Final = "The trace does not tell which tensor it was."
-_NOT_READ: Final = "Neither its frames nor the source show which tensor it was; recorded, the run would."
 _IS_MIX: Final = re.compile(r"same device|at least two devices|numpy|generator", re.IGNORECASE)
 
 
@@ -27,12 +26,15 @@ def device_errors(queries: TraceQueries) -> Iterator[Finding]:
             explained = (rule.explain(queries, snapshot, error.op.id, error.message) for rule in ERROR_RULES)
             finding = next((finding for finding in explained if finding is not None), None)
         except Exception as fault:  # noqa: BLE001 (torch's own error is shown all the same)
-            yield _in_torchs_words(queries, error, f"devtrace failed to explain it ({type(fault).__name__}: {fault}).")
+            yield _in_torchs_words(
+                queries, error, sentence("error.not-explained", fault=f"{type(fault).__name__}: {fault}")
+            )
             continue
         if finding is not None:
             yield finding
         elif queries.was_read or _IS_MIX.search(error.message):
-            yield _in_torchs_words(queries, error, _NOT_READ if queries.was_read else _NOT_RECORDED)
+            key = "unknown-tensor" if queries.was_read else "unknown-recorded"
+            yield _in_torchs_words(queries, error, sentence(f"explained.{key}"))
 
 
 def _in_torchs_words(queries: TraceQueries, error: Failure, why: str) -> Finding:
@@ -45,6 +47,6 @@ def _in_torchs_words(queries: TraceQueries, error: Failure, why: str) -> Finding
         devices=tuple(dict.fromkeys(queries.device(row) for row in queries.inputs(op))),
         site=queries.site(queries.trace.ops.number("site", op)),
         op=op,
-        message=f"{error.type}: {first}\n{why}",
+        message=sentence("error.in-torchs-words", type=error.type, text=first, why=why),
         ops=(op,),
     )

@@ -24,6 +24,7 @@ from devtrace.diagnosis.read_evidence import was_read, without_guess
 from devtrace.diagnosis.rules.rule import ErrorRule
 from devtrace.source.matching import called_name, calls_in, names_in
 from devtrace.source.safe_values import values
+from devtrace.words.catalogue import unnamed
 
 LONGEST_CHAIN: Final = 8
 
@@ -61,7 +62,6 @@ def device_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: int, t
 
 RULE: Final = ErrorRule(
     slug="device-mismatch",
-    meaning="an op got tensors on devices that it cannot combine, and failed",
     explain=device_mismatch,
 )
 
@@ -105,11 +105,11 @@ def _library_paths(case: Case) -> list[str]:
     return [path for text in texts if "/" in text for path in (text, text.partition("/")[2])][:2]
 
 
-def _operand_name(case: Case, verdict: Verdict, expressions: list[str]) -> str:
-    """Return a name of the odd tensor where the cause is about one that it was computed from; else nothing."""
+def _operand_name(case: Case, verdict: Verdict, expressions: list[str]) -> str | None:
+    """Return a name of the odd tensor where the cause is about one that it was computed from; "" if it has none."""
     if verdict.name is None or verdict.name in case.names:
-        return ""
-    return next(iter([*(name.text for name in case.names), *expressions]), "a tensor")
+        return None
+    return next(iter([*(name.text for name in case.names), *expressions]), "")
 
 
 def _expressions(case: Case) -> list[str]:
@@ -146,7 +146,7 @@ def _culprit(case: Case, verdict: Verdict, names: list[str], guessed: Site | Non
     row = case.snapshot.row(verdict.name.last.value) if verdict.name is not None else None
     tensor = queries.trace.tensors[case.odd_tensor if row is None else row]
     return Culprit(
-        name=names[0] if names else "a tensor",
+        name=names[0] if names else unnamed(),
         names=tuple(names),
         device=case.odd_device,
         shape=tuple(tensor.shape),

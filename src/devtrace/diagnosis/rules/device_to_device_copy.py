@@ -19,7 +19,6 @@ def copies_between_devices(queries: TraceQueries, tally: Tally) -> Iterator[Find
 
 RULE: Final = CostRule(
     slug="device-to-device-copy",
-    meaning="copies between devices that repeat",
     find=copies_between_devices,
 )
 
@@ -28,4 +27,4 @@ _FINDERS: Final = (copies_of_a_line.of_one_tensor, copies_of_a_line.of_single_el
 
 
 def _finding(copies: CopiesOfALine, habit: Habit | None, lines: list[int]) -> Finding:
-    return copies_of_a_line.finding("device-to-device-copy", copies, "between devices", habit, lines)
+    return copies_of_a_line.finding("device-to-device-copy", copies, habit, lines)

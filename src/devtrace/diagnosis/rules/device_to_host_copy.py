@@ -16,6 +16,7 @@ from devtrace.diagnosis.rules import copies_of_a_line
 from devtrace.diagnosis.rules.copies_of_a_line import AGAIN, CopiesOfALine, Habit, is_of_ddp
 from devtrace.diagnosis.rules.rule import CostRule
 from devtrace.source.matching import match_code
+from devtrace.words.catalogue import sentence
 
 _FAR: Final = 400
 """Ops after a copy within which what was made of it must come back, to be of the same step."""
@@ -30,13 +31,12 @@ def copies_to_host(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
 
 RULE: Final = CostRule(
     slug="device-to-host-copy",
-    meaning="the like to the CPU, or there and back",
     find=copies_to_host,
 )
 
 
 def _finding(copies: CopiesOfALine, habit: Habit | None, lines: list[int]) -> Finding:
-    return copies_of_a_line.finding("device-to-host-copy", copies, "to the CPU", habit, lines)
+    return copies_of_a_line.finding("device-to-host-copy", copies, habit, lines)
 
 
 def _back_and_forth(copies: CopiesOfALine) -> Habit | None:
@@ -55,9 +55,8 @@ def _values(copies: CopiesOfALine) -> Habit | None:
         return None
     if sum(reads.is_trained(queries, op) for op in some) * 2 < len(some):
         return None
-    help = "keep the tensors (x.detach()) and copy them once after the loop, or every N steps"
-    what = copies_of_a_line.source_text(copies)
-    return Habit(f"`{what}` is copied in each step, and the CPU waits for it.", help, severity=severity)
+    message = sentence("copy.in-each-step", name=copies_of_a_line.source_text(copies))
+    return Habit(message, sentence("copy.in-each-step.help"), severity=severity)
 
 
 _FINDERS: Final = (copies_of_a_line.of_one_tensor, _back_and_forth, _values, copies_of_a_line.of_single_elements)
@@ -68,13 +67,12 @@ def _round_trip(copies: CopiesOfALine) -> Habit | None:
     queries, ops = copies.queries, copies.ops
     if queries.trace.ops.raw("phase", ops[-1]) == "backward":  # the gradient of work that began on the host
         return None
-    for message, find_return in _RETURNS:
+    for key, find_return in _RETURNS:
         sites = [find_return(queries, op) for op in ops[:_SAMPLE]]
         returned = [site for site in sites if site is not None]
         if returned and len(returned) * 2 >= len(sites):
-            help = "do this work on the device, or all of it on the CPU"
-            what = message.format(f"`{copies_of_a_line.source_text(copies)}`")
-            return Habit(f"{what} ({queries.site(returned[0])}).", help)
+            message = sentence(key, name=copies_of_a_line.source_text(copies), site=queries.site(returned[0]))
+            return Habit(message, sentence("copy.back.help"))
     return None
 
 
@@ -140,9 +138,9 @@ def _root(node: ast.expr) -> str:
 
 
 _RETURNS: Final = (
-    ("what the CPU computes from {} goes back to the device", _return_of_its_result),
-    ("what numpy computes from {} goes back to the device", _return_from_numpy),
-    ("{} is trained: the gradient of what the CPU computes from it goes back to the device", _return_of_its_gradient),
+    ("copy.back-computed", _return_of_its_result),
+    ("copy.back-numpy", _return_from_numpy),
+    ("copy.back-gradient", _return_of_its_gradient),
 )
 
 
@@ -155,8 +153,8 @@ def _unused(copies: CopiesOfALine) -> Habit | None:
     site = int(queries.op_users[sent[0]])
     if not _moves_one_tensor(queries.source_node(site)) and not is_of_ddp(queries, sent[0]):
         return None
-    what = copies_of_a_line.source_text(copies)
-    return Habit(f"`{what}` was sent to the device ({queries.site(site)}) and not used there.", "leave it on the CPU")
+    message = sentence("copy.unused", name=copies_of_a_line.source_text(copies), site=queries.site(site))
+    return Habit(message, sentence("copy.unused.help"))
 
 
 def _moves_one_tensor(found: SourceNode | None) -> bool:

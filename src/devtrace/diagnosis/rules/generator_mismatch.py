@@ -19,6 +19,7 @@ from devtrace.diagnosis.fixes.register_on_module import assignments
 from devtrace.diagnosis.rules.rule import ErrorRule
 from devtrace.diagnosis.slugs import Certainty
 from devtrace.source.matching import called_name, calls_in
+from devtrace.words.catalogue import sentence
 
 _IS_GENERATOR: Final = re.compile(r"Expected an? '([\w:]+)' (?:device type|generator device) .*found '([\w:]+)'")
 
@@ -54,7 +55,6 @@ def generator_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: int
 
 RULE: Final = ErrorRule(
     slug="generator-mismatch",
-    meaning="a random generator of another device than the tensor",
     explain=generator_mismatch,
 )
 
@@ -66,10 +66,8 @@ def _full_device(queries: TraceQueries, kind: str) -> str:
 
 
 def _message(name: str, expected: str, odd: str, follows_default: bool) -> str:
-    first = f"{name} is a generator on {odd}; the random numbers are to be made on {expected}."
-    if follows_default:
-        return f"{first} A default device is set, and torch makes this generator on {odd} all the same."
-    return f"{first} A generator serves one device only."
+    key = "generator-mismatch.default" if follows_default else "generator-mismatch.message"
+    return sentence(key, name=name, expected=expected, odd=odd)
 
 
 def _generators_on(snapshot: FailureSnapshot, odd: str) -> list[AccessPath]:

@@ -17,6 +17,7 @@ from devtrace.diagnosis.rules.rule import ErrorRule
 from devtrace.source.matching import called_name, calls_in, match_code
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.safe_values import values
+from devtrace.words.catalogue import sentence, unnamed
 from devtrace.words.text_format import one_line
 
 _IS_NUMPY: Final = re.compile(r"convert (\S+) device type tensor to numpy")
@@ -40,7 +41,7 @@ def host_conversion(queries: TraceQueries, snapshot: FailureSnapshot, op: int, t
         op=op,
         culprit=culprit,
         bytes=queries.trace.tensors.number("bytes", row) if row >= 0 else 0,
-        message=f"{culprit.name if culprit else 'the tensor'} is on {device}; numpy reads the memory of the host only.",
+        message=sentence("host-conversion.message", name=_shown_name(culprit), device=device),
         help=fix.help,
         edits=fix.edits,
         ops=(op,),
@@ -49,9 +50,12 @@ def host_conversion(queries: TraceQueries, snapshot: FailureSnapshot, op: int, t
 
 RULE: Final = ErrorRule(
     slug="host-conversion",
-    meaning="`numpy()` or the like of a tensor that is not on the CPU",
     explain=host_conversion,
 )
+
+
+def _shown_name(culprit: Culprit | None) -> str:
+    return culprit.name if culprit is not None and culprit.name != unnamed() else ""
 
 
 def _tensor(queries: TraceQueries, snapshot: FailureSnapshot, op: int, frame: FailingFrame | None) -> int:
@@ -74,7 +78,7 @@ def _culprit(queries: TraceQueries, snapshot: FailureSnapshot, row: int, frame: 
     texts += [frame.code.text(node)] if frame is not None and node is not None else []
     texts += assigned_names(made) if made is not None else []
     texts += [str(queries.trace.tensors.raw("name", row))]
-    names = tuple(dict.fromkeys(text for text in texts if text)) or ("the tensor",)
+    names = tuple(dict.fromkeys(text for text in texts if text)) or (unnamed(),)
     tensor = queries.trace.tensors[row]
     born = statement_site(queries, queries.born(queries.base(row)))
     return Culprit(
@@ -96,7 +100,7 @@ def _fix(row: int, frame: FailingFrame | None) -> Fix:
         new = f"{frame.code.moved_to(node, 'cpu').removesuffix('.to(cpu)')}.cpu()"
         edit = frame.code.replaced(node, new)
         if edit is not None:
-            return Fix(f"bring it to the host first: {one_line(new)}", (edit,))
+            return Fix(sentence("fixed.to-cpu", code=one_line(new)), (edit,))
     return Fix(host_boundary.CAUSE.advice())
 
 

@@ -21,13 +21,13 @@ from devtrace.diagnosis.fixes.read_after_loop import read_after_loop
 from devtrace.diagnosis.ledger import Tally, waits
 from devtrace.diagnosis.rules import package_line
 from devtrace.diagnosis.rules.rule import CostRule
-from devtrace.words.text_format import pluralize, shorten
+from devtrace.words.catalogue import sentence
+from devtrace.words.text_format import shorten
 
 OFTEN: Final = 10
 """Reading a loss now and then is normal; a warning needs a loop that waits at least this many times."""
 STEPS: Final = 5
 """In so many steps, or more."""
-_LATER: Final = "read it every N steps, or once after the loop"
 _LONGEST: Final = 60
 """Characters of the code that a message begins with."""
 
@@ -54,7 +54,6 @@ def host_syncs(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
 
 RULE: Final = CostRule(
     slug="host-sync",
-    meaning="`.item()`, a condition, a mask, a printed tensor: the program waits for the device, again and again",
     find=host_syncs,
 )
 
@@ -74,9 +73,10 @@ def _finding(queries: TraceQueries, waits: list[_Waits], needless: list[_Waits],
     ops = np.sort(np.concatenate([each.ops for each in waits]))
     times, line = sum(each.count for each in waits), needless[0].line if needless else -1
     found = queries.source_node(line)
-    words, help, edits = "to read a value", _LATER if needless else "", tuple[Edit, ...]()
+    words, help = sentence("host-sync.to-read"), sentence("host-sync.later") if needless else ""
+    edits = tuple[Edit, ...]()
     if len(ops) and all(reads.is_asked_for(queries, op) for op in ops.tolist()):
-        words = "as the line asks for"
+        words = sentence("host-sync.as-asked")
     elif needless and found is not None:
         words, help = reads.purpose(queries, found, int(ops[0]))
         fix = read_after_loop(queries, line, ops) or pick_by_where(queries, line, ops)
@@ -85,9 +85,14 @@ def _finding(queries: TraceQueries, waits: list[_Waits], needless: list[_Waits],
     lines = [each.line for each in waits]
     remark = package_line.remark(queries, lines) or package_line.remark_below(queries, line)
     code = shorten(reads.expression(queries, waits[0].line), _LONGEST)
-    device = " and ".join(devices) or "the device"
-    what = f"{f'`{code}`' if code else 'This line'} made the CPU wait for {device} {pluralize(times, 'time')}"
-    often = ", once in each step" if times == sum(each.steps for each in needless) else ", in each step"
+    message = sentence(
+        "host-sync.message",
+        what=sentence("host-sync.code", code=code) if code else sentence("host-sync.line"),
+        device=sentence("host-sync.devices", devices=devices) if devices else sentence("host-sync.device"),
+        count=times,
+        often=_often(times, needless),
+        purpose=words,
+    )
     return Finding(
         rule="host-sync",
         severity="warning" if is_habit else "note",
@@ -96,11 +101,17 @@ def _finding(queries: TraceQueries, waits: list[_Waits], needless: list[_Waits],
         site=queries.site(waits[0].line),
         op=int(ops[0]) if len(ops) else -1,
         count=times,
-        message=f"{what}{often if needless else ''}, {words}.{remark}",
+        message=message + remark,
         help=package_line.advice(queries, line, help),
         edits=edits,
         ops=tuple(ops.tolist()),
     )
+
+
+def _often(times: int, needless: list[_Waits]) -> str:
+    if not needless:
+        return ""
+    return sentence("host-sync.once" if times == sum(each.steps for each in needless) else "host-sync.each")
 
 
 def _needless(steps: Steps, site: int, ops: Rows, times: int) -> list[_Waits]:

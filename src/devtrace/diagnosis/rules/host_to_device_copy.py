@@ -14,6 +14,7 @@ from devtrace.diagnosis.ledger import Tally
 from devtrace.diagnosis.rules import copies_of_a_line
 from devtrace.diagnosis.rules.copies_of_a_line import AGAIN, CopiesOfALine, Habit, is_of_ddp
 from devtrace.diagnosis.rules.rule import CostRule
+from devtrace.words.catalogue import sentence
 
 
 def copies_to_device(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
@@ -22,14 +23,13 @@ def copies_to_device(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
 
 RULE: Final = CostRule(
     slug="host-to-device-copy",
-    meaning="the same tensor, or a few bytes at a time, copied to a device over and over",
     find=copies_to_device,
 )
 
 
 def _finding(copies: CopiesOfALine, habit: Habit | None, lines: list[int]) -> Finding:
     habit = habit or _left_to_ddp(copies)
-    found = copies_of_a_line.finding("host-to-device-copy", copies, "to the device", habit, lines, _unpinned(copies))
+    found = copies_of_a_line.finding("host-to-device-copy", copies, habit, lines, _unpinned(copies))
     fix = _of_pinned_memory(copies) if habit is None and copies.count >= AGAIN else None
     return found if fix is None else replace(found, help=fix.help, edits=fix.edits)
 
@@ -43,9 +43,8 @@ def _numbers(copies: CopiesOfALine) -> Habit | None:
     severity = copies_of_a_line.weight_of_each_step(copies)
     if severity is None:
         return None
-    help = "use the number as it is, or make the tensor on the device: torch.full((), value, device=device)"
-    what = copies_of_a_line.source_text(copies)
-    return Habit(f"`{what}` is a single number, copied in each step.", help, severity=severity)
+    message = sentence("copy.number", name=copies_of_a_line.source_text(copies))
+    return Habit(message, sentence("copy.number.help"), severity=severity)
 
 
 _FINDERS: Final = (copies_of_a_line.of_one_tensor, _numbers, copies_of_a_line.of_single_elements)
@@ -62,15 +61,13 @@ def _left_to_ddp(copies: CopiesOfALine) -> Habit | None:
     by_hand = [other for other in stepwise if other and site and other.function == site.function]
     if not by_hand:
         return None
-    return Habit(
-        f"DistributedDataParallel moves them; other inputs are moved by hand ({by_hand[-1]}). Without it this fails.",
-        f"move the rest of the batch at {by_hand[-1]} too",
-    )
+    line = by_hand[-1]
+    return Habit(sentence("copy.left-to-ddp", site=line), sentence("copy.left-to-ddp.help", site=line))
 
 
 def _unpinned(copies: CopiesOfALine) -> str:
     if _asks_in_vain(copies):
-        return "; non_blocking has no effect from memory that is not pinned (DataLoader(pin_memory=True))"
+        return sentence("copy.unpinned")
     return ""
 
 

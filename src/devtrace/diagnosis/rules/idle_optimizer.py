@@ -12,7 +12,7 @@ from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally
 from devtrace.diagnosis.rules.rule import CostRule
-from devtrace.words.text_format import pluralize
+from devtrace.words.catalogue import sentence
 
 OFTEN: Final = 3
 """Fewer steps in vain may be a start: a step before the first backward pass."""
@@ -29,14 +29,12 @@ def idle_optimizers(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
                 devices=(),
                 site=queries.site(int(queries.users[site])),
                 count=steps,
-                message=f"{pluralize(steps, 'step')}, and never a gradient in what this optimizer holds: it changes "
-                "nothing. It was probably built before the model was copied, or its parameters replaced.",
-                help="build the optimizer of the model that is trained, after it is moved and its layers are final",
+                message=sentence("idle-optimizer.message", count=steps),
+                help=sentence("idle-optimizer.help"),
             )
 
 
 RULE: Final = CostRule(
     slug="idle-optimizer",
-    meaning="an optimizer's steps never find a gradient: it was built before the model was copied or replaced",
     find=idle_optimizers,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from devtrace.diagnosis.rules import (
+    collective_device,
     cpu_compute,
     device_comparison,
     device_mismatch,
@@ -15,11 +16,15 @@ from devtrace.diagnosis.rules import (
     host_sync,
     host_to_device_copy,
     idle_optimizer,
+    moved_after_wrap,
+    rank_device,
+    ranks_differ,
     split_module,
 )
-from devtrace.diagnosis.rules.rule import CostRule, ErrorRule, Rule
+from devtrace.diagnosis.rules.rule import CostRule, ErrorRule, JobRule, Rule
 
 ERROR_RULES: Final[tuple[ErrorRule, ...]] = (
+    collective_device.RULE,
     host_conversion.RULE,
     generator_mismatch.RULE,
     device_mismatch.RULE,
@@ -34,6 +39,12 @@ COST_RULES: Final[tuple[CostRule, ...]] = (
     split_module.RULE,
     idle_optimizer.RULE,
     device_comparison.RULE,
+    moved_after_wrap.RULE,
 )
 
-RULES: Final[tuple[Rule, ...]] = (*ERROR_RULES, *COST_RULES)
+JOB_RULES: Final[tuple[JobRule, ...]] = (
+    rank_device.RULE,
+    ranks_differ.RULE,
+)
+
+RULES: Final[tuple[Rule, ...]] = (*ERROR_RULES, *COST_RULES, *JOB_RULES)

@@ -9,10 +9,17 @@ import numpy as np
 
 from devtrace.diagnosis.evidence.trace_queries import Rows, TraceQueries
 from devtrace.diagnosis.findings import Site
-from devtrace.diagnosis.fixes.pass_device_to_factory import REPORT_UPSTREAM
-from devtrace.words.text_format import one_line, pluralize, shorten
+from devtrace.words.catalogue import sentence
+from devtrace.words.text_format import one_line, shorten
 
 _Part = TypeVar("_Part")
+
+
+class UntilThen(NamedTuple):
+    """Code that the user of a package can run today, below the line that moves `root`."""
+
+    root: str
+    code: str
 
 
 class Line(NamedTuple):
@@ -60,21 +67,26 @@ def remark(queries: TraceQueries, lines: list[int]) -> str:
         return ""
     callers = dict.fromkeys(site for line in lines if (site := queries.site(int(queries.users[line]))) is not None)
     if queries.site(lines[0]) in callers:
-        return f" It is in {package}."
+        return sentence("package.of", package=package)
     first, others = next(iter(callers)), len(callers) - 1
-    more = f" ({pluralize(others, 'more line')} likewise)" if others else ""
-    return f" It is in {package}, called from {first}{more}: {shorten(one_line(first.text), 80)}."
+    more = sentence("package.more", count=others) if others else ""
+    text = shorten(one_line(first.text), 80)
+    return sentence("package.called", package=package, caller=first, more=more, text=text)
 
 
 def remark_below(queries: TraceQueries, line: int) -> str:
     """Name a package's line, as the end of a message at the user's line that led there."""
     site, package = queries.site(line), queries.package(line)
-    return f" It is in {package}, {site}: {shorten(one_line(site.text), 80)}" if site is not None and package else ""
+    if site is None or not package:
+        return ""
+    return sentence("package.below", package=package, site=site, text=shorten(one_line(site.text), 80))
 
 
-def advice(queries: TraceQueries, line: int, help: str) -> str:
+def advice(queries: TraceQueries, line: int, help: str, until: UntilThen | None = None) -> str:
     """Return the help for a line; of a package's, that the package must change and what its user can do."""
     package = queries.package(line)
     if not package or not help:
         return help
-    return f"in {package}: {help}" if "Until it does" in help else f"in {package}: {help}; {REPORT_UPSTREAM}"
+    if until is not None:
+        return sentence("package.advice-until", package=package, help=help, root=until.root, code=until.code)
+    return sentence("package.advice-upstream", package=package, help=help)

@@ -12,6 +12,7 @@ from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally
 from devtrace.diagnosis.rules.rule import CostRule
+from devtrace.words.catalogue import sentence
 
 META: Final = "meta"
 """A tensor there holds no data: an offload brings it for the time of a call."""
@@ -36,7 +37,6 @@ def split_modules(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
 
 RULE: Final = CostRule(
     slug="split-module",
-    meaning="the parameters of one module are on several devices",
     find=split_modules,
 )
 
@@ -52,6 +52,6 @@ def _finding(queries: TraceQueries, path: str, rows: dict[str, int]) -> Finding:
         devices=devices,
         site=queries.site(int(queries.users[born])) if born >= 0 else None,
         op=queries.producer(last),
-        message=f"The own tensors of {path} are on {' and '.join(devices)}.",
-        help=f"move {path} as a whole",
+        message=sentence("split-module.message", module=path, devices=devices),
+        help=sentence("split-module.help", module=path),
     )

@@ -21,8 +21,8 @@ class Activation:
     """Names are looked up here. `line` is read now; a live frame stands at `now`, or a dead one at its END.
 
     `scope` has the variables of a live frame, `bound` what a dead one was given. `depth` is the level of the stack in
-    whose call it ran. `owner` is the module whose method it is, `module` the same once it has returned. `caller` is the
-    user's line for code of a package.
+    whose call it ran. `owner` is the module whose method it is, or whose method called it; `module` the same once it
+    has returned. `caller` is the user's line for code of a package.
     """
 
     source: Source

@@ -9,6 +9,7 @@ from types import FunctionType, MethodType, ModuleType
 from typing import Any, Final
 
 from devtrace.explaining.reading.activation import END, Activation
+from devtrace.explaining.reading.devices import is_move
 from devtrace.explaining.reading.file_index import index_of
 from devtrace.explaining.reading.names import of_module
 from devtrace.explaining.reading.reader import Definition, Reader
@@ -94,7 +95,7 @@ def _methods(kind: type) -> list[FunctionType]:
 def _moves_itself(node: ast.expr, name: str) -> bool:
     """Return whether code is `self.name.to(device)`, for `self.name`: it comes after what made it."""
     owner = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
-    return isinstance(owner, ast.Attribute) and owner.attr == name and called_name(node) in ("to", "cuda", "cpu")
+    return isinstance(owner, ast.Attribute) and owner.attr == name and is_move(called_name(node))
 
 
 def _given_in(

@@ -14,7 +14,7 @@ import torch
 from devtrace.explaining.reading.activation import Activation
 from devtrace.explaining.reading.attributes import member
 from devtrace.explaining.reading.expressions import computed
-from devtrace.explaining.reading.names import OWN_RESULTS
+from devtrace.explaining.reading.names import is_own_result
 from devtrace.explaining.reading.reader import MOST_ITEMS, Definition, Reader
 from devtrace.explaining.reading.runs import arguments, function_of, is_theirs, results, returned, run_of
 from devtrace.explaining.reading.stored import stored_in
@@ -40,7 +40,7 @@ def read_call(reader: Reader, node: ast.Call, activation: Activation) -> Value |
             return _call_container(reader, owner, node.func.attr, node, activation)
         if isinstance(owner, Known) and type(owner.value) in (list, deque) and node.func.attr in ("pop", "popleft"):
             return _popped(reader, owner.value)
-        if isinstance(owner, Known) and is_module(owner.value) and node.func.attr in _TENSORS | OWN_RESULTS:
+        if isinstance(owner, Known) and is_module(owner.value) and _is_known_of_modules(node.func.attr):
             return _of_module(reader, owner, node.func.attr)
     if isinstance(node.func, ast.Name) and node.func.id in ("getattr", "next"):
         return _call_builtin(reader, node, activation)
@@ -48,6 +48,10 @@ def read_call(reader: Reader, node: ast.Call, activation: Activation) -> Value |
     if isinstance(node.func, ast.Name) and function is None:
         return _call_sequence(reader, node, activation)
     return _call(reader, function.value, node, words, activation) if isinstance(function, Known) else None
+
+
+def _is_known_of_modules(method: str) -> bool:
+    return method in _TENSORS or is_own_result(method)
 
 
 def _call(
@@ -156,7 +160,7 @@ def _popped(reader: Reader, owner: Any) -> Value | None:
 
 def _of_module(reader: Reader, owner: Known, name: str) -> Value:
     """Return what a module's own methods give: the module itself, or its tensors."""
-    if name in OWN_RESULTS:
+    if is_own_result(name):
         return owner
     found = islice(registered(owner.value), MOST_ITEMS)
     if name in ("parameters", "buffers"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,7 +15,6 @@ from devtrace.recording.columns.operator_info import COMPUTE
 from devtrace.source.matching import called_name
 
 UNKNOWN: Final = "unknown"
-_NAMED: Final = re.compile(r"\b(cpu|meta|(?:cuda|mps|xpu|hpu|npu|xla)(?::\d+)?)\b|torch\.(?:(cuda)\.)?\w+Tensor")
 _UNREAD: Final = (ast.Call, ast.Attribute, ast.Subscript, ast.BinOp, ast.Name)
 
 
@@ -31,15 +29,6 @@ class FailedOp:
     @property
     def is_mixed(self) -> bool:
         return len({each.device for each in self.inputs}) > 1
-
-
-def devices_named(text: str) -> list[str]:
-    """Return the devices that torch's message names, in its order; of a tensor type (`torch.FloatTensor`) too."""
-    found = []
-    for match in _NAMED.finditer(text):
-        device = match[1] or match[2] or "cpu"
-        found.append("cuda:0" if device == "cuda" else device)
-    return list(dict.fromkeys(found))
 
 
 def failed_op(reader: Reader) -> FailedOp | None:

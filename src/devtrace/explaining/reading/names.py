@@ -13,6 +13,7 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any, Final
 
 from devtrace.explaining.reading.activation import END, Activation
+from devtrace.explaining.reading.devices import is_move
 from devtrace.explaining.reading.file_index import index_of
 from devtrace.explaining.reading.reader import Definition, Reader
 from devtrace.explaining.reading.runs import run_around
@@ -35,10 +36,14 @@ from devtrace.source import parsing
 from devtrace.source.matching import called_name
 from devtrace.source.safe_values import MISSING
 
-OWN_RESULTS: Final = frozenset((
-    "to", "cuda", "cpu", "float", "double", "half", "bfloat16", "train", "eval", "requires_grad_", "type",
+_OWN_RESULTS: Final = frozenset((
+    "float", "double", "half", "bfloat16", "train", "eval", "requires_grad_", "type",
 ))  # fmt: skip
-"""Methods of a module that return the module."""
+"""Methods of a module that return the module, beside those named after a kind of device."""
+
+
+def is_own_result(method: str) -> bool:
+    return method in _OWN_RESULTS or is_move(method)
 
 
 def read_name(reader: Reader, node: ast.Name, activation: Activation) -> Value | None:
@@ -86,7 +91,7 @@ def _is_module_in(activation: Activation, name: str) -> bool:
 def _is_own_move(node: ast.expr, name: str) -> bool:
     """Return whether code is `x.to(device)` for x: of a module that is the module itself."""
     owner = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
-    return isinstance(owner, ast.Name) and owner.id == name and called_name(node) in OWN_RESULTS
+    return isinstance(owner, ast.Name) and owner.id == name and is_own_result(called_name(node))
 
 
 def _of_run(reader: Reader, name: str, activation: Activation) -> Value | None:

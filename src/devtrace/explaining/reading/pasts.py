@@ -20,6 +20,8 @@ from devtrace.source.object_walk import registered
 
 BEFORE_ALL: Final = -1
 """Depth of an op that ran before anything that still runs."""
+AFTER_ALL: Final = 1 << 30
+"""Depth of an op that ran after the failure, where somebody handled it."""
 MOST_COPIES: Final = 20
 
 
@@ -32,15 +34,16 @@ class Former(NamedTuple):
 
 
 class Pasts:
-    """Moved tensors of one explanation. `ops` are all ops so far."""
+    """Moved tensors of one explanation. `ops` are all ops so far, `errors` the ids of the exceptions explained."""
 
-    def __init__(self, rows: Rows, ops: list[ReadOp]) -> None:
+    def __init__(self, rows: Rows, ops: list[ReadOp], errors: frozenset[int]) -> None:
         self._rows = rows
         self._ops = ops
         self._formers: dict[int, Former] = {}
         self._by_row: dict[int, ReadOp] = {}
         self._moves = list(history.moves)
         self._ticks: dict[int, int] = {moved.at.site: moved.at.tick for moved in self._moves}
+        self._after: set[int] = {moved.at.site for moved in self._moves if moved.handling in errors}
 
     def add_read(self, op: ReadOp, inputs: list[TensorValue]) -> None:
         """Remember an op that was read; one that copies to another device makes a former of its input."""
@@ -70,7 +73,8 @@ class Pasts:
 
     def _move(self, row: int, layout: int, site: int, before: tuple[int, str] | None) -> None:
         inputs, tick = [before[0]] if before is not None else [], self._ticks.get(site, 0)
-        op = ReadOp("aten._to_copy", COPY, site, inputs, row, layout, BEFORE_ALL, tick=tick, is_seen=True)
+        depth = AFTER_ALL if site in self._after else BEFORE_ALL
+        op = ReadOp("aten._to_copy", COPY, site, inputs, row, layout, depth, tick=tick, is_seen=True)
         self._ops.append(op)
         self._by_row[row] = op
         if before is not None:
@@ -111,12 +115,23 @@ class Pasts:
         moved = next((each for each in self._moves if self._took(each, owner, device)), None)
         if made.op is None or owner is None or moved is None:
             return False
-        ops = self._made_by(made.op, owner)
+        for op in self._put_in_earlier_call(made.op, moved.at.tick):
+            op.layout = layout(op.layout)
+        return True
+
+    def made_before(self, last: ReadOp, tick: int) -> None:
+        """Put what a module made in a call before a move that saw it among the module's attributes."""
+        if last.owner is not None and last.depth != BEFORE_ALL:
+            self._put_in_earlier_call(last, tick)
+
+    def _put_in_earlier_call(self, last: ReadOp, tick: int) -> list[ReadOp]:
+        """Put an op, and those of its module that led to it, into a call of the module before a tick."""
+        ops = self._made_by(last, last.owner)
         rows = {op.row for op in ops}
         for op in ops:
             op.inputs = [row for row in op.inputs if row in rows]
-            op.layout, op.depth, op.tick, op.module = layout(op.layout), BEFORE_ALL, moved.at.tick - 0.5, owner
-        return True
+            op.depth, op.tick, op.module = BEFORE_ALL, tick - 0.5, last.owner
+        return ops
 
     def _made_by(self, last: ReadOp, owner: Any) -> list[ReadOp]:
         """Return an op, and all in methods of a module that led to it."""

@@ -18,6 +18,7 @@ import torch
 
 from devtrace.diagnosis.evidence.access_paths import device_named_by
 from devtrace.explaining.reading.activation import Activation
+from devtrace.explaining.reading.devices import in_full
 from devtrace.explaining.reading.pasts import Pasts
 from devtrace.explaining.reading.positions import site_of
 from devtrace.explaining.reading.statements import Position, body_of
@@ -81,7 +82,7 @@ class Reader:
         self.devices = devices
         self.default_device = default_device
         self.ops: list[ReadOp] = []
-        self.pasts = Pasts(recorder.rows, self.ops)
+        self.pasts = Pasts(recorder.rows, self.ops, stack.errors)
         self.renamed: dict[int | None, int] = {}
         self.steps = 0
         self._handlers = handlers
@@ -240,14 +241,14 @@ class Reader:
                 if made.device != device:
                     others.append(made)
                 elif made.op is not None:
-                    self._born_by(tensor, made.op)
+                    self.born_by(tensor, made.op)
                     return
                 else:
                     self._born_as(tensor, made)
                     break
         stale = next((made for made in others if made.op and self._is_stale(made, device)), None)
         if stale is not None and stale.op is not None:
-            self._born_by(tensor, stale.op)
+            self.born_by(tensor, stale.op)
         elif site >= 0 and not is_outermost:
             self._sites[id(tensor)] = site
         elif site >= 0:
@@ -260,10 +261,14 @@ class Reader:
             again = replace(op, row=next(self.rows.next))
             self.ops.append(again)
             self.pasts.add_read(again, [])
-            self._born_by(tensor, again)
+            self.born_by(tensor, again)
 
-    def _born_by(self, tensor: Any, op: ReadOp) -> None:
+    def born_by(self, tensor: Any, op: ReadOp) -> None:
+        """Let a live tensor be the result of an op."""
         op.layout = self.rows.layout(tensor)[2]
+        kept_at = stamps.kept_at(tensor)
+        if kept_at is not None:
+            self.pasts.made_before(op, kept_at)
         self.stamp(tensor, op.row)
         self.pasts.believe(op.row)
 
@@ -353,9 +358,14 @@ class Reader:
         if isinstance(value, TensorValue):
             return value.device
         if isinstance(value, Known) and type(value.value) is int:
-            return f"cuda:{value.value}"
-        found = device_named_by(value.value) if isinstance(value, Known) else ""
-        return f"{found}:0" if found == "cuda" else found
+            return f"{self.accelerator}:{value.value}"
+        return in_full(device_named_by(value.value)) if isinstance(value, Known) else ""
+
+    @property
+    def accelerator(self) -> str:
+        """Kind of the accelerator that the error names."""
+        named = (device.partition(":")[0] for device in self.devices if device not in ("cpu", "meta"))
+        return next(named, "cuda")
 
     def layout(self, device: str, dims: int) -> int:
         return self.rows.layout_of((0,) * min(dims, 1), torch.float32, self.device(device))[2]

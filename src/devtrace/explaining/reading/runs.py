@@ -43,7 +43,7 @@ def run_of(
         bound={**_closed_over(reader, function), **bound},
         caller=activation.caller,
         module=activation.module if module is None or is_built else module,
-        owner=None if is_built else module,
+        owner=None if is_built else module or activation.owner,
         level=activation.level + 1,
     )
 

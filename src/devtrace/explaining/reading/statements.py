@@ -11,6 +11,7 @@ from functools import lru_cache
 from types import CodeType
 from typing import Final, NamedTuple
 
+from devtrace.explaining.reading.devices import is_move
 from devtrace.source.matching import called_name
 from devtrace.source.parsing import Source
 
@@ -140,4 +141,4 @@ def is_none(node: ast.AST) -> bool:
 def moves_not_kept(body: ast.AST) -> list[ast.Call]:
     """Return the calls of `x.to(device)` that are a statement of their own: they leave a tensor where it is."""
     calls = [each.value for each in statements(body) if isinstance(each, ast.Expr) and isinstance(each.value, ast.Call)]
-    return [call for call in calls if called_name(call) in ("to", "cuda") and isinstance(call.func, ast.Attribute)]
+    return [call for call in calls if is_move(called_name(call)) and isinstance(call.func, ast.Attribute)]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from devtrace.explaining.reading.activation import Activation
+from devtrace.explaining.reading.devices import is_move
 from devtrace.explaining.reading.reader import Definition, Reader
 from devtrace.explaining.reading.statements import statements, targets
 from devtrace.explaining.reading.values import Known
@@ -32,7 +33,7 @@ def stored_in(reader: Reader, run: Activation, owner: Any) -> Iterator[Definitio
 def _moves_itself(node: ast.expr, target: ast.expr) -> bool:
     """Return whether code is `cache[key].to(device)`, for `cache[key]`."""
     owner = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
-    return owner is not None and same_code(owner, target) and called_name(node) in ("to", "cuda", "cpu")
+    return owner is not None and same_code(owner, target) and is_move(called_name(node))
 
 
 def _is(reader: Reader, node: ast.expr, owner: Any, run: Activation) -> bool:

@@ -7,6 +7,7 @@ from typing import Final
 
 from devtrace.diagnosis.evidence.origins import FACTORIES
 from devtrace.explaining.reading.activation import Activation
+from devtrace.explaining.reading.devices import in_full, is_move, kinds
 from devtrace.explaining.reading.reader import ITSELF, Reader
 from devtrace.explaining.reading.statements import is_none
 from devtrace.explaining.reading.values import TensorValue, Value
@@ -15,7 +16,6 @@ from devtrace.source.matching import called_name
 
 _FROM_HOST: Final = frozenset(("from_numpy", "frombuffer", "from_dlpack"))
 _FROM_DATA: Final = frozenset(("as_tensor", "asarray"))
-_MOVES: Final = frozenset(("to", "cuda", "cpu", "type_as"))
 _VIEWS: Final = frozenset((
     "view", "reshape", "unsqueeze", "squeeze", "transpose", "permute", "expand", "detach", "t", "flatten", "narrow",
     "view_as", "expand_as", "movedim", "swapaxes", "unflatten", "chunk", "split", "unbind", "select", "diagonal",
@@ -91,7 +91,7 @@ def call_method(
     """Return what a method of a tensor makes."""
     if name in _NO_TENSOR:
         return None
-    if name in _MOVES:
+    if is_move(name):
         return _move(reader, owner, name, node, words, activation)
     if name.startswith("new_"):
         return _make_like(reader, f"aten.{name}", node, words, [owner], activation)
@@ -116,8 +116,8 @@ def _move(
     asked = [*node.args[:1], *(words[word] for word in ("device", "other") if word in words)]
     values = [reader.see(each, activation) for each in asked]
     device = "cpu" if name == "cpu" else next(filter(None, map(reader.named_device, values)), "")
-    if name == "cuda" and not device:
-        device = "cuda:0"
+    if name in kinds() and not device:
+        device = in_full(name)
     if not device:  # `.to(torch.float16)`, or something that cannot be read
         return None if any(value is None for value in values) else owner
     if owner.row == ITSELF:

@@ -29,6 +29,7 @@ from devtrace.notebook.panel.feed import PERIOD, Feed
 from devtrace.notebook.panel.idle import Lister
 from devtrace.notebook.panel.messages import is_foreign_hello, refusal, spec
 from devtrace.notebook.panel.trace_summaries import TraceSummaries, exported, find
+from devtrace.words import language
 from devtrace.words.errors import DevtraceError
 
 log = logging.getLogger("devtrace")
@@ -122,6 +123,11 @@ class Panel:
         self._lister.soon()
         return _DONE
 
+    def _on_language(self, connection: _Connection, data: Message) -> Message:
+        """Make reports in the front end's display language, where the user chose none."""
+        language.CHOICE.front_end = language.of_tag(data["tag"])
+        return _DONE
+
     def _on_trace_cells(self, connection: _Connection, data: Message) -> Message:
         self._touched = True
         self.tracing.switch(on=data["on"])
@@ -136,6 +142,10 @@ class Panel:
         self.tracing.max_ops = max(1, data["max_ops"])
         self._mark_due({"state"})
         self._send_state(connection)
+        return _DONE
+
+    def _on_explain(self, connection: _Connection, data: Message) -> Message:
+        self.tracing.explaining = data["on"]
         return _DONE
 
     def _on_simulate(self, connection: _Connection, data: Message) -> None:

@@ -36,9 +36,7 @@ class TraceSummaries:
 def find(history: History, number: int) -> Traced:
     if traced := history.numbered.get(number):
         return traced
-    raise DevtraceError(
-        "trace-gone", f"trace {number}", "the kernel keeps the newest traces of its session", "run the cell again"
-    )
+    raise DevtraceError.of("trace-gone", number=number)
 
 
 def _summary(number: int, traced: Traced) -> Message:

@@ -17,7 +17,6 @@ _monitoring: Final[Any] = getattr(sys, "monitoring", None)
 _TOOLS: Final = (4, 3)
 _REPETITIONS: Final = 2
 _RETURN: Final = -1
-NOT_SEEN: Final = "; lines that ran only in between were not seen, for which Python 3.12 or newer is needed"
 
 Line = tuple[CodeType, int]
 
@@ -39,9 +38,8 @@ class Lines:
             self._tool = next((tool for tool in _TOOLS if _monitoring.get_tool(tool) is None), -1)
 
     @property
-    def limits(self) -> str:
-        """Return what a reader must know of lines, as the end of a sentence."""
-        return "" if self._tool >= 0 else NOT_SEEN
+    def are_seen(self) -> bool:
+        return self._tool >= 0
 
     def are_known(self, loop: Any, period: int, number: int, codes: Callable[[], Iterable[CodeType]]) -> bool:
         """Return whether the lines of a loop are known; else learn them in the repetitions that come.

@@ -326,8 +326,7 @@ class Sampling:
     def _note_what_was_counted(self) -> None:
         if not self.credit.ops:
             return
-        self.recorder.note(
-            f"{self.recorded_repetitions:,} of {self.recorded_repetitions + self.counted_repetitions:,} repetitions "
-            f"were recorded; about {self.credit.ops:,} ops, with their waits and copies, were counted as repeating them"
-            f"{self.lines.limits}"
-        )
+        recorded, ops = self.recorded_repetitions, self.credit.ops
+        self.recorder.note("note.repetitions", recorded=recorded, count=recorded + self.counted_repetitions, ops=ops)
+        if not self.lines.are_seen:
+            self.recorder.note("note.unseen-lines")

@@ -47,7 +47,7 @@ class Moved:
     """`.to()` or the like of a module.
 
     `device` is where its tensors went (None: all stayed where they were), `stamps` are those of each tensor that moved,
-    before and after.
+    before and after. `handling` is the id of the exception that was being handled, 0 for none.
     """
 
     module: weakref.ref[torch.nn.Module]
@@ -55,6 +55,7 @@ class Moved:
     tensors: int
     stamps: tuple[tuple[Stamp, Stamp], ...]
     at: Happening
+    handling: int = 0
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 import weakref
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any, Final
 
 import torch
@@ -23,6 +23,7 @@ from devtrace.runtime.patches import SharedInstallation
 from devtrace.runtime.quiet import storage_of
 
 NAME: Final = "_devtrace_stamp"
+KEPT: Final = "_devtrace_kept"
 UNSTAMPED: Final[Stamp] = (-1, {}, -1, None)
 LONGEST_PAST: Final = 8
 
@@ -63,6 +64,23 @@ def put(tensor: Any, stamp: Stamp) -> None:
             _put_odd(tensor, stamp)
     else:
         _put_odd(tensor, stamp)
+
+
+def put_kept(tensor: Any, tick: int) -> None:
+    """Mark that a module kept a tensor at the tick of a move that did not take it; the first such move counts."""
+    if are_kept():
+        with suppress(*_NO_STORAGE):
+            storage = storage_of(tensor)
+            if getattr(storage, KEPT, None) is None:
+                setattr(storage, KEPT, tick)
+
+
+def kept_at(tensor: Any) -> int | None:
+    """Return the tick of the first move at which a module already kept a tensor as a plain attribute, if any."""
+    with suppress(*_NO_STORAGE):
+        tick: int | None = getattr(storage_of(tensor), KEPT, None)
+        return tick
+    return None
 
 
 def birth(site: int, past: Past | None = None) -> Stamp:

@@ -15,8 +15,6 @@ from devtrace.runtime.patches import Patches
 if TYPE_CHECKING:
     from devtrace.recording.hot.recorder import Recorder
 
-NOTE = "what torch.jit.trace ran is not recorded: it fails under any dispatch mode"
-
 
 def install(recorder: Recorder, patches: Patches) -> None:
     """`_trace_impl` is what `torch.jit.trace` calls; `trace_module` is public by two names."""
@@ -34,7 +32,7 @@ def _stepping_aside(recorder: Recorder, original: Callable[..., Any]) -> Callabl
         state = recorder.states.get(threading.get_ident())
         if state is None or state.mode is None:
             return original(*args, **kwargs)
-        recorder.note(NOTE)
+        recorder.note("note.jit")
         with without(state.mode):
             return original(*args, **kwargs)
 

@@ -7,6 +7,7 @@ move of a large model needs no walk of our own to see what went. No tensor is ke
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from torch.compiler import is_compiling
 from devtrace.recording.columns import stamps
 from devtrace.recording.columns.process_history import UNCOUNTED, Moved, Stamp, history
 from devtrace.recording.context.happenings import now
-from devtrace.recording.context.module_tree import count_registered
+from devtrace.recording.context.module_tree import class_name, count_registered, kept_tensors
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.quiet import PLAIN, Quiet, function_modes, storage_of
 
@@ -37,14 +38,19 @@ def _watched(original: Callable[..., Module]) -> Callable[..., Module]:
 
     @functools.wraps(original)
     def _apply(self: Module, fn: Callable[..., Any], recurse: bool = True) -> Module:
-        if is_compiling() or getattr(_moving, "inside", False):
+        if is_compiling():
             return original(self, fn, recurse)
-        _moving.inside = True
-        move = _Move(now(1))
+        outer = getattr(_moving, "move", None)
+        if outer is not None:
+            if id(type(self)) not in outer.classes_of_torch:
+                outer.look_at(self)
+            return original(self, fn, recurse)
+        move = _moving.move = _Move(now(1))
+        move.look_at(self)
         try:
             return original(self, move.around(fn), recurse)
         finally:
-            _moving.inside = False
+            _moving.move = None
             move.end(self)
 
     return _apply
@@ -55,15 +61,31 @@ class _Move:
 
     def __init__(self, at: Any) -> None:
         self.at = at
+        error = sys.exception()
+        self.handling = 0 if error is None else id(error)
         self.changed = False
         self.parameters: set[int] = set()
         self.others = False  # buffers, or gradients, which are none of a module's tensors: then they are to be counted
         self.gone: set[torch.device] = set()
         self.stamps: list[tuple[Stamp, Stamp]] = []
+        self.classes_of_torch: set[int] = set()
         # By the id of the stamp before: where from, the stamp after. One for all tensors of a line.
         self._after: dict[int, tuple[torch.device, Stamp]] = {}
         self._kept: list[Stamp] = []  # those of these ids
         self.device_of = torch.Tensor.device.__get__  # which a simulation replaces on torch's class
+
+    def look_at(self, module: Module) -> None:
+        """Mark what a module keeps as plain attributes: it was made before this move. Torch's own modules keep none."""
+        kind = type(module)
+        try:
+            if class_name(kind, "__module__").partition(".")[0] == "torch":
+                self.classes_of_torch.add(id(kind))
+                return
+            with Quiet():
+                for tensor in kept_tensors(module):
+                    stamps.put_kept(tensor, self.at.tick)
+        except Exception:  # noqa: BLE001 (what cannot be marked is not known)
+            return
 
     def around(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap the function that moves a tensor. A model has thousands, and most go as the one before of their line."""
@@ -131,7 +153,9 @@ class _Move:
             tensors = UNCOUNTED
             if self.changed:
                 tensors = count_registered(module) if self.others else len(self.parameters)
-            history.moves.append(Moved(weakref.ref(module), device, tensors, tuple(self.stamps), self.at))
+            history.moves.append(
+                Moved(weakref.ref(module), device, tensors, tuple(self.stamps), self.at, self.handling)
+            )
 
 
 def _is_torchs_own(fn: Callable[..., Any]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import torch
@@ -12,6 +13,8 @@ from devtrace.source.safe_values import class_dict, classes_of, instance_dict
 
 Module = torch.nn.Module
 _TABLES = ("_parameters", "_buffers", "_modules")
+_CONTAINERS = (list, tuple, dict)
+MOST_KEPT = 100
 _SCRIPT: Any = torch._C.ScriptModule
 _dictionary: Any = Module.__dict__["__dict__"].__get__
 """Reads a module's own attributes, whatever its class makes of `__dict__`."""
@@ -45,6 +48,16 @@ def own_tensors(module: Module) -> Iterator[tuple[str, str, torch.Tensor]]:
         yield from ((role, name, value) for name, value in _table(module, table) if is_tensor(value))
     own = instance_dict(module)
     yield from (("attribute", name, value) for name, value in list(own.items()) if is_tensor(value))
+
+
+def kept_tensors(module: Module) -> Iterator[torch.Tensor]:
+    """Yield the tensors that a module keeps as plain attributes, those in plain containers of one level too."""
+    for value in tuple(_dictionary(module).values()):
+        if is_tensor(value):
+            yield value
+        elif type(value) in _CONTAINERS and value:
+            inner = value.values() if type(value) is dict else value
+            yield from (each for each in tuple(islice(inner, MOST_KEPT)) if is_tensor(each))
 
 
 def count_registered(root: Module) -> int:

@@ -22,7 +22,7 @@ from devtrace.recording.context.module_tree import (
     own_tensors,
     subtree,
 )
-from devtrace.recording.hot.recorder import Recorder, text_of
+from devtrace.recording.hot.recorder import Recorder
 from devtrace.runtime.quiet import Quiet
 from devtrace.source.safe_values import class_dict, classes_of, instance_dict
 from devtrace.source.user_code import is_torch_or_ours
@@ -76,7 +76,7 @@ class Modules:
         try:
             return self._open(module, state, sys._getframe(1).f_back)
         except Exception as fault:  # noqa: BLE001 (whatever it is, the user's module runs)
-            self.recorder.note(f"a call of a module was not recorded: {type(fault).__name__}: {text_of(fault)}")
+            self.recorder.note("note.call-missed", fault)
             return None
 
     def _open(self, module: Module, state: ThreadState, caller: FrameType | None) -> tuple[int, int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
 from time import perf_counter_ns, time
@@ -208,9 +209,13 @@ class Recorder(RecordedOps):
 
     def fault(self, error: Exception) -> None:
         """Note a fault of our own, or a tensor that does not answer: the program goes on."""
-        self.note(f"an op was not recorded in full: {type(error).__name__}: {text_of(error)}")
+        self.note("note.op-in-part", error)
 
-    def note(self, text: str) -> None:
+    def note(self, key: str, about: BaseException | str = "", **counts: int) -> None:
+        """Keep the key of a sentence and, behind a tab, what it is about; words are found later."""
+        fault = about if isinstance(about, str) else f"{type(about).__name__}: {text_of(about)}"
+        values = {**counts, **({"fault": fault} if fault else {})}
+        text = f"{key}\t{json.dumps(values)}" if values else key
         if text not in self.notes:
             self.notes.append(text)
 

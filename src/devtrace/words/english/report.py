@@ -11,6 +11,7 @@ SENTENCES: Final[dict[str, str]] = {
     "label.missed": "Missed by",
     "label.then": "Then",
     "label.fix": "Fix",
+    "site": "{name} line {line:d}",
     "report.no-line": "somewhere",
     "report.ops": "{ops}.",
     "report.clean": "✓ No device problems: {ops}.",
@@ -24,11 +25,29 @@ SENTENCES: Final[dict[str, str]] = {
     "report.counts": "{counts}{copied}.",
     "report.copied": "; {size:bytes} copied in total",
     "explained.untraced": "devtrace explains this error, which it did not trace:",
+    "explained.not-seen": "it did not see this code run: what was before the error is read from the source",
+    "explained.most-objects": "it looked at {count:object|objects}; others may have been left out",
+    "explained.most-items": (
+        "of long lists it looked at the first {count:item|items}; the longest has {longest:item|items}"
+    ),
+    "explained.as-text": "the error came as text, its variables are gone; to see the tensor, run it once {how}",
+    "explained.how-worker": "with num_workers=0",
+    "explained.how-replica": "with the model itself in place of DataParallel",
+    "explained.how-other": "in one thread",
+    "explained.no-error": "there is no error to explain",
+    "explained.other-error": "this error is not about devices",
+    "explained.failed": "the error was not explained ({fault})",
+    "explained.unknown-tensor": "Neither its frames nor the source show which tensor it was; recorded, the run would.",
+    "explained.unknown-recorded": "The trace does not tell which tensor it was.",
     "report.note": "devtrace: {note}",
     "report.above-traceback": "{sign} {where}: {message} ↓ The report is below this traceback.",
     "report.left-on-devices": (
         "{names:and} {count:=is|are} left on {devices:and}, simulated for this cell only; "
         "to go on in other cells, type `%devtrace simulate {spec}`"
+    ),
+    "report.nothing-on-devices": (
+        "no op of this cell ran on a simulated device: what earlier cells made, and a device that they chose, are "
+        "still on the CPU; to try them on a device, type `%devtrace simulate {spec}` and run them again"
     ),
     "report.more-names": "{count:more name|more names}",
     "report.more": "{count:more finding|more findings}",

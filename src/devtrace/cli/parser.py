@@ -1,0 +1,41 @@
+"""argparse with its own words in the reader's language."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from typing import Any
+
+from devtrace.words.catalogue import sentence
+from devtrace.words.wrapping import wrap
+
+WIDTH = 78
+"""Columns of a description."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Parser of `devtrace` and, made by `add_subparsers`, of each command."""
+
+    def __init__(self, description: str = "", epilog: str = "", **options: Any) -> None:
+        options |= {"description": _paragraph(description), "epilog": _paragraph(epilog)}
+        super().__init__(add_help=False, formatter_class=_Formatter, **options)
+        self._positionals.title, self._optionals.title = sentence("cli.arguments"), sentence("cli.options")
+        self.add_argument("-h", "--help", action="help", help=sentence("cli.help"))
+
+
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    def add_usage(
+        self,
+        usage: str | None,
+        actions: Iterable[argparse.Action],
+        groups: Iterable[Any],
+        prefix: str | None = None,
+    ) -> None:
+        super().add_usage(usage, actions, groups, sentence("cli.usage") if prefix is None else prefix)
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return wrap(text, width)
+
+
+def _paragraph(text: str) -> str | None:
+    return "\n".join(wrap(text, WIDTH)) if text else None

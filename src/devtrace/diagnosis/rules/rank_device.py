@@ -1,0 +1,94 @@
+"""rank-device: a rank puts tensors on the device of another rank.
+
+Ranks on several machines have devices of one name, and a rank may use several devices. So a device is another rank's
+only if that rank works there, and this one works elsewhere.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from devtrace.diagnosis.evidence.ranks import Ranks
+from devtrace.diagnosis.evidence.source_text import name_by_its_line, statement_site
+from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+from devtrace.diagnosis.findings import Culprit, Finding
+from devtrace.diagnosis.rules.rule import JobRule
+from devtrace.source.matching import called_name, calls_in, keyword
+from devtrace.words.catalogue import sentence
+
+
+def on_the_device_of_another(queries: TraceQueries, ranks: Ranks) -> Iterator[Finding]:
+    devices = queries.trace.tensors.ints("device")
+    seen: dict[tuple[int, int], dict[int, int]] = {}  # by line and device the ranks, each with its first tensor there
+    for rank, own in ranks.own_device.items():
+        others = {device for other, device in ranks.own_device.items() if other != rank} - {own}
+        mine = np.flatnonzero((ranks.of_tensor == rank) & np.isin(devices, list(others)))
+        for row in mine.tolist():
+            site = queries.born(row)
+            if site >= 0 and _came_here(queries, row):
+                seen.setdefault((int(queries.users[site]), int(devices[row])), {}).setdefault(rank, row)
+    for (site, device), rows in seen.items():
+        yield _finding(queries, ranks, site, device, rows)
+
+
+RULE: Final = JobRule(
+    slug="rank-device",
+    find=on_the_device_of_another,
+)
+
+
+def _came_here(queries: TraceQueries, row: int) -> bool:
+    """Return whether a tensor came to its device by itself: what is computed from it there only follows."""
+    return all(queries.device(parent) != queries.device(row) for parent in queries.made_from(row))
+
+
+def _finding(queries: TraceQueries, ranks: Ranks, site: int, device: int, rows: dict[int, int]) -> Finding:
+    name = queries.device_names[device]
+    owner = next(rank for rank, own in ranks.own_device.items() if own == device and rank not in rows)
+    row = next(iter(rows.values()))
+    reason = _reason(queries, site, name)
+    born = statement_site(queries, site)
+    tensor = name_by_its_line(queries, site, row)
+    message = sentence("rank-device.message", count=len(rows), ranks=list(map(str, rows)), device=name, owner=owner)
+    tensors = queries.trace.tensors
+    dtype = str(tensors.raw("dtype", row))
+    return Finding(
+        rule="rank-device",
+        severity="warning",
+        cause="",
+        devices=tuple(sorted({name, *(queries.device_names[ranks.own_device[rank]] for rank in rows)})),
+        site=born,
+        op=queries.producer(row),
+        culprit=Culprit(tensor, (tensor,), name, tuple(tensors[row].shape), dtype),
+        count=len(rows),
+        message=f"{message} {sentence(f'rank-device.{reason}', device=name)}".strip(),
+        help=sentence(f"rank-device.{reason}.help", device=name),
+        ops=tuple(queries.producer(each) for each in rows.values() if queries.producer(each) >= 0),
+    )
+
+
+def _reason(queries: TraceQueries, site: int, device: str) -> str:
+    """Read in the line why it chose the device."""
+    found = queries.source_node(site)
+    if found is None:
+        return "other"
+    calls = list(calls_in(found.statement))
+    if any(called_name(call) == "load" and _without_map(call) for call in calls):
+        return "checkpoint"
+    texts = [node.value for node in ast.walk(found.statement) if isinstance(node, ast.Constant)]
+    if device in texts:
+        return "hard-coded"
+    kind = device.partition(":")[0]
+    if kind in texts or any(called_name(call) == kind and not call.args for call in calls):
+        return "current"
+    return "other"
+
+
+def _without_map(call: ast.Call) -> bool:
+    """Return whether a call of `torch.load` says nothing of devices."""
+    of_torch = isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name)
+    return of_torch and len(call.args) < 2 and keyword(call, "map_location") is None

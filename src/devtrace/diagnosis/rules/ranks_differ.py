@@ -1,0 +1,55 @@
+"""ranks-differ: a parameter or buffer is on the CPU in some ranks, and on their device in the others."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from devtrace.diagnosis.evidence.ranks import Ranks
+from devtrace.diagnosis.evidence.trace_queries import HOST, META, TraceQueries
+from devtrace.diagnosis.findings import Culprit, Finding
+from devtrace.diagnosis.rules.rule import JobRule
+from devtrace.words.catalogue import sentence
+
+
+def differing_tensors(queries: TraceQueries, ranks: Ranks) -> Iterator[Finding]:
+    tensors = queries.trace.tensors
+    roles = {queries.strings.get(role, -1) for role in ("parameter", "buffer")} - {-1}
+    last: dict[str, dict[int, int]] = defaultdict(dict)  # one that moved has a row for each device
+    for row in np.flatnonzero(np.isin(tensors.ints("role"), list(roles))).tolist():
+        if queries.device(row) != META and queries.dims[row] > 0 and ranks.of_tensor[row] >= 0:
+            last[str(tensors.raw("name", row))][int(ranks.of_tensor[row])] = row
+    for name, rows in last.items():
+        odd = {rank: row for rank, row in rows.items() if queries.device(row) == HOST}
+        if name and odd and len(odd) < len(rows):
+            yield _finding(queries, name, odd, {rank: row for rank, row in rows.items() if rank not in odd})
+
+
+RULE: Final = JobRule(
+    slug="ranks-differ",
+    find=differing_tensors,
+)
+
+
+def _finding(queries: TraceQueries, name: str, odd: dict[int, int], rest: dict[int, int]) -> Finding:
+    row = next(iter(odd.values()))
+    born = queries.born(row)
+    site = queries.site(int(queries.users[born])) if born >= 0 else None
+    dtype = str(queries.trace.tensors.raw("dtype", row))
+    return Finding(
+        rule="ranks-differ",
+        severity="warning",
+        cause="",
+        devices=tuple(sorted({HOST, *(queries.device(each) for each in rest.values())})),
+        site=site,
+        op=queries.producer(row),
+        culprit=Culprit(name, (name,), HOST, tuple(queries.trace.tensors[row].shape), dtype),
+        count=len(odd),
+        message=sentence(
+            "ranks-differ.message", name=name, ranks=list(map(str, odd)), count=len(odd), rest=len(rest), device=HOST
+        ),
+        help=sentence("ranks-differ.help"),
+    )

@@ -1,0 +1,209 @@
+"""Process groups of simulated devices: what a program asks of NCCL is done by gloo, by NCCL's rules.
+
+To C++ a simulated tensor is on the CPU, so a group whose only backend is NCCL has one for the CPU too. `check` then
+refuses a tensor that is indeed on the CPU. What `cpu:gloo,cuda:nccl` has for the CPU serves both.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+import torch
+import torch.distributed as dist
+
+from devtrace.runtime.patches import Patches
+from devtrace.simulation.storage_tags import FLOATING, HOST, SIMULATED, SimulatedDevice, tag_of, tensors_in
+from devtrace.words.catalogue import sentence
+
+PATIENCE: Final = timedelta(minutes=10)
+"""NCCL's own default."""
+_OF_ALL: Final = (
+    "allreduce", "allreduce_coalesced", "broadcast", "reduce", "allgather", "allgather_coalesced", "gather", "scatter",
+    "_allgather_base", "allgather_into_tensor_coalesced", "all_gather_single", "all_gather_single_coalesced",
+    "reduce_scatter", "_reduce_scatter_base", "reduce_scatter_tensor_coalesced", "reduce_scatter_single",
+    "reduce_scatter_single_coalesced", "alltoall", "alltoall_base", "all_to_all_single",
+)  # fmt: skip
+NAMESPACES: Final = ("c10d", "_c10d_functional")
+"""Operators of a process group, and functional ones."""
+_OF_ONE_TENSOR: Final = ("_allgather_base", "all_gather_single", "_reduce_scatter_base", "reduce_scatter_single")
+_OF_TWO: Final = ("c10d::send", "c10d::recv_", "c10d::recv_any_source_")
+_METHODS_OF_TWO: Final = ("send", "recv", "recv_anysource")
+
+
+def install(patches: Patches) -> None:
+    """Give `torch.distributed` an NCCL."""
+    if not dist.is_available():
+        return
+    c10d = dist.distributed_c10d
+    nccl = _nccl()
+    for module in (dist, c10d, torch._C._distributed_c10d):
+        patches.set(module, "ProcessGroupNCCL", nccl)
+    for module in (dist, c10d):
+        patches.set(module, "is_nccl_available", lambda: True)
+    patches.set(c10d, "default_pg_nccl_timeout", PATIENCE)
+    group = c10d.ProcessGroup
+    patches.set(group, "_register_backend", _registering(group._register_backend))
+    patches.set(group, "_device_types", property(_device_types(group._device_types.__get__)))
+    for name in (*_OF_ALL, *_METHODS_OF_TWO):
+        if hasattr(group, name):
+            patches.set(group, name, _asked_by_the_program(getattr(group, name)))
+
+
+class Options:
+    """`ProcessGroupNCCL.Options`, none of which gloo needs."""
+
+    def __init__(self, is_high_priority_stream: bool = False) -> None:
+        self.is_high_priority_stream = is_high_priority_stream
+        self._timeout = PATIENCE
+
+
+def _nccl() -> type:
+    gloo: Any = dist.distributed_c10d.ProcessGroupGloo
+
+    class ProcessGroupNCCL(gloo):  # type: ignore[misc]
+        """Gloo that answers to NCCL's name."""
+
+        uid = 0
+
+        def __init__(self, store: Any, rank: int, size: int, options: Any = None) -> None:
+            super().__init__(store, rank, size, timeout=getattr(options, "_timeout", PATIENCE))
+            _members.append(_Member(self, store, rank, size))
+            _announce_once(rank)
+
+        def _nothing(self, *args: Any) -> None:
+            """Do nothing: gloo has no communicators to tell."""
+
+        _add_ephemeral_timeout = _group_start = _group_end = perform_nocolor_split = _nothing
+
+    ProcessGroupNCCL.Options = Options
+    return ProcessGroupNCCL
+
+
+class _Member:
+    """This rank in one group on NCCL, with its devices on which the ranks know of each other."""
+
+    def __init__(self, backend: Any, store: Any, rank: int, size: int) -> None:
+        self.backend = backend
+        self.store = store
+        self.rank = rank
+        self.size = size
+        self.known: set[int] = set()
+
+    def find_others(self, device: SimulatedDevice) -> None:
+        """Before its first collective on a device, NCCL learns of the other ranks where they are."""
+        if device.index in self.known:
+            return
+        round_ = len(self.known)
+        self.known.add(device.index)
+        here = f"{socket.gethostname()} {os.environ.get('CUDA_VISIBLE_DEVICES', '')}"
+        self.store.set(f"devtrace/{round_}/{self.rank}", f"{device.index} {here}")
+        others = [self.store.get(f"devtrace/{round_}/{rank}").decode() for rank in range(self.size)]
+        addresses = [(int(index), address) for index, address in (other.split(" ", 1) for other in others)]
+        neighbours = sum(address == here for _, address in addresses)
+        twin = next((r for r, at in enumerate(addresses) if at == (device.index, here) and r != self.rank), None)
+        if twin is not None and neighbours <= len(SIMULATED):
+            raise dist.DistBackendError(
+                "NCCL error: invalid usage (run with NCCL_DEBUG=WARN for details)\n"
+                "ncclInvalidUsage: This usually reflects invalid usage of NCCL library.\nLast error:\n"
+                f"Duplicate GPU detected : rank {self.rank} and rank {twin} both on CUDA device {device.index}"
+            )
+
+
+_members: list[_Member] = []
+_without_cpu: WeakKeyDictionary[Any, _Member] = WeakKeyDictionary()
+_announced: list[bool] = []
+
+
+class _Asked(threading.local):
+    depth = 0
+
+
+_asked = _Asked()
+
+
+def _announce_once(rank: int) -> None:
+    if rank == 0 and not _announced:
+        sys.stderr.write(f"devtrace: {sentence('job.gloo')}\n")
+    _announced.append(True)  # the first group is that of all ranks
+
+
+def _registering(register: Callable[..., Any]) -> Callable[..., Any]:
+    def register_backend(group: Any, device: torch.device, kind: Any, backend: Any = None) -> None:
+        register(group, device, kind, backend)
+        if device.type == "cpu":
+            _without_cpu.pop(group, None)
+        elif kind == type(kind).NCCL and torch.device("cpu") not in group._device_types:
+            register(group, torch.device("cpu"), kind, backend)
+            _without_cpu[group] = _members[-1]
+
+    return register_backend
+
+
+def _device_types(types_of: Callable[[Any], list[torch.device]]) -> Callable[[Any], list[torch.device]]:
+    def device_types(group: Any) -> list[torch.device]:
+        return [each for each in types_of(group) if each.type != "cpu" or group not in _without_cpu]
+
+    return device_types
+
+
+def _asked_by_the_program(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def call(group: Any, *args: Any, **kwargs: Any) -> Any:
+        if method.__name__ in _OF_ONE_TENSOR:
+            args = (*_flat(args[0], args[1]), *args[2:])
+        _asked.depth += 1
+        try:
+            return method(group, *args, **kwargs)
+        finally:
+            _asked.depth -= 1
+
+    return call
+
+
+def _flat(out: torch.Tensor, data: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """NCCL counts values; gloo wants the ranks along the first dimension."""
+    if out.dim() == data.dim() == 1 or not (out.is_contiguous() and data.is_contiguous()):
+        return out, data
+    with torch.no_grad(), torch._C._DisableTorchDispatch():
+        return out.view(-1), data.view(-1)
+
+
+def check(func: Any, args: tuple[Any, ...]) -> None:
+    """Refuse what NCCL refuses of a program: a tensor of the CPU, and a device that another rank has.
+
+    Below Python, DDP gives a group tensors that C++ made for a device; they are on the CPU here.
+    """
+    group = _group_of(args) if _without_cpu and func.namespace in NAMESPACES else None
+    member = _without_cpu.get(group) if group is not None else None
+    if member is None:
+        return
+    owners = {tag_of(tensor).owner for tensor in tensors_in(args) if not tensor.is_meta}
+    if HOST in owners:
+        raise RuntimeError("No backend type associated with device type cpu")
+    if func._schema.name not in _OF_TWO:
+        for owner in owners - {FLOATING}:
+            member.find_others(owner)
+
+
+def _group_of(args: tuple[Any, ...]) -> Any:
+    """Return the group of an operator that a program asked for; a functional collective names it last."""
+    if isinstance(args[-1], str):
+        named: Any = torch._C._distributed_c10d._resolve_process_group
+        return named(args[-1])
+    if not _asked.depth:
+        return None
+    return next((dist.ProcessGroup.unbox(arg) for arg in args if isinstance(arg, torch.ScriptObject)), None)
+
+
+def forget() -> None:
+    """Let go of the groups of a simulation that has ended."""
+    _members.clear()
+    _announced.clear()

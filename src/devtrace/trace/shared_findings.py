@@ -1,0 +1,56 @@
+"""The findings of the ranks of one job: what several ranks share is one finding, with the ranks in its message."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from devtrace.words.catalogue import sentence
+
+_DEVICE: Final = re.compile(r"\b([a-z]+):\d+\b")
+"""Ranks that do the same do it each on a device of its own."""
+MOST_NAMED: Final = 4
+"""Of more ranks than these their number is named, and which are left out."""
+
+
+def shared_findings(found: Mapping[int, Sequence[Mapping[str, Any]]]) -> Iterator[dict[str, Any]]:
+    """Join the findings of all ranks that differ in their rank's device only; of a rank's own equal ones none."""
+    by_key: dict[Hashable, dict[int, Mapping[str, Any]]] = {}
+    for rank, findings in found.items():
+        times: dict[Hashable, int] = {}
+        for finding in findings:
+            key = _key(finding)
+            times[key] = times.get(key, 0) + 1
+            by_key.setdefault((key, times[key]), {})[rank] = finding
+    for of_ranks in by_key.values():
+        yield _joined(of_ranks, sorted(found))
+
+
+def _key(finding: Mapping[str, Any]) -> Hashable:
+    message = _DEVICE.sub(r"\1", finding.get("message", ""))
+    return finding["rule"], finding["severity"], finding.get("cause", ""), finding["site"], message
+
+
+def _joined(of_ranks: Mapping[int, Mapping[str, Any]], all_ranks: list[int]) -> dict[str, Any]:
+    first = min(of_ranks.values(), key=lambda finding: (finding["op"] < 0, finding["op"]))
+    if len(of_ranks) == 1:
+        return {**first, "message": f"{_on_ranks(list(of_ranks), all_ranks)} {first.get('message', '')}"}
+    ops = {op for finding in of_ranks.values() for op in (finding["op"], *finding["ops"]) if op >= 0}
+    devices = dict.fromkeys(device for finding in of_ranks.values() for device in finding.get("devices", ()))
+    message = f"{_on_ranks(list(of_ranks), all_ranks)} {first.get('message', '')}"
+    return {**first, "ops": sorted(ops), "devices": list(devices), "message": message}
+
+
+def _on_ranks(ranks: list[int], all_ranks: list[int]) -> str:
+    total = len(all_ranks)
+    if len(ranks) == total and total > 1:
+        return sentence("ranks.all", total=total)
+    if len(ranks) == 1:
+        return sentence("ranks.one", rank=ranks[0])
+    others = [str(rank) for rank in all_ranks if rank not in ranks]
+    if len(others) <= MOST_NAMED:
+        return sentence("ranks.all-but", count=len(ranks), total=total, others=others)
+    if len(ranks) <= MOST_NAMED:
+        return sentence("ranks.some", count=len(ranks), total=total, ranks=[str(rank) for rank in ranks])
+    return sentence("ranks.many", count=len(ranks), total=total)
