@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -26,6 +27,8 @@ HERE = Path(__file__).parent
 STEPS, LATE_STEP = 100, 60
 ABOUT = 0.02
 """Counts may differ by this part, or by one."""
+_NUMBER = re.compile(r"#\d+")
+"""Of a module that is not the first of its name: it counts them, about."""
 Found = tuple[tuple[str, str, str], tuple[str, str, str, str], int]
 """Rule, severity and line; cause, and the culprit's name, birth and move; count."""
 
@@ -77,7 +80,8 @@ def findings(path: str, way: str, budget: str, *arguments: str) -> tuple[str, li
 
 def _summary(finding: Finding) -> Found:
     culprit = finding.culprit
-    seen = (culprit.name, str(culprit.born or ""), str(culprit.moved or "")) if culprit is not None else ("", "", "")
+    name = _NUMBER.sub("", culprit.name) if culprit is not None else ""
+    seen = (name, str(culprit.born or ""), str(culprit.moved or "")) if culprit is not None else ("", "", "")
     return (finding.rule, finding.severity, str(finding.site)), (finding.cause, *seen), finding.count
 
 
@@ -118,6 +122,7 @@ def main(words: Sequence[str]) -> int:
             for way in ways:
                 wrong, left_out = compare(path, way, arguments, warm)
                 counts["wrong" if wrong else "less" if left_out else "same"] += 1
+                print(f"{path.relative_to(HERE)} ({way})", file=sys.stderr)
                 if wrong or left_out:
                     lines = [*(f"WRONG {line}" for line in wrong), *left_out]
                     print(f"{path.relative_to(HERE)} ({way})", *lines, sep="\n    ", flush=True)

@@ -213,6 +213,20 @@ def test_two_loops_with_an_evaluation_now_and_then_are_counted() -> None:
     assert ops[1] == pytest.approx(ops[0], rel=0.02)
 
 
+def test_what_follows_a_loop_in_another_one_is_recorded_from_its_second_time_on() -> None:
+    def program() -> None:
+        for _ in range(20):
+            model = nn.Linear(4, 2).to("cuda:0")
+            total = torch.zeros((), device="cuda:0")
+            for _ in range(25):
+                total += model(torch.ones(3, 4, device="cuda:0")).sum().detach()
+            total.item()
+
+    whole, short = both(program)
+    expected, got = ([(seen(each), each.count) for each in one.report.findings] for one in (whole, short))
+    assert got == [(what, count - (what[0] == "host-sync" and sys.version_info < (3, 12))) for what, count in expected]
+
+
 def test_accumulated_gradients_are_one_repetition() -> None:
     def program() -> None:
         model = nn.Linear(4, 2).to("cuda:0")

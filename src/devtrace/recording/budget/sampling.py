@@ -20,6 +20,7 @@ from torch._C import _current_autograd_node as current_node
 from torch._C._autograd import _get_sequence_nr as sequence_number
 
 from devtrace.recording.budget.credit import Credit
+from devtrace.recording.budget.lengths import Lengths
 from devtrace.recording.budget.lines import Lines
 from devtrace.recording.budget.segments import Segment, Trail, columns, repetitions
 from devtrace.recording.columns import sites
@@ -57,15 +58,16 @@ class Sampling:
         self._given_up = False
         self._changed_inside = False
         self._needed = NEEDED
-        self._loops: set[tuple[int, ...]] = set()
         self._sampling = False
-        self._mark = 0  # index of the trail's first segment of the sample
+        self._sampled = 0  # segments of the sample that ended
         self._late: Segment | None = None  # the loop's segment that is recorded from somewhere within
         self._goes_on = False  # ... and the loop goes on after it
         self._loop: list[Segment] = []
         self._done: list[int] = []
         self._position = self._passed = self._wanted = 0
         self._batch = FIRST_BATCH
+        self._batches: dict[tuple[int, ...], int] = {}
+        self._lengths = Lengths()
         self._height = self._regions = 0
         self._began = 0
         self._cost_off = 0.0
@@ -116,7 +118,7 @@ class Sampling:
             self._changed_inside = True
             return True
         try:
-            self._fruitless()
+            self._end_loop(self._passed)
             self._resume_within()
         except Exception as fault:  # noqa: BLE001
             self._give_up(fault)
@@ -158,20 +160,23 @@ class Sampling:
         self._position = (self._position + 1) % len(self._loop)
         self._passed += self._position == 0
         if event != self._loop[self._position].event:
-            self._fruitless()
+            self._end_loop(self._passed - (self._position == 0))
             self._resume(in_region)
             self.trail.begin(event)
         elif self._position == 0 and self._passed >= self._wanted:
             self._cost_off = (clock() - self._began) / self._passed
             self._resume(in_region)
             self._needed = NEEDED
-            self._sampling, self._mark = True, len(self.trail.segments)
+            self._lengths.add(self._passed)
+            self._sampling, self._sampled = True, 0
             self.trail.begin(event)
 
-    def _fruitless(self) -> None:
+    def _end_loop(self, passed: int) -> None:
         """Ask for more repetitions where a loop ended before it was worth the while."""
         if not self._passed:
             self._needed = min(2 * self._needed, _MOST_NEEDED)
+        self._lengths.add(passed)
+        self._lengths.end()
 
     def _resume_within(self) -> None:
         """Record on from here; the rest of the segment is found when it ends."""
@@ -248,13 +253,17 @@ class Sampling:
         kinds = [segment.kind for segment in self.trail.segments]
         if self._sampling:
             loop = [segment.kind for segment in self._loop]
-            sample = kinds[self._mark :]
+            self._sampled += 1
+            sample = kinds[-self._sampled :]
             if sample == loop:
                 return len(loop)
             self._sampling = sample == loop[: len(sample)]
             if self._sampling:
                 return 0
-        known = (len(loop) for loop in self._loops if tuple(kinds[-NEEDED_AGAIN * len(loop) :]) == NEEDED_AGAIN * loop)
+            self._lengths.end()
+        known = (
+            len(loop) for loop in self._batches if tuple(kinds[-NEEDED_AGAIN * len(loop) :]) == NEEDED_AGAIN * loop
+        )
         return self.trail.period(self._needed, event) or (next(known, 0) if self._needed == NEEDED else 0)
 
     def _leave(self, period: int, in_region: bool) -> None:
@@ -268,17 +277,25 @@ class Sampling:
             return
         if self._sampling:
             self.recorded_repetitions += 1
+            self._lengths.add(1)
             extra = max(clock() - self._began - self._cost_off, 0.0)
             limit = int(extra / (self._share * max(self._cost_off, 1.0))) + 1
             self._batch = max(min(2 * self._batch, limit), FIRST_BATCH)
         else:
-            self.recorded_repetitions += repetitions(kinds, period)
-            self._batch = FIRST_BATCH
-        self._sampling = False
+            found = repetitions(kinds, period)
+            self.recorded_repetitions += found
+            self._lengths.begin(tuple(segment.line for segment in segments[-period:]), found)
+            self._batch = self._batches.get(loop, FIRST_BATCH)
+        self._batches[loop] = self._batch
         self._loop = segments[-period:]
-        self._loops.add(loop)
         self._done = [0] * period
-        self._position, self._passed, self._wanted = 0, 0, self._batch
+        left = self._lengths.until_the_last()
+        self._sampling, self._sampled = left == 0, 0
+        if self._sampling:
+            self._began = clock()
+            return
+        self._position, self._passed = 0, 0
+        self._wanted = self._batch if left is None or left > 2 * self._batch else left
         self._take_off(in_region)
 
     def _codes(self, period: int) -> set[CodeType]:

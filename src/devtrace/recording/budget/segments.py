@@ -39,6 +39,11 @@ class Segment:
     ranges: tuple[Range, ...]
 
     @property
+    def line(self) -> Hashable:
+        """Return the event without its object: that of another model at the same line is the same."""
+        return self.event[1:] if isinstance(self.event, tuple) else None
+
+    @property
     def ops(self) -> int:
         return sum(part.end - part.begin for part in self.ranges)
 
