@@ -46,7 +46,7 @@ ALLOWED |= {
 
 # Within a package, from the bottom up: a folder may import those before it.
 INSIDE = {
-    "recording": ["columns", "folding", "hot", "context", "progress", "finish", "recording"],
+    "recording": ["columns", "folding", "hot", "context", "budget", "progress", "finish", "recording"],
     "diagnosis": [
         "slugs",
         "findings",

@@ -78,6 +78,7 @@ class Launch:
         recording = record(
             options.simulate,
             max_ops=options.max_ops,
+            budget=options.budget,
             name=self.program.name,
             expect=options.expect,
             namespace=self._namespace,

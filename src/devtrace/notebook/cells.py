@@ -343,6 +343,7 @@ class Tracing:
         recording = record(
             simulate=options.simulate if options.simulate != self.simulated else None,
             max_ops=options.max_ops,
+            budget=options.budget,
             name=options.name or self.run.cell.label,
             expect=options.expect,
             namespace=self._namespace,

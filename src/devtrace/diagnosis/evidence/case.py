@@ -117,6 +117,19 @@ class Case(Subject):
         made = ((row, self.queries.producer(row)) for row in self.origin.path)
         return next((row for row, op in made if 0 <= op < move <= self.birth), -1)
 
+    @cached_property
+    def is_undated(self) -> bool:
+        """True if the order of births and moves is not known, as some of them may not have been recorded."""
+        return any(
+            self.queries.is_undated(row) for row in (self.row, *self.origin.path, *(row for row, _ in self.roots))
+        )
+
+    @property
+    def was_registered_late(self) -> bool:
+        """True if the op that made it may not have been recorded, but a module had it from a known op on."""
+        queries = self.queries
+        return queries.producer(self.base) < 0 and queries.registered_late(self.base) >= 0
+
     @property
     def in_a_replica(self) -> bool:
         """True if the op failed in a thread of DataParallel's, over a tensor that its module holds."""

@@ -102,6 +102,13 @@ SENTENCES: Final[dict[str, str]] = {
         "this notebook holds {count:op|ops} of the trace, whose {size:bytes} would make it large; save the "
         "whole trace to a file to see every op"
     ),
+    "note.repetitions": (
+        "{recorded} of {count:repetition was|repetitions were} recorded; about {ops:op|ops}, with their waits and "
+        "copies, were counted as repeating them"
+    ),
+    "note.unseen-lines": (
+        "lines that ran only between the recorded repetitions were not seen; Python 3.12 and newer shows them"
+    ),
     "note.profiler": (
         "this trace was read from torch.profiler, which records neither names nor births of tensors, nor "
         "where they were; an op's device is known by the kernels and copies that it launched, and its line "
