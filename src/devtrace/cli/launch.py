@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 PATIENCE: Final = 2.0
 """Seconds that the main thread gets to answer a signal; a thread that hangs in a collective never would, and torchrun
 kills 30 s after its SIGTERM."""
+SAVING: Final = 20.0
+"""Seconds that a report under way in another thread gets before the process dies of its signal."""
 ENDING: Final = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
@@ -53,6 +55,8 @@ class Launch:
         self.error: BaseException | None = None
         self.reported = threading.Event()
         self._reporting = threading.Lock()
+        self._reporter = 0  # the thread that makes the report
+        self._postponed = 0  # the signal that came to that thread meanwhile
         self._namespace: dict[str, Any] = {}
         self._progress: Progress | None = None
 
@@ -106,8 +110,9 @@ class Launch:
     def _report(self, end: Callable[[], None]) -> None:
         """Make the trace, save it and print the report; once."""
         if not self._reporting.acquire(blocking=False):
-            self.reported.wait(PATIENCE)
+            self.reported.wait(SAVING)
             return
+        self._reporter = threading.get_ident()
         try:
             if self._progress is not None:
                 self._progress.stop()
@@ -120,7 +125,10 @@ class Launch:
         except KeyboardInterrupt:
             _print(sentence("run.interrupted"))
         finally:
+            self._reporter = 0
             self.reported.set()
+            if self._postponed:
+                _die_of(self._postponed)
 
     def _save_and_print(self) -> None:
         if self.recording is None:
@@ -198,10 +206,12 @@ class Launch:
         _thread.start_new_thread(self._wait_for_signal, (receive,))
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if self._reporter == threading.get_ident() and not self._postponed:
+            self._postponed = number  # in the middle of the report, which would wait for itself
+            return
         if os.getpid() == self.process:
             self._report(self._conclude)
-        signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
+        _die_of(number)
 
     def _wait_for_signal(self, receive: socket.socket) -> None:
         """Save from here where the main thread hangs in C and runs no Python handler."""
@@ -216,6 +226,11 @@ class Launch:
                 signal.signal(number, signal.SIG_DFL)
         if self.recording is not None:
             self.recording.abandon()
+
+
+def _die_of(number: int) -> None:
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
 
 
 def _still_die_of_the_interrupt() -> None:
