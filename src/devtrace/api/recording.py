@@ -81,6 +81,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         self._simulated = False
         self._recording: Recording | None = None  # until its trace is made
         self._running: Recording | None = None  # until it is taken out
+        self._notes: tuple[str, ...] = ()
 
     @property
     def trace(self) -> Trace:
@@ -169,9 +170,10 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         if error is not None:
             hide_our_frames(error)
 
-    def conclude(self) -> None:
+    def conclude(self, note: str = "") -> None:
         """Make the trace and report of what there is, from any thread: a process that is ended leaves no block."""
         assert self._recording is not None
+        self._notes = (note,) if note else ()
         self._recording.halt()
         self._finish(None)
 
@@ -188,7 +190,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
             builder.notes.append(sentence("note.recording-lost", fault=named(fault)))
             self._report = diagnose(builder.build())
         else:
-            trace = replace(recorded.trace, notes=tuple(map(_worded, recorded.trace.notes)))
+            trace = replace(recorded.trace, notes=(*map(_worded, recorded.trace.notes), *self._notes))
             self._report = _diagnosed(replace(recorded, trace=trace), self._namespace, self._expect)
         if self._save_path is not None:
             _save(self._report.trace, self._folder, self._save_path)

@@ -36,5 +36,8 @@ SENTENCES: Final[dict[str, str]] = {
     "ranks.all-but": "{total} 个进程中的 {count} 个（除 {others:and}）：",
     "ranks.many": "{total} 个进程中的 {count} 个：",
     "ranks.first": "进程 {rank} 最先失败，进程 {other} 晚 {later:time}；共有 {count} 个进程失败",
-    "ranks.missing": "进程 {ranks:and} 没有留下追踪记录：{count:=它|它们}被强行终止，或仍在运行",
+    "ranks.missing": "进程 {ranks:and} 没有留下追踪记录：{count:=它|它们}被强行终止，或仍在运行{place}",
+    "rank.ended": "被 {signal} 终止{place}",
+    "rank.unsaved": "进程 {rank}：{why}{place}",
+    "rank.place": "；当时位于 {site}：{text}",
 }

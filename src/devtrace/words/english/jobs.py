@@ -38,5 +38,8 @@ SENTENCES: Final[dict[str, str]] = {
     "ranks.all-but": "On {count} of {total} ranks (not on {others:and}):",
     "ranks.many": "On {count} of {total} ranks:",
     "ranks.first": "rank {rank} failed first, rank {other} {later:time} later; {count:rank|ranks} failed in total",
-    "ranks.missing": "{count:=rank|ranks} {ranks:and} left no trace: killed, or still running",
+    "ranks.missing": "{count:=rank|ranks} {ranks:and} left no trace: killed, or still running{place}",
+    "rank.ended": "{signal} ended it{place}",
+    "rank.unsaved": "rank {rank}: {why}{place}",
+    "rank.place": "; last seen in {site}: {text}",
 }
