@@ -1,4 +1,4 @@
-"""An offered edit repair: programs whose edits once failed at the same line, raised something new or named nothing."""
+"""An offered edit mends: programs whose edits once failed at the same line, raised something new or named nothing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from repair import Program, Repair, repair
+from fix_rounds import Program, fixed, story
 from warm import Warm
 
 pytestmark = pytest.mark.slow
@@ -259,19 +259,15 @@ def run(device):
 }
 
 
-def repaired(warm: Warm, folder: Path, text: str) -> Repair:
-    path = folder / "program.py"
-    path.write_text(HEAD + text)
-    return repair(warm, Program(path, ("cuda:0",)))
-
-
 @pytest.mark.parametrize("text", PROGRAMS.values(), ids=PROGRAMS)
 def test_one_round_of_edits_repairs(text: str, warm: Warm, tmp_path: Path) -> None:
-    result = repaired(warm, tmp_path, text)
-    assert (result.ending, len(result.rounds)) == ("repaired", 2), str(result)
+    path = tmp_path / "program.py"
+    path.write_text(HEAD + text)
+    rounds, _ = fixed(warm, Program(path, ("cuda:0",)))
+    assert (rounds.last.ending, rounds.is_proven, len(rounds.runs)) == ("ended", True, 2), story(rounds)
 
 
 @pytest.mark.parametrize("path", STUDENT, ids=lambda path: path.stem)
 def test_rounds_of_edits_repair(path: Path, warm: Warm) -> None:
-    result = repair(warm, Program(path, ("cuda:0",)))
-    assert result.ending == "repaired", str(result)
+    rounds, _ = fixed(warm, Program(path, ("cuda:0",)))
+    assert (rounds.last.ending, rounds.is_proven) == ("ended", True), story(rounds)

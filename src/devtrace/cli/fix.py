@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -57,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
 
 def run_rounds(run_once: Runner, options: argparse.Namespace) -> int:
     """Run a program until nothing is left or nothing helps; print and write what came of it."""
-    rounds = Rounds(_announced(run_once), _read, options.rounds)
+    rounds = Rounds(run_once, _read, options.rounds, announce=_announce)
     rounds.go()
     ours, packages = _by_owner(rounds)
     before = {file: _first_text(rounds, file) for file in rounds.texts}
@@ -76,15 +75,15 @@ def run_rounds(run_once: Runner, options: argparse.Namespace) -> int:
     return CLEAN if rounds.is_proven and rounds.last.ending in ("ended", "time") else LEFT
 
 
-def _announced(run_once: Runner) -> Runner:
-    """Say before each run which one it is, above all that it prints."""
-    numbers = itertools.count(1)
-
-    def run(texts: Mapping[str, SourceText], own: frozenset[str]) -> Run:
-        _print([f"run {next(numbers)}"])
-        return run_once(texts, own)
-
-    return run
+def _announce(rounds: Rounds, own: frozenset[str]) -> None:
+    """Say before each run which one it is and why, above all that it prints."""
+    number = len(rounds.runs) + 1
+    if own:
+        _print([sentence("fix.run-own", number=number, packages=comma().join(sorted(own)))])
+    elif rounds.changes:
+        _print([sentence("fix.run-with", number=number, site=rounds.changes[-1].finding.site)])
+    else:
+        _print([sentence("fix.run", number=number)])
 
 
 def _runner(options: argparse.Namespace) -> Runner:

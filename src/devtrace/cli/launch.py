@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 from devtrace.api.options import Options
 from devtrace.cli.last_line import LastLine, place_of, place_of_main_thread
 from devtrace.cli.progress import Progress, on_terminal
-from devtrace.cli.run_program import Program, print_as_its_own
+from devtrace.cli.run_program import Program, print_later, print_as_its_own
 from devtrace.runtime import overlay
 from devtrace.runtime.import_hook import ImportWatcher
 from devtrace.runtime.job import rank_of_job, ranked_path
@@ -36,6 +36,7 @@ from devtrace.words.errors import named
 
 if TYPE_CHECKING:
     from devtrace.api.recording import record
+    from devtrace.diagnosis.findings import ReportData
 
 PATIENCE: Final = 2.0
 """Seconds that the main thread gets to answer a signal; a thread that hangs in a collective never would, and torchrun
@@ -56,6 +57,8 @@ class Launch:
         self.folder = Path.cwd()  # to which paths are relative, wherever the program goes
         self.recording: record | None = None
         self.error: BaseException | None = None
+        self.print_error: Callable[[], None] = lambda: None
+        """What prints the exception of a round of `devtrace fix`, which prints none that it may mend."""
         self.reported = threading.Event()
         self._reporting = threading.Lock()
         self._reporter = 0  # the thread that makes the report
@@ -77,7 +80,10 @@ class Launch:
             run()
         except BaseException as error:
             self.error = error
-            print_as_its_own(error)
+            if overlay.is_in_use() and not isinstance(error, SystemExit):
+                self.print_error = print_later(error)
+            else:
+                print_as_its_own(error)
             raise
 
     def _start(self) -> None:
@@ -135,6 +141,8 @@ class Launch:
         except KeyboardInterrupt:
             _print(sentence("run.interrupted"))
         finally:
+            with contextlib.suppress(Exception):  # an exception hook of the program's own
+                self.print_error()
             self._reporter = 0
             self.reported.set()
             if self._postponed:
@@ -152,7 +160,10 @@ class Launch:
             self.rank = trace.threads[0].rank  # known to torch only since the program began
         project = code_scanning.project_folder(self.folder)
         rank = [sentence("run.rank", rank=self.rank)] if self.rank is not None else []
-        _print("\n".join(["", *rank, text(report, terminal_width(sys.stderr))]))
+        if overlay.is_in_use():
+            self._leave_errors_to_the_rounds(report)
+        else:
+            _print("\n".join(["", *rank, text(report, terminal_width(sys.stderr))]))
         if self._save_path:
             lost = self._write(self._save_path, sentence("cli.trace"), trace.save)
             if self._last_line is not None:
@@ -172,6 +183,11 @@ class Launch:
             )
         if code_scanning.in_github_actions() and not overlay.is_in_use():
             _print("\n".join(code_scanning.github_annotations(report.findings, project)))
+
+    def _leave_errors_to_the_rounds(self, report: ReportData) -> None:
+        """Print nothing of a device error: `devtrace fix` says what became of it."""
+        if any(finding.severity == "error" for finding in report.findings):
+            self.print_error = lambda: None
 
     @property
     def _save_path(self) -> Path | None:

@@ -50,6 +50,7 @@ class Rounds:
     run: Callable[[Mapping[str, SourceText], frozenset[str]], Run]  # the second: packages that are as one's own
     read: Callable[[str], SourceText]
     most: int = MOST_ROUNDS
+    announce: Callable[[Rounds, frozenset[str]], None] = lambda rounds, own: None
     texts: dict[str, SourceText] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
@@ -67,7 +68,7 @@ class Rounds:
 
     def go(self) -> None:
         while len(self.runs) < self.most:
-            self.runs.append(self.run(self.texts, frozenset()))
+            self._run()
             if self._last_change_broke_it():
                 self._take_back(sentence("fix.another-error", raised=self.last.raised))
                 return
@@ -79,6 +80,10 @@ class Rounds:
                 return
             if not self._take(error):
                 return
+
+    def _run(self, own: frozenset[str] = frozenset()) -> None:
+        self.announce(self, own)
+        self.runs.append(self.run(self.texts, own))
 
     def _take(self, error: Finding) -> bool:
         """Apply the fix of an error; return whether there is one that fits."""
@@ -105,7 +110,7 @@ class Rounds:
         packages = _packages_of(error, self.last)
         if not packages or len(self.runs) >= self.most:
             return error
-        self.runs.append(self.run(self.texts, packages))
+        self._run(packages)
         same = self.last.error
         return replace(error, edits=same.edits, help=same.help) if same is not None and same.edits else error
 

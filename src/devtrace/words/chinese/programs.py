@@ -57,6 +57,9 @@ SENTENCES: Final[dict[str, str]] = {
     "run.ops": "{count} 个运算",
     "run.line": "devtrace：{text}",
     # devtrace fix
+    "fix.run": "第 {number:d} 次运行",
+    "fix.run-with": "第 {number:d} 次运行，带有对 {site} 的修复",
+    "fix.run-own": "第 {number:d} 次运行，在 {packages} 中寻找修复",
     "fix.mended": "已修复：{site}：{message}",
     "fix.left": "未修复：{site}：{message}",
     "fix.help": "修复：{help}",

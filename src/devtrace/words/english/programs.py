@@ -58,6 +58,9 @@ SENTENCES: Final[dict[str, str]] = {
     "run.ops": "{count:op|ops}",
     "run.line": "devtrace: {text}",
     # devtrace fix
+    "fix.run": "run {number:d}",
+    "fix.run-with": "run {number:d}, with a fix for {site}",
+    "fix.run-own": "run {number:d}, to find a fix in {packages}",
     "fix.mended": "fixed: {site}: {message}",
     "fix.left": "left: {site}: {message}",
     "fix.help": "Fix: {help}",
