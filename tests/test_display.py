@@ -211,4 +211,4 @@ def test_a_trace_says_in_which_language_its_findings_were_made(monkeypatch: pyte
     trace = diagnose(replace(training(1), findings=None)).trace
     assert trace.findings
     assert decode(format.encode(trace)).language == "zh"
-    assert '<html lang="zh">' in page.page(diagnose(trace))
+    assert '<html lang="zh-CN">' in page.page(diagnose(trace))

@@ -22,6 +22,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 from devtrace.api.options import Options
+from devtrace.cli.output import print_line
 from devtrace.cli.progress import Progress, on_terminal
 from devtrace.cli.run_program import Program, print_as_its_own
 from devtrace.runtime import overlay
@@ -111,20 +112,20 @@ class Launch:
         try:
             if self._progress is not None:
                 self._progress.stop()
-            with contextlib.suppress(AttributeError, OSError, ValueError, RuntimeError):  # the last as in _print
+            with contextlib.suppress(AttributeError, OSError, ValueError, RuntimeError):  # the last as in print_line
                 sys.stdout.flush()
             end()
-            self._save_and_print()
+            self._save_andprint_line()
         except Exception as fault:  # noqa: BLE001 (never the program's exit code)
-            _print(sentence("run.failed", fault=named(fault)))
+            print_line(sentence("run.failed", fault=named(fault)))
         except KeyboardInterrupt:
-            _print(sentence("run.interrupted"))
+            print_line(sentence("run.interrupted"))
         finally:
             self.reported.set()
 
-    def _save_and_print(self) -> None:
+    def _save_andprint_line(self) -> None:
         if self.recording is None:
-            _print(sentence("run.no-torch"))
+            print_line(sentence("run.no-torch"))
             return
         from devtrace.interchange import code_scanning, findings_json
         from devtrace.report.text import terminal_width, text
@@ -134,7 +135,7 @@ class Launch:
             self.rank = trace.threads[0].rank  # known to torch only since the program began
         project = code_scanning.project_folder(self.folder)
         rank = [sentence("run.rank", rank=self.rank)] if self.rank is not None else []
-        _print("\n".join(["", *rank, text(report, terminal_width(sys.stderr))]))
+        print_line("\n".join(["", *rank, text(report, terminal_width(sys.stderr))]))
         if self._save_path:
             self._write(self._save_path, sentence("cli.trace"), trace.save)
         if self._html_path:
@@ -151,7 +152,7 @@ class Launch:
                 lambda path: code_scanning.write_sarif(report.findings, report.notes, path, project),
             )
         if code_scanning.in_github_actions() and not overlay.is_in_use():
-            _print("\n".join(code_scanning.github_annotations(report.findings, project)))
+            print_line("\n".join(code_scanning.github_annotations(report.findings, project)))
 
     @property
     def _save_path(self) -> Path | None:
@@ -175,14 +176,14 @@ class Launch:
     def _write(self, path: Path, what: str, write: Callable[[Path], object]) -> None:
         as_asked, written = write_somewhere(self.folder, path, what, write)
         if not (as_asked and overlay.is_in_use()):
-            _print(written)
+            print_line(written)
 
     def _warn_of_bad_paths(self) -> None:
         """Warn before hours of training, not after."""
         for path in filter(None, (self._save_path, self._html_path, self._json_path, self._sarif_path)):
             folder = path.parent
             if not folder.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
-                _print(sentence("run.path-closed", path=path))
+                print_line(sentence("run.path-closed", path=path))
 
     def _watch_signals(self) -> None:
         """Save before dying of a signal that the program leaves to the system."""
@@ -225,17 +226,3 @@ def _still_die_of_the_interrupt() -> None:
     """
     with contextlib.suppress(KeyboardInterrupt):
         exec("raise KeyboardInterrupt")
-
-
-def _print(text: str) -> None:
-    """Print to stderr, which may be closed, or not take every character."""
-    stream = sys.stderr
-    try:
-        encoding = getattr(stream, "encoding", None) or "utf-8"
-        stream.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
-        stream.flush()
-    except RuntimeError:  # a signal came in the middle of the program's own write to stderr
-        with contextlib.suppress(OSError):
-            os.write(2, text.encode("utf-8", "backslashreplace") + b"\n")
-    except (AttributeError, OSError, ValueError):
-        return
