@@ -24,8 +24,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from devtrace.api.options import Options
 from devtrace.cli.last_line import LastLine, place_of, place_of_main_thread
+from devtrace.cli.output import print_line
 from devtrace.cli.progress import Progress, on_terminal
-from devtrace.cli.run_program import Program, print_later, print_as_its_own
+from devtrace.cli.run_program import Program, print_as_its_own, print_later
 from devtrace.runtime import overlay
 from devtrace.runtime.import_hook import ImportWatcher
 from devtrace.runtime.job import rank_of_job, ranked_path
@@ -132,14 +133,14 @@ class Launch:
                 self._progress.stop()
             if self._last_line is not None:
                 self._last_line.stop()
-            with contextlib.suppress(AttributeError, OSError, ValueError, RuntimeError):  # the last as in _print
+            with contextlib.suppress(AttributeError, OSError, ValueError, RuntimeError):  # the last as in print_line
                 sys.stdout.flush()
             end()
             self._save_and_print()
         except Exception as fault:  # noqa: BLE001 (never the program's exit code)
-            _print(sentence("run.failed", fault=named(fault)))
+            print_line(sentence("run.failed", fault=named(fault)))
         except KeyboardInterrupt:
-            _print(sentence("run.interrupted"))
+            print_line(sentence("run.interrupted"))
         finally:
             with contextlib.suppress(Exception):  # an exception hook of the program's own
                 self.print_error()
@@ -150,7 +151,7 @@ class Launch:
 
     def _save_and_print(self) -> None:
         if self.recording is None:
-            _print(sentence("run.no-torch"))
+            print_line(sentence("run.no-torch"))
             return
         from devtrace.interchange import code_scanning, findings_json
         from devtrace.report.text import terminal_width, text
@@ -163,7 +164,7 @@ class Launch:
         if overlay.is_in_use():
             self._leave_errors_to_the_rounds(report)
         else:
-            _print("\n".join(["", *rank, text(report, terminal_width(sys.stderr))]))
+            print_line("\n".join(["", *rank, text(report, terminal_width(sys.stderr))]))
         if self._save_path:
             lost = self._write(self._save_path, sentence("cli.trace"), trace.save)
             if self._last_line is not None:
@@ -182,7 +183,7 @@ class Launch:
                 lambda path: code_scanning.write_sarif(report.findings, report.notes, path, project),
             )
         if code_scanning.in_github_actions() and not overlay.is_in_use():
-            _print("\n".join(code_scanning.github_annotations(report.findings, project)))
+            print_line("\n".join(code_scanning.github_annotations(report.findings, project)))
 
     def _leave_errors_to_the_rounds(self, report: ReportData) -> None:
         """Print nothing of a device error: `devtrace fix` says what became of it."""
@@ -212,7 +213,7 @@ class Launch:
         """Write a file; return why it is not as asked, or nothing."""
         as_asked, written = write_somewhere(self.folder, path, what, write)
         if not (as_asked and overlay.is_in_use()):
-            _print(written)
+            print_line(written)
         return "" if as_asked else prefixless(written)
 
     def _warn_of_bad_paths(self) -> None:
@@ -220,7 +221,7 @@ class Launch:
         for path in filter(None, (self._save_path, self._html_path, self._json_path, self._sarif_path)):
             folder = path.parent
             if not folder.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
-                _print(sentence("run.path-closed", path=path))
+                print_line(sentence("run.path-closed", path=path))
 
     def _watch_signals(self) -> None:
         """Save before dying of a signal that the program leaves to the system."""
@@ -278,17 +279,3 @@ def _still_die_of_the_interrupt() -> None:
     """
     with contextlib.suppress(KeyboardInterrupt):
         exec("raise KeyboardInterrupt")
-
-
-def _print(text: str) -> None:
-    """Print to stderr, which may be closed, or not take every character."""
-    stream = sys.stderr
-    try:
-        encoding = getattr(stream, "encoding", None) or "utf-8"
-        stream.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
-        stream.flush()
-    except RuntimeError:  # a signal came in the middle of the program's own write to stderr
-        with contextlib.suppress(OSError):
-            os.write(2, text.encode("utf-8", "backslashreplace") + b"\n")
-    except (AttributeError, OSError, ValueError):
-        return

@@ -51,6 +51,7 @@ SENTENCES: Final[dict[str, str]] = {
     "run.interrupted": "devtrace：在生成报告时被中断；上面没有提到的内容未保存",
     "run.not-explained": "devtrace：没有解释该错误：{fault}",
     "run.no-torch": "devtrace：程序没有导入 torch，因此没有可报告的内容",
+    "run.misplaced": "devtrace：`{flags}` 写在 {script} 之后，因此交给了它。若是给 devtrace 的，请写 `{code}`。",
     "run.rank": "rank {rank}：",
     "run.path-closed": "devtrace：目前无法写入 {path}；程序照常运行",
     "run.progress": "devtrace：{counts}，{time:time}",

@@ -37,6 +37,7 @@ SENTENCES: Final[dict[str, str]] = {
     "explained.failed": "未能解释该错误（{fault}）",
     "explained.unknown-tensor": "它的栈帧和源代码都看不出是哪个张量；记录一次运行就能看出。",
     "explained.unknown-recorded": "从追踪记录中看不出是哪个张量。",
+    "report.advice": "{sign} {where}：{message}{label}：{help}。",
     "report.note": "devtrace：{note}",
     "report.above-traceback": "{sign} {where}：{message} ↓ 报告在这段回溯下方。",
     "report.left-on-devices": (

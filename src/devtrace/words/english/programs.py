@@ -52,6 +52,7 @@ SENTENCES: Final[dict[str, str]] = {
     "run.interrupted": "devtrace: interrupted while it reported on the program; what is not named above is not saved",
     "run.not-explained": "devtrace: the error was not explained: {fault}",
     "run.no-torch": "devtrace: the program did not import torch, so there is nothing to report",
+    "run.misplaced": "devtrace: {script} got `{flags}`, which comes after it. For devtrace, write `{code}`.",
     "run.rank": "rank {rank}:",
     "run.path-closed": "devtrace: {path} cannot be written as things are; the program runs all the same",
     "run.progress": "devtrace: {counts}, {time:time}",

@@ -39,6 +39,7 @@ SENTENCES: Final[dict[str, str]] = {
     "explained.failed": "the error was not explained ({fault})",
     "explained.unknown-tensor": "Neither its frames nor the source show which tensor it was; recorded, the run would.",
     "explained.unknown-recorded": "The trace does not tell which tensor it was.",
+    "report.advice": "{sign} {where}: {message} {label}: {help}.",
     "report.note": "devtrace: {note}",
     "report.above-traceback": "{sign} {where}: {message} ↓ The report is below this traceback.",
     "report.left-on-devices": (
