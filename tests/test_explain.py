@@ -372,7 +372,21 @@ def test_a_gradient_that_backward_refuses_is_the_one_that_the_users_function_ret
     assert finding.culprit.born is not None
     assert (finding.culprit.name, finding.cause, finding.devices) == ("back", "wrong-device", ("cuda:0", "cpu"))
     assert finding.culprit.born.text == "back = gradient.cpu() / 2"
+    assert finding.message.startswith("`back` is on cpu; backward needs this gradient on cuda:0.")
     assert not finding.edits
+
+
+def test_of_autograd_functions_of_one_name_the_one_that_the_frames_know_is_read() -> None:
+    """A notebook's cell that was run twice has made its class twice."""
+    former = type("Halved", (torch.autograd.Function,), {})
+
+    def program() -> None:
+        x = torch.ones(3, device="cuda:0", requires_grad=True)
+        Halved.apply(x, torch.ones(3, device="cuda:0", requires_grad=True)).sum().backward()  # type: ignore[no-untyped-call]
+
+    finding = explained(program)
+    assert finding.culprit is not None
+    assert (finding.culprit.name, former.__name__) == ("back", "Halved")
 
 
 def test_a_gradient_that_stayed_where_its_tensor_was_has_the_line_of_its_backward_pass() -> None:
@@ -416,6 +430,19 @@ def test_a_weight_without_data_is_named() -> None:
     assert finding.culprit is not None
     assert (finding.culprit.name, finding.devices) == ("layer.weight", ("cuda:0", "meta"))
     assert "assign=True" in finding.help
+
+
+def test_a_weight_without_data_that_is_moved_is_named() -> None:
+    def program() -> None:
+        with torch.device("meta"):
+            layer = nn.Linear(4, 2)
+        layer.to("cuda:0")
+
+    finding = explained(program)
+    assert finding.culprit is not None
+    assert (finding.culprit.name, finding.devices) == ("layer.weight", ("cuda:0", "meta"))
+    assert finding.message.startswith("`layer.weight` is on meta; this line copies it to cuda:0.")
+    assert "to_empty" in finding.help
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
