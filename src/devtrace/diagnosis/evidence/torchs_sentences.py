@@ -50,7 +50,7 @@ class RefusedGradient(NamedTuple):
     """A gradient that a backward pass got on the wrong device: the function that gave it, its place, the devices."""
 
     function: str
-    index: int
+    position: int
     expected: str
     got: str
 
