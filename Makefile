@@ -197,7 +197,7 @@ $(FRAMEWORKS): requirements/real.txt requirements/real-releases.txt $(SYSTEMS)
 # It sees the packages of the environment (torch) behind its own, by a path file.
 $(MARIMO): | $(BIN)/python
 	$(BIN)/python -m venv $(@D)
-	$(@D)/bin/python -m pip --disable-pip-version-check -q install 'marimo>=0.25,<0.26'
+	$(@D)/bin/python -m pip --disable-pip-version-check -q install 'marimo>=0.25,<0.26' 'anywidget>=0.9'
 	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
 		> "$$($(@D)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/devtrace-env.pth"
 	@touch $@

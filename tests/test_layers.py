@@ -76,6 +76,7 @@ CONFINED = {
     },
     "IPython": {"notebook.magic"},
     "ipywidgets": {"notebook.live_view"},
+    "anywidget": {"notebook.live_view"},
     "comm": {"notebook.panel_comm"},
     "plotly": {"report.figures"},
     "pandas": {"interchange.pandas_tables"},

@@ -1,6 +1,6 @@
 /**
  * Builds the scripts of the views for pages without our extension: `views.js` in both languages, for a page of its own, and one in each
- * language alone, which html that upgrades itself carries in every output.
+ * language alone, which html that upgrades itself carries in every output. And `live.js`, the view that an anywidget brings along.
  */
 import { readFile } from 'node:fs/promises';
 import { build, transform } from 'esbuild';
@@ -55,3 +55,11 @@ const sources = await Promise.all(code.map(path => readFile(path, 'utf8')));
 for (const language of Object.keys(WORDS)) {
   await build({ ...entry, outfile: `src/devtrace/static/views.${language}.js`, plugins: [styles, only(language, sources)] });
 }
+
+await build({
+  ...entry,
+  entryPoints: ['labextension/src/view/live-widget.ts'],
+  format: 'esm',
+  outfile: 'src/devtrace/static/live.js',
+  plugins: [styles]
+});

@@ -65,7 +65,7 @@ export function sourceLabel(cell: number, file: string): string {
   const name = file.slice(file.lastIndexOf('/') + 1);
   // marimo runs each cell as a file of its own, named by its id of the cell.
   const marimo = /^__marimo__cell_(\w+)_\.py$/.exec(name)?.[1];
-  return cell >= 0 ? `In[${cell}]` : marimo === undefined ? name : `cell ${marimo}`;
+  return cell >= 0 ? `In[${cell}]` : marimo === undefined ? name : `cell-${marimo}`;
 }
 
 /** The user's own line for a site: itself, or the caller of one in a package. */

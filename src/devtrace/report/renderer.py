@@ -47,6 +47,11 @@ def sends_script() -> bool:
     return asked == "script" or (asked == "auto" and front_end() != "")
 
 
+def is_without_extension() -> bool:
+    """Return whether a view that is no report has to bring its script along, however reports are sent."""
+    return choice() == "script" or front_end() != ""
+
+
 def front_end() -> str:
     """Name the front end that runs scripts and has no renderer of ours; "" where none is known."""
     if "google.colab" in sys.modules:

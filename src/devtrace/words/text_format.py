@@ -44,7 +44,7 @@ def file_label(file: str) -> str:
     """Return the last part of a path; a cell of marimo, which runs each as a file of its own, by marimo's id of it."""
     name = file.rsplit("/", 1)[-1]
     cell = _MARIMO_CELL.fullmatch(name)
-    return f"cell {cell[1]}" if cell else name
+    return f"cell-{cell[1]}" if cell else name
 
 
 def escape_markup(text: str, longest: int = LONGEST) -> str:
