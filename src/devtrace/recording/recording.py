@@ -42,9 +42,9 @@ class Recorded:
     cells: tuple[CellText, ...]
     idle: tuple[tuple[int, int], ...]  # sites of optimizer steps that never found a gradient, with their number
     gap: int  # the first op after some that were not recorded, -1 for none
-    late: Mapping[
-        int, int
-    ]  # rows of tensors that may have been made in the gap -> the op before which they were registered
+    # rows of tensors that may have been made in the gap -> the op before which they were registered, and whether a
+    # layer of torch's made them as it was built
+    late: Mapping[int, tuple[int, bool]]
 
 
 class Recording:
@@ -137,7 +137,11 @@ class Recording:
             sites.cells_so_far(),
             tuple((rows[site], steps) for site, steps in idle),
             done.op_of(self.recorder.gap),
-            {row: done.op_of(op) for late, op in self.recorder.late.items() if (row := row_of(late)) is not None},
+            {
+                row: (done.op_of(op), own)
+                for late, (op, own) in self.recorder.late.items()
+                if (row := row_of(late)) is not None
+            },
         )
 
     def _add_refused(self, error: BaseException, site: int) -> None:

@@ -32,7 +32,7 @@ class Live:
     `was_read`: no op of the trace but the failed one was seen; the others were read from the source.
     `seen_births`: the rows, in a trace that was read, of tensors whose births were seen all the same.
     `gap`: the first op after some that were not recorded, -1 for none. `late`: the rows of parameters and buffers that
-    were registered at the end of such a gap, each with the next op.
+    were registered at the end of such a gap. Each has the next op, and whether a layer of torch's made it as it began.
     """
 
     frames: tuple[tuple[int, FrameType], ...] = ()
@@ -45,7 +45,7 @@ class Live:
     was_read: bool = False
     seen_births: frozenset[int] = frozenset()
     gap: int = -1
-    late: Mapping[int, int] = field(default_factory=dict)
+    late: Mapping[int, tuple[int, bool]] = field(default_factory=dict)
 
 
 _NOT_KEPT: Final = 3

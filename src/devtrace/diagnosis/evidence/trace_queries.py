@@ -136,7 +136,7 @@ class TraceQueries:
 
     def registered_late(self, base: int) -> int:
         """Return the op before which a tensor that may have been made in a gap was registered; -1 for others."""
-        return -1 if self.live is None else self.live.late.get(base, -1)
+        return -1 if self.live is None else self.live.late.get(base, (-1, False))[0]
 
     @cached_property
     def _first_uses(self) -> Ints:

@@ -27,6 +27,7 @@ from torch.nn.modules import module as registry
 from devtrace.recording.columns import stamps
 from devtrace.recording.columns.module_notes import Attached, Happening, packed
 from devtrace.recording.columns.process_history import Moved, history
+from devtrace.recording.columns.sites import files
 from devtrace.recording.context import copied_tensors, module_moves, optimizer_states
 from devtrace.recording.context.happenings import changing, next_op, recorders, site_of
 from devtrace.recording.context.module_tree import children
@@ -118,18 +119,24 @@ def _register(module: Module, name: str, tensor: Any) -> None:
             with Quiet():
                 stamps.put_birth(tensor, stamp)
         if had_stopped:
-            _note_late(recorders[-1], tensor)
+            _note_late(recorders[-1], tensor, sys._getframe(2))
     except Exception:  # noqa: BLE001 (a lazy parameter, a module that takes no weak reference: then it is not known)
         return
 
 
-def _note_late(recorder: Recorder, tensor: torch.Tensor) -> None:
-    """Note that a tensor was registered at the end of a gap, which may have made it."""
+def _note_late(recorder: Recorder, tensor: torch.Tensor, frame: Any) -> None:
+    """Note that a tensor was registered at the end of a gap, which may have made it.
+
+    A layer of torch's makes it for itself as it is built.
+    """
     state, rows = recorder.states.get(threading.get_ident()), list[int]()
     if state is not None:
         with Quiet():
             recorder.gather(tensor, rows)
-        recorder.late.update((row, state.op) for row in rows)
+        while frame is not None and frame.f_code.co_filename == registry.__file__:
+            frame = frame.f_back
+        own = frame is not None and frame.f_code.co_name == "__init__" and not files[frame.f_code.co_filename]
+        recorder.late.update((row, (state.op, own)) for row in rows)
 
 
 def _attach(parent: Module, name: str, module: Module | None) -> None:

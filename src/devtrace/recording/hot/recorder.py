@@ -57,8 +57,9 @@ class Recorder(RecordedOps):
         self.folds = 0
         self.budget: Budget | None = None
         self.gap = -1  # the first op after some that were not recorded
-        # Rows of parameters and buffers that were registered after such a gap, which may have made them: the next op.
-        self.late: dict[int, int] = {}
+        # Rows of parameters and buffers that were registered after such a gap, which may have made them: the next op,
+        # and whether a layer of torch's made them as it was built.
+        self.late: dict[int, tuple[int, bool]] = {}
         self._limit = max_ops
         self.lock: Final = threading.RLock()
 
