@@ -21,7 +21,7 @@ EVERY: Final = 1.0
 
 
 class LastLine:
-    """The line of the main thread, looked up every second until it is stopped. Where it cannot be written, none is."""
+    """Line of the main thread, looked up every second until it is stopped. Where it cannot be written, none is."""
 
     def __init__(self, trace: Path) -> None:
         self._path = last_words_file(trace)
@@ -47,7 +47,7 @@ class LastLine:
 
     def _run(self) -> None:
         while not self._stopped.is_set():
-            words = place_of_main_thread()
+            words = position_of_main_thread()
             if (words.file, words.line) != (self._words.file, self._words.line):
                 self._write(words)
             self._stopped.wait(EVERY)
@@ -61,11 +61,11 @@ class LastLine:
             os.pwrite(self._file, encoded.ljust(self._length), 0)  # in one piece, whenever the process is killed
 
 
-def place_of_main_thread() -> LastWords:
-    return place_of(sys._current_frames().get(threading.main_thread().ident or 0))
+def position_of_main_thread() -> LastWords:
+    return position_of(sys._current_frames().get(threading.main_thread().ident or 0))
 
 
-def place_of(frame: FrameType | None) -> LastWords:
+def position_of(frame: FrameType | None) -> LastWords:
     """Return the innermost line of the user's own code."""
     while frame is not None:
         file, line = frame.f_code.co_filename, frame.f_lineno or 0

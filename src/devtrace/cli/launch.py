@@ -23,7 +23,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 from devtrace.api.options import Options
-from devtrace.cli.last_line import LastLine, place_of, place_of_main_thread
+from devtrace.cli.last_line import LastLine, position_of, position_of_main_thread
 from devtrace.cli.output import print_line
 from devtrace.cli.progress import Progress, on_terminal
 from devtrace.cli.run_program import Program, print_as_its_own, print_later
@@ -241,11 +241,13 @@ class Launch:
             self._postponed = number  # in the middle of the report, which would wait for itself
             return
         if os.getpid() == self.process:
-            self._end_by(number, place_of(frame))
+            self._end_by(number, position_of(frame))
         _die_of(number)
 
-    def _end_by(self, number: int, place: LastWords) -> None:
-        self._ended_by = self._ended_by or sentence("rank.ended", signal=signal.Signals(number).name, place=place.place)
+    def _end_by(self, number: int, position: LastWords) -> None:
+        self._ended_by = self._ended_by or sentence(
+            "rank.ended", signal=signal.Signals(number).name, position=position.position
+        )
         self._report(self._conclude)
 
     def _wait_for_signal(self, receive: socket.socket) -> None:
@@ -253,7 +255,7 @@ class Launch:
         while received := receive.recv(1):
             number = received[0]
             if number in ENDING and not self.reported.wait(PATIENCE):
-                self._end_by(number, place_of_main_thread())
+                self._end_by(number, position_of_main_thread())
                 if signal.getsignal(number) == self._on_signal and not self._postponed:
                     _die_of(number)
 

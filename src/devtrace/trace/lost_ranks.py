@@ -22,7 +22,7 @@ LAST: Final = ".last"
 
 @dataclass(frozen=True, slots=True)
 class LastWords:
-    """Where a rank was; `at` is when, as `recorded` of a trace, and `unsaved` why its trace was not written."""
+    """Line in which a rank was; `at` is when, as `recorded` of a trace, and `unsaved` why its trace was not written."""
 
     file: str = ""
     line: int = 0
@@ -44,10 +44,10 @@ class LastWords:
         return words if whole and isinstance(words.line, int) else None
 
     @property
-    def place(self) -> str:
+    def position(self) -> str:
         """Return the line as a sentence names it; nothing where it is unknown."""
         site = sentence("site", name=re.split(r"[/\\]", self.file)[-1], line=self.line)
-        return sentence("rank.place", site=site, text=self.text) if self.file else ""
+        return sentence("rank.position", site=site, text=self.text) if self.file else ""
 
 
 def last_words_file(trace: Path) -> Path:
@@ -78,8 +78,8 @@ def missing(numbers: Collection[int], lost: Mapping[int, LastWords], began: str)
     for rank in sorted({*range(max(numbers)), *known} - set(numbers)):
         words = known.get(rank, LastWords())
         if words.unsaved:
-            yield sentence("rank.unsaved", rank=rank, why=words.unsaved, place=words.place)
+            yield sentence("rank.unsaved", rank=rank, why=words.unsaved, position=words.position)
         else:
             ended.setdefault(LastWords(words.file, words.line, words.text), []).append(str(rank))
     for words, ranks in ended.items():
-        yield sentence("ranks.missing", count=len(ranks), ranks=ranks, place=words.place)
+        yield sentence("ranks.missing", count=len(ranks), ranks=ranks, position=words.position)
