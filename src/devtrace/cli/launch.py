@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from devtrace.api.options import Options
 from devtrace.cli.progress import Progress, on_terminal
-from devtrace.cli.run_program import Program, print_later, print_as_its_own
+from devtrace.cli.run_program import Program, print_as_its_own, print_later
+from devtrace.fixing import values
 from devtrace.runtime import overlay
 from devtrace.runtime.import_hook import ImportWatcher
 from devtrace.runtime.job import rank_of_job, ranked_path
@@ -57,6 +58,7 @@ class Launch:
         self.reported = threading.Event()
         self._reporting = threading.Lock()
         self._namespace: dict[str, Any] = {}
+        self._values_path = values.path_of_this_run()
         self._progress: Progress | None = None
 
     def run(self) -> None:
@@ -80,6 +82,8 @@ class Launch:
     def _start(self) -> None:
         from devtrace.api.recording import record
 
+        if self._values_path is not None:
+            values.seed()
         options = self.options
         recording = record(
             options.simulate,
@@ -103,7 +107,11 @@ class Launch:
 
     def _end(self) -> None:
         if self.recording is not None:
-            self.recording.end(self.error if isinstance(self.error, Exception) else None)
+            error = self.error if isinstance(self.error, Exception) else None
+            self.recording.stop(error)
+            if self._values_path is not None:  # while the tensors still have their simulated devices
+                values.write(self._values_path, self._namespace)
+            self.recording.end(error)
 
     def _conclude(self) -> None:
         if self.recording is not None:
