@@ -18,8 +18,10 @@ import torch
 
 import devtrace
 from devtrace.diagnosis.findings import Edit
+from devtrace.fixing.costs import Costs
 from devtrace.fixing.rounds import Rounds, Run
 from devtrace.fixing.source_text import SourceText
+from devtrace.fixing.values import values_of
 from devtrace.interchange.findings_json import raised
 from devtrace.runtime import overlay
 from devtrace.source.user_code import OWN_PACKAGES
@@ -43,6 +45,13 @@ class Outcome:
 
     run: Run
     value: str
+
+
+def cheaper(warm: Warm, program: Program) -> Costs:
+    """Do what `devtrace fix --costs` does with a program, without printing."""
+    costs = Costs(fixed(warm, program)[0])
+    costs.go()
+    return costs
 
 
 def fixed(warm: Warm, program: Program) -> tuple[Rounds, str]:
@@ -107,11 +116,13 @@ def outcome_of(asked: str) -> Outcome:
     try:
         with devtrace.record(simulate=program["simulate"] or None) as recording:
             value = execute(program["path"], program["arguments"])
+            recording.stop()
+            left = values_of({"returned": value})
     except Exception as caught:  # noqa: BLE001 (the program's own failure is what is studied)
         error = caught
     findings = sorted(devtrace.diagnose(recording.trace).findings, key=lambda finding: finding.op)
     if error is None:
-        return Outcome(Run("ended", tuple(findings)), as_text(value))
+        return Outcome(Run("ended", tuple(findings), values=left), as_text(value))
     lines = tuple((str(file), int(line)) for file, line in raised(error)["lines"])
     return Outcome(Run("raised", tuple(findings), f"{type(error).__name__}: {error}", lines), "")
 

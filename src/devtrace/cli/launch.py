@@ -27,6 +27,7 @@ from devtrace.cli.last_line import LastLine, position_of, position_of_main_threa
 from devtrace.cli.output import print_line
 from devtrace.cli.progress import Progress, on_terminal
 from devtrace.cli.run_program import Program, print_as_its_own, print_later
+from devtrace.fixing import values
 from devtrace.runtime import overlay
 from devtrace.runtime.import_hook import ImportWatcher
 from devtrace.runtime.job import rank_of_job, ranked_path
@@ -65,6 +66,7 @@ class Launch:
         self._reporter = 0  # the thread that makes the report
         self._postponed = 0  # the signal that came to that thread meanwhile
         self._namespace: dict[str, Any] = {}
+        self._values_path = values.path_of_this_run()
         self._progress: Progress | None = None
         self._last_line: LastLine | None = None
         self._ended_by = ""
@@ -90,6 +92,8 @@ class Launch:
     def _start(self) -> None:
         from devtrace.api.recording import record
 
+        if self._values_path is not None:
+            values.seed()
         options = self.options
         recording = record(
             options.simulate,
@@ -116,7 +120,11 @@ class Launch:
 
     def _end(self) -> None:
         if self.recording is not None:
-            self.recording.end(self.error if isinstance(self.error, Exception) else None)
+            error = self.error if isinstance(self.error, Exception) else None
+            self.recording.stop(error)
+            if self._values_path is not None:  # while the tensors still have their simulated devices
+                values.write(self._values_path, self._namespace)
+            self.recording.end(error)
 
     def _conclude(self) -> None:
         if self.recording is not None:
