@@ -136,6 +136,7 @@ class Launch:
         project = code_scanning.project_folder(self.folder)
         rank = [sentence("run.rank", rank=self.rank)] if self.rank is not None else []
         print_line("\n".join(["", *rank, text(report, terminal_width(sys.stderr))]))
+        self._hint_without_cuda()
         if self._save_path:
             self._write(self._save_path, sentence("cli.trace"), trace.save)
         if self._html_path:
@@ -153,6 +154,12 @@ class Launch:
             )
         if code_scanning.in_github_actions() and not overlay.is_in_use():
             print_line("\n".join(code_scanning.github_annotations(report.findings, project)))
+
+    def _hint_without_cuda(self) -> None:
+        from devtrace.explaining.device_error import is_lack_of_cuda
+
+        if self.error is not None and is_lack_of_cuda(self.error):
+            print_line(sentence("run.no-cuda", code=f"devtrace run --simulate cuda:1 {self.program}"))
 
     @property
     def _save_path(self) -> Path | None:
