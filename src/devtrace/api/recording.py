@@ -130,6 +130,22 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         self._recording = None
         self.end()
 
+    def _repr_mimebundle_(
+        self, include: object = None, exclude: object = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """A recording that a cell ends with shows its report."""
+        if self._report is not None:
+            return self._report._repr_mimebundle_(include, exclude)
+        return {"text/plain": str(self)}, {}
+
+    def __str__(self) -> str:
+        if self._report is not None:
+            return str(self._report)
+        return sentence("record.running" if self._recording is not None else "record.not-begun")
+
+    def __repr__(self) -> str:
+        return f"<record: {self._report!r}>" if self._report is not None else f"<record: {self}>"
+
     def __enter__(self) -> record:
         from devtrace.recording.recording import Recording
 

@@ -173,6 +173,7 @@ class Launch:
             self._leave_errors_to_the_rounds(report)
         else:
             print_line("\n".join(["", *rank, text(report, terminal_width(sys.stderr))]))
+            self._hint_without_cuda()
         if self._save_path:
             lost = self._write(self._save_path, sentence("cli.trace"), trace.save)
             if self._last_line is not None:
@@ -197,6 +198,12 @@ class Launch:
         """Print nothing of a device error: `devtrace fix` says what became of it."""
         if any(finding.severity == "error" for finding in report.findings):
             self.print_error = lambda: None
+
+    def _hint_without_cuda(self) -> None:
+        from devtrace.explaining.device_error import is_lack_of_cuda
+
+        if self.error is not None and is_lack_of_cuda(self.error):
+            print_line(sentence("run.no-cuda", code=f"devtrace run --simulate cuda:1 {self.program}"))
 
     @property
     def _save_path(self) -> Path | None:

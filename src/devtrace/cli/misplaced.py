@@ -14,7 +14,7 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from devtrace.cli.output import print_line
 from devtrace.cli.run_program import Program
@@ -57,10 +57,15 @@ class _Warning:
         unknown = [each for each in self.flags if _name(each[0]) not in known]
         if unknown:
             flags = shlex.join(word for each in unknown for word in each)
-            target = self.program.target
-            what = f"-m {target}" if self.program.is_module else shlex.quote(target)
-            code = f"devtrace {self.command} {flags} {what}"
-            print_line(sentence("run.misplaced", flags=flags, script=target, code=code))
+            code = f"devtrace {self.command} {flags} {self._without(unknown)}"
+            print_line(sentence("run.misplaced", flags=flags, script=self.program.target, code=code))
+
+    def _without(self, flags: list[tuple[str, ...]]) -> Program:
+        left = list(self.program.arguments)
+        for flag in flags:
+            at = left.index(flag[0])
+            del left[at : at + len(flag)]
+        return replace(self.program, arguments=tuple(left))
 
     def _is_of_a_package(self) -> bool:
         """Return whether `-m` ran an installed package."""

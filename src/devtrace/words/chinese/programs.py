@@ -53,6 +53,7 @@ SENTENCES: Final[dict[str, str]] = {
     "run.not-explained": "devtrace：没有解释该错误：{fault}",
     "run.no-torch": "devtrace：程序没有导入 torch，因此没有可报告的内容",
     "run.misplaced": "devtrace：`{flags}` 写在 {script} 之后，因此交给了它。若是给 devtrace 的，请写 `{code}`。",
+    "run.no-cuda": "devtrace：此处的 torch 没有可用的 CUDA 设备。要在模拟设备上试运行这个程序：`{code}`",
     "run.rank": "rank {rank}：",
     "run.path-closed": "devtrace：目前无法写入 {path}；程序照常运行",
     "run.progress": "devtrace：{counts}，{time:time}",
@@ -97,6 +98,11 @@ SENTENCES: Final[dict[str, str]] = {
     "pytest.beyond": "devtrace：{found}，最多允许 {most}",
     "pytest.errors": "{count} 个错误",
     "pytest.warnings": "{count} 个警告",
+    # what a recording shows of itself
+    "record.not-begun": (
+        "尚未记录任何内容。请在代码块之前写 `with devtrace.record() as recording:`，并在代码块之后显示 `recording`。"
+    ),
+    "record.running": "这次记录尚未结束。在它的代码块之后，它会显示报告。",
     # notes on a recording
     "note.recording-lost": "记录丢失（{fault}）",
     "note.diagnosis-failed": "诊断失败（{fault}）；追踪记录是完整的",

@@ -57,6 +57,7 @@ SENTENCES: Final[dict[str, str]] = {
     "run.not-explained": "devtrace: the error was not explained: {fault}",
     "run.no-torch": "devtrace: the program did not import torch, so there is nothing to report",
     "run.misplaced": "devtrace: {script} got `{flags}`, which comes after it. For devtrace, write `{code}`.",
+    "run.no-cuda": "devtrace: torch has no CUDA device here. To try the program on a simulated one: `{code}`",
     "run.rank": "rank {rank}:",
     "run.path-closed": "devtrace: {path} cannot be written as things are; the program runs all the same",
     "run.progress": "devtrace: {counts}, {time:time}",
@@ -104,6 +105,12 @@ SENTENCES: Final[dict[str, str]] = {
     "pytest.beyond": "devtrace: {found}, at most {most} allowed",
     "pytest.errors": "{count:error|errors}",
     "pytest.warnings": "{count:warning|warnings}",
+    # what a recording shows of itself
+    "record.not-begun": (
+        "Nothing is recorded yet. Write `with devtrace.record() as recording:` above a block, and show `recording` "
+        "below it."
+    ),
+    "record.running": "This recording has not ended. Below its block, it shows the report.",
     # notes on a recording
     "note.recording-lost": "the recording was lost ({fault})",
     "note.diagnosis-failed": "the diagnosis failed ({fault}); the trace is complete",
