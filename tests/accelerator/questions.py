@@ -20,7 +20,7 @@ import accelerator
 import devtrace
 from devtrace.api.environment import describe
 from devtrace.notebook import usage
-from devtrace.notebook.inventory.inventory import listing
+from devtrace.notebook.inventory.inventory import drain, listing
 from devtrace.trace.checks import broken_rule
 
 
@@ -148,12 +148,8 @@ def options_and_environment() -> tuple[str | None, str, str, str]:
 def inventory() -> list[dict[str, Any]]:
     model = nn.Linear(4, 2).to("accel:1")
     steps = listing({"model": model, "batch": torch.ones(2, 4), "x": torch.ones(3, device="accel:0")})
-    while True:
-        try:
-            next(steps)
-        except StopIteration as done:
-            found: list[dict[str, Any]] = done.value["devices"]
-            return found
+    found: list[dict[str, Any]] = drain(steps)["devices"]
+    return found
 
 
 def surroundings() -> list[object]:
