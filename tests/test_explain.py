@@ -27,6 +27,7 @@ from devtrace.api.results import Report
 from devtrace.diagnosis.findings import Finding
 from devtrace.recording.columns import stamps
 from devtrace.recording.context import hooks
+from odd_programs import Lent
 from programs import run_untraced
 from warm import Warm
 
@@ -550,20 +551,6 @@ def test_the_error_of_a_replica_gives_what_its_text_has() -> None:
 
 
 # Births.
-
-
-class Lent:
-    """A table that is on the device within a `with` block."""
-
-    def __init__(self) -> None:
-        self.rows = torch.rand(4)
-
-    def __enter__(self) -> Lent:
-        self.rows = self.rows.to("cuda:0")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.rows = self.rows.cpu()
 
 
 def test_an_attribute_that_moves_itself_was_put_there_by_that_line() -> None:

@@ -59,6 +59,7 @@ INSIDE = {
         "ledger",
         "rules",
         "store",
+        "diagnose_errors",
         "diagnose",
     ],
     "explaining": ["device_error", "stack", "reading", "worker_text", "kept_copies", "replay", "explanation"],

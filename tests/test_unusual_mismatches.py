@@ -15,6 +15,7 @@ import devtrace
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.findings import Finding, Site
 from devtrace.source.parsing import parse
+from odd_programs import Lent
 
 
 def recorded(program: Callable[[], object]) -> devtrace.record:
@@ -271,20 +272,6 @@ def test_what_an_autograd_function_keeps_in_ctx_is_named_with_the_line_of_its_fo
     assert found.culprit is not None
     assert found.culprit.name == "ctx.ramp"
     assert born(found) == "ctx.ramp = torch.arange(4.0)"
-
-
-class Lent:
-    """A table that is on the device within a `with` block."""
-
-    def __init__(self) -> None:
-        self.rows = torch.rand(4)
-
-    def __enter__(self) -> Lent:
-        self.rows = self.rows.to("cuda:0")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.rows = self.rows.cpu()
 
 
 def test_a_table_that_a_with_block_took_back_before_backward_names_the_line_that_took_it() -> None:

@@ -36,7 +36,7 @@ def _refused_gradient(queries: TraceQueries, op: int, text: str) -> Mismatch | N
     left = [row for each in step for row in queries.outputs(each) if row not in used]
     left = [row for row in left if queries.device(row) == refused.got]
     if len(left) > 1:
-        left = [row for row in left if _is_returned_at(queries, row, refused.position)]
+        left = [row for row in left if _is_returned_at(queries, row, refused.at)]
     return _of_gradient(op, left, refused)
 
 

@@ -47,10 +47,10 @@ _REFUSED: Final = re.compile(
 
 
 class RefusedGradient(NamedTuple):
-    """A gradient that a backward pass got on the wrong device: the function that gave it, its place, the devices."""
+    """A gradient that a backward pass got on the wrong device: the function that gave it, its position, the devices."""
 
     function: str
-    position: int
+    at: int
     expected: str
     got: str
 

@@ -10,7 +10,7 @@ from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.torchs_sentences import ABOUT_DEVICES
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding
-from devtrace.diagnosis.rules.ordered import ERROR_RULES
+from devtrace.diagnosis.rules.error_rules import ERROR_RULES
 from devtrace.trace.rows import Failure
 from devtrace.words.catalogue import sentence
 

@@ -73,7 +73,7 @@ def _returned(reader: Reader, kind: type, refused: RefusedGradient, caller: Acti
     for name in parameters(run.body)[1:]:
         run.bound[name] = reader.emit(UNKNOWN, COMPUTE, run.body, run, [], refused.expected)
     for node in results(run.body):
-        value = _item(reader.see(node, run.at_node(node)), refused.position)
+        value = _item(reader.see(node, run.at_node(node)), refused.at)
         if isinstance(value, TensorValue) and value.device == refused.got:
             return value
     return None
