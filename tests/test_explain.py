@@ -88,7 +88,7 @@ def test_the_report_says_once_that_nothing_was_recorded() -> None:
 def test_what_the_reader_remarks_is_in_the_language_of_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
     error = raised(mixed)
     monkeypatch.setenv("DEVTRACE_LANGUAGE", "zh")
-    assert "它没有看到这段代码运行：错误之前的经过是从源代码读出的" in devtrace.explain(error).notes
+    assert "这段代码运行时未被追踪：错误之前的经过是从源代码读出的" in devtrace.explain(error).notes
     assert devtrace.explain(KeyError("x")).notes == ("这个错误与设备无关",)
 
 
