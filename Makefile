@@ -45,7 +45,7 @@ TS_SOURCES := $(shell find labextension -type f -not -path 'labextension/lib/*' 
 IN_TURN := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 FIRST_NOTEBOOK = $(firstword $(sort $(wildcard notebooks/0*.ipynb)))
 
-.PHONY: help lab test check lint types layers unit ts wheel notebooks e2e compiler chromium vscode e2e-vscode e2e-marimo build dev format golden docs bench sweep real \
+.PHONY: help lab test check lint types layers unit ts wheel notebooks e2e compiler chromium vscode e2e-vscode e2e-marimo build dev format golden docs bench sweep real long-runs \
 	gallery notebook-outputs screenshot test-oldest clean distclean
 
 help: ## print this list
@@ -137,6 +137,9 @@ sweep: $(READY) ## every sample of torch's own operators on a simulated device (
 
 real: $(FRAMEWORKS) ## programs of large frameworks and large old releases (installs 200 MB beside .venv)
 	HF_HUB_OFFLINE=1 $(abspath $(REAL))/bin/python -m pytest -q -m real tests/test_real.py
+
+long-runs: $(READY) ## every program in loops of 100 steps, with a budget and without: where the findings differ (ARGS=zoo: only those)
+	$(BIN)/python tests/budgeted.py $(ARGS)
 
 gallery: $(READY) ## a page with every golden trace, in both themes
 	$(BIN)/python tools/gallery.py

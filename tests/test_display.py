@@ -317,3 +317,19 @@ def test_a_trace_says_in_which_language_its_findings_were_made(monkeypatch: pyte
     assert trace.findings
     assert decode(format.encode(trace)).language == "zh"
     assert '<html lang="zh-CN">' in page.page(diagnose(trace))
+
+
+def test_a_recording_that_a_cell_ends_with_shows_its_report() -> None:
+    with devtrace.record() as recording:
+        torch.ones(2) + 1
+    assert recording._repr_mimebundle_() == recording.report._repr_mimebundle_()
+    assert str(recording) == recording.report.text
+    assert repr(recording) == f"<record: {recording.report!r}>"
+
+
+def test_a_recording_without_a_report_shows_how_it_gets_one() -> None:
+    recording = devtrace.record()
+    assert recording._repr_mimebundle_() == ({"text/plain": str(recording)}, {})
+    assert "Write `with devtrace.record() as recording:` above a block" in str(recording)
+    with recording:
+        assert str(recording) == "This recording has not ended. Below its block, it shows the report."

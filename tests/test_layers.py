@@ -46,7 +46,7 @@ ALLOWED |= {
 
 # Within a package, from the bottom up: a folder may import those before it.
 INSIDE = {
-    "recording": ["columns", "folding", "hot", "context", "progress", "finish", "recording"],
+    "recording": ["columns", "folding", "hot", "context", "budget", "progress", "finish", "recording"],
     "diagnosis": [
         "slugs",
         "findings",
@@ -59,6 +59,7 @@ INSIDE = {
         "ledger",
         "rules",
         "store",
+        "diagnose_errors",
         "diagnose",
     ],
     "explaining": ["device_error", "stack", "reading", "worker_text", "kept_copies", "replay", "explanation"],

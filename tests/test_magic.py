@@ -304,6 +304,7 @@ def test_a_line_that_times_one_call_is_itself_the_site(shell: Shell) -> None:
 
 def test_a_cell_may_await(shell: Shell) -> None:
     ran = shell.run("%%devtrace", "import asyncio", "async def f():", "    return x + 1", "await f()")
+    assert ran.error is None
     assert torch.equal(ran.value, torch.full((3,), 2.0))
     assert len(shell.traced[-1].trace.ops) == 1
 

@@ -75,6 +75,8 @@ SENTENCES: Final[dict[str, str]] = {
     "flag.simulate.program": "在 `N` 个模拟的 CUDA 设备（`cuda:2` 或 `2`）上运行程序",
     "flag.max-ops": "最多保留 `N` 个运算（{usual}）；超出部分的重复会折叠，计数仍然精确",
     "flag.max-ops.program": "最多保留 `N` 个运算（{usual}）；计数仍然精确",
+    "flag.budget": "循环中重复的内容只隔一段时间记录一次，使运行时间约增加 `P`（`10%`）",
+    "flag.budget.program": "重复的内容只隔一段时间记录一次，使运行时间约增加 `P`（`10%`）",
     "flag.save": "把追踪记录写入 `FILE`，可用 `devtrace.load` 和 JupyterLab 打开",
     "flag.save.program": "把追踪记录写入 `FILE`，可用 `devtrace view` 和 JupyterLab 打开",
     "flag.html": "把报告写入 `FILE`，是一个无需其他文件的网页",

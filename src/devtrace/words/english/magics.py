@@ -79,6 +79,8 @@ SENTENCES: Final[dict[str, str]] = {
     "flag.simulate.program": "run the program on N simulated CUDA devices (cuda:2 or 2)",
     "flag.max-ops": "keep at most N ops ({usual}); repetitions above it are folded, counts stay exact",
     "flag.max-ops.program": "keep at most N ops ({usual}); counts stay exact",
+    "flag.budget": "record what repeats in a loop only now and then, so that it takes about P (10%) more time",
+    "flag.budget.program": "record what repeats only now and then, so that it takes about P (10%) more time",
     "flag.save": "write the trace to FILE, which `devtrace.load` and JupyterLab open",
     "flag.save.program": "write the trace to FILE, which `devtrace view` and JupyterLab open",
     "flag.html": "write the report to FILE as one page that needs nothing else",
