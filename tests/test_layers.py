@@ -59,12 +59,13 @@ INSIDE = {
         "ledger",
         "rules",
         "store",
+        "diagnose_errors",
         "diagnose",
     ],
     "explaining": ["device_error", "stack", "reading", "worker_text", "kept_copies", "replay", "explanation"],
     "notebook": [
-        "usage", "inventory", "left_on_devices", "cells", "untraced", "earlier_cells", "commands", "panel",
-        "panel_comm", "live_view", "magic",
+        "usage", "inventory", "left_on_devices", "cells", "untraced", "earlier_cells", "device_list", "commands",
+        "panel", "panel_comm", "live_view", "magic",
     ],
 }  # fmt: skip
 
@@ -76,6 +77,7 @@ CONFINED = {
     },
     "IPython": {"notebook.magic"},
     "ipywidgets": {"notebook.live_view"},
+    "anywidget": {"notebook.live_view"},
     "comm": {"notebook.panel_comm"},
     "plotly": {"report.figures"},
     "pandas": {"interchange.pandas_tables"},

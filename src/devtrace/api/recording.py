@@ -81,6 +81,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         self._simulated = False
         self._recording: Recording | None = None  # until its trace is made
         self._running: Recording | None = None  # until it is taken out
+        self._notes: tuple[str, ...] = ()
 
     @property
     def trace(self) -> Trace:
@@ -129,6 +130,22 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         self._recording = None
         self.end()
 
+    def _repr_mimebundle_(
+        self, include: object = None, exclude: object = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """A recording that a cell ends with shows its report."""
+        if self._report is not None:
+            return self._report._repr_mimebundle_(include, exclude)
+        return {"text/plain": str(self)}, {}
+
+    def __str__(self) -> str:
+        if self._report is not None:
+            return str(self._report)
+        return sentence("record.running" if self._recording is not None else "record.not-begun")
+
+    def __repr__(self) -> str:
+        return f"<record: {self._report!r}>" if self._report is not None else f"<record: {self}>"
+
     def __enter__(self) -> record:
         from devtrace.recording.recording import Recording
 
@@ -169,9 +186,10 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         if error is not None:
             hide_our_frames(error)
 
-    def conclude(self) -> None:
+    def conclude(self, note: str = "") -> None:
         """Make the trace and report of what there is, from any thread: a process that is ended leaves no block."""
         assert self._recording is not None
+        self._notes = (note,) if note else ()
         self._recording.halt()
         self._finish(None)
 
@@ -188,7 +206,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
             builder.notes.append(sentence("note.recording-lost", fault=named(fault)))
             self._report = diagnose(builder.build())
         else:
-            trace = replace(recorded.trace, notes=tuple(map(_worded, recorded.trace.notes)))
+            trace = replace(recorded.trace, notes=(*map(_worded, recorded.trace.notes), *self._notes))
             self._report = _diagnosed(replace(recorded, trace=trace), self._namespace, self._expect)
         if self._save_path is not None:
             _save(self._report.trace, self._folder, self._save_path)

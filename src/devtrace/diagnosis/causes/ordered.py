@@ -68,6 +68,7 @@ def a_root_explains_it(case: Case) -> Verdict | None:
 
 
 PREDICATES: Final[tuple[Predicate, ...]] = (
+    wrong_device.it_has_no_data,
     *A_MODULE_OWNS_IT,
     stale_copy.was_copied_before_the_move,
     never_moved.optimizer_keeps_it,

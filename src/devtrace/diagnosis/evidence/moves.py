@@ -44,8 +44,8 @@ def moves_from(queries: TraceQueries, bases: set[int], expected_device: str, bef
     """Yield the copies to a device, before an op, of the given tensors or of views of them."""
     tensors = queries.trace.tensors
     devices, sources = tensors.ints("device"), tensors.ints("source")
-    target = queries.device_names.index(expected_device)
-    copied = (sources >= 0) & (devices == target) & (devices[sources] != target)
+    target = queries.device_names.index(expected_device) if expected_device in queries.device_names else -1
+    copied = (sources >= 0) & (target >= 0) & (devices == target) & (devices[sources] != target)
     copied &= (tensors.ints("producer") < before) & np.isin(queries.bases[sources], list(bases))
     for row in np.flatnonzero(copied).tolist():
         yield Move(queries.producer(row), queries.born(row), queries.source(row), row)

@@ -124,9 +124,8 @@ class Recorder(RecordedOps):
             return 0
         lifted = state.lifted_in(below_the_mode(sys._getframe(1).f_back))
         with Quiet():
-            if lifted:
-                copies.listed(self, state, lifted, args, rows)
-            return MASK if mask_among(args) else 0
+            has_mask = bool(lifted) and copies.listed(self, state, lifted, args, rows)
+            return MASK if mask_among(args, lists_are_there=has_mask) else 0
 
     def outputs(self, info: OperatorInfo, op: int, site: int, given: tuple[Any, Any], out: Any, rows: list[int]) -> int:
         """Append the rows of an op's outputs; return their number."""
