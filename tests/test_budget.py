@@ -20,6 +20,8 @@ import devtrace
 from devtrace.api.options import FLAGS
 from devtrace.api.recording import record
 from devtrace.diagnosis.findings import Finding
+from devtrace.recording.budget.lines import Lines
+from devtrace.recording.budget.sampling import Sampling
 from devtrace.recording.budget.segments import repetitions
 from devtrace.recording.columns.chunk import WIDTH
 from devtrace.recording.hot import dispatch
@@ -242,6 +244,18 @@ def test_a_value_that_is_read_in_between_is_counted_each_time() -> None:
         for each in both(program)
     ]
     assert waits[0] == waits[1] != []
+
+
+def test_a_fault_of_ours_at_a_value_that_is_read_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: Sampling) -> None:
+        raise ZeroDivisionError("ours")
+
+    monkeypatch.setattr(Sampling, "_at_an_unknown_line", fail)
+    monkeypatch.setattr(Lines, "are_seen", False)
+    read = []
+    short = recorded(lambda: train(lambda model, step: read.append(torch.ones(1).item()), at=20))
+    assert read == [1.0]
+    assert any("ZeroDivisionError" in note for note in short.report.notes)
 
 
 def test_no_kernel_is_left_behind() -> None:

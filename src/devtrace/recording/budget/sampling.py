@@ -202,10 +202,13 @@ class Sampling:
 
     def _at_a_read(self, frame: Any) -> bool:
         """Record a value that is read where no repetition reads one; return whether it is recorded."""
-        if self.inside or get_ident() != self.ident or self.state.where(frame) in self._sites_of_loop:
-            return False
-        if mode_stack.all_are_ours():
-            self._at_an_unknown_line()
+        try:
+            if self.inside or get_ident() != self.ident or self.state.where(frame) in self._sites_of_loop:
+                return False
+            if mode_stack.all_are_ours():
+                self._at_an_unknown_line()
+        except Exception as fault:  # noqa: BLE001
+            self._give_up(fault)
         return not self.off
 
     def _resume(self, in_region: bool) -> None:
