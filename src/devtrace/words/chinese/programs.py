@@ -118,7 +118,7 @@ SENTENCES: Final[dict[str, str]] = {
     "note.repetitions": (
         "{count} 次重复中记录了 {recorded} 次；另有约 {ops} 个运算连同其等待和复制没有记录，按相同的重复计数"
     ),
-    "note.unseen-lines": "只在未记录的重复中运行的行没有被看到；Python 3.12 及更新版本可以看到",
+    "note.unseen-lines": "只在未记录的重复中运行的行，只看到了读取张量数值的那些；Python 3.12 及更新版本可以看到全部",
     "note.profiler": (
         "此追踪记录读自 `torch.profiler`，它不记录张量的名称、创建处和所在设备；"
         "运算的设备由它启动的内核和复制得知，行号是所在函数的开头"

@@ -131,7 +131,8 @@ SENTENCES: Final[dict[str, str]] = {
         "copies, were counted as repeating them"
     ),
     "note.unseen-lines": (
-        "lines that ran only between the recorded repetitions were not seen; Python 3.12 and newer shows them"
+        "of lines that ran only between the recorded repetitions, those that read a tensor's value were seen; Python "
+        "3.12 and newer shows all"
     ),
     "note.profiler": (
         "this trace was read from torch.profiler, which records neither names nor births of tensors, nor "
