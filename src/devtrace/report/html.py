@@ -28,9 +28,10 @@ def fragment(report: ReportData, *, picture: bool = True) -> str:
     rest = f"<p>{sentence('report.more', count=more)}</p>" if more > 0 else ""
     drawn = timeline(report.trace) if picture else ""
     end = "<br>".join(map(_marked_up, parts.summary(report)))
+    of_job = "".join(f"<p>{_marked_up(each)}</p>\n" for each in parts.of_the_job(report))
     return (
         f'<div data-devtrace="report" data-op-count="{len(report.trace.ops)}">\n'
-        f"{findings}{rest}{drawn}\n<p><small>{end}</small></p>\n</div>"
+        f"{of_job}{findings}{rest}{drawn}\n<p><small>{end}</small></p>\n</div>"
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from devtrace.recording.columns.module_notes import Attached, Happening
+from devtrace.recording.columns.module_notes import Happening, unpacked
 from devtrace.recording.columns.process_history import UNCOUNTED, Moved
 from devtrace.recording.columns.thread_state import NUMBERS, THREAD_SHIFT
 from devtrace.recording.context import hooks
@@ -26,7 +26,7 @@ class History:
         self._modules = modules
         self._take_moved()
         self.attached = [_attached(known) for known in modules.known]
-        self.moves = [moved for moved in hooks.moves() if modules.row_of(moved.module()) >= 0]
+        self.moves = [moved for moved in hooks.moves() if modules.row_of_reference(moved.module) >= 0]
         earlier = sorted(at.tick for at in self._happenings() if at.tick < first_tick)
         self._rank = {tick: index - len(earlier) for index, tick in enumerate(earlier)}
 
@@ -38,7 +38,7 @@ class History:
                 self._modules.take(module, moved.at.site)
 
     def _happenings(self) -> Iterator[Happening]:
-        yield from (found.at for found in self.attached if found is not None)
+        yield from (at for at in self.attached if at is not None)
         yield from (moved.at for moved in self.moves)
 
     def sites(self) -> Iterator[int]:
@@ -47,14 +47,14 @@ class History:
         yield from (known.site for known in self._modules.known)
 
     def add_modules(self, builder: TraceBuilder, paths: list[str], sites: dict[int, int], ops: OpNumbering) -> None:
-        for known, path, found in zip(self._modules.known, paths, self.attached, strict=True):
+        for known, path, at in zip(self._modules.known, paths, self.attached, strict=True):
             builder.append(
                 "modules",
                 path=path,
                 type=known.type,
                 parent=known.parent,
-                site=sites[found.at.site] if found else -1,
-                op=self._op(found.at, ops) if found else -1,
+                site=sites[at.site] if at else -1,
+                op=self._op(at, ops) if at else -1,
                 ran=int(known.ran),
             )
 
@@ -64,7 +64,7 @@ class History:
         for moved in self.moves:
             builder.append(
                 "moves",
-                module=self._modules.row_of(moved.module()),
+                module=self._modules.row_of_reference(moved.module),
                 site=sites[moved.at.site],
                 op=self._op(moved.at, ops),
                 device=-1 if moved.device is None else device(moved.device),
@@ -83,6 +83,12 @@ def _tensors(moved: Moved) -> int:
     return count_registered(module) if moved.tensors == UNCOUNTED and module is not None else moved.tensors
 
 
-def _attached(known: Known) -> Attached | None:
+def _attached(known: Known) -> Happening | None:
+    """Return where a module was attached; of one that is gone, where it was when it first ran."""
+    if known.parent < 0:
+        return None
     module = known.module()
-    return hooks.attached(module) if module is not None and known.parent >= 0 else None
+    found = hooks.attached(module) if module is not None else None
+    if found is not None:
+        return found.at
+    return unpacked(known.attached) if module is None and known.attached >= 0 else None
