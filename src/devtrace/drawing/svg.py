@@ -97,10 +97,9 @@ def timeline(trace: TraceData) -> str:
         return ""
     picture = _Picture(trace)
     labels, bars, names = ("".join(draw(picture, row) for row in picture.rows) for draw in (_label, _bar, _names))
+    bars = _collectives(picture) + bars
     flags = "".join(_flag(picture, number, finding) for number, finding in reversed(picture.flagged))
-    above = (
-        f"{_between_ranks(picture)}{_collectives(picture)}{_arrows(picture)}{flags}{_ribbon(picture)}{_cuts(picture)}"
-    )
+    above = f"{_between_ranks(picture)}{_arrows(picture)}{flags}{_ribbon(picture)}{_cuts(picture)}"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="100%" height="{picture.bottom + 34}" role="img" '
         f'aria-label="{_summary(picture)}" font-family="system-ui, sans-serif" font-size="11" fill="currentColor">'
