@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from devtrace.cli import misplaced
+from devtrace.cli.run_program import Program
 from devtrace.fixing.costs import Costs
 from devtrace.fixing.notebook_text import NotebookText
 from devtrace.fixing.patch import relative, unified_diff
@@ -42,7 +44,7 @@ def add_to(commands: Any) -> None:
     fix.add_argument("--patch", metavar="F", type=Path, help=sentence("cli.fix.patch"))
     fix.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help=sentence("cli.module"))
     fix.add_argument("script", metavar="SCRIPT", nargs=argparse.REMAINDER, help=sentence("cli.script"))
-    fix.set_defaults(command=run)
+    fix.set_defaults(command=run, takes_value=fix.takes_value)
 
 
 def _count(text: str) -> int:
@@ -113,6 +115,8 @@ def _runner(options: argparse.Namespace) -> Runner:
         return NotebookRunner(os.path.abspath(words[0]), options.simulate, options.timeout, options.costs).run
     from devtrace.fixing.program import ProgramRunner
 
+    if options.module is None:
+        misplaced.warn_at_exit("fix", Program(words[0], tuple(words[1:])), options.takes_value)
     return ProgramRunner(tuple(words), options.simulate, options.timeout, options.costs).run
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.machinery
 import os
+import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,6 +32,10 @@ class Program:
     @property
     def name(self) -> str:
         return self.target if self.is_module else os.path.basename(os.path.abspath(self.target))
+
+    def __str__(self) -> str:
+        """As it is written in a command."""
+        return shlex.join([*(["-m"] if self.is_module else []), self.target, *self.arguments])
 
     def check(self) -> None:
         """Raise unless there is something to run."""

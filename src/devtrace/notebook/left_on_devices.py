@@ -1,4 +1,4 @@
-"""What a cell with `--simulate` leaves behind: names on devices that ended with the cell, or nothing."""
+"""Sentences on a notebook's simulated devices: what a cell left on its own, that it used none, that there are none."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
-from devtrace.notebook.inventory.inventory import Row, Steps, listing
+from devtrace.notebook.inventory.inventory import drain, listing
 from devtrace.trace.tables import TraceData
 from devtrace.words import catalogue
 
@@ -27,12 +27,21 @@ def sentence_on_none(trace: TraceData, devices: str) -> str:
     return catalogue.sentence("report.nothing-on-devices", spec=devices)
 
 
+def hint_without_cuda(error: BaseException) -> str:
+    """Return how a notebook gets devices, for an error that torch raises where there are none; "" for any other."""
+    if "torch" not in sys.modules:
+        return ""
+    from devtrace.explaining.device_error import is_lack_of_cuda
+
+    return catalogue.sentence("report.no-cuda") if is_lack_of_cuda(error) else ""
+
+
 def sentence(namespace: Mapping[str, Any], devices: str) -> str:
     """Say which names are on devices that have ended, and how to get them back; "" where none is."""
     expired: Any = sys.modules.get("devtrace.simulation.expired_tensors")
     if expired is None or not expired.any_expired():
         return ""
-    found = _drained(listing(users_names(namespace)))
+    found = drain(listing(users_names(namespace)))
     ended = {row["device"] for row in found["devices"] if row["simulated"]}
     names = [row["name"] for row in found["holdings"] if any(share["device"] in ended for share in row["devices"])]
     if not names:
@@ -46,12 +55,3 @@ def _few(names: list[str]) -> list[str]:
     if len(names) <= _MOST:
         return names
     return [*names[: _MOST - 1], catalogue.sentence("report.more-names", count=len(names) - _MOST + 1)]
-
-
-def _drained(steps: Steps) -> Row:
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            row: Row = end.value
-            return row

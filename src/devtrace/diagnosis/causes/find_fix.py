@@ -34,6 +34,8 @@ def find_fix(case: Case, verdict: Verdict) -> Fix:
     """Return the first fix for the cause that is proven; advice alone where none is."""
     if case.in_a_replica:
         return Fix(sentence("fixed.for-replicas"))
+    if case.mismatch.of == "gradient":
+        return Fix(sentence("fixed.for-gradient", expected=case.expected_device))
     if case.odd_device == META:
         return next(pass_device_to_factory(case, verdict), None) or Fix(sentence("fixed.for-meta"))
     for part in _suggested(case, verdict):

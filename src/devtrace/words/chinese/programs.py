@@ -52,6 +52,8 @@ SENTENCES: Final[dict[str, str]] = {
     "run.interrupted": "devtrace：在生成报告时被中断；上面没有提到的内容未保存",
     "run.not-explained": "devtrace：没有解释该错误：{fault}",
     "run.no-torch": "devtrace：程序没有导入 torch，因此没有可报告的内容",
+    "run.misplaced": "devtrace：`{flags}` 写在 {script} 之后，因此交给了它。若是给 devtrace 的，请写 `{code}`。",
+    "run.no-cuda": "devtrace：此处的 torch 没有可用的 CUDA 设备。要在模拟设备上试运行这个程序：`{code}`",
     "run.rank": "rank {rank}：",
     "run.path-closed": "devtrace：目前无法写入 {path}；程序照常运行",
     "run.progress": "devtrace：{counts}，{time:time}",
@@ -97,6 +99,11 @@ SENTENCES: Final[dict[str, str]] = {
     "pytest.beyond": "devtrace：{found}，最多允许 {most}",
     "pytest.errors": "{count} 个错误",
     "pytest.warnings": "{count} 个警告",
+    # what a recording shows of itself
+    "record.not-begun": (
+        "尚未记录任何内容。请在代码块之前写 `with devtrace.record() as recording:`，并在代码块之后显示 `recording`。"
+    ),
+    "record.running": "这次记录尚未结束。在它的代码块之后，它会显示报告。",
     # notes on a recording
     "note.recording-lost": "记录丢失（{fault}）",
     "note.diagnosis-failed": "诊断失败（{fault}）；追踪记录是完整的",
@@ -109,6 +116,10 @@ SENTENCES: Final[dict[str, str]] = {
         "此笔记本只含追踪记录中的 {count} 个运算，全部内容有 {size:bytes}，会使它过大；要查看每个运算，"
         "请把追踪记录保存到文件"
     ),
+    "note.repetitions": (
+        "{count} 次重复中记录了 {recorded} 次；另有约 {ops} 个运算连同其等待和复制没有记录，按相同的重复计数"
+    ),
+    "note.unseen-lines": "只在未记录的重复中运行的行没有被看到；Python 3.12 及更新版本可以看到",
     "note.profiler": (
         "此追踪记录读自 `torch.profiler`，它不记录张量的名称、创建处和所在设备；"
         "运算的设备由它启动的内核和复制得知，行号是所在函数的开头"

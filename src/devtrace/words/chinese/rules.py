@@ -55,6 +55,9 @@ SENTENCES: Final[dict[str, str]] = {
     "copy.d2h": "{count} 次复制到 CPU（共 {size:bytes}）{why}",
     "copy.d2d": "{count} 次设备间复制（共 {size:bytes}）{why}",
     "copy.why": "：{habit}",
+    "copy.pace": "{pace}{remark}",
+    "copy.pace-once": "，每一步一次",
+    "copy.pace-each": "，每一步都有",
     "copy.nothing": "。",
     "copy.unpinned": "；源内存未固定时 `non_blocking` 不起作用（`DataLoader(pin_memory=True)`）。",
     "copy.same": "`{name}` 每次都是同一个张量。",
@@ -115,6 +118,7 @@ SENTENCES: Final[dict[str, str]] = {
         "DataParallel 无法复制这一个"
     ),
     "fixed.for-meta": "给它数据：`load_state_dict(..., assign=True)`，或先 `to_empty(device=...)` 再加载权重",
+    "fixed.for-gradient": "在 {expected} 上返回这个梯度",
     "fixed.bring-back": "把它移回来：`{code}`",
     "fixed.copy-after-move": "把 `{line}` 移到 `{move}` 之后",
     "fixed.generator": "在那里创建生成器：`{code}`",

@@ -56,6 +56,8 @@ SENTENCES: Final[dict[str, str]] = {
     "run.interrupted": "devtrace: interrupted while it reported on the program; what is not named above is not saved",
     "run.not-explained": "devtrace: the error was not explained: {fault}",
     "run.no-torch": "devtrace: the program did not import torch, so there is nothing to report",
+    "run.misplaced": "devtrace: {script} got `{flags}`, which comes after it. For devtrace, write `{code}`.",
+    "run.no-cuda": "devtrace: torch has no CUDA device here. To try the program on a simulated one: `{code}`",
     "run.rank": "rank {rank}:",
     "run.path-closed": "devtrace: {path} cannot be written as things are; the program runs all the same",
     "run.progress": "devtrace: {counts}, {time:time}",
@@ -104,6 +106,12 @@ SENTENCES: Final[dict[str, str]] = {
     "pytest.beyond": "devtrace: {found}, at most {most} allowed",
     "pytest.errors": "{count:error|errors}",
     "pytest.warnings": "{count:warning|warnings}",
+    # what a recording shows of itself
+    "record.not-begun": (
+        "Nothing is recorded yet. Write `with devtrace.record() as recording:` above a block, and show `recording` "
+        "below it."
+    ),
+    "record.running": "This recording has not ended. Below its block, it shows the report.",
     # notes on a recording
     "note.recording-lost": "the recording was lost ({fault})",
     "note.diagnosis-failed": "the diagnosis failed ({fault}); the trace is complete",
@@ -118,6 +126,13 @@ SENTENCES: Final[dict[str, str]] = {
     "note.cut": (
         "this notebook holds {count:op|ops} of the trace, whose {size:bytes} would make it large; save the "
         "whole trace to a file to see every op"
+    ),
+    "note.repetitions": (
+        "{recorded} of {count:repetition was|repetitions were} recorded; about {ops:op|ops}, with their waits and "
+        "copies, were counted as repeating them"
+    ),
+    "note.unseen-lines": (
+        "lines that ran only between the recorded repetitions were not seen; Python 3.12 and newer shows them"
     ),
     "note.profiler": (
         "this trace was read from torch.profiler, which records neither names nor births of tensors, nor "

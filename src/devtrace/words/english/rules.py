@@ -66,6 +66,9 @@ SENTENCES: Final[dict[str, str]] = {
     "copy.d2h": "{count:copy|copies} to the CPU ({size:bytes} in total){why}",
     "copy.d2d": "{count:copy|copies} between devices ({size:bytes} in total){why}",
     "copy.why": ": {habit}",
+    "copy.pace": "{pace}{remark}",
+    "copy.pace-once": ", once in each step",
+    "copy.pace-each": ", in each step",
     "copy.nothing": ".",
     "copy.unpinned": "; `non_blocking` has no effect from memory that is not pinned (`DataLoader(pin_memory=True)`).",
     "copy.same": "`{name}` is the same tensor each time.",
@@ -140,6 +143,7 @@ SENTENCES: Final[dict[str, str]] = {
     "fixed.for-meta": (
         "give it data: `load_state_dict(..., assign=True)`, or `to_empty(device=...)` and then the weights"
     ),
+    "fixed.for-gradient": "return this gradient on {expected}",
     "fixed.bring-back": "bring it back: `{code}`",
     "fixed.copy-after-move": "move `{line}` below `{move}`",
     "fixed.generator": "make the generator there: `{code}`",
