@@ -85,6 +85,7 @@ SENTENCES: Final[dict[str, str]] = {
     "fix.time": "在 {devices}上运行到 {limit} 秒的时限：没有设备错误；之后的部分没有运行",
     "fix.ended-early": "在 {devices}上已没有设备错误，但程序提前结束：{raised}",
     "fix.signal": "收到信号",
+    "fix.elsewhere": "补丁针对工作目录之外的文件；可在 {folder} 中用 `git apply` 应用",
     "fix.package": "属于已安装的软件包 {package}，`--write` 不会改动它；可在 {folder} 中用 `git apply` 应用：",
     "fix.nothing-written": "没有写入任何内容：`--write` 需要经过证明的修复",
     "fix.written": "已写入：{files}",

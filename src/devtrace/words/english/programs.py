@@ -89,6 +89,7 @@ SENTENCES: Final[dict[str, str]] = {
     "fix.time": "seen until the time limit of {limit} s on {devices}: no device error; what comes later was not run",
     "fix.ended-early": "no device error is left on {devices}, but the program ended early: {raised}",
     "fix.signal": "by a signal",
+    "fix.elsewhere": "the patch is for files outside of the working directory; `git apply` takes it in {folder}",
     "fix.package": (
         "for {package}, an installed package that `--write` leaves alone; `git apply` takes it in {folder}:"
     ),
