@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from devtrace.words.catalogue import sentence
+
 
 class Device(str):
     """A device by name, equal to it as a string: op.device == "cuda:0"."""
@@ -73,7 +75,7 @@ class Site(Row):
 
     def __str__(self) -> str:
         where = self.file.rsplit("/", 1)[-1] if self.cell is None else f"In[{self.cell}]"
-        return f"{where} line {self.line}"
+        return sentence("site", name=where, line=self.line)
 
 
 class Module(Row):

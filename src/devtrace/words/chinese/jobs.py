@@ -10,24 +10,24 @@ SENTENCES: Final[dict[str, str]] = {
     "rank-device.meaning": "某个进程把张量放到了另一个进程的设备上",
     "ranks-differ.meaning": "某个参数或缓冲区只在部分进程中留在 CPU 上",
     "job.gloo": "程序要求 `nccl` 时，模拟设备上的集合通信改用 `gloo`；数值相同",
-    "collective-device.message": "{name:Tensor} 在 {device} 上，而 `NCCL` 只传输设备上的数据。",
+    "collective-device.message": "{name:Tensor} 在 {device} 上，而 `NCCL` 只传输 GPU 上的数据。",
     "collective-device.help": '先把它移到本进程的设备上，或用 `init_process_group("cpu:gloo,cuda:nccl")` 启动作业',
     "collective-device.twin.message": "{name:Tensor} 在 {device} 上，而进程 {other} 也在用它。"
     "`NCCL` 要求每个进程有自己的设备。",
     "collective-device.twin.help": "在把任何数据放到设备上之前调用 `torch.cuda.set_device(local_rank)`",
-    "moved-after-wrap.message": "{module} 在被 `DistributedDataParallel` 包装之后又移到了 {device}。"
+    "moved-after-wrap.message": "`{module}` 在被 `DistributedDataParallel` 包装之后又移到了 {device}。"
     "`DDP` 仍使用包装时的设备。",
     "moved-after-wrap.help": "先移动模块，再包装",
     "rank-device.message": "进程 {ranks:and} 把{count:=一个张量|张量}放到了 {device} 上，那是进程 {owner} 的设备。",
     "rank-device.checkpoint": "没有 `map_location` 的 `torch.load` 会把它放回保存时的设备。",
     "rank-device.checkpoint.help": '传入 `map_location="cpu"` 或 `map_location=f"cuda:{{local_rank}}"`',
     "rank-device.hard-coded": "这一行让每个进程都使用 {device}。",
-    "rank-device.hard-coded.help": '把 "{device}" 写成 `f"cuda:{{local_rank}}"`',
+    "rank-device.hard-coded.help": '把 `"{device}"` 写成 `f"cuda:{{local_rank}}"`',
     "rank-device.current": "不带编号就是当前设备，而该进程没有设置过。",
     "rank-device.current.help": "在程序开头调用 `torch.cuda.set_device(local_rank)`",
     "rank-device.other": "",
     "rank-device.other.help": "把它放到该进程自己的设备上",
-    "ranks-differ.message": "{name:Tensor} 在进程 {ranks:and} 中位于 {device}，在其余 {rest} 个进程中位于设备上"
+    "ranks-differ.message": "{name:Tensor} 在进程 {ranks:and} 中位于 {device}，在其余 {rest} 个进程中位于 GPU 上"
     "{count:=。|。}",
     "ranks-differ.help": "在每个进程中用同样的代码移动整个模型",
     "ranks.one": "进程 {rank}：",
