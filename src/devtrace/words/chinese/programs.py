@@ -133,6 +133,7 @@ SENTENCES: Final[dict[str, str]] = {
     "elsewhere.optimizer": "在创建优化器或加载其状态之前移动模型",
     "elsewhere.before": '在 {line} 之前把它移动到 "{device}"',
     "elsewhere.input": "{op} 的一个输入",
+    "elsewhere.line": "{site}：`{text}`",
     "elsewhere.op": "使用它的 {op}",
     "expectation.message": "{name:Tensor} 在 {device} 上；所有计算都应在 {expected} 上。",
     "expectation.object": "对象 {number}",

@@ -151,6 +151,7 @@ SENTENCES: Final[dict[str, str]] = {
     "elsewhere.optimizer": "move the model before the optimizer is built or its state loaded",
     "elsewhere.before": 'move it to "{device}" before {line}',
     "elsewhere.input": "an input of {op}",
+    "elsewhere.line": "{site}: `{text}`",
     "elsewhere.op": "the {op} that takes it",
     "expectation.message": "{name:Tensor} is on {device}; all computation was expected on {expected}.",
     "expectation.object": "object {number}",
