@@ -280,10 +280,11 @@ def test_a_subclass_of_tensor_is_called_as_without_a_recording(devices: str | No
     assert _facts(_made_of_subclasses()) == _facts(plain)
 
 
-def test_torch_compile_finds_the_constructor_of_tensors_unchanged() -> None:
+@pytest.mark.parametrize("devices", [None, "cuda:2"])
+def test_torch_compile_finds_the_constructor_of_tensors_unchanged(devices: str | None) -> None:
     own = torch.Tensor.__new__
     seen: list[object] = []
-    with devtrace.record():
+    with devtrace.record(simulate=devices):
         exec("seen.append(torch.Tensor.__new__)", {"__name__": "torch._dynamo.variables", "seen": seen, "torch": torch})
         assert torch.Tensor.__new__ is not own
     assert seen == [own]

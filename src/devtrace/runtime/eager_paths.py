@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch.compiler import is_compiling
@@ -26,14 +26,13 @@ _INTEGRAL = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
 def install(patches: Patches) -> None:
     patches.set(torch, "ctc_loss", _with_lengths_on_the_host(torch.ctc_loss))
-    patches.set(torch.Tensor, "__new__", _Constructor(torch.Tensor.__new__))
+    patches.set(torch.Tensor, "__new__", _Constructor())
 
 
 class _Constructor:
     """`torch.Tensor.__new__`, which torch.compile must find unchanged: it knows torch's own by identity."""
 
-    def __init__(self, own: Callable[..., Any]) -> None:
-        self._own = own
+    _own: Final[Any] = torch._C.TensorBase.__new__
 
     def __get__(self, instance: object, owner: type | None = None) -> Callable[..., Any]:
         asking = sys._getframe(1).f_globals.get("__name__")
