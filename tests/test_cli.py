@@ -201,6 +201,65 @@ def test_a_program_without_torch_is_told_so() -> None:
     assert got.stderr == "devtrace: the program did not import torch, so there is nothing to report\n"
 
 
+MISPLACED = [
+    ("run", ["--simulate", "cuda:2"], "import torch; torch.ones(1)", "`devtrace run --simulate cuda:2 train.py`"),
+    ("run", ["--simulate=cuda:2", "more"], "print('no torch')", "`devtrace run --simulate=cuda:2 train.py more`"),
+    (
+        "run",
+        ["--lr", "3", "--save", "a b.devtrace"],
+        "import argparse; p = argparse.ArgumentParser(); p.add_argument('--lr'); p.parse_args()",
+        "`devtrace run --save 'a b.devtrace' train.py --lr 3`",
+    ),
+    ("run", ["--untraced"], "import torch; torch.ones(1) + 'x'", "`devtrace run --untraced train.py`"),
+    ("fix", ["--write"], "import torch; torch.ones(1)", "`devtrace fix --write train.py`"),
+]
+
+
+@pytest.mark.parametrize(("command", "words", "text", "code"), MISPLACED)
+def test_a_flag_of_devtraces_after_the_script_goes_to_the_script_and_the_last_line_shows_the_right_command(
+    command: str, words: list[str], text: str, code: str, warm: Warm, tmp_path: Path
+) -> None:
+    got = warm.devtrace(tmp_path, command, write("train.py", text), *words)
+    assert got.stderr.splitlines()[-1].startswith("devtrace: train.py got `--")
+    assert got.stderr.endswith(f"which comes after it. For devtrace, write {code}.\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import argparse; p = argparse.ArgumentParser(); p.add_argument('--max-ops'); p.parse_args()",
+        "def main(max_ops=3): pass  # fire.Fire(main)",
+        "class Arguments:\n    max_ops: int = 3  # HfArgumentParser(Arguments)",
+        "import sys; assert '--max-ops=7' in sys.argv",
+        "import flags_of_it",
+    ],
+)
+def test_a_flag_that_the_program_has_itself_is_its_own(text: str, warm: Warm, tmp_path: Path) -> None:
+    if "flags_of_it" in text:
+        write("flags_of_it.py", "KNOWN = {'max_ops': 3}")
+    assert "got `" not in warm.devtrace(tmp_path, "run", write("train.py", text), "--max-ops=7").stderr
+
+
+def test_a_module_after_its_flags_is_named_with_m() -> None:
+    write("train.py", "print('no torch')")
+    printed = run("-m", "train", "--simulate", "cuda:2").stderr
+    assert printed.endswith("write `devtrace run --simulate cuda:2 -m train`.\n")
+
+
+def test_what_comes_after_two_dashes_is_the_scripts(warm: Warm, tmp_path: Path) -> None:
+    script = write("train.py", "import torch; torch.ones(1)")
+    assert "got `" not in warm.devtrace(tmp_path, "run", script, "--", "--simulate", "cuda:2").stderr
+
+
+def test_a_program_that_asks_for_cuda_where_there_is_none_is_led_to_simulated_devices(
+    warm: Warm, tmp_path: Path
+) -> None:
+    got = warm.devtrace(tmp_path, "run", write("train.py", TRAIN), "--lr", "3")
+    assert "AssertionError: Torch not compiled with CUDA enabled" in got.stderr
+    command = "devtrace run --simulate cuda:1 train.py --lr 3"
+    assert got.stderr.endswith(f"To try the program on a simulated one: `{command}`\n")
+
+
 def test_ops_at_exit_and_in_threads_that_outlive_the_script_are_in_the_trace(tmp_path: Path) -> None:
     text = """
 import atexit, threading, torch
@@ -304,16 +363,39 @@ def test_a_signal_in_the_middle_of_a_print_saves_the_trace_all_the_same(tmp_path
     assert [op.name for op in load(tmp_path / "a.devtrace").ops] == ["aten.ones"]
 
 
-def test_the_trace_is_saved_although_the_main_thread_hangs_where_no_handler_runs(tmp_path: Path) -> None:
+REPORTS = """
+import os, signal, sys, torch
+torch.ones(3)
+class Output:
+    def write(self, text): return len(text)
+    def flush(self): {signals}
+sys.stdout = Output()  # the report begins with what the program printed
+"""
+
+
+def test_a_signal_in_the_middle_of_the_report_lets_it_be_saved_and_ends_the_process_then(tmp_path: Path) -> None:
+    got = run("--save", "a.devtrace", write("reports.py", REPORTS.format(signals="os.kill(os.getpid(), 15)")))
+    assert got.returncode == -signal.SIGTERM
+    assert "devtrace: the trace is in a.devtrace" in got.stderr
+    assert [op.name for op in load(tmp_path / "a.devtrace").ops] == ["aten.ones"]
+
+
+def test_a_second_signal_in_the_middle_of_the_report_ends_the_process_at_once(tmp_path: Path) -> None:
+    twice = "[os.kill(os.getpid(), 15) for _ in range(2)]"
+    got = run("--save", "a.devtrace", write("reports.py", REPORTS.format(signals=twice)))
+    assert got.returncode == -signal.SIGTERM
+    assert not (tmp_path / "a.devtrace").exists()
+
+
+def test_the_trace_is_saved_and_the_process_ends_although_the_main_thread_hangs_where_no_handler_runs(
+    tmp_path: Path,
+) -> None:
     hang = "import ctypes, threading\nlock = ctypes.create_string_buffer(64)\nlibc = ctypes.CDLL(None)\n"
     hang += "libc.pthread_mutex_init(lock, None)\nlibc.pthread_mutex_lock(lock)\nlibc.pthread_mutex_lock(lock)"
     process = started(WAITS.format(wait=hang), "--save", "a.devtrace")
     process.send_signal(signal.SIGTERM)
-    assert process.stderr is not None
-    while "the trace is in" not in process.stderr.readline():
-        pass
-    process.kill()
     process.communicate(timeout=TIMEOUT)
+    assert process.returncode == -signal.SIGTERM
     assert [op.name for op in load(tmp_path / "a.devtrace").ops] == ["aten.ones"]
 
 

@@ -10,7 +10,9 @@ from types import ModuleType
 import pytest
 
 import devtrace
+from devtrace.api.results import Report
 from devtrace.diagnosis.findings import Finding
+from devtrace.report.text import text
 
 PROGRAM = """
 import io
@@ -75,8 +77,12 @@ spelt = pytest.mark.parametrize("spelling", SPELLINGS)
 
 @pytest.fixture
 def program(spelling: str, tmp_path: Path) -> ModuleType:
-    path = tmp_path / "program.py"
-    path.write_text(PROGRAM.format(line=SPELLINGS[spelling]))
+    return module_of(PROGRAM.format(line=SPELLINGS[spelling]), tmp_path)
+
+
+def module_of(program: str, folder: Path) -> ModuleType:
+    path = folder / "program.py"
+    path.write_text(program)
     linecache.checkcache()
     spec = importlib.util.spec_from_file_location("program", path)
     assert spec is not None
@@ -86,11 +92,15 @@ def program(spelling: str, tmp_path: Path) -> ModuleType:
     return module
 
 
-def waits_of(program: ModuleType, steps: int, every: int = 1) -> list[Finding]:
+def report_of(program: ModuleType, steps: int, every: int = 1) -> Report:
     with devtrace.record(simulate="cuda:1") as recording:
         program.program(steps, every)
     assert not recording.report.notes
-    return [finding for finding in recording.report.findings if finding.rule in WAITS]
+    return recording.report
+
+
+def waits_of(program: ModuleType, steps: int, every: int = 1) -> list[Finding]:
+    return [finding for finding in report_of(program, steps, every).findings if finding.rule in WAITS]
 
 
 @spelt
@@ -132,3 +142,36 @@ def test_what_every_fiftieth_step_reads_is_no_warning(program: ModuleType) -> No
 def test_the_message_begins_with_the_code_that_waits(program: ModuleType, code: str) -> None:
     (found,) = waits_of(program, 10)
     assert f"`{code}`" in found.message
+
+
+@pytest.mark.parametrize("spelling", ["printed", "kept as an array"])
+def test_the_text_form_shows_the_note_of_a_short_loop_below_its_counts(program: ModuleType) -> None:
+    report = report_of(program, 3)
+    (found,) = (finding for finding in report.findings if finding.rule in WAITS)
+    shown = " ".join(text(report).split())
+    assert shown.startswith("✓ No device problems")
+    assert shown.endswith(f"i {found.site}: {found.message} Fix: {found.help}.")
+    assert "\ni " not in text(report_of(program, 300, every=50))
+
+
+LOADED = """
+import torch
+
+
+def program(steps, every, device="cuda:0"):
+    w = torch.rand(8, 8, device=device)
+    for step in range(steps):
+        x = torch.rand(16, 8).to(device)
+        w = w + (x @ w).mean()
+        if step % every == every - 1:
+            w = w * torch.rand(8).to(device)
+"""
+
+
+@pytest.mark.parametrize("steps", [3, 4, 300])
+def test_the_note_on_copies_of_batches_names_their_pace(steps: int, tmp_path: Path) -> None:
+    report = report_of(module_of(LOADED, tmp_path), steps, every=2)
+    copies = [finding for finding in report.findings if finding.rule == "host-to-device-copy"]
+    assert [(each.severity, each.count) for each in copies] == [("note", steps), ("note", steps // 2)]
+    paces = [each.message.partition(" in total)")[2] for each in copies]
+    assert paces == [", once in each step.", "."]

@@ -81,14 +81,14 @@ def test_an_error_that_nobody_recorded_is_explained() -> None:
 
 def test_the_report_says_once_that_nothing_was_recorded() -> None:
     text = str(devtrace.explain(raised(mixed)))
-    assert text.count("did not see this code run") == 1
+    assert text.count("this code ran untraced") == 1
     assert " ops" not in text
 
 
 def test_what_the_reader_remarks_is_in_the_language_of_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
     error = raised(mixed)
     monkeypatch.setenv("DEVTRACE_LANGUAGE", "zh")
-    assert devtrace.explain(error).notes == ("它没有看到这段代码运行：错误之前的经过是从源代码读出的",)
+    assert "这段代码运行时未被追踪：错误之前的经过是从源代码读出的" in devtrace.explain(error).notes
     assert devtrace.explain(KeyError("x")).notes == ("这个错误与设备无关",)
 
 
@@ -825,7 +825,7 @@ def test_a_long_list_is_looked_at_in_part_and_the_report_says_so() -> None:
 
     report = devtrace.explain(raised(program))
     assert_explains_mixed(report.findings[0])
-    assert "of long lists it looked at the first 1,000 items; the longest has 5,000" in report.text
+    assert "of long lists the first 1,000 items were looked at; the longest has 5,000" in report.text
 
 
 def test_variables_of_torchs_own_frames_lend_no_name() -> None:

@@ -61,7 +61,7 @@ def at(site: Site | None) -> tuple[str, int]:
             "torch.rand(len(interaction), device=self.device)",
         ),
         ("SLIMElastic", ("slimelastic.py", 98), "torch.from_numpy(", ".to(self.device)"),
-        ("ADMMSLIM", ("admmslim.py", 30), "torch.rand(t.shape)", "admmslim.py line 114: move what it makes with .to("),
+        ("ADMMSLIM", ("admmslim.py", 30), "torch.rand(t.shape)", "admmslim.py line 114: move what it makes with `.to("),
     ],
 )
 def test_recbole_fails_in_validation_over_scores_made_on_the_cpu(

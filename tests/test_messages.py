@@ -146,9 +146,11 @@ PROVOKED: dict[str, Callable[[pytest.MonkeyPatch], str]] = {
     "language": lambda _: typed("%devtrace language fr"),
     "load-nothing": lambda _: raised(devtrace.load),
     "magic-line": lambda _: typed("1\n%%devtrace\n2"),
+    "budget-value": lambda _: typed("%%devtrace --budget many\n1"),
     "max-ops": lambda _: typed("%%devtrace --max-ops many\n1"),
     "nested-trace": lambda _: typed("%%devtrace\nget_ipython().run_line_magic('devtrace', 'simulate cuda:1')"),
     "no-trace": lambda _: typed("%devtrace report"),
+    "not-a-function": lambda _: raised(lambda: devtrace.trace()),  # type: ignore[operator]
     "not-written": lambda _: typed("%%devtrace\nimport torch\ntorch.ones(3)", "%devtrace save missing/run.devtrace"),
     "open-quote": lambda _: typed('%%devtrace "a\n1'),
     "profile-foreign": lambda _: raised(lambda: devtrace.from_profiler(written("a.json", "{}"))),

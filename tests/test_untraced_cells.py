@@ -56,6 +56,29 @@ def test_any_other_error_gets_nothing(shell: Shell, line: str) -> None:
     assert "devtrace" not in ran.text
 
 
+NO_CUDA = "torch has no CUDA device here; to try this notebook on a simulated one, type `%devtrace simulate cuda:1`"
+
+
+@pytest.mark.parametrize("line", ["torch.ones(2).cuda()", "torch.ones(2, device='cuda')", "nn.Linear(2, 2).to('cuda')"])
+def test_a_cell_that_asks_for_cuda_where_there_is_none_is_led_to_simulated_devices(shell: Shell, line: str) -> None:
+    shell.run("%devtrace simulate off")
+    ran = shell.run(line)
+    assert "Torch not compiled with CUDA enabled" in str(ran.error)
+    assert ran.displayed == []
+    assert ran.stdout.endswith(f"devtrace: {NO_CUDA} and run the cell again\n")
+    traced = shell.run("%%devtrace", line)
+    assert NO_CUDA in " ".join(traced.reports[0]["text/plain"].split())
+    shell.run("%devtrace simulate cuda:1")
+    assert shell.run(line).error is None
+
+
+def test_the_users_own_error_of_the_same_words_and_silence_that_was_asked_for_get_no_hint(shell: Shell) -> None:
+    shell.run("%devtrace simulate off")
+    assert "devtrace" not in shell.run("raise AssertionError('Torch not compiled with CUDA enabled')").text
+    shell.run("%devtrace explain off")
+    assert "devtrace:" not in shell.run("torch.ones(2).cuda()").text
+
+
 def test_the_users_exception_and_its_traceback_are_untouched(shell: Shell) -> None:
     error = shell.run("model(x)").error
     assert error is not None

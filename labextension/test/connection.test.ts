@@ -207,6 +207,20 @@ test('a press before the welcome is sent with it, however long the kernel is bus
   assert.deepEqual([driven.sent, driven.isTracing], [['trace_cells'], true]);
 });
 
+test('a panel that is opened before the welcome is visible to the kernel after it', () => {
+  const driven = new Driven(BUSY);
+  driven.follow({ kind: 'start' });
+  driven.kernel(IDLE);
+  driven.follow({ kind: 'timer', name: 'connect' });
+  driven.follow({ kind: 'show', isVisible: true });
+  assert.equal(driven.of('open').at(-1)?.hello.visible, false);
+  driven.welcome();
+  assert.deepEqual(
+    driven.of('send').map(({ message }) => message),
+    [{ kind: 'show', visible: true, request: 2 }]
+  );
+});
+
 test('a press while there is no kernel yet waits for one', () => {
   const driven = new Driven({ ...NONE, presence: 'starting' });
   driven.ask(ON);

@@ -61,6 +61,9 @@ _NAMES = {
 }
 _TAKEN_FROM = {name: module for module, names in _NAMES.items() for name in names}
 
+_MODULES_TAKEN_FOR_FUNCTIONS = ("trace", "report")
+"""Who calls one gets a message that leads on."""
+
 _NEED_TORCH = ("record", "expect", "explain", "simulate")
 
 __all__ = ["__version__", "load_ipython_extension", "unload_ipython_extension", *_TAKEN_FROM]
@@ -100,6 +103,8 @@ def __getattr__(name: str) -> Any:
         if name in _NEED_TORCH:
             importlib.import_module("devtrace.runtime.requirements").need_torch()
         value = getattr(importlib.import_module(f"devtrace.{_TAKEN_FROM[name]}"), name)
+    elif name in _MODULES_TAKEN_FOR_FUNCTIONS:
+        return importlib.import_module(f"devtrace.{name}")
     else:
         raise AttributeError(f"module 'devtrace' has no attribute {name!r}")
     globals()[name] = value

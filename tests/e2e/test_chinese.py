@@ -15,10 +15,10 @@ from e2e.sidebar import STORY, Sidebar
 pytestmark = pytest.mark.e2e
 
 TRANSLATION = "@jupyterlab/translation-extension:plugin"
-# What a reader sees or hears, but code, names of ops and devices, types, and a fix, whose sentence is Python's.
+# What a reader sees or hears, but code, names of ops and devices, and types.
 SHOWN = """root => {
     const shown = [];
-    const code = 'code, s, .dt-help, .dt-op, .dt-code, .dt-chip, .dt-side-what, .dt-box-name, .dt-op-row';
+    const code = 'code, s, .dt-op, .dt-code, .dt-chip, .dt-side-what, .dt-box-name, .dt-op-row';
     const isCode = node => node.closest(code);
     const walk = document.createTreeWalker(root, NodeFilter.SHOW_ALL);
     for (let node = walk.currentNode; node; node = walk.nextNode()) {

@@ -18,6 +18,91 @@ MIXED = "%%devtrace\ny = torch.ones(8, 8)\ntotal = torch.ones(8, 8, device='cuda
 CLEAN = "%%devtrace\nz = torch.ones(8, 8, device='cuda:0') * 2"
 
 
+SLOW = """%%devtrace
+net = torch.nn.Linear(8, 2).to("cuda:0")
+sgd = torch.optim.SGD(net.parameters(), lr=0.1)
+class_weights = torch.tensor([1.0, 2.0])
+history, total = [], 0.0
+for step in range({steps}):
+    out = net(x)
+    loss = (out * class_weights.to("cuda:0")).square().mean()
+    sgd.zero_grad()
+    loss.backward()
+    sgd.step()
+    {line}"""
+SPELLINGS = (
+    "total = total + loss.item()",
+    "history.append(loss.item())",
+    "print(step, loss.item())",
+    "array = loss.detach().cpu().numpy()",
+    "if loss < 0: break",
+)
+
+
+def test_a_slow_loop_is_a_warning_with_a_fix_in_every_spelling_and_a_short_one_a_note(lab: Lab) -> None:
+    long = [SLOW.format(steps=12, line=line) for line in SPELLINGS]
+    short = [SLOW.format(steps=4, line=line) for line in SPELLINGS]
+    notebook = lab.open("slow.ipynb", *long, *short, warm=True)
+    for index in range(len(SPELLINGS)):
+        notebook.run(index)
+        findings = notebook.wait_ready("report", index).locator('[data-devtrace="finding"][data-severity="warning"]')
+        expect(findings).to_have_count(2)
+        for each in findings.all():
+            expect(each.locator("dt")).to_contain_text(["Fix"])
+        expect(findings.filter(has_text="in each step")).to_have_count(1)
+        expect(findings.filter(has_text='class_weights = class_weights.to("cuda:0")')).to_have_count(1)
+    for index in range(len(SPELLINGS), 2 * len(SPELLINGS)):
+        notebook.run(index)
+        report = notebook.wait_ready("report", index)
+        report.locator(".dt-more").click()
+        notes = report.locator('[data-devtrace="finding"][data-severity="note"]')
+        expect(notes.filter(has_text="in each step")).to_have_count(2)
+
+
+def test_after_a_cell_with_devices_of_its_own_the_panel_agrees_with_the_tensor_and_the_way_on_is_named(
+    lab: Lab,
+) -> None:
+    made = "%%devtrace --simulate cuda:1\nx = torch.ones(8, 8, device='cuda:0')"
+    notebook = lab.open(
+        "own.ipynb", "%load_ext devtrace\nimport torch", made, "x.device", "x + 1", "%devtrace simulate cuda:1", "x + 1"
+    )
+    notebook.run_all()
+    sidebar = Sidebar.open(notebook)
+    expect(notebook.cell(2).locator(".jp-OutputArea-output")).to_contain_text("cuda", use_inner_text=True)
+    expect(sidebar.row_of("x", "cuda:0")).to_be_visible()
+    expect(notebook.wait_ready("report")).to_contain_text("%devtrace simulate cuda:1")
+    expect(notebook.cell(3).locator(".jp-OutputArea-output").last).to_contain_text("`%devtrace simulate cuda:1`")
+    notebook.run(4)
+    notebook.run(5)
+    expect(notebook.cell(5).locator(".jp-OutputArea-output").last).to_contain_text("tensor(")
+
+
+def test_numbers_and_names_of_devices_are_taken_for_what_is_meant(lab: Lab) -> None:
+    notebook = lab.open(
+        "number.ipynb", "%load_ext devtrace\nimport torch", "%devtrace simulate 2", "torch.ones(1).to('cuda:1').device",
+        "%devtrace simulate cuda:0",
+    )  # fmt: skip
+    notebook.run_all()
+    shown = [notebook.cell(index).locator(".jp-OutputArea-output").last for index in range(4)]
+    expect(shown[1]).to_contain_text("cuda:0 and cuda:1")
+    expect(shown[2]).to_contain_text("device(type='cuda', index=1)")
+    expect(shown[3]).to_contain_text("for one device, named cuda:0, write cuda:1")
+
+
+def test_mistakes_with_magics_lead_on(lab: Lab) -> None:
+    cells = {
+        "y = 1\n%%devtrace\nx + y": "move it to the top of the cell",
+        "%devtrace\nx + 1": "`%%devtrace` on the first line traces the cell",
+        "%%devtrace --save no/such/folder/run.devtrace\nprint('ran')": "mkdir -p no/such/folder",
+        "%devtrace --simulate cuda:1\nx + 1": "put a second % before it to trace a cell",
+    }
+    notebook = lab.open("mistakes.ipynb", *cells, warm=True)
+    for index, answer in enumerate(cells.values()):
+        notebook.run(index)
+        expect(notebook.cell(index).locator(".jp-OutputArea")).to_contain_text(answer)
+        expect(notebook.cell(index).locator(".jp-OutputArea")).not_to_contain_text("ran\n")
+
+
 def test_after_insert_the_finding_names_what_to_run_and_is_struck_out_once_that_ran_clean(lab: Lab) -> None:
     notebook = lab.open("after-insert.ipynb", *STORY)
     page = notebook.page

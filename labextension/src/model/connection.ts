@@ -58,6 +58,8 @@ export interface IConnection extends IKnown {
   readonly isStarted: boolean;
   /** A kernel counts and lists only for a panel that is visible. */
   readonly isVisible: boolean;
+  /** What the kernel was greeted with: a panel may be opened before it answers. */
+  readonly wasVisible: boolean;
   /** Code that ran spoke of devtrace, and may have loaded it. */
   readonly isMentioned: boolean;
   /** Nobody has talked to the kernel that there is now. */
@@ -136,6 +138,7 @@ export function unconnected(kernel: IKernel, language: Language = 'en'): IConnec
     phase: 'connecting',
     isStarted: false,
     isVisible: false,
+    wasVisible: false,
     isMentioned: false,
     isUntried: true,
     isFresh: false,

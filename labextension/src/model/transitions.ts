@@ -149,7 +149,7 @@ function connect(turn: Turn): void {
     drop(turn, 'connecting');
     const { attempt, nextRequest } = turn.state;
     const hello = { kind: 'hello', request: nextRequest, protocol: PROTOCOL, visible: isVisible } as const;
-    turn.set({ isUntried: false, nextRequest: nextRequest + 1 });
+    turn.set({ isUntried: false, wasVisible: isVisible, nextRequest: nextRequest + 1 });
     turn.do({ kind: 'open', attempt, hello });
   } else {
     turn.set({ isUntried: true }); // The next change of its status leads here again.
@@ -319,6 +319,9 @@ function receive(turn: Turn, data: unknown): void {
     const { version, folder, fresh } = message;
     turn.set({ phase: 'connected', version, folder, isFresh: fresh, loading: 'no' });
     send(turn);
+    if (turn.state.isVisible !== turn.state.wasVisible) {
+      request(turn, { kind: 'show', visible: turn.state.isVisible });
+    }
     turn.do({ kind: 'greet' });
   } else {
     answer(turn, message);

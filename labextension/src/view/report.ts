@@ -12,7 +12,7 @@ import { mountFindings } from './findings';
 import { mountLines } from './lines';
 import { mountModules } from './modules';
 import { mountOps } from './ops';
-import { deviceChip } from './chips';
+import { deviceChip, withCode } from './chips';
 import { Disposables } from './disposables';
 import type { Selection } from './selection';
 import { mountTabs } from './tabs';
@@ -88,6 +88,6 @@ function summary(owner: Node, trace: ITrace): HTMLElement {
     ...facts.map(text => h(owner, 'span', { class: 'dt-fact', text })),
     h(owner, 'span', { class: 'dt-grow' }),
     h(owner, 'span', { class: 'dt-devices' }, ...chips),
-    ...trace.notes.slice(0, 20).map(text => h(owner, 'p', { class: 'dt-note', text }))
+    ...trace.notes.slice(0, 20).map(text => h(owner, 'p', { class: 'dt-note' }, ...withCode(owner, text)))
   );
 }

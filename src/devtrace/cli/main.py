@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from devtrace.api.options import FLAGS, Options
-from devtrace.cli import fix
+from devtrace.cli import fix, misplaced
 from devtrace.cli.launch import Launch
 from devtrace.cli.parser import Parser
 from devtrace.cli.run_program import Program
@@ -75,12 +75,12 @@ def _add_run(commands: Any) -> None:
             dest=flag.field,
             type=flag.read,
             default=argparse.SUPPRESS,
-            help=flag.program_help,
+            help=flag.program_help.replace("%", "%%"),
         )
     run.add_argument("--untraced", action="store_true", help=sentence("cli.untraced"))
     run.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help=sentence("cli.module"))
     run.add_argument("script", metavar="SCRIPT", nargs=argparse.REMAINDER, help=sentence("cli.script"))
-    run.set_defaults(command=_run)
+    run.set_defaults(command=_run, takes_value=run.takes_value)
 
 
 def _help(parser: argparse.ArgumentParser) -> int:
@@ -95,6 +95,7 @@ def _run(options: argparse.Namespace) -> int:
     given = vars(options)
     chosen = Options(**{flag.field: given[flag.field] for flag in _PROGRAM_FLAGS if flag.field in given})
     chosen.check_files()
+    misplaced.warn_at_exit("run", program, options.takes_value)
     if options.untraced:
         run_untraced(program, chosen)
     else:

@@ -22,6 +22,12 @@ class Parser(argparse.ArgumentParser):
         self._positionals.title, self._optionals.title = sentence("cli.arguments"), sentence("cli.options")
         self.add_argument("-h", "--help", action="help", help=sentence("cli.help"))
 
+    @property
+    def takes_value(self) -> dict[str, bool]:
+        """Return the flags, and whether a value follows each."""
+        flags = {name: action.nargs != 0 for action in self._actions for name in action.option_strings}
+        return {name: value for name, value in flags.items() if name.startswith("--") and name != "--help"}
+
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
     def add_usage(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.machinery
 import os
+import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,6 +32,10 @@ class Program:
     @property
     def name(self) -> str:
         return self.target if self.is_module else os.path.basename(os.path.abspath(self.target))
+
+    def __str__(self) -> str:
+        """As it is written in a command."""
+        return shlex.join([*(["-m"] if self.is_module else []), self.target, *self.arguments])
 
     def check(self) -> None:
         """Raise unless there is something to run."""
@@ -94,3 +99,19 @@ def print_as_its_own(error: BaseException) -> None:
         hook(kind, value, traceback)
 
     sys.excepthook = print_exception
+
+
+def print_later(error: BaseException) -> Callable[[], None]:
+    """Let the interpreter print nothing of an exception; return what prints it after all."""
+    hook = sys.excepthook
+
+    def print_others(kind: type[BaseException], value: BaseException, traceback: TracebackType | None) -> None:
+        if value is not error:
+            hook(kind, value, traceback)
+
+    def print_it() -> None:
+        hide_our_frames(error, below=__file__)
+        hook(type(error), error, error.__traceback__)
+
+    sys.excepthook = print_others
+    return print_it

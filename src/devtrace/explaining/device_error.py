@@ -15,6 +15,11 @@ from devtrace.diagnosis.evidence.torchs_sentences import ABOUT_DEVICES
 from devtrace.source import parsing
 from devtrace.source.user_code import owner_of
 
+_NO_CUDA: Final = (
+    "Torch not compiled with CUDA enabled",
+    "Found no NVIDIA driver on your system",
+    "No CUDA GPUs are available",
+)
 _RAISED_BY_TORCH: Final = (RuntimeError, TypeError, ValueError, IndexError, AssertionError, NotImplementedError)
 WRAPPED: Final = "Original Traceback (most recent call last):"
 """torch's own words for an error that it hands on from a worker, as text."""
@@ -36,6 +41,12 @@ def path_to_origin(error: BaseException) -> list[BaseException]:
         if _is_of_torch(path[-1]) and (not found or path[: len(found)] == found):
             found = path
     return found
+
+
+def is_lack_of_cuda(error: BaseException) -> bool:
+    """Return whether torch raised an exception, or one that it came from, for want of a CUDA device."""
+    origins = (path[-1] for path in _paths(error))
+    return any(text_of(each).startswith(_NO_CUDA) and not _is_raised_in_source(each) for each in origins)
 
 
 def text_of(error: BaseException) -> str:

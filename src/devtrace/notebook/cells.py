@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from devtrace.api.recording import record as Recording  # noqa: N812
     from devtrace.api.results import Report, Trace
     from devtrace.recording.progress.counts import Counter, Counts
+    from devtrace.trace.tables import TraceData
 
 Observer = Callable[[str, "Traced | None"], None]
 
@@ -181,6 +182,10 @@ class Tracing:
         self._cells: list[Cell] = []
         self._undo = ExitStack()
 
+    def names_of_user(self) -> dict[str, Any]:
+        """Return the user's own names, and the results that the notebook keeps in Out."""
+        return left_on_devices.users_names(self._namespace)
+
     # The session.
 
     def open(self) -> None:
@@ -292,7 +297,7 @@ class Tracing:
     def finish(self, error: BaseException | None = None) -> Traced | None:
         """End the recording; None where torch was not imported."""
         run = self._end()
-        traced = self._with_note(run.finish(error), run.options) if run is not None else None
+        traced = self._with_note(run.finish(error), run.options, error) if run is not None else None
         if traced is not None and len(traced.trace.ops):
             self.history.add(traced)
         self._notify("finished", traced)
@@ -305,16 +310,24 @@ class Tracing:
         self.history.add(traced)
         self._notify("finished", traced)
 
-    def _with_note(self, traced: Traced | None, options: Options) -> Traced | None:
-        """Add to the report which names are on devices that ended with the cell, or that nothing ever was."""
-        if traced is None or not options.simulate or self.simulated:
+    def _with_note(self, traced: Traced | None, options: Options, error: BaseException | None) -> Traced | None:
+        """Add to the report what there is to say of the notebook's simulated devices."""
+        note = self._note(traced.trace, options, error) if traced is not None else ""
+        if traced is None or not note:
             return traced
         from devtrace.api.results import with_note
 
-        left = left_on_devices.sentence(self._namespace, options.simulate)
-        left = left or left_on_devices.sentence_on_none(traced.trace, options.simulate)
-        report = with_note(traced.report, left) if left else traced.report
+        report = with_note(traced.report, note)
         return replace(traced, trace=report.trace, report=report)
+
+    def _note(self, trace: TraceData, options: Options, error: BaseException | None) -> str:
+        """Return which names are on devices that ended with the cell, that nothing was, or how to get devices."""
+        if error is not None and (hint := left_on_devices.hint_without_cuda(error)):
+            return hint
+        if not options.simulate or self.simulated:
+            return ""
+        left = left_on_devices.sentence(self._namespace, options.simulate)
+        return left or left_on_devices.sentence_on_none(trace, options.simulate)
 
     def abandon(self) -> None:
         """End the recording, if there is one, and forget it."""
@@ -339,6 +352,7 @@ class Tracing:
         recording = record(
             simulate=options.simulate if options.simulate != self.simulated else None,
             max_ops=options.max_ops,
+            budget=options.budget,
             name=options.name or self.run.cell.label,
             expect=options.expect,
             namespace=self._namespace,

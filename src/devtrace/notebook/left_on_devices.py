@@ -1,4 +1,4 @@
-"""What a cell with `--simulate` leaves behind: names on devices that ended with the cell, or nothing."""
+"""Sentences on a notebook's simulated devices: what a cell left on its own, that it used none, that there are none."""
 
 from __future__ import annotations
 
@@ -25,6 +25,15 @@ def sentence_on_none(trace: TraceData, devices: str) -> str:
     if not len(trace.ops) or any(device.simulated for device in trace.devices):
         return ""
     return catalogue.sentence("report.nothing-on-devices", spec=devices)
+
+
+def hint_without_cuda(error: BaseException) -> str:
+    """Return how a notebook gets devices, for an error that torch raises where there are none; "" for any other."""
+    if "torch" not in sys.modules:
+        return ""
+    from devtrace.explaining.device_error import is_lack_of_cuda
+
+    return catalogue.sentence("report.no-cuda") if is_lack_of_cuda(error) else ""
 
 
 def sentence(namespace: Mapping[str, Any], devices: str) -> str:

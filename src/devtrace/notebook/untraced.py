@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from devtrace.notebook.cells import Cell, Traced, Tracing
+from devtrace.notebook.left_on_devices import hint_without_cuda
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError
 
@@ -35,7 +36,12 @@ class Explainer:
     def cell_failed(self, cell: Cell, error: BaseException) -> None:
         """Show the finding of a cell's error, if there is one, and keep it with the traces."""
         self._last_cell = cell
-        if not self._tracing.explaining or not _is_device_error(error):
+        if not self._tracing.explaining:
+            return
+        hint = hint_without_cuda(error)
+        if hint:
+            sys.stdout.write(sentence("report.note", note=hint) + "\n")
+        if not _is_device_error(error):
             return
         report = _explained(error, cell)
         if report is not None:

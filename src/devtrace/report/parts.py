@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Final
 
 from devtrace.diagnosis.findings import Finding, ReportData, Site
+from devtrace.drawing import palette
 from devtrace.trace.columns import LEDGER_COUNTS
 from devtrace.trace.tables import TraceData
 from devtrace.words.catalogue import comma, sentence
+
+MOST_NOTES: Final = 5
 
 
 def shown(report: ReportData) -> list[tuple[int, Finding]]:
@@ -26,9 +30,27 @@ def where(site: Site | None) -> str:
 
 
 def summary(report: ReportData) -> list[str]:
-    """Return a sentence on each: all ops, all copies and syncs, notes; no count where nothing was recorded."""
+    """Return a sentence on each: all ops, all copies and syncs, advice, notes; no count where nothing was recorded."""
     counts = [] if _only_failed(report) else [_ops(report), *_copies_and_syncs(report)]
-    return [*counts, *(sentence("report.note", note=note) for note in report.notes)]
+    return [*counts, *_advice(report), *(sentence("report.note", note=note) for note in report.notes)]
+
+
+def _advice(report: ReportData) -> list[str]:
+    """Return what would be a warning in a longer loop, a line each, with what to do about it."""
+    found = [each for each in report.findings if each.severity == "note" and each.help]
+    more = [sentence("report.more", count=len(found) - MOST_NOTES)] if len(found) > MOST_NOTES else []
+    return [*map(_in_a_line, found[:MOST_NOTES]), *more]
+
+
+def _in_a_line(finding: Finding) -> str:
+    return sentence(
+        "report.advice",
+        sign=palette.sign(finding.severity),
+        where=where(finding.site),
+        message=finding.message,
+        label=sentence("label.fix"),
+        help=finding.help,
+    )
 
 
 def _only_failed(report: ReportData) -> bool:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from devtrace.words.text_format import file_label
+
 
 class Device(str):
     """A device by name, equal to it as a string: op.device == "cuda:0"."""
@@ -72,7 +74,7 @@ class Site(Row):
         return None if count < 0 else count
 
     def __str__(self) -> str:
-        where = self.file.rsplit("/", 1)[-1] if self.cell is None else f"In[{self.cell}]"
+        where = file_label(self.file) if self.cell is None else f"In[{self.cell}]"
         return f"{where} line {self.line}"
 
 

@@ -226,6 +226,8 @@ class FailingFrame:
         found = self._path_to(row)
         if found is not None or self._is_registered(row) or self._is_a_step_of_backward():
             return found
+        if self.snapshot.queries.is_undated(row):  # it may have been made between the operand and the op
+            return None
         return self._made_here(row) or self._called_here(row) or self._operand(row)
 
     def _path_to(self, row: int) -> ast.expr | None:

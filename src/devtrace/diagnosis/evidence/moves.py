@@ -74,10 +74,13 @@ def _modules_moved_at(queries: TraceQueries, site: int) -> dict[int, int]:
 
 
 def _holders(queries: TraceQueries, row: int) -> list[int]:
-    """Return the module that owns a parameter or buffer, by the recorder's names, then the modules around it."""
+    """Return the module that owns a parameter or buffer, by the recorder's names, then the modules around it.
+
+    Of several that had its name one after the other it is the last.
+    """
     path = str(queries.trace.tensors.raw("name", queries.base(row))).rpartition(".")[0]
     modules, found = queries.trace.modules, []
-    module = next((at for at in range(len(modules)) if path and modules.raw("path", at) == path), -1)
+    module = next((at for at in reversed(range(len(modules))) if path and modules.raw("path", at) == path), -1)
     while module >= 0:
         found.append(module)
         module = modules.number("parent", module)

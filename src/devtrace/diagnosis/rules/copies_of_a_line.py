@@ -180,7 +180,7 @@ def finding(rule: RuleSlug, copies: CopiesOfALine, habit: Habit | None, lines: l
     """Word the copies of a line: a warning if they are a habit. `lines` is that line, by each caller of its own."""
     ops, queries = copies.ops, copies.queries
     copied = copies.bytes * copies.count // max(len(ops), 1)
-    why = remark or sentence("copy.nothing")
+    why = sentence("copy.pace", pace=_pace_in_words(copies), remark=remark or sentence("copy.nothing"))
     if habit is not None:
         why = sentence("copy.why", habit=habit.message) + package_line.remark(queries, lines)
     return Finding(
@@ -198,6 +198,12 @@ def finding(rule: RuleSlug, copies: CopiesOfALine, habit: Habit | None, lines: l
         edits=habit.edits if habit else (),
         ops=tuple(ops),
     )
+
+
+def _pace_in_words(copies: CopiesOfALine) -> str:
+    if copies.count < FEWEST or not _is_of_each_step(copies):
+        return ""
+    return sentence("copy.pace-once" if copies.count == copies.pace.steps else "copy.pace-each")
 
 
 def of_one_tensor(copies: CopiesOfALine) -> Habit | None:

@@ -32,6 +32,7 @@ SENTENCES: Final[dict[str, str]] = {
         "只运行一次，不作任何证明。"
     ),
     "cli.fix.simulate": "设备的数量（`cuda:1`）",
+    "cli.fix.costs": "同时修复不必要的拷贝和等待；以值不变、次数更少为证明，每次运行使用相同的随机数",
     "cli.fix.write": "全部证明之后才改动文件；要么全改，要么都不改",
     "cli.fix.rounds": "最多运行 `N` 次（{usual}）",
     "cli.fix.timeout": "每次运行最多 `S` 秒",
@@ -51,13 +52,27 @@ SENTENCES: Final[dict[str, str]] = {
     "run.interrupted": "devtrace：在生成报告时被中断；上面没有提到的内容未保存",
     "run.not-explained": "devtrace：没有解释该错误：{fault}",
     "run.no-torch": "devtrace：程序没有导入 torch，因此没有可报告的内容",
+    "run.misplaced": "devtrace：`{flags}` 写在 {script} 之后，因此交给了它。若是给 devtrace 的，请写 `{code}`。",
+    "run.no-cuda": "devtrace：此处的 torch 没有可用的 CUDA 设备。要在模拟设备上试运行这个程序：`{code}`",
     "run.rank": "rank {rank}：",
     "run.path-closed": "devtrace：目前无法写入 {path}；程序照常运行",
     "run.progress": "devtrace：{counts}，{time:time}",
     "run.ops": "{count} 个运算",
     "run.line": "devtrace：{text}",
     # devtrace fix
+    "fix.run": "第 {number:d} 次运行",
+    "fix.run-with": "第 {number:d} 次运行，带有对 {site} 的修复",
+    "fix.run-own": "第 {number:d} 次运行，在 {packages} 中寻找修复",
     "fix.mended": "已修复：{site}：{message}",
+    "fix.cheaper": "开销更小，值不变：{site}：{message}",
+    "fix.reason-of-cost": "（之前 {before:d} 次，之后 {after:d} 次）{message}",
+    "fix.cost-left": "保持原样：{site}：{why}：{message}",
+    "fix.cost-ends": "应用修复后，程序的结束方式不同：{raised}",
+    "fix.cost-no-values": "程序没有留下变量，也没有打印任何可以比较的内容",
+    "fix.cost-not-less": "修复没有减少次数",
+    "fix.cost-values": "修复改变了值（{names}）",
+    "fix.cost-output": "程序打印的内容",
+    "fix.costs-unknown": "开销保持原样：只有程序运行到结束，才能看出值是否不变",
     "fix.left": "未修复：{site}：{message}",
     "fix.help": "修复：{help}",
     "fix.no-edit": "没有能证明的修改",
@@ -83,6 +98,11 @@ SENTENCES: Final[dict[str, str]] = {
     "pytest.beyond": "devtrace：{found}，最多允许 {most}",
     "pytest.errors": "{count} 个错误",
     "pytest.warnings": "{count} 个警告",
+    # what a recording shows of itself
+    "record.not-begun": (
+        "尚未记录任何内容。请在代码块之前写 `with devtrace.record() as recording:`，并在代码块之后显示 `recording`。"
+    ),
+    "record.running": "这次记录尚未结束。在它的代码块之后，它会显示报告。",
     # notes on a recording
     "note.recording-lost": "记录丢失（{fault}）",
     "note.diagnosis-failed": "诊断失败（{fault}）；追踪记录是完整的",
@@ -95,6 +115,10 @@ SENTENCES: Final[dict[str, str]] = {
         "此笔记本只含追踪记录中的 {count} 个运算，全部内容有 {size:bytes}，会使它过大；要查看每个运算，"
         "请把追踪记录保存到文件"
     ),
+    "note.repetitions": (
+        "{count} 次重复中记录了 {recorded} 次；另有约 {ops} 个运算连同其等待和复制没有记录，按相同的重复计数"
+    ),
+    "note.unseen-lines": "只在未记录的重复中运行的行没有被看到；Python 3.12 及更新版本可以看到",
     "note.profiler": (
         "此追踪记录读自 `torch.profiler`，它不记录张量的名称、创建处和所在设备；"
         "运算的设备由它启动的内核和复制得知，行号是所在函数的开头"

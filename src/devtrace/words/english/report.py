@@ -25,10 +25,10 @@ SENTENCES: Final[dict[str, str]] = {
     "report.counts": "{counts}{copied}.",
     "report.copied": "; {size:bytes} copied in total",
     "explained.untraced": "devtrace explains this error, which it did not trace:",
-    "explained.not-seen": "it did not see this code run: what was before the error is read from the source",
-    "explained.most-objects": "it looked at {count:object|objects}; others may have been left out",
+    "explained.not-seen": "this code ran untraced: what was before the error is read from the source",
+    "explained.most-objects": "{count:object|objects} were looked at; others may have been left out",
     "explained.most-items": (
-        "of long lists it looked at the first {count:item|items}; the longest has {longest:item|items}"
+        "of long lists the first {count:item|items} were looked at; the longest has {longest:item|items}"
     ),
     "explained.as-text": "the error came as text, its variables are gone; to see the tensor, run it once {how}",
     "explained.how-worker": "with num_workers=0",
@@ -39,6 +39,7 @@ SENTENCES: Final[dict[str, str]] = {
     "explained.failed": "the error was not explained ({fault})",
     "explained.unknown-tensor": "Neither its frames nor the source show which tensor it was; recorded, the run would.",
     "explained.unknown-recorded": "The trace does not tell which tensor it was.",
+    "report.advice": "{sign} {where}: {message} {label}: {help}.",
     "report.note": "devtrace: {note}",
     "report.above-traceback": "{sign} {where}: {message} ↓ The report is below this traceback.",
     "report.left-on-devices": (
@@ -49,7 +50,18 @@ SENTENCES: Final[dict[str, str]] = {
         "no op of this cell ran on a simulated device: what earlier cells made, and a device that they chose, are "
         "still on the CPU; to try them on a device, type `%devtrace simulate {spec}` and run them again"
     ),
+    "report.no-cuda": (
+        "torch has no CUDA device here; to try this notebook on a simulated one, type `%devtrace simulate cuda:1` and "
+        "run the cell again"
+    ),
     "report.more-names": "{count:more name|more names}",
     "report.more": "{count:more finding|more findings}",
     "report.rule-failed": "the rule {name} failed ({fault}); the trace is complete",
+    "devices.none": "No name has a tensor.",
+    "devices.simulated": " (simulated)",
+    "devices.total": ": {count:tensor|tensors}, {size:bytes}",
+    "devices.more": "{count:more name|more names}",
+    "devices.findings": "Findings of {cells}:",
+    "devices.no-findings": "No finding in {cells}.",
+    "devices.no-cells": "No cell has been traced yet.",
 }
