@@ -115,12 +115,14 @@ def pseudo_report_of(path: str) -> list[tuple[str, str, tuple[str, ...]]]:
     ]
 
 
-def text_of(path: str, of: language.Language, width: str) -> str:
-    """Return the text form of a program's report in a language and so many columns."""
+def texts_of(path: str, of: language.Language, *widths: str) -> tuple[list[str], list[str]]:
+    """Return the text form of a program's report in so many columns each, and what its findings say, in a language."""
     language.CHOICE.user = of
     with suppress(Exception), devtrace.simulate("cuda:2"), devtrace.record() as recording:
         _program(path).run("cuda:0")
-    return text(recording.report, int(width))
+    shown = [text(recording.report, int(width)) for width in widths]
+    serious = [finding for finding in recording.report.findings if finding.severity != "note"]
+    return shown, [said for finding in serious for said in (finding.message, finding.help)]
 
 
 def plain_values(path: str) -> list[Any]:

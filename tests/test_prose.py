@@ -14,6 +14,7 @@ import pytest
 import torch
 
 import devtrace
+from corpus_programs import SHOWN_IN_CHINESE, Program
 from devtrace.api.environment import describe
 from devtrace.api.options import FLAGS
 from devtrace.cli.main import main
@@ -152,13 +153,21 @@ def test_the_command_lines_help_is_of_the_catalogue(
     assert words_outside(re.sub(r"--\S+ \S+", "", "\n".join(left))) == []
 
 
-@pytest.mark.parametrize("width", [60, 80, 100, 120])
+WIDTHS = (60, 80, 100, 120)
+INDENT = 12
+"""Columns that a label and its indent take at most."""
+
+
 @every
-def test_the_text_form_fits_its_width(of: language.Language, width: int, warm: Warm) -> None:
-    for cause in ("attached-after-move", "costs"):
-        for folder in sorted((HERE / "corpus" / cause).iterdir())[:3]:
-            shown = warm.call("programs", "text_of", str(folder / "bug.py"), of, str(width))
-            assert max(map(columns, shown.splitlines())) <= width
+@pytest.mark.parametrize("program", SHOWN_IN_CHINESE, ids=lambda program: program.name)
+def test_the_text_form_fits_its_width_and_breaks_no_code_that_fits_on_a_line(
+    of: language.Language, program: Program, warm: Warm
+) -> None:
+    shown, sentences = warm.call("programs", "texts_of", str(program.folder / "bug.py"), of, *map(str, WIDTHS))
+    codes = {code for each in sentences for code in re.findall("`[^`\n]*`", each)}
+    for width, report in zip(WIDTHS, shown, strict=True):
+        assert max(map(columns, report.splitlines())) <= width
+        assert [code for code in codes if columns(code) <= width - INDENT and code not in report] == []
 
 
 ELSEWHERE = {

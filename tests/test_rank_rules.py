@@ -114,7 +114,7 @@ def test_batches_that_all_ranks_send_to_one_device(monkeypatch: pytest.MonkeyPat
 def test_a_rank_that_has_not_set_its_device(monkeypatch: pytest.MonkeyPatch) -> None:
     finding = the_finding(the_current_device, monkeypatch)
     assert finding.message.startswith("Rank 1 puts a tensor on cuda:0, the device of rank 0. Without a number")
-    assert finding.help == "call torch.cuda.set_device(local_rank) at the start of the program"
+    assert finding.help == "call `torch.cuda.set_device(local_rank)` at the start of the program"
     assert finding.culprit is not None
     assert finding.culprit.name == "total"
     assert line_of(finding) == 'total = torch.zeros(3, device="cuda")'
@@ -131,7 +131,7 @@ def test_a_checkpoint_that_every_rank_loads_to_one_device(tmp_path: Path, monkey
         weight.data[0] = state["weight"].to(weight.device)
 
     finding = the_finding(resume, monkeypatch)
-    assert "torch.load without map_location" in finding.message
+    assert "`torch.load` without `map_location`" in finding.message
     assert finding.culprit is not None
     assert finding.culprit.name == "state"
     assert line_of(finding) == "state = torch.load(file)"
@@ -194,7 +194,7 @@ def test_a_module_is_moved_after_ddp_has_wrapped_it() -> None:
         model.to("cuda:1")
         model(torch.ones(2, 4, device="cuda:1"))
     [finding] = [each for each in recording.report.findings if each.rule == "moved-after-wrap"]
-    assert finding.message.startswith("model was moved to cuda:1 after DistributedDataParallel had wrapped it.")
+    assert finding.message.startswith("`model` was moved to cuda:1 after DistributedDataParallel had wrapped it.")
     assert line_of(finding) == 'model.to("cuda:1")'
 
 

@@ -108,7 +108,9 @@ def _line(trace: Trace, op: int) -> str:
     """Name the line of the user's own code that ran an op."""
     site = trace.ops[op].site
     own = site and (site.caller or site)
-    return f"{own}: {own.text}" if own else sentence("elsewhere.op", op=trace.ops[op].name)
+    if own:
+        return sentence("elsewhere.line", site=own, text=own.text)
+    return sentence("elsewhere.op", op=trace.ops[op].name)
 
 
 def device_error(trace: Trace, expected: str) -> DeviceError | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import file_label
 
 
@@ -75,7 +76,7 @@ class Site(Row):
 
     def __str__(self) -> str:
         where = file_label(self.file) if self.cell is None else f"In[{self.cell}]"
-        return f"{where} line {self.line}"
+        return sentence("site", name=where, line=self.line)
 
 
 class Module(Row):

@@ -86,6 +86,13 @@ class _Sentence(Formatter):
         self.language: Language = language
         self.comma, self.last = _JOINED[language]
 
+    def _both(self, left: str, right: str) -> str:
+        """Join the last two; between Latin letters a Chinese character has a space at either side."""
+        if self.language == "en":
+            return f"{left}{self.last}{right}"
+        before, after = (" " if each.isascii() and each != "`" else "" for each in (left[-1:], right[:1]))
+        return f"{left}{before}{self.last}{after}{right}"
+
     def format_field(self, value: Any, spec: str) -> str:
         if spec.startswith("="):
             one, many = spec[1:].split("|")
@@ -100,7 +107,7 @@ class _Sentence(Formatter):
             return format_time(value)
         if spec == "and":
             *first, last = value
-            return self.last.join(filter(None, (self.comma.join(first), last)))
+            return self._both(self.comma.join(first), last) if first else str(last)
         return f"{value:,}" if isinstance(value, int) and not spec else str(super().format_field(value, spec))
 
 

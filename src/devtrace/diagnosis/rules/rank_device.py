@@ -18,7 +18,7 @@ from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding
 from devtrace.diagnosis.rules.rule import JobRule
 from devtrace.source.matching import called_name, calls_in, keyword
-from devtrace.words.catalogue import sentence
+from devtrace.words.catalogue import one_after_another, sentence
 
 
 def on_the_device_of_another(queries: TraceQueries, ranks: Ranks) -> Iterator[Finding]:
@@ -68,7 +68,7 @@ def _finding(queries: TraceQueries, ranks: Ranks, site: int, device: int, rows: 
         op=queries.producer(row),
         culprit=Culprit(tensor, (tensor,), name, tuple(tensors[row].shape), dtype),
         count=len(rows),
-        message=f"{message} {sentence(f'rank-device.{reason}', device=name)}".strip(),
+        message=one_after_another((message, sentence(f"rank-device.{reason}", device=name))),
         help=sentence(f"rank-device.{reason}.help", device=name),
         ops=tuple(queries.producer(each) for each in rows.values() if queries.producer(each) >= 0),
     )

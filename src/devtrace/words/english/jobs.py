@@ -12,21 +12,21 @@ SENTENCES: Final[dict[str, str]] = {
     "job.gloo": "simulated devices use `gloo` where the program asks for `nccl`; the values are the same",
     "collective-device.message": "{name:Tensor} is on {device}, and NCCL sends only what is on a GPU.",
     "collective-device.help": "move it to this rank's GPU first, or start the job with "
-    'init_process_group("cpu:gloo,cuda:nccl")',
+    '`init_process_group("cpu:gloo,cuda:nccl")`',
     "collective-device.twin.message": "{name:Tensor} is on {device}, which rank {other} uses too. "
     "NCCL needs a GPU of its own for each rank.",
-    "collective-device.twin.help": "call torch.cuda.set_device(local_rank) before anything is put on a GPU",
-    "moved-after-wrap.message": "{module} was moved to {device} after {wrapper} had wrapped it. "
+    "collective-device.twin.help": "call `torch.cuda.set_device(local_rank)` before anything is put on a GPU",
+    "moved-after-wrap.message": "`{module}` was moved to {device} after {wrapper} had wrapped it. "
     "The wrapper keeps the devices that it saw.",
     "moved-after-wrap.help": "move the module first, then wrap it",
     "rank-device.message": "{count:=Rank|Ranks} {ranks:and} {count:=puts|put} a tensor on {device}, "
     "the device of rank {owner}.",
-    "rank-device.checkpoint": "torch.load without map_location puts it where it was saved.",
-    "rank-device.checkpoint.help": 'pass map_location="cpu", or map_location=f"cuda:{{local_rank}}"',
+    "rank-device.checkpoint": "`torch.load` without `map_location` puts it where it was saved.",
+    "rank-device.checkpoint.help": 'pass `map_location="cpu"`, or `map_location=f"cuda:{{local_rank}}"`',
     "rank-device.hard-coded": "The line names {device} for every rank.",
-    "rank-device.hard-coded.help": 'write f"cuda:{{local_rank}}" instead of "{device}"',
+    "rank-device.hard-coded.help": 'write `f"cuda:{{local_rank}}"` instead of `"{device}"`',
     "rank-device.current": "Without a number it is the current device, and the rank has set none.",
-    "rank-device.current.help": "call torch.cuda.set_device(local_rank) at the start of the program",
+    "rank-device.current.help": "call `torch.cuda.set_device(local_rank)` at the start of the program",
     "rank-device.other": "",
     "rank-device.other.help": "put it on the rank's own device",
     "ranks-differ.message": "{name:Tensor} is on {device} in {count:=rank|ranks} {ranks:and}, and on a GPU "

@@ -1,0 +1,14 @@
+"""A table stays on the first GPU, while each step works on the second."""
+
+import torch
+
+import devtrace
+
+
+def report():
+    with devtrace.record("cuda:2") as recording:
+        table = torch.ones(4, 4, device="cuda:0")
+        x = torch.ones(4, 4, device="cuda:1")
+        for _ in range(8):
+            x = x @ table.to("cuda:1")
+    return recording.report
