@@ -41,11 +41,12 @@ REAL := $(VENV)-real
 FRAMEWORKS := $(REAL)/.made
 INSTALLED := $(VENV)/share/jupyter/labextensions/devtrace
 TS_SOURCES := $(shell find labextension -type f -not -path 'labextension/lib/*' -not -path 'labextension/test/*')
+RAY := $(VENV)-ray/.made
 # What runs beside something else prints when it ends, where make can do so (4.0 or newer; macOS has 3.81).
 IN_TURN := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 FIRST_NOTEBOOK = $(firstword $(sort $(wildcard notebooks/0*.ipynb)))
 
-.PHONY: help lab test check lint types layers unit ts wheel notebooks e2e compiler chromium vscode e2e-vscode e2e-marimo build dev format golden docs bench sweep real long-runs \
+.PHONY: help lab test check lint types layers unit ts wheel notebooks e2e compiler chromium vscode e2e-vscode e2e-marimo build dev format golden docs bench sweep real ray long-runs \
 	gallery notebook-outputs screenshot test-oldest clean distclean
 
 help: ## print this list
@@ -141,6 +142,9 @@ real: $(FRAMEWORKS) ## programs of large frameworks and large old releases (inst
 long-runs: $(READY) ## every program in loops of 100 steps, with a budget and without: where the findings differ (ARGS=zoo: only those)
 	$(BIN)/python tests/budgeted.py $(ARGS)
 
+ray: $(RAY) ## a job of Ray Train (installs 400 MB beside .venv)
+	$(abspath $(VENV)-ray)/bin/python -m pytest -q -m real tests/test_ray.py
+
 gallery: $(READY) ## a page with every golden trace, in both themes
 	$(BIN)/python tools/gallery.py
 
@@ -204,6 +208,13 @@ $(MARIMO): | $(BIN)/python
 
 $(CODE_SERVER): tools/code-server
 	tools/code-server $(@D)
+	@touch $@
+
+$(RAY): requirements/ray.txt requirements/constraints.txt
+	$(BIN)/python -m venv --clear $(VENV)-ray
+	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+		> $$($(VENV)-ray/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/environment.pth
+	$(VENV)-ray/bin/python -m pip --disable-pip-version-check -q install -r requirements/ray.txt
 	@touch $@
 
 $(MODULES): package.json yarn.lock .yarnrc.yml $(BUILDER)
