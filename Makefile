@@ -35,6 +35,8 @@ MODULES := node_modules/.made
 BUILT := build/.made-extension
 READY := $(VENV)/.made-ready
 SYSTEMS := $(VENV)/.made-systems
+CODE_SERVER := build/code-server/.made
+MARIMO := build/marimo/.made
 REAL := $(VENV)-real
 FRAMEWORKS := $(REAL)/.made
 INSTALLED := $(VENV)/share/jupyter/labextensions/devtrace
@@ -43,7 +45,7 @@ TS_SOURCES := $(shell find labextension -type f -not -path 'labextension/lib/*' 
 IN_TURN := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 FIRST_NOTEBOOK = $(firstword $(sort $(wildcard notebooks/0*.ipynb)))
 
-.PHONY: help lab test check lint types layers unit ts wheel notebooks e2e compiler chromium build dev format golden docs bench sweep real \
+.PHONY: help lab test check lint types layers unit ts wheel notebooks e2e compiler chromium vscode e2e-vscode e2e-marimo build dev format golden docs bench sweep real long-runs \
 	gallery notebook-outputs screenshot test-oldest clean distclean
 
 help: ## print this list
@@ -73,7 +75,7 @@ layers: $(READY) ## who may import whom, in both languages
 	$(PYTEST) tests/test_layers.py
 
 unit: $(READY) $(SYSTEMS) compiler ## Python tests without notebooks and browser
-	$(PYTEST_APART) --no-loadscope-reorder -m "not e2e and not notebook and not wheel and not real" --ignore=tests/test_layers.py
+	$(PYTEST_APART) --no-loadscope-reorder -m "not e2e and not foreign and not notebook and not wheel and not real" --ignore=tests/test_layers.py
 
 ts: $(READY) ## TypeScript tests
 	$(JLPM) test
@@ -86,6 +88,15 @@ notebooks: $(READY) $(SYSTEMS) ## run every notebook from top to bottom
 
 e2e: $(READY) chromium ## drive a real JupyterLab in a real Chromium
 	timeout -k 30 1200 $(PYTEST_APART) -m e2e
+
+vscode: $(READY) ## build the renderer extension for VS Code, build/devtrace.vsix
+	$(BIN)/python tools/make_vscode.py
+
+e2e-vscode: vscode chromium $(CODE_SERVER) ## drive a real VS Code (code-server: 1.2 GB, two minutes to install)
+	DEVTRACE_CODE_SERVER=$(abspath $(dir $(CODE_SERVER))) timeout -k 30 1200 $(PYTEST) -m foreign tests/e2e/test_vscode.py
+
+e2e-marimo: $(READY) chromium $(MARIMO) ## drive a real marimo (in an environment of its own, half a minute to install)
+	DEVTRACE_MARIMO=$(abspath $(dir $(MARIMO))) timeout -k 30 600 $(PYTEST) -m foreign tests/e2e/test_marimo.py
 
 compiler: $(READY)
 	@PYTHONPATH=src:tests $(BIN)/python -m accelerator
@@ -113,7 +124,7 @@ notebook-outputs: $(READY) $(SYSTEMS) ## run the notebooks from their sources an
 	$(BIN)/python tools/make_notebooks.py
 
 golden: $(READY) ## rewrite the golden files from what the code does now; read the diff
-	DEVTRACE_GOLDEN=write $(PYTEST) -m "not e2e and not notebook and not wheel and not real and not slow" tests
+	DEVTRACE_GOLDEN=write $(PYTEST) -m "not e2e and not foreign and not notebook and not wheel and not real and not slow" tests
 
 docs: $(READY) ## write the tables and examples of docs/ from the code and the corpus
 	$(BIN)/python tools/make_docs.py
@@ -126,6 +137,9 @@ sweep: $(READY) ## every sample of torch's own operators on a simulated device (
 
 real: $(FRAMEWORKS) ## programs of large frameworks and large old releases (installs 200 MB beside .venv)
 	HF_HUB_OFFLINE=1 $(abspath $(REAL))/bin/python -m pytest -q -m real tests/test_real.py
+
+long-runs: $(READY) ## every program in loops of 100 steps, with a budget and without: where the findings differ (ARGS=zoo: only those)
+	$(BIN)/python tests/budgeted.py $(ARGS)
 
 gallery: $(READY) ## a page with every golden trace, in both themes
 	$(BIN)/python tools/gallery.py
@@ -178,6 +192,18 @@ $(FRAMEWORKS): requirements/real.txt requirements/real-releases.txt $(SYSTEMS)
 	$(REAL)/bin/python -m pip --disable-pip-version-check -q install --no-deps -r requirements/real.txt
 	grep -v '^#' requirements/real-releases.txt | while read -r folder packages; do \
 		$(REAL)/bin/python -m pip --disable-pip-version-check -q install --no-deps --target $(REAL)/releases/$$folder $$packages || exit 1; done
+	@touch $@
+
+# It sees the packages of the environment (torch) behind its own, by a path file.
+$(MARIMO): | $(BIN)/python
+	$(BIN)/python -m venv $(@D)
+	$(@D)/bin/python -m pip --disable-pip-version-check -q install 'marimo>=0.25,<0.26' 'anywidget>=0.9'
+	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+		> "$$($(@D)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/devtrace-env.pth"
+	@touch $@
+
+$(CODE_SERVER): tools/code-server
+	tools/code-server $(@D)
 	@touch $@
 
 $(MODULES): package.json yarn.lock .yarnrc.yml $(BUILDER)

@@ -14,6 +14,7 @@ import difflib
 import json
 import re
 import shutil
+from collections import Counter
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -131,6 +132,15 @@ def summary(finding: Finding) -> dict[str, Any]:
         "failed": at(finding.site),
         "fix": [f"{Path(edit.file).name}:{edit.line}" for edit in finding.edits],
     }
+
+
+def costs_of(outcome: Outcome) -> Counter[str]:
+    """Return how often each rule counted each line of a program that runs to its end."""
+    assert (outcome.raised, outcome.errors) == ("", [])
+    counts: Counter[str] = Counter()
+    for finding in outcome.findings:
+        counts[f"{at(finding.site)} {finding.rule}"] += finding.count
+    return counts
 
 
 PROGRAMS = [Program(path.parent) for path in sorted(CORPUS.glob("*/*/bug.py"))]

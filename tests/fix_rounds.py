@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import json
 import os
 import re
-from collections.abc import Mapping
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,13 +17,26 @@ from typing import Any
 import torch
 
 import devtrace
+from devtrace.diagnosis.findings import Edit
+from devtrace.fixing.costs import Costs
 from devtrace.fixing.rounds import Rounds, Run
 from devtrace.fixing.source_text import SourceText
+from devtrace.fixing.values import values_of
 from devtrace.interchange.findings_json import raised
 from devtrace.runtime import overlay
 from devtrace.source.user_code import OWN_PACKAGES
-from repair import Program, execute, prepare
 from warm import Warm
+
+
+@dataclass(frozen=True)
+class Program:
+    """A file, how it is run, and on which simulated devices; without arguments it is run as a script."""
+
+    path: Path
+    arguments: tuple[str, ...] = ()
+    simulate: str = "cuda:2"
+    packages: tuple[Path, ...] = ()
+    imported_before: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -28,6 +45,13 @@ class Outcome:
 
     run: Run
     value: str
+
+
+def cheaper(warm: Warm, program: Program) -> Costs:
+    """Do what `devtrace fix --costs` does with a program, without printing."""
+    costs = Costs(fixed(warm, program)[0])
+    costs.go()
+    return costs
 
 
 def fixed(warm: Warm, program: Program) -> tuple[Rounds, str]:
@@ -63,6 +87,20 @@ def outcome(
     return result
 
 
+def story(rounds: Rounds) -> str:
+    """Return the edits of all rounds, and how they ended, for a person to read."""
+    lines = [_shown(edit) for change in rounds.changes for edit in change.finding.edits]
+    if rounds.left is not None:
+        left = rounds.left
+        lines += [f"    left at {left.site}: {left.message}", f"    {rounds.why_left}; {left.help}"]
+        lines += [f"    tried {_shown(edit).strip()}" for edit in left.edits]
+    return "\n".join([*lines, f"    {rounds.last.ending} {rounds.last.raised}"])
+
+
+def _shown(edit: Edit) -> str:
+    return f"    {Path(edit.file).name}:{edit.line} {edit.before.strip()!r} -> {edit.after.strip()!r}"
+
+
 def _read(file: str) -> SourceText:
     return SourceText(file, Path(file).read_bytes())
 
@@ -78,13 +116,38 @@ def outcome_of(asked: str) -> Outcome:
     try:
         with devtrace.record(simulate=program["simulate"] or None) as recording:
             value = execute(program["path"], program["arguments"])
+            recording.stop()
+            left = values_of({"returned": value})
     except Exception as caught:  # noqa: BLE001 (the program's own failure is what is studied)
         error = caught
     findings = sorted(devtrace.diagnose(recording.trace).findings, key=lambda finding: finding.op)
     if error is None:
-        return Outcome(Run("ended", tuple(findings)), as_text(value))
+        return Outcome(Run("ended", tuple(findings), values=left), as_text(value))
     lines = tuple((str(file), int(line)) for file, line in raised(error)["lines"])
     return Outcome(Run("raised", tuple(findings), f"{type(error).__name__}: {error}", lines), "")
+
+
+def prepare(program: Mapping[str, Any]) -> None:
+    """Make paths, seeds and imports of a program as it wants them."""
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    warnings.filterwarnings("ignore")
+    sys.path[:0] = [*program["packages"], str(Path(program["path"]).parent)]
+    for name in program["imported_before"]:
+        importlib.import_module(name)
+
+
+def execute(path: str, arguments: Sequence[str]) -> Any:
+    """Run a file, and its `run` if there are arguments; return what that returns."""
+    name = "program" if arguments else "__main__"
+    sys.argv = [path]
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module: Any = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module.run(*arguments) if arguments else None
 
 
 def as_text(value: Any) -> str:

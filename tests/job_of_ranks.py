@@ -1,8 +1,8 @@
-"""A job of two ranks: each way of torch.distributed on the CPU, then on simulated devices, alone and recorded.
+"""A job of several ranks: each way of torch.distributed on the CPU, then on simulated devices, alone and recorded.
 
-    python job_of_ranks.py RESULTS
+    python job_of_ranks.py RESULTS RANKS [CHECK ...]
 
-Writes for each rank what became of each check: "equal", or what differs.
+Writes for each rank what became of each check, of all without names: "equal", or what differs.
 """
 
 from __future__ import annotations
@@ -56,7 +56,6 @@ fully_shard: Any = importlib.import_module("torch.distributed.fsdp").fully_shard
 
 Tensors = Sequence[torch.Tensor]
 Check = Callable[[torch.device], Tensors]
-RANKS = 2
 PATIENCE = datetime.timedelta(seconds=60)
 CHECKS: dict[str, Check] = {}
 REFUSED: dict[str, Check] = {}
@@ -75,6 +74,10 @@ def refused(job: Check) -> Check:
 def network() -> nn.Sequential:
     torch.manual_seed(0)
     return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 8))
+
+
+def ranks() -> int:
+    return dist.get_world_size()
 
 
 def batch(device: torch.device, rank: int | None = None) -> torch.Tensor:
@@ -152,12 +155,12 @@ def ddp_with_buffers_and_a_sharded_optimizer(device: torch.device) -> Tensors:
 
 @check
 def batch_norm_over_all_ranks(device: torch.device) -> Tensors:
-    """On the CPU, which has no SyncBatchNorm, each rank computes the batch of both."""
+    """On the CPU, which has no SyncBatchNorm, each rank computes the batch of all. The last rank has a smaller one."""
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8)).to(device)
-    everything = torch.cat([batch(device, 0), batch(device, 1)[:3]])
-    weight = torch.arange(56.0, device=device).view(7, 8)
-    mine = slice(0, 4) if dist.get_rank() == 0 else slice(4, 7)
+    everything = torch.cat([batch(device, rank) for rank in range(ranks())])[:-1]
+    weight = torch.arange(float(everything.numel()), device=device).view_as(everything)
+    mine = slice(4 * dist.get_rank(), 4 * dist.get_rank() + 4)
     if device.type == "cpu":
         out = model(everything)
         (out * weight).sum().backward()
@@ -217,7 +220,7 @@ def fully_sharded_in_its_first_version(device: torch.device) -> Tensors:
 
 @check
 def a_distributed_tensor(device: torch.device) -> Tensors:
-    mesh = init_device_mesh(device.type, (RANKS,))
+    mesh = init_device_mesh(device.type, (ranks(),))
     rows: Any = distribute_tensor(torch.arange(48.0).view(8, 6).to(device), mesh, [Shard(0)])
     weight = distribute_tensor(torch.arange(24.0).view(6, 4).to(device), mesh, [Replicate()])
     product = rows @ weight
@@ -230,14 +233,14 @@ def a_distributed_tensor(device: torch.device) -> Tensors:
 
 @check
 def a_mesh_of_two_dimensions(device: torch.device) -> Tensors:
-    mesh = init_device_mesh(device.type, (RANKS, 1), mesh_dim_names=("data", "model"))
+    mesh = init_device_mesh(device.type, (2, ranks() // 2), mesh_dim_names=("data", "model"))
     value = distribute_tensor(torch.arange(16.0).view(4, 4).to(device), mesh, [Shard(0), Shard(1)])
     return whole([value, value.sum(), value * mesh["data"].size()], device)
 
 
 @check
 def tensor_parallel(device: torch.device) -> Tensors:
-    mesh = init_device_mesh(device.type, (RANKS,))
+    mesh = init_device_mesh(device.type, (ranks(),))
     return train(
         parallelize_module(network().to(device), mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()}), device
     )
@@ -251,8 +254,8 @@ def sequence_parallel(device: torch.device) -> Tensors:
         "1": ColwiseParallel(input_layouts=Shard(1)),
         "3": RowwiseParallel(output_layouts=Shard(1)),
     }
-    parallelize_module(model, init_device_mesh(device.type, (RANKS,)), plan)
-    out = model(batch(device, 0).view(1, 4, 8).chunk(RANKS, 1)[dist.get_rank()])
+    parallelize_module(model, init_device_mesh(device.type, (ranks(),)), plan)
+    out = model(batch(device, 0).view(1, 4, 8).chunk(ranks(), 1)[dist.get_rank()])
     out.sum().backward()
     return [*whole([out], device), *gradients(model, device)]
 
@@ -263,7 +266,7 @@ def parallel_loss(device: torch.device) -> Tensors:
         "0": ColwiseParallel(output_layouts=Replicate()),
         "2": ColwiseParallel(output_layouts=Shard(-1), use_local_output=False),
     }
-    model = parallelize_module(network().to(device), init_device_mesh(device.type, (RANKS,)), plan)
+    model = parallelize_module(network().to(device), init_device_mesh(device.type, (ranks(),)), plan)
     with loss_parallel():
         loss = nn.functional.cross_entropy(model(batch(device, 0)), torch.arange(4, device=device))
         loss.backward()
@@ -272,7 +275,7 @@ def parallel_loss(device: torch.device) -> Tensors:
 
 @check
 def tensor_parallel_and_fully_sharded(device: torch.device) -> Tensors:
-    mesh = init_device_mesh(device.type, (1, RANKS), mesh_dim_names=("data", "model"))
+    mesh = init_device_mesh(device.type, (ranks() // 2, 2), mesh_dim_names=("data", "model"))
     model = parallelize_module(network().to(device), mesh["model"], {"0": ColwiseParallel(), "2": RowwiseParallel()})
     return train(fully_shard(model, mesh=mesh["data"]), device)
 
@@ -281,32 +284,38 @@ def distance(out: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
     return (out - target).square().mean()
 
 
-def piped(schedule: Any, first: bool, device: torch.device) -> list[torch.Tensor]:
+def piped(schedule: Any, device: torch.device) -> list[torch.Tensor]:
     losses: list[torch.Tensor] = []
-    if first:
+    if dist.get_rank() == 0:
         schedule.step(batch(device, 0))
-    else:
+    elif dist.get_rank() == ranks() - 1:
         schedule.step(target=torch.zeros(4, 8, device=device), losses=losses)
+    else:
+        schedule.step()
     return losses
 
 
+def layer_of_pipeline(number: int) -> nn.Linear:
+    torch.manual_seed(number)
+    return nn.Linear(8, 8)
+
+
 @check
-def a_pipeline_of_two_stages(device: torch.device) -> Tensors:
-    rank, got = dist.get_rank(), []
+def a_pipeline_with_a_stage_a_rank(device: torch.device) -> Tensors:
+    got = []
     for kind in (ScheduleGPipe, Schedule1F1B):
-        layers = (network()[:2], network()[2:])[rank].to(device)
-        stage = PipelineStage(layers, rank, RANKS, device)
-        got += piped(kind(stage, 2, loss_fn=distance), rank == 0, device) + gradients(layers, device)
+        layers = nn.Sequential(layer_of_pipeline(dist.get_rank()), nn.ReLU()).to(device)
+        stage = PipelineStage(layers, dist.get_rank(), ranks(), device)
+        got += piped(kind(stage, ranks(), loss_fn=distance), device) + gradients(layers, device)
     return got
 
 
 @check
 def a_pipeline_with_two_stages_a_rank(device: torch.device) -> Tensors:
-    torch.manual_seed(0)
-    layers = [nn.Linear(8, 8) for _ in range(2 * RANKS)]
-    mine = {number: layers[number].to(device) for number in (dist.get_rank(), dist.get_rank() + RANKS)}
-    stages: list[Any] = [PipelineStage(layer, number, 2 * RANKS, device) for number, layer in mine.items()]
-    got = piped(ScheduleInterleaved1F1B(stages, 2, loss_fn=distance), dist.get_rank() == 0, device)
+    numbers = (dist.get_rank(), dist.get_rank() + ranks())
+    mine = {number: layer_of_pipeline(number).to(device) for number in numbers}
+    stages: list[Any] = [PipelineStage(layer, number, 2 * ranks(), device) for number, layer in mine.items()]
+    got = piped(ScheduleInterleaved1F1B(stages, ranks(), loss_fn=distance), device)
     return got + [gradient for layer in mine.values() for gradient in gradients(layer, device)]
 
 
@@ -343,13 +352,20 @@ def a_checkpoint_that_is_saved_meanwhile(device: torch.device) -> Tensors:
 @check
 def collectives(device: torch.device) -> Tensors:
     rank, got = dist.get_rank(), []
+    values = 2 * ranks()
 
     def mine() -> torch.Tensor:
-        return torch.arange(4.0, device=device) + rank
+        return torch.arange(float(values), device=device) + rank
+
+    def parts() -> list[torch.Tensor]:
+        return list(mine().chunk(ranks()))
 
     def room(count: int) -> torch.Tensor:
         got.append(torch.empty(count, device=device))
         return got[-1]
+
+    def rooms(count: int) -> list[torch.Tensor]:
+        return [room(count) for _ in range(ranks())]
 
     def kept(value: torch.Tensor) -> torch.Tensor:
         got.append(value)
@@ -359,28 +375,29 @@ def collectives(device: torch.device) -> Tensors:
         dist.all_reduce(kept(mine()), op=reduction)
     dist.all_reduce(kept(mine()), async_op=True).wait()
     dist.broadcast(kept(mine()), 1)
-    dist.all_gather([room(4), room(4)], mine())
-    dist.all_gather_into_tensor(room(8), mine())
+    dist.all_gather(rooms(values), mine())
+    dist.all_gather_into_tensor(room(values * ranks()), mine())
     dist.reduce_scatter_tensor(room(2), mine())
-    dist.reduce_scatter(room(2), list(mine().chunk(2)))
-    dist.all_to_all_single(room(4), mine())
-    dist.all_to_all([room(2), room(2)], list(mine().chunk(2)))
-    dist.scatter(room(2), list(mine().chunk(2)) if rank == 0 else None)
-    dist.gather(mine(), [room(4), room(4)] if rank == 0 else None)
-    dist.send(mine(), 1) if rank == 0 else dist.recv(room(4), 0)
-    both = [dist.P2POp(dist.isend, mine(), 1 - rank), dist.P2POp(dist.irecv, room(4), 1 - rank)]
+    dist.reduce_scatter(room(2), parts())
+    dist.all_to_all_single(room(values), mine())
+    dist.all_to_all(rooms(2), parts())
+    dist.scatter(room(2), parts() if rank == 0 else None)
+    dist.gather(mine(), rooms(values) if rank == 0 else None)
+    dist.send(mine(), rank + 1) if rank % 2 == 0 else dist.recv(room(values), rank - 1)
+    after, before = (rank + 1) % ranks(), (rank - 1) % ranks()
+    both = [dist.P2POp(dist.isend, mine(), after), dist.P2POp(dist.irecv, room(values), before)]
     for request in dist.batch_isend_irecv(both):
         request.wait()
     dist.barrier()
     assert {value.device for value in got} == {device}
-    objects: list[Any] = [None] * RANKS
+    objects: list[Any] = [None] * ranks()
     dist.all_gather_object(objects, {"rank": rank, "value": mine()})
     return [*got, *(entry["value"] for entry in objects)]
 
 
 @check
 def functional_collectives(device: torch.device) -> Tensors:
-    value = torch.arange(4.0, device=device) + dist.get_rank()
+    value = torch.arange(2.0 * ranks(), device=device) + dist.get_rank()
     world = dist.group.WORLD
     got = [
         functional.wait_tensor(each)
@@ -407,10 +424,14 @@ def a_tensor_on_the_cpu_for_a_functional_collective(device: torch.device) -> Ten
 
 
 @refused
-def both_ranks_on_one_device(device: torch.device) -> Tensors:
+def all_ranks_on_one_device(device: torch.device) -> Tensors:
     value = torch.ones(2, device="cuda:0")
     dist.all_reduce(value, group=dist.new_group(backend="nccl"))
     return [value]
+
+
+OTHERWISE_SUMMED = (batch_norm_over_all_ranks, fully_sharded_in_its_first_version)
+"""Whose sums on the CPU are in another order."""
 
 
 def difference(expected: Tensors, got: Tensors, exact: bool) -> str:
@@ -428,48 +449,59 @@ def outcome(job: Check, device: torch.device, expected: Tensors | None = None) -
         got = job(device)
     except Exception as error:  # noqa: BLE001 (its name and words are the result)
         return f"{type(error).__name__}: {error}"
-    return "no error" if expected is None else difference(expected, got, job is not batch_norm_over_all_ranks)
+    return "no error" if expected is None else difference(expected, got, job not in OTHERWISE_SUMMED)
 
 
 @contextmanager
 def job_of(backend: str, file: str) -> Iterator[None]:
-    rank = int(os.environ["RANK"])
-    dist.init_process_group(backend, f"file://{file}", PATIENCE, RANKS, rank)
+    rank, count = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    dist.init_process_group(backend, f"file://{file}", PATIENCE, count, rank)
     yield
     dist.destroy_process_group()
 
 
-def run(rank: int, folder: str) -> dict[str, dict[str, str]]:
-    os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(RANKS)}
+def run(rank: int, count: int, checks: dict[str, Check], folder: str) -> dict[str, dict[str, str]]:
+    os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(count)}
     torch.set_num_threads(1)
     with job_of("gloo", f"{folder}/cpu"):
-        expected = {name: [value.detach() for value in job(torch.device("cpu"))] for name, job in CHECKS.items()}
+        expected = {name: [value.detach() for value in job(torch.device("cpu"))] for name, job in checks.items()}
     results = {}
     device = torch.device("cuda", rank)
-    recording = devtrace.record(f"cuda:{RANKS}")
-    devices: dict[str, Any] = {"simulated": devtrace.simulate(f"cuda:{RANKS}"), "recorded": recording}
+    recording = devtrace.record(f"cuda:{count}")
+    devices: dict[str, Any] = {"simulated": devtrace.simulate(f"cuda:{count}"), "recorded": recording}
     for kind, on in devices.items():
         with on, job_of("nccl", f"{folder}/{kind}"):
             torch.cuda.set_device(rank)
-            results[kind] = {name: outcome(job, device, expected[name]) for name, job in CHECKS.items()}
+            results[kind] = {name: outcome(job, device, expected[name]) for name, job in checks.items()}
             if kind == "simulated":
                 results["refused"] = {name: outcome(job, device) for name, job in REFUSED.items()}
     results["found"] = {found.rule: found.message for found in recording.report.findings if found.severity == "error"}
-    with devtrace.simulate(f"cuda:{RANKS}"), job_of("cpu:gloo,cuda:nccl", f"{folder}/both"):
+    with devtrace.simulate(f"cuda:{count}"), job_of("cpu:gloo,cuda:nccl", f"{folder}/both"):
         results["both"] = {job.__name__: outcome(job, device) for job in (a_tensor_on_the_cpu, collectives)}
     return results
 
 
-def main(into: Path) -> None:
+def fork(count: int) -> tuple[int, list[int]]:
+    """Return which rank this process is now; the first has the others for children."""
+    children = []
+    for rank in range(1, count):
+        child = os.fork()
+        if not child:
+            return rank, []
+        children.append(child)
+    return 0, children
+
+
+def main(into: Path, count: int, names: Sequence[str]) -> None:
     folder = tempfile.mkdtemp()
-    other = os.fork()
-    rank = 0 if other else 1
-    (into / f"{rank}.json").write_text(json.dumps(run(rank, folder)))
+    checks = {name: CHECKS[name] for name in names or CHECKS}
+    rank, children = fork(count)
+    (into / f"{rank}.json").write_text(json.dumps(run(rank, count, checks, folder)))
     sys.stdout.flush()
-    if other:
-        os.waitpid(other, 0)
+    for child in children:
+        os.waitpid(child, 0)
     os._exit(0)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])

@@ -363,16 +363,39 @@ def test_a_signal_in_the_middle_of_a_print_saves_the_trace_all_the_same(tmp_path
     assert [op.name for op in load(tmp_path / "a.devtrace").ops] == ["aten.ones"]
 
 
-def test_the_trace_is_saved_although_the_main_thread_hangs_where_no_handler_runs(tmp_path: Path) -> None:
+REPORTS = """
+import os, signal, sys, torch
+torch.ones(3)
+class Output:
+    def write(self, text): return len(text)
+    def flush(self): {signals}
+sys.stdout = Output()  # the report begins with what the program printed
+"""
+
+
+def test_a_signal_in_the_middle_of_the_report_lets_it_be_saved_and_ends_the_process_then(tmp_path: Path) -> None:
+    got = run("--save", "a.devtrace", write("reports.py", REPORTS.format(signals="os.kill(os.getpid(), 15)")))
+    assert got.returncode == -signal.SIGTERM
+    assert "devtrace: the trace is in a.devtrace" in got.stderr
+    assert [op.name for op in load(tmp_path / "a.devtrace").ops] == ["aten.ones"]
+
+
+def test_a_second_signal_in_the_middle_of_the_report_ends_the_process_at_once(tmp_path: Path) -> None:
+    twice = "[os.kill(os.getpid(), 15) for _ in range(2)]"
+    got = run("--save", "a.devtrace", write("reports.py", REPORTS.format(signals=twice)))
+    assert got.returncode == -signal.SIGTERM
+    assert not (tmp_path / "a.devtrace").exists()
+
+
+def test_the_trace_is_saved_and_the_process_ends_although_the_main_thread_hangs_where_no_handler_runs(
+    tmp_path: Path,
+) -> None:
     hang = "import ctypes, threading\nlock = ctypes.create_string_buffer(64)\nlibc = ctypes.CDLL(None)\n"
     hang += "libc.pthread_mutex_init(lock, None)\nlibc.pthread_mutex_lock(lock)\nlibc.pthread_mutex_lock(lock)"
     process = started(WAITS.format(wait=hang), "--save", "a.devtrace")
     process.send_signal(signal.SIGTERM)
-    assert process.stderr is not None
-    while "the trace is in" not in process.stderr.readline():
-        pass
-    process.kill()
     process.communicate(timeout=TIMEOUT)
+    assert process.returncode == -signal.SIGTERM
     assert [op.name for op in load(tmp_path / "a.devtrace").ops] == ["aten.ones"]
 
 

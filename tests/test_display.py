@@ -9,19 +9,23 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import bleach
 import nbformat
 import pytest
 import torch
+from nbconvert.filters.strings import clean_html
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import devtrace
+import make_traces
 import needs
 import readme_example
 from built import SCRIPT
 from devtrace.api.results import Report, Trace, diagnose
 from devtrace.diagnosis.findings import Culprit, Finding, Site
-from devtrace.report import mime, page
+from devtrace.drawing.svg import without_loose_words
+from devtrace.report import mime, page, renderer
 from devtrace.report.html import MOST_FINDINGS, fragment
 from devtrace.report.mime import MIME_TYPE, mime_bundle
 from devtrace.trace import format
@@ -31,6 +35,14 @@ from goldens import assert_golden
 from samples import training
 from traces import empty_trace, head_trace, odd_trace, story_trace
 
+MARKS = (
+    "VSCODE_PID",
+    "VSCODE_ESM_ENTRYPOINT",
+    "VSCODE_HANDLES_UNCAUGHT_ERRORS",
+    "COLAB_RELEASE_TAG",
+    "KAGGLE_KERNEL_RUN_TYPE",
+    "DATABRICKS_RUNTIME_VERSION",
+)
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u202e\x00\ud800'\"&" + "y" * 1_000_000
 
 
@@ -54,7 +66,8 @@ class Seen(HTMLParser):
 
 @pytest.fixture(autouse=True)
 def jupyter(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("VSCODE_PID", raising=False)
+    for name in ("DEVTRACE_RENDERER", *MARKS):
+        monkeypatch.delenv(name, raising=False)
 
 
 def hostile_report() -> Report:
@@ -89,6 +102,40 @@ def test_what_a_trace_says_is_text_in_every_form() -> None:
         assert html.count("<script") == html.count("</script>") == (html != fragment(report) and SCRIPT.exists())
         assert len(fragment(report)) < 50_000
     assert len(mime.plain_text(report)) < 2 * mime.LONGEST_TEXT
+
+
+@pytest.mark.parametrize("trace", [head_trace(), training(40), odd_trace()])
+def test_what_cleans_html_without_knowing_svg_leaves_words_only(trace: Trace) -> None:
+    """JupyterLab cleans an untrusted notebook so: tags go, and what stands between them stays."""
+    report = diagnose(trace)
+    html = fragment(report)
+    assert "<svg" in html
+    words = bleach.clean(html, tags={"div", "blockquote", "b", "code"}, strip=True)
+    assert Seen(words).text.split() == Seen(fragment_of_words(report)).text.split()
+    assert Seen(html).text.split() == Seen(fragment_of_words(report)).text.split()
+
+
+def fragment_of_words(report: Report) -> str:
+    return re.sub("<svg.*?</svg>", "", fragment(report, picture=False))
+
+
+def test_the_words_come_first_and_need_no_tag_that_nbconvert_would_escape() -> None:
+    cleaned = clean_html(fragment(diagnose(head_trace())))
+    words = cleaned[: cleaned.rindex("&lt;svg xmlns")]
+    assert "model.out_head.weight and .bias are on cpu" in words
+    assert "4 ops on cuda:0." in words
+    assert set(re.findall(r"&lt;/?(\w+)", words)) <= {"svg", "circle", "text"}
+
+
+def test_without_any_tag_the_words_are_still_apart() -> None:
+    words = bleach.clean(fragment(diagnose(head_trace())), tags=(), strip=True).splitlines()
+    assert any(line.startswith("Created In[5] line 1") for line in words)
+    assert any(line.startswith("Fix move it as you attach it") for line in words)
+
+
+def test_a_name_with_signs_of_markup_stays_a_name_in_the_picture() -> None:
+    drawn = without_loose_words('<text x="1">a &lt;b&gt; c; d</text>')
+    assert drawn == '<text x="1"><![CDATA[a ]]>&lt;<![CDATA[b]]>&gt;<![CDATA[ c; d]]></text>'
 
 
 def test_the_html_says_the_tensor_the_line_that_made_it_the_move_and_the_fix() -> None:
@@ -167,15 +214,73 @@ def test_a_page_is_one_file_that_asks_nothing_of_a_network(tmp_path: Path) -> No
     assert not {"link", "img", "iframe"} & Seen(text).tags
 
 
-@pytest.mark.skipif(not SCRIPT.exists() and not needs.CI, reason="the views are not built: run `make build`")
-def test_in_vs_code_and_colab_the_html_carries_the_views_as_one_script(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("VSCODE_PID", "1")
-    trace = odd_trace()
-    data, _ = mime_bundle(diagnose(trace))
+views_are_built = pytest.mark.skipif(
+    not SCRIPT.exists() and not needs.CI, reason="the views are not built: run `make build`"
+)
+
+
+@views_are_built
+@pytest.mark.parametrize("mark", MARKS)
+def test_where_nothing_renders_our_type_but_scripts_run_the_html_carries_the_views(
+    mark: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(mark, "1")
+    report = diagnose(odd_trace())
+    data, _ = mime_bundle(report)
     html = data["text/html"]
     assert html.count("<script") == html.count("</script>") == 1
     assert "devtraceMount" in html
-    assert fragment(diagnose(trace)) in html
+    assert fragment(report) in html
+    assert list(data) == ["text/html", "text/plain"], "the trace is within the html, and there only"
+
+
+@views_are_built
+def test_vs_code_is_known_by_the_name_it_gives_every_kernel_of_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not renderer.sends_script()
+    monkeypatch.setattr("__main__.__vsc_ipynb_file__", "/a.ipynb", raising=False)
+    assert renderer.sends_script()
+
+
+@views_are_built
+def test_the_user_decides_over_what_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(renderer, "_chosen", None)
+    monkeypatch.setenv("DEVTRACE_RENDERER", "script")
+    assert "<script" in mime_bundle(diagnose(odd_trace()))[0]["text/html"]
+    monkeypatch.setenv("VSCODE_PID", "1")
+    monkeypatch.setenv("DEVTRACE_RENDERER", "static")
+    assert "<script" not in mime_bundle(diagnose(odd_trace()))[0]["text/html"]
+    renderer.choose("script")
+    assert "<script" in mime_bundle(diagnose(odd_trace()))[0]["text/html"]
+    renderer.choose("auto")
+    monkeypatch.setenv("DEVTRACE_RENDERER", "no choice of ours")
+    assert renderer.sends_script()
+    monkeypatch.delenv("VSCODE_PID")
+    assert not renderer.sends_script()
+
+
+@views_are_built
+@pytest.mark.parametrize(("trace", "beside"), [(make_traces.failing(), 70_000), (training(400), 70_000)])
+def test_html_with_the_views_takes_at_most_70_kb_beside_its_trace(
+    trace: Trace, beside: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = len(json.dumps(mime_bundle(diagnose(trace))[0][MIME_TYPE]))
+    monkeypatch.setenv("DEVTRACE_RENDERER", "script")
+    data, _ = mime_bundle(diagnose(trace))
+    assert len(json.dumps(data)) - size <= beside
+
+
+@views_are_built
+def test_html_with_the_views_of_100_000_ops_takes_at_most_450_kb(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEVTRACE_RENDERER", "script")
+    data, _ = mime_bundle(diagnose(make_traces.million(100_000)))
+    assert len(json.dumps(data)) <= 450_000
+
+
+@views_are_built
+def test_the_script_counts_against_the_budget_of_an_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEVTRACE_RENDERER", "script")
+    data, _ = mime_bundle(diagnose(training(20_000)), budget=130_000)
+    assert len(data["text/html"]) <= 130_000 + len(fragment(diagnose(training(20_000))))
 
 
 def test_without_built_views_a_page_still_tells_everything_in_words(

@@ -27,6 +27,7 @@ from devtrace.api.results import Report
 from devtrace.diagnosis.findings import Finding
 from devtrace.recording.columns import stamps
 from devtrace.recording.context import hooks
+from odd_programs import Lent
 from programs import run_untraced
 from warm import Warm
 
@@ -87,7 +88,7 @@ def test_the_report_says_once_that_nothing_was_recorded() -> None:
 def test_what_the_reader_remarks_is_in_the_language_of_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
     error = raised(mixed)
     monkeypatch.setenv("DEVTRACE_LANGUAGE", "zh")
-    assert devtrace.explain(error).notes == ("它没有看到这段代码运行：错误之前的经过是从源代码读出的",)
+    assert "这段代码运行时未被追踪：错误之前的经过是从源代码读出的" in devtrace.explain(error).notes
     assert devtrace.explain(KeyError("x")).notes == ("这个错误与设备无关",)
 
 
@@ -313,6 +314,24 @@ def test_in_a_comprehension_the_list_that_it_goes_through_tells_the_birth() -> N
     assert "torch.zeros(3)" in finding.culprit.born.text
 
 
+def test_a_parameter_that_a_loop_gives_new_values_was_made_by_the_caller() -> None:
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        weight = torch.ones(3, device="cuda:0")
+        for _ in range(2):
+            x = x + weight
+        x = (x * weight).mean(0)
+        return x
+
+    def program() -> None:
+        images = torch.zeros(3)
+        forward(images)
+
+    finding = explained(program)
+    assert finding.culprit is not None
+    assert finding.culprit.born is not None
+    assert (finding.culprit.name, finding.culprit.born.text) == ("images", "images = torch.zeros(3)")
+
+
 def test_a_hook_in_backward_is_explained() -> None:
     def program() -> None:
         weight = torch.ones(3, device="cuda:0", requires_grad=True)
@@ -372,7 +391,21 @@ def test_a_gradient_that_backward_refuses_is_the_one_that_the_users_function_ret
     assert finding.culprit.born is not None
     assert (finding.culprit.name, finding.cause, finding.devices) == ("back", "wrong-device", ("cuda:0", "cpu"))
     assert finding.culprit.born.text == "back = gradient.cpu() / 2"
+    assert finding.message.startswith("`back` is on cpu; backward needs this gradient on cuda:0.")
     assert not finding.edits
+
+
+def test_of_autograd_functions_of_one_name_the_one_that_the_frames_know_is_read() -> None:
+    """A notebook's cell that was run twice has made its class twice."""
+    former = type("Halved", (torch.autograd.Function,), {})
+
+    def program() -> None:
+        x = torch.ones(3, device="cuda:0", requires_grad=True)
+        Halved.apply(x, torch.ones(3, device="cuda:0", requires_grad=True)).sum().backward()  # type: ignore[no-untyped-call]
+
+    finding = explained(program)
+    assert finding.culprit is not None
+    assert (finding.culprit.name, former.__name__) == ("back", "Halved")
 
 
 def test_a_gradient_that_stayed_where_its_tensor_was_has_the_line_of_its_backward_pass() -> None:
@@ -416,6 +449,19 @@ def test_a_weight_without_data_is_named() -> None:
     assert finding.culprit is not None
     assert (finding.culprit.name, finding.devices) == ("layer.weight", ("cuda:0", "meta"))
     assert "assign=True" in finding.help
+
+
+def test_a_weight_without_data_that_is_moved_is_named() -> None:
+    def program() -> None:
+        with torch.device("meta"):
+            layer = nn.Linear(4, 2)
+        layer.to("cuda:0")
+
+    finding = explained(program)
+    assert finding.culprit is not None
+    assert (finding.culprit.name, finding.devices) == ("layer.weight", ("cuda:0", "meta"))
+    assert finding.message.startswith("`layer.weight` is on meta; this line copies it to cuda:0.")
+    assert "to_empty" in finding.help
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
@@ -523,20 +569,6 @@ def test_the_error_of_a_replica_gives_what_its_text_has() -> None:
 
 
 # Births.
-
-
-class Lent:
-    """A table that is on the device within a `with` block."""
-
-    def __init__(self) -> None:
-        self.rows = torch.rand(4)
-
-    def __enter__(self) -> Lent:
-        self.rows = self.rows.to("cuda:0")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.rows = self.rows.cpu()
 
 
 def test_an_attribute_that_moves_itself_was_put_there_by_that_line() -> None:

@@ -285,6 +285,22 @@ def test_what_one_round_changed_is_shown_and_not_written(folder: Path, capfd: py
     assert (folder / "train.py").read_text() == TWO_BUGS
 
 
+@pytest.mark.slow
+def test_rounds_print_no_traceback_of_an_error_that_is_fixed_and_that_of_any_other(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "train.py").write_text(TWO_BUGS + 'print({}["best"])\n')
+    assert main(["fix", "train.py"]) == 1
+    printed = capfd.readouterr().err
+    runs = [line.removeprefix("devtrace: ") for line in printed.splitlines() if line.startswith("devtrace: run ")]
+    assert runs == ["run 1", "run 2, with a fix for train.py line 6", "run 3, with a fix for train.py line 7"]
+    assert [line for line in printed.splitlines() if "Error" in line] == [
+        "KeyError: 'best'",
+        "devtrace: no device error is left on 1 simulated device, but the program ended early: KeyError: 'best'",
+    ]
+    assert printed.count("Traceback") == 1
+
+
 PACKAGE = """import torch
 
 def shifted(x):

@@ -10,8 +10,7 @@ from corpus_programs import FAILING
 from corpus_programs import Program as Folder
 from devtrace.fixing.patch import unified_diff
 from devtrace.fixing.source_text import SourceText
-from fix_rounds import fixed, outcome
-from repair import Program
+from fix_rounds import Program, fixed, outcome
 from warm import Warm
 
 pytestmark = pytest.mark.slow

@@ -17,9 +17,8 @@ import torch
 from torch import nn
 
 import devtrace
-from devtrace.notebook.inventory.inventory import MOST_ROWS, listing
+from devtrace.notebook.inventory.inventory import MOST_ROWS, drain, listing
 from devtrace.notebook.inventory.tensor_info import UNKNOWN
-from inventories import drain
 
 
 def listed(**names: Any) -> dict[str, Any]:

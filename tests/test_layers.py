@@ -46,7 +46,7 @@ ALLOWED |= {
 
 # Within a package, from the bottom up: a folder may import those before it.
 INSIDE = {
-    "recording": ["columns", "folding", "hot", "context", "progress", "finish", "recording"],
+    "recording": ["columns", "folding", "hot", "context", "budget", "progress", "finish", "recording"],
     "diagnosis": [
         "slugs",
         "findings",
@@ -59,12 +59,13 @@ INSIDE = {
         "ledger",
         "rules",
         "store",
+        "diagnose_errors",
         "diagnose",
     ],
     "explaining": ["device_error", "stack", "reading", "worker_text", "kept_copies", "replay", "explanation"],
     "notebook": [
-        "usage", "inventory", "left_on_devices", "cells", "untraced", "earlier_cells", "commands", "panel",
-        "panel_comm", "live_view", "magic",
+        "usage", "inventory", "left_on_devices", "cells", "untraced", "earlier_cells", "device_list", "commands",
+        "panel", "panel_comm", "live_view", "magic",
     ],
 }  # fmt: skip
 
@@ -76,6 +77,7 @@ CONFINED = {
     },
     "IPython": {"notebook.magic"},
     "ipywidgets": {"notebook.live_view"},
+    "anywidget": {"notebook.live_view"},
     "comm": {"notebook.panel_comm"},
     "plotly": {"report.figures"},
     "pandas": {"interchange.pandas_tables"},

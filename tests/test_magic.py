@@ -23,6 +23,7 @@ import devtrace
 import documents
 from devtrace.api import options
 from devtrace.notebook import cells, commands, display_language, magic, usage
+from devtrace.report import renderer
 from devtrace.report.mime import MIME_TYPE
 from shells import Ran, Shell, new_shell
 
@@ -303,6 +304,7 @@ def test_a_line_that_times_one_call_is_itself_the_site(shell: Shell) -> None:
 
 def test_a_cell_may_await(shell: Shell) -> None:
     ran = shell.run("%%devtrace", "import asyncio", "async def f():", "    return x + 1", "await f()")
+    assert ran.error is None
     assert torch.equal(ran.value, torch.full((3,), 2.0))
     assert len(shell.traced[-1].trace.ops) == 1
 
@@ -803,6 +805,34 @@ def test_status_says_what_is_traced_simulated_and_kept(shell: Shell) -> None:
     assert "cuda:3" in ran.stdout
     assert "fit" in ran.stdout
     shell.run("%devtrace simulate off")
+
+
+def test_devices_lists_names_by_device_and_the_findings_of_all_cells(shell: Shell) -> None:
+    assert "No cell has been traced yet." in shell.run("%devtrace devices").displayed[-1]["text/plain"]
+    shell.run("%devtrace simulate cuda:1")
+    shell.run("model = torch.nn.Linear(3, 2).cuda()", "model.bias = torch.nn.Parameter(torch.ones(2))")
+    shell.run("%%devtrace", "model(x.cuda())")
+    shown = shell.run("%devtrace devices").displayed[-1]
+    shell.run("%devtrace simulate off")
+    lines = [" ".join(line.split()) for line in shown["text/plain"].splitlines()]
+    assert lines[0] == "cpu: 2 tensors, 20 B"
+    assert "x Tensor float32 (3,) 12 B" in lines
+    assert "model.bias Parameter float32 (2,)" in lines
+    assert "cuda:0 (simulated): 1 tensor, 24 B" in lines
+    assert any(line.startswith("✗ In[") and "model.bias" in line for line in lines)
+    assert "<td>x</td>" in shown["text/html"]
+
+
+def test_renderer_chooses_how_reports_are_sent(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(renderer, "_chosen", None)
+    assert "as our own type with a static picture (auto)" in shell.run("%devtrace renderer").stdout
+    assert "the views as a script (script)" in shell.run("%devtrace renderer script").stdout
+    assert MIME_TYPE not in shell.run("%%devtrace", "x + 1").displayed[-1]
+    shell.run("%devtrace renderer auto")
+    assert MIME_TYPE in shell.run("%%devtrace", "x + 1").displayed[-1]
+    assert "the form is %devtrace renderer [auto | script | static]" in " ".join(
+        shell.run("%devtrace renderer best").stderr.split()
+    )
 
 
 def test_simulate_gives_the_session_devices_and_takes_them_away(shell: Shell) -> None:

@@ -15,6 +15,7 @@ from devtrace.api.results import Trace, diagnose
 from devtrace.diagnosis.store import report_of
 from devtrace.runtime.job import ranked_path
 from devtrace.trace.checks import broken_rule
+from devtrace.trace.lost_ranks import LastWords, last_words_file
 from devtrace.trace.merge_ranks import merge, with_rank
 from devtrace.trace.rows import Call
 from devtrace.trace.tables import TraceData
@@ -111,9 +112,13 @@ def test_the_lines_beside_a_finding_are_those_of_its_rank() -> None:
 
 
 def test_notes_and_truncation_are_kept_with_their_rank() -> None:
+    note = odd_trace().notes[0]
+    merged = merge([unranked(odd_trace()), unranked(empty_trace())])
+    assert merged.truncated == odd_trace().truncated
+    assert merged.notes[0] == f"rank 0: {note}"
     merged = merge([unranked(odd_trace()), unranked(odd_trace())])
     assert merged.truncated == 2 * odd_trace().truncated
-    assert merged.notes[0] == "rank 0: " + odd_trace().notes[0]
+    assert merged.notes[0] == f"On all 2 ranks: {note}"
 
 
 def test_load_reads_one_file_or_the_ranks_of_a_job(tmp_path: Path) -> None:
@@ -170,3 +175,14 @@ def test_a_rank_without_a_trace_is_named() -> None:
     traces = [with_rank(training(1, failing=False), rank) for rank in (0, 2, 4)]
     assert merge(traces).notes[-1] == "ranks 1 and 3 left no trace: killed, or still running"
     assert not merge(traces[:1]).notes
+
+
+def test_what_a_lost_rank_last_did_is_told_and_that_of_an_earlier_job_is_not(tmp_path: Path) -> None:
+    saved = Trace.of(with_rank(later(training(1, failing=False), 10), 0)).save(tmp_path / "a.rank0.devtrace")
+    for rank, second in ((1, 20), (2, 20), (3, 5)):
+        words = LastWords("/project/train.py", 7, "dist.barrier()", f"2026-11-21T12:00:{second:02}.000000+00:00")
+        last_words_file(tmp_path / f"a.rank{rank}.devtrace").write_bytes(words.encoded())
+    last_words_file(tmp_path / "a.rank4.devtrace").write_bytes(b"{")
+    assert devtrace.load(saved).notes == (
+        "ranks 1 and 2 left no trace: killed, or still running; last seen in train.py line 7: dist.barrier()",
+    )

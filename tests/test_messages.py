@@ -146,6 +146,7 @@ PROVOKED: dict[str, Callable[[pytest.MonkeyPatch], str]] = {
     "language": lambda _: typed("%devtrace language fr"),
     "load-nothing": lambda _: raised(devtrace.load),
     "magic-line": lambda _: typed("1\n%%devtrace\n2"),
+    "budget-value": lambda _: typed("%%devtrace --budget many\n1"),
     "max-ops": lambda _: typed("%%devtrace --max-ops many\n1"),
     "nested-trace": lambda _: typed("%%devtrace\nget_ipython().run_line_magic('devtrace', 'simulate cuda:1')"),
     "no-trace": lambda _: typed("%devtrace report"),

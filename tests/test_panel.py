@@ -16,7 +16,7 @@ import torch
 
 from devtrace.api.options import Options
 from devtrace.notebook.cells import Cell, Tracing
-from devtrace.notebook.inventory.inventory import listing
+from devtrace.notebook.inventory.inventory import drain, listing
 from devtrace.notebook.panel.feed import PERIOD
 from devtrace.notebook.panel.messages import refusal, spec
 from devtrace.notebook.panel.panel import Panel
@@ -24,7 +24,6 @@ from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.format import decode, encode
 from devtrace.words import language
 from goldens import assert_golden
-from inventories import drain
 
 Message = dict[str, Any]
 

@@ -77,7 +77,7 @@ def test_marked_tests_fail_on_what_their_marker_forbids_and_others_are_left_alon
     }, got.stdout  # fmt: skip
     assert "devtrace: 1 sync, at most 0 allowed\n  1×  test_project.py line " in got.stdout
     assert "devtrace: 2 copies, at most 1 allowed\n  1×  test_project.py line " in got.stdout
-    assert "torch.ones(3) is on cpu; all computation was expected on cuda:0." in got.stdout
+    assert "`torch.ones(3)` is on cpu; all computation was expected on cuda:0." in got.stdout
     assert "Expected all tensors to be on the same device" in got.stdout
     assert "model(torch.zeros(3, 4))" in got.stdout
 

@@ -5,6 +5,7 @@ The ranks of a job run one after the other in this process; a rule sees their tr
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,7 @@ from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.rules.ordered import JOB_RULES
 from devtrace.trace.merge_ranks import merge
 
+fully_shard: Any = importlib.import_module("torch.distributed.fsdp").fully_shard
 Program = Callable[[int], object]
 OF_JOBS = {rule.slug for rule in JOB_RULES} | {"collective-device", "moved-after-wrap"}
 
@@ -190,9 +192,50 @@ def test_a_module_is_moved_after_ddp_has_wrapped_it() -> None:
         model = DistributedDataParallel(nn.Linear(4, 4).to("cuda:0"))
         model(torch.ones(2, 4, device="cuda:0"))
         model.to("cuda:1")
+        model(torch.ones(2, 4, device="cuda:1"))
     [finding] = [each for each in recording.report.findings if each.rule == "moved-after-wrap"]
     assert finding.message.startswith("`model` was moved to cuda:1 after DistributedDataParallel had wrapped it.")
     assert line_of(finding) == 'model.to("cuda:1")'
+
+
+@pytest.mark.parametrize("end", ["device", "cpu"])
+def test_a_sharded_module_is_moved_after_it(end: str) -> None:
+    with devtrace.record("cuda:2") as recording, group("nccl"):
+        model = fully_shard(nn.Sequential(nn.Linear(4, 4)))
+        model(torch.ones(2, 4, device="cuda:0")).sum().backward()
+        model.to("cuda:1" if end == "device" else "cpu")
+        with pytest.raises((RuntimeError, AssertionError)):
+            model(torch.ones(2, 4, device="cuda:0")).sum().backward()
+    [finding] = [each for each in recording.report.findings if each.rule == "moved-after-wrap"]
+    where = "cuda:1" if end == "device" else "cpu"
+    assert finding.message.startswith(f"`model` was moved to {where} after fully_shard had wrapped it.")
+    assert line_of(finding) == 'model.to("cuda:1" if end == "device" else "cpu")'
+    assert finding.culprit is not None
+    assert finding.culprit.name.startswith("model.0.")
+
+
+def test_a_wrapped_module_that_is_moved_to_be_saved_is_fine() -> None:
+    with devtrace.record("cuda:1") as recording, group("nccl"):
+        model = DistributedDataParallel(nn.Linear(4, 4).to("cuda:0"))
+        sharded = fully_shard(nn.Linear(4, 4).to("cuda:0"))
+        for _ in range(2):
+            for each in (model, sharded):
+                each(torch.ones(2, 4, device="cuda:0")).sum().backward()
+                each.cpu()
+                each.cuda()
+        model.module.cpu()
+    assert not [each for each in recording.report.findings if each.rule in OF_JOBS]
+
+
+def test_a_sharded_module_that_comes_from_meta_is_fine() -> None:
+    with devtrace.record("cuda:1") as recording, group("nccl"):
+        with torch.device("meta"):
+            model = nn.Linear(4, 4)
+        fully_shard(model).to_empty(device="cuda")
+        nn.init.constant_(model.weight, 0.1)
+        nn.init.constant_(model.bias, 0.1)
+        model(torch.ones(2, 4, device="cuda:0")).sum().backward()
+    assert not [each for each in recording.report.findings if each.rule in OF_JOBS]
 
 
 def test_a_module_that_is_moved_and_then_wrapped_is_fine() -> None:

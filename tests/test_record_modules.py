@@ -6,6 +6,7 @@ import copy
 import gc
 import weakref
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -17,6 +18,7 @@ from devtrace.api.recording import record
 from devtrace.recording.columns.module_notes import FEWEST_TO_SWEEP, Happening, ModuleNotes, packed
 from devtrace.recording.columns.process_history import history
 from devtrace.recording.context import hooks
+from devtrace.recording.finish.history import History
 from devtrace.trace.checks import broken_rule
 from devtrace.trace.rows import Module
 from devtrace.trace.tables import TraceData
@@ -423,3 +425,21 @@ def test_what_a_function_called_its_tensors_is_known_after_it_has_returned() -> 
         gc.collect()
     named = {(row.role, row.name) for row in recording.trace.tensors if row.role}
     assert ("parameter", "model.head.weight") in named
+
+
+def test_a_module_that_is_collected_while_the_trace_is_made_keeps_its_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    held = [nn.Linear(2, 2)]
+    whole = History.add_modules
+
+    def collected(*given: Any) -> None:
+        held.clear()
+        gc.collect()
+        whole(*given)
+
+    monkeypatch.setattr(History, "add_modules", collected)
+    with devtrace.simulate("cuda:2"), devtrace.record() as recording:
+        held[0].to("cuda:0")
+    (move,) = recording.trace.moves
+    assert move.module is not None
+    assert (move.module.type, move.tensors) == ("Linear", 2)
+    assert recording.report.notes == ()

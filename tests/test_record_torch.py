@@ -344,3 +344,40 @@ def test_ctc_loss_under_a_mode_of_the_users_is_theirs() -> None:
         return mode.names
 
     assert seen(True) == seen(False)
+
+
+def test_a_wait_for_a_stream_or_an_event_is_a_wait_for_its_device() -> None:
+    with devtrace.simulate("cuda:2"), devtrace.record() as recording:
+        stream, done, never = torch.cuda.Stream("cuda:1"), torch.cuda.Event(), torch.cuda.Event()
+        x = torch.ones(3, device="cuda:0")
+        done.record()
+        stream.synchronize()
+        done.synchronize()
+        never.synchronize()
+        torch.Event("cuda:1").synchronize()
+        x += 1
+    waits = [(op.name, op.kind, str(op.device)) for op in recording.trace.ops if "synchronize" in op.name]
+    assert waits == [
+        ("cuda.Stream.synchronize", "sync", "cuda:1"),
+        ("cuda.Event.synchronize", "sync", "cuda:0"),
+        ("cuda.Event.synchronize", "sync", "cuda:1"),
+    ]
+    assert [row.syncs for row in recording.report.ledger if row.syncs] == [1, 1, 1]
+    assert {finding.severity for finding in recording.report.findings} == {"note"}
+
+
+def test_the_classes_of_streams_and_events_are_as_they_were_after_a_recording() -> None:
+    before = [torch.cuda.Stream.synchronize, torch.cuda.Event.synchronize]
+    with devtrace.record():
+        assert torch.cuda.Stream.synchronize is not before[0]
+        assert torch.cuda.Stream.synchronize.__doc__ == before[0].__doc__
+    assert [torch.cuda.Stream.synchronize, torch.cuda.Event.synchronize] == before
+
+
+def test_a_list_of_truth_values_is_a_mask_that_its_device_counts() -> None:
+    with devtrace.simulate("cuda:2"):
+        x = torch.ones(4, device="cuda:0")
+        with devtrace.record() as recording:
+            x[[True, False, True, False]]
+            x[[0, 1]]
+    assert [(row.h2d, row.syncs) for row in recording.report.ledger] == [(1, 1), (1, 0)]

@@ -319,6 +319,32 @@ def test_a_tensor_is_on_its_device_again_in_the_next_simulation() -> None:
         assert (x + 1).tolist() == [[2, 2, 2]]
 
 
+class Wary(torch.Tensor):
+    """A class of a program's own that refuses every call while `WARY` is set."""
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if WARY:
+            raise AssertionError(f"{func} was called")
+        return super().__torch_function__(func, types, args, kwargs or {})  # type: ignore[no-untyped-call]
+
+
+WARY: list[bool] = []
+
+
+def test_a_tensor_class_of_the_program_sees_neither_the_end_nor_the_next_beginning() -> None:
+    with devtrace.simulate("cuda:1"):
+        tensors = [torch.ones(2).as_subclass(Wary), torch.ones(2, device="cuda").as_subclass(Wary)]
+        WARY.append(True)
+    WARY.clear()
+    assert [tensor.device.type for tensor in tensors] == ["cpu", "cuda"]
+    simulation = devtrace.simulate("cuda:1")
+    WARY.append(True)
+    with simulation:
+        WARY.clear()
+        assert tensors[1].sum().item() == 2
+
+
 def test_memory_counts_from_the_start_of_its_simulation() -> None:
     with devtrace.simulate("cuda:2"):
         kept = torch.zeros(3, device="cuda:1")

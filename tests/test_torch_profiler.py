@@ -78,14 +78,14 @@ def test_a_profile_without_stacks_says_that_lines_are_not_known(tmp_path: Path) 
     assert broken_rule(trace) is None
     assert len(trace.ops) > 20
     assert not len(trace.calls)
-    assert trace.notes[1] == "it was profiled without with_stack=True: neither lines nor modules are known"
+    assert trace.notes[1] == "it was profiled without `with_stack=True`: neither lines nor modules are known"
 
 
 def test_its_limits_are_said_in_the_report_and_nothing_is_found_that_is_not_there(tmp_path: Path) -> None:
     trace = devtrace.from_profiler(exported(tmp_path, stack=True))
     report = diagnose(trace)
     assert not [finding for finding in report.findings if finding.severity != "note"]
-    assert "devtrace: read from torch.profiler, which does not tell where tensors were" in report.text
+    assert "devtrace: this trace was read from torch.profiler, which records neither names nor births" in report.text
     assert timeline(trace).startswith("<svg")
 
 

@@ -16,10 +16,25 @@ from devtrace.api.results import diagnose
 pytestmark = pytest.mark.slow
 
 TRAIN = """
-import os, signal, sys, torch
+import os, pathlib, resource, signal, sys, torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
+
+failing, how = int(sys.argv[1]), sys.argv[2]
+
+
+def wait_until_rank_is_in(text):
+    while text not in pathlib.Path(f"train.rank{failing}.devtrace.last").read_text():
+        pass
+
+
+def leave_after_it():
+    # A process that ends closes the connection that the other one waits at.
+    while not pathlib.Path(f"train.rank{failing}.devtrace").exists():
+        pass
+    sys.exit(1)
+
 
 dist.init_process_group("gloo")
 rank = dist.get_rank()
@@ -29,9 +44,20 @@ ddp = DistributedDataParallel(model, device_ids=[rank])
 for step in range(3):
     x = torch.randn(4, 8, device=device)
     out = ddp(x)
-    if step == 2 and sys.argv[2:] == ["killed"] and rank == int(sys.argv[1]):
+    if step == 2 and how == "hangs":
+        if rank == failing:
+            dist.recv(torch.empty(1, device=device), 0)
+        if rank == 0:
+            wait_until_rank_is_in("dist.recv")
+            signal.signal(signal.SIGTERM, lambda *_: leave_after_it())
+            os.kill(os.getppid(), signal.SIGTERM)
+            signal.pause()
+    if step == 2 and how == "full" and rank == failing:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+    if step == 2 and how == "killed" and rank == failing:
+        wait_until_rank_is_in("while text")
         os.kill(os.getpid(), signal.SIGKILL)
-    if step == 2 and rank == int(sys.argv[1]):
+    if step == 2 and how == "fails" and rank == failing:
         mask = torch.ones(2)
         out = out * mask
     out.sum().backward()
@@ -41,23 +67,23 @@ dist.destroy_process_group()
 """
 
 
-def torchrun(folder: Path, ranks: int, failing: int, *how: str) -> subprocess.CompletedProcess[str]:
+def torchrun(folder: Path, ranks: int, failing: int = -1, how: str = "") -> subprocess.CompletedProcess[str]:
     (folder / "train.py").write_text(TRAIN)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     launcher = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={ranks}"]
     address = ["--master-addr=127.0.0.1", f"--master-port={port}"]
-    program = ["-m", "devtrace", "run", "--simulate", f"cuda:{ranks}", "train.py", str(failing), *how]
+    program = ["-m", "devtrace", "run", "--simulate", f"cuda:{ranks}", "train.py", str(failing), how]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.run(
         [*launcher, *address, *program],
-        cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False,
+        cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
 
 
 def test_two_ranks_that_work_are_saved_by_themselves_and_load_as_one_trace(tmp_path: Path) -> None:
-    got = torchrun(tmp_path, 2, failing=-1)
+    got = torchrun(tmp_path, 2)
     assert (got.returncode, got.stdout.count("done")) == (0, 2)
     files = sorted(tmp_path.glob("train.rank*.devtrace"))
     assert [file.name for file in files] == ["train.rank0.devtrace", "train.rank1.devtrace"]
@@ -71,7 +97,7 @@ def test_two_ranks_that_work_are_saved_by_themselves_and_load_as_one_trace(tmp_p
 def test_of_a_job_in_which_one_rank_fails_every_rank_is_saved_and_the_report_names_that_rank(
     ranks: int, tmp_path: Path
 ) -> None:
-    got = torchrun(tmp_path, ranks, failing=1)
+    got = torchrun(tmp_path, ranks, 1, "fails")
     assert got.returncode == 1
     files = sorted(tmp_path.glob("train.rank*.devtrace"))
     assert len(files) == ranks, got.stderr
@@ -85,9 +111,38 @@ def test_of_a_job_in_which_one_rank_fails_every_rank_is_saved_and_the_report_nam
     assert {thread.rank for thread in report.trace.threads} == set(range(ranks))
 
 
-def test_of_a_job_in_which_one_rank_is_killed_the_others_are_saved_and_that_one_is_named(tmp_path: Path) -> None:
+def line_of(text: str) -> int:
+    return next(number for number, line in enumerate(TRAIN.splitlines(), 1) if line.strip().startswith(text))
+
+
+def test_of_a_job_in_which_one_rank_is_killed_that_one_is_named_with_the_line_in_which_it_was(tmp_path: Path) -> None:
     got = torchrun(tmp_path, 3, 1, "killed")
     assert got.returncode == 1
     files = sorted(tmp_path.glob("train.rank*.devtrace"))
     assert [file.name for file in files] == ["train.rank0.devtrace", "train.rank2.devtrace"], got.stderr
-    assert "rank 1 left no trace: killed, or still running" in devtrace.load(*files).notes
+    [note] = [note for note in devtrace.load(*files).notes if note.startswith("rank 1")]
+    assert note.startswith("rank 1 left no trace: killed, or still running; last seen in train.py line ")
+    alone = [note for note in devtrace.load(files[0]).notes if note.startswith("rank 1")]
+    assert alone == [note]
+
+
+def test_of_a_job_in_which_one_rank_hangs_all_are_saved_and_that_one_is_named_with_its_line(tmp_path: Path) -> None:
+    got = torchrun(tmp_path, 3, 1, "hangs")
+    assert got.returncode != 0
+    files = sorted(tmp_path.glob("train.rank*.devtrace*"))
+    assert [file.name for file in files] == [f"train.rank{rank}.devtrace" for rank in range(3)], got.stderr
+    where = f"train.py line {line_of('dist.recv')}: dist.recv(torch.empty(1, device=device), 0)"
+    assert f"rank 1: SIGTERM ended it; last seen in {where}" in devtrace.load(*files).notes
+
+
+def test_of_a_job_in_which_one_rank_has_no_disk_left_the_others_are_saved_and_its_reason_is_told(
+    tmp_path: Path,
+) -> None:
+    got = torchrun(tmp_path, 2, 1, "full")
+    assert got.returncode == 0, got.stderr
+    files = sorted(tmp_path.glob("train.rank*.devtrace"))
+    assert [file.name for file in files] == ["train.rank0.devtrace"]
+    reason = "the trace could not be written to train.rank1.devtrace (File too large); it is lost"
+    assert f"devtrace: {reason}" in got.stderr
+    [note] = devtrace.load(*files).notes
+    assert note.startswith(f"rank 1: {reason}")

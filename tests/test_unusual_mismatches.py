@@ -15,6 +15,7 @@ import devtrace
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.findings import Finding, Site
 from devtrace.source.parsing import parse
+from odd_programs import Lent
 
 
 def recorded(program: Callable[[], object]) -> devtrace.record:
@@ -273,20 +274,6 @@ def test_what_an_autograd_function_keeps_in_ctx_is_named_with_the_line_of_its_fo
     assert born(found) == "ctx.ramp = torch.arange(4.0)"
 
 
-class Lent:
-    """A table that is on the device within a `with` block."""
-
-    def __init__(self) -> None:
-        self.rows = torch.rand(4)
-
-    def __enter__(self) -> Lent:
-        self.rows = self.rows.to("cuda:0")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.rows = self.rows.cpu()
-
-
 def test_a_table_that_a_with_block_took_back_before_backward_names_the_line_that_took_it() -> None:
     def program() -> None:
         table = Lent()
@@ -376,6 +363,134 @@ def test_a_gradient_on_the_wrong_device_that_backward_refuses_is_explained() -> 
     assert found.culprit is not None
     assert found.culprit.name == "torch.ones(3)"
     assert [edit.after.strip() for edit in found.edits] == ['(w * 2).backward(torch.ones(3, device="cuda:0"))']
+
+
+class Halved(torch.autograd.Function):
+    """A function whose backward brings its second gradient to the CPU, and the first one on the way."""
+
+    @staticmethod
+    def forward(context: Any, x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+        return x * scale
+
+    @staticmethod
+    def backward(context: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        seen = gradient.cpu().mean()
+        back = gradient.cpu() / 2
+        return gradient / 2 + seen.item(), back
+
+
+def test_a_gradient_that_a_function_of_the_users_returned_on_the_wrong_device_is_named() -> None:
+    def program() -> None:
+        x = torch.ones(3, device="cuda:0", requires_grad=True)
+        scale = torch.ones(3, device="cuda:0", requires_grad=True)
+        Halved.apply(x, scale).sum().backward()  # type: ignore[no-untyped-call]
+
+    found = error_of(program)
+    assert found.culprit is not None
+    assert (found.culprit.name, found.cause, found.devices) == ("back", "wrong-device", ("cuda:0", "cpu"))
+    assert born(found) == "back = gradient.cpu() / 2"
+    assert found.culprit.certainty == "seen"
+    assert found.message.startswith("`back` is on cpu; backward needs this gradient on cuda:0.")
+
+
+class Both(torch.autograd.Function):
+    """A function that brings both gradients to the CPU."""
+
+    @staticmethod
+    def forward(context: Any, x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+        return x * scale
+
+    @staticmethod
+    def backward(context: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        second = gradient.cpu()
+        first = gradient.cpu()
+        return first, second
+
+
+def test_of_several_gradients_on_the_wrong_device_the_one_at_the_place_that_torch_names_is_meant() -> None:
+    def program() -> None:
+        x = torch.ones(3, device="cuda:0", requires_grad=True)
+        scale = torch.ones(3, device="cuda:0", requires_grad=True)
+        Both.apply(x, scale).sum().backward()  # type: ignore[no-untyped-call]
+
+    assert born(error_of(program)) == "first = gradient.cpu()"
+
+
+class WithEmptyScale(nn.Module):
+    """A module of which one buffer has no data."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(3, 3)
+        self.register_buffer("scale", torch.empty(3, device="meta"))
+
+
+def _to() -> None:
+    model = WithEmptyScale()
+    model.to("cuda:0")
+
+
+def _cuda() -> None:
+    model = WithEmptyScale()
+    model.cuda()
+
+
+def _of_a_tensor() -> None:
+    scale = torch.empty(3, device="meta")
+    wanted = torch.device("cuda:0")
+    scale.to(device=wanted)
+
+
+@pytest.mark.parametrize(
+    ("program", "name", "helps"),
+    [
+        (_to, "model.scale", "to_empty"),
+        (_cuda, "model.scale", "to_empty"),
+        (_of_a_tensor, "scale", "create it with `device=wanted`"),
+    ],
+)
+def test_a_tensor_without_data_that_is_moved_is_named(program: Callable[[], object], name: str, helps: str) -> None:
+    found = error_of(program)
+    assert found.culprit is not None
+    assert (found.culprit.name, found.devices) == (name, ("cuda:0", "meta"))
+    assert found.message.startswith(f"`{name}` is on meta; this line copies it to cuda:0.")
+    assert 'torch.empty(3, device="meta")' in born(found)
+    assert helps in found.help
+
+
+def test_where_the_device_of_a_copy_is_not_known_the_tensor_without_data_is_named_all_the_same() -> None:
+    def program() -> None:
+        def wanted() -> torch.device:
+            return torch.device("cpu")
+
+        scale = torch.empty(3, device="meta")
+        scale.to(wanted())
+
+    found = error_of(program)
+    assert found.message.startswith("`scale` is on meta; this line copies it.")
+    assert found.devices == ("meta",)
+
+
+def test_an_error_of_torchs_about_devices_is_told_in_its_words_where_nothing_is_known_of_it() -> None:
+    class Kept(torch.autograd.Function):
+        @staticmethod
+        def forward(context: Any, x: torch.Tensor) -> torch.Tensor:
+            context.table = torch.zeros(3)
+            return x * 2
+
+        @staticmethod
+        def backward(context: Any, gradient: torch.Tensor) -> Any:
+            return context.table
+
+    def program() -> None:
+        x = torch.ones(3, device="cuda:0", requires_grad=True)
+        Kept.apply(x).sum().backward()  # type: ignore[no-untyped-call]
+
+    recording = recorded(program)
+    (found,) = [each for each in recording.report.findings if each.severity == "error"]
+    assert found.cause == "unknown"
+    assert "invalid gradient at index 0" in found.message
+    assert "No device problems" not in recording.report.text
 
 
 def test_a_key_with_dots_or_brackets_is_not_cut_apart() -> None:

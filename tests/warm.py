@@ -30,8 +30,9 @@ NEEDED = (
     "torch._dynamo",  # every optimizer imports it
     "numpy.ma",
     "devtrace.cli.main", "devtrace.recording.recording", "devtrace.simulation.simulation",
-    "devtrace.diagnosis.store", "devtrace.notebook.magic",
-    "programs", "shells", "IPython.core.completer", "IPython.core.magics", "stack_data",
+    "devtrace.diagnosis.diagnose", "devtrace.diagnosis.store", "devtrace.report.text",
+    "devtrace.interchange.code_scanning", "devtrace.interchange.findings_json", "devtrace.notebook.magic",
+    "programs", "fix_rounds", "shells", "IPython.core.completer", "IPython.core.magics", "stack_data",
 )  # fmt: skip
 
 

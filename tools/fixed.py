@@ -2,24 +2,73 @@
 
     python tools/fixed.py [--jobs N] [--only WORD] [--full] FOLDER ...
 
-The folders are those of tools/repaired.py, which applies each round's edits without the rules of `devtrace fix`.
+A folder with `expectations.json` holds releases (their packages in $RELEASES; as own code with OWN=1), one with
+`*.expected.json` a corpus of files, else each `bug.py` or `*.py` with a `run` is a program.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from repaired import programs
-
-from devtrace.diagnosis.findings import Edit
 from devtrace.fixing.rounds import Rounds
-from fix_rounds import fixed  # in tests/, which `repaired` puts on the path
-from repair import Program
-from warm import Warm
+
+TESTS = Path(__file__).resolve().parents[1] / "tests"
+sys.path.insert(0, str(TESTS))
+
+from fix_rounds import Program, fixed, story  # noqa: E402
+from warm import Warm  # noqa: E402
+
+
+def programs(folder: Path) -> Iterator[tuple[str, Program]]:
+    """Yield the programs of a folder that raise, with a name for each."""
+    if (folder / "expectations.json").exists():
+        yield from _releases(folder)
+    elif answers := sorted(folder.rglob("*.expected.json")):
+        for answer in answers:
+            expected = json.loads(answer.read_text())
+            if not expected["silent"]:
+                yield answer.name.split(".")[0], Program(answer.with_name(expected["file"]), _args(expected))
+    elif bugs := sorted(folder.rglob("bug.py")):
+        for bug in bugs:
+            expected = json.loads((bug.parent / "expected.json").read_text())
+            if bug.parent.parent.name != "costs":
+                yield bug.parent.name, Program(bug, tuple(expected.get("arguments", ["cuda:0"])))
+    else:
+        yield from ((path.stem, Program(path, ("cuda:0",))) for path in sorted(folder.glob("*.py")))
+
+
+def _args(expected: dict) -> tuple[str, ...]:  # type: ignore[type-arg]
+    return tuple(expected["call"]["args"])
+
+
+def _releases(folder: Path) -> Iterator[tuple[str, Program]]:
+    packages = Path(os.environ.get("RELEASES", folder / "pkgs"))
+    for name, wanted in json.loads((folder / "expectations.json").read_text()).items():
+        if wanted.get("silent"):
+            continue
+        paths = [packages / each / "site-packages" for each in wanted.get("packages", [])]
+        if os.environ.get("OWN"):
+            paths = [_as_own(packages, each) for each in wanted.get("packages", [])]
+        yield name, Program(
+            folder / "cases" / f"{name}.py", (), wanted.get("simulate", "cuda:1"), tuple(paths),
+            tuple(wanted.get("before", ())),
+        )  # fmt: skip
+
+
+def _as_own(packages: Path, name: str) -> Path:
+    """Return another path of a package, in which nothing says that it is installed."""
+    link = packages.parent / "own" / name / "src"
+    link.parent.mkdir(parents=True, exist_ok=True)
+    if not link.is_symlink():
+        link.symlink_to(packages / name / "site-packages")
+    return link
 
 
 def main() -> int:
@@ -38,7 +87,7 @@ def main() -> int:
                     endings[ending(rounds)] += 1
                     print(f"{name:28} {ending(rounds)} in {len(rounds.runs)} runs", flush=True)
                     if options.full or not rounds.is_proven:
-                        print("\n".join(_story(rounds)), flush=True)
+                        print(story(rounds), flush=True)
     total = max(endings.total(), 1)
     share = endings["fixed"] / total
     print(f"{total} programs: " + ", ".join(f"{count} {name}" for name, count in endings.most_common()))
@@ -48,20 +97,9 @@ def main() -> int:
 def ending(rounds: Rounds) -> str:
     if rounds.left is None:
         return "fixed" if rounds.last.ending == "ended" else "other error"
-    return "new error" if "raises another error" in rounds.why_left else "left"
-
-
-def _story(rounds: Rounds) -> list[str]:
-    lines = [_shown(edit) for change in rounds.changes for edit in change.finding.edits]
-    if rounds.left is not None:
-        left = rounds.left
-        lines += [f"    left at {left.site}: {left.message}", f"    {rounds.why_left}; {left.help}"]
-        lines += [f"    tried {_shown(edit).strip()}" for edit in left.edits]
-    return [*lines, f"    {rounds.last.ending} {rounds.last.raised}"]
-
-
-def _shown(edit: Edit) -> str:
-    return f"    {Path(edit.file).name}:{edit.line} {edit.before.strip()!r} -> {edit.after.strip()!r}"
+    if not rounds.left.edits:
+        return "no edit"
+    return "new error" if rounds.last.error is None else "no help"
 
 
 def _fix_all(part: list[tuple[str, Program]]) -> list[tuple[str, Rounds]]:

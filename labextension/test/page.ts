@@ -145,7 +145,7 @@ function elementsIn(element: FakeElement): FakeElement[] {
 /** Open a page for a test, and give the element that a view is to be mounted in. */
 export function openPage(tag: string): HTMLElement {
   const page = new FakePage();
-  page.body.dataset['dtLanguage'] = tag;
+  Object.assign(page.body.dataset, { dtLanguage: tag, jpThemeLight: 'true' });
   Object.assign(globalThis, {
     document: page,
     window: globalThis,

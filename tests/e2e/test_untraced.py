@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from e2e.lab import Lab
+from e2e.notebook import Notebook
+from e2e.server import Server
+from e2e.sidebar import Sidebar
 
 pytestmark = pytest.mark.e2e
 
@@ -19,3 +22,23 @@ def test_the_error_of_an_untraced_cell_is_explained_and_its_button_traces_the_ce
     report.get_by_role("button", name="Trace this cell again").click()
     expect(notebook.cell(0).get_by_role("tab", name="Timeline")).to_be_visible()
     expect(notebook.cell(0).get_by_role("button", name="Trace this cell again")).to_have_count(0)
+
+
+def test_the_setting_explain_device_errors_switched_off_leaves_an_error_alone(page: Page, server: Server) -> None:
+    cells = (
+        "%load_ext devtrace\nimport torch",
+        "torch.ones(8, device='cuda:0') @ torch.ones(8, 8)",
+        "%devtrace explain",
+    )
+    with server.settings("devtrace:panel", explainErrors=False, simulatedDevices=2):
+        notebook = Notebook.open(page, server, server.write("unexplained.ipynb", *cells))
+        notebook.run(0)
+        sidebar = Sidebar.open(notebook)
+        expect(sidebar.simulated(2)).to_be_checked()
+        expect(sidebar.tracing).to_have_attribute("aria-disabled", "false")
+        notebook.wait_idle()
+        notebook.run(1)
+        expect(notebook.cell(1).get_by_text("Expected all tensors to be on the same device").first).to_be_visible()
+        notebook.run(2)  # what is asked for is answered
+        expect(notebook.cell(2).locator('[data-rule="device-mismatch"]')).to_be_visible()
+        expect(notebook.cell(1).locator('[data-devtrace="report"]')).to_have_count(0)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import nbformat
 import pytest
 from playwright.sync_api import Page, expect
 
+import make_traces
+from devtrace.api.results import diagnose
+from devtrace.report.mime import mime_bundle
 from e2e.notebook import Notebook
 from e2e.server import serve
 
@@ -20,3 +24,19 @@ def test_without_the_extension_the_html_shows(page: Page, tmp_path_factory: pyte
         expect(html).to_contain_text("cpu")
         expect(html.locator("svg").first).to_be_visible()
         expect(notebook.page.locator('[data-devtrace="report"]')).to_have_count(1)
+
+
+def test_without_the_extension_an_untrusted_notebook_shows_the_words_only(
+    page: Page, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """JupyterLab takes the tags of the picture away, and what stood between them must not stay."""
+    data, _ = mime_bundle(diagnose(make_traces.failing()))
+    cell = nbformat.v4.new_code_cell("model(x)", outputs=[nbformat.v4.new_output("display_data", data)])
+    with serve(tmp_path_factory.mktemp("bare"), extension=False) as server:
+        notebook = Notebook.open(page, server, server.write("untrusted.ipynb", cell), kernel=False)
+        shown = notebook.panel.locator(".jp-RenderedHTML")
+        expect(shown).to_contain_text("model.out_head.weight and .bias are on cpu")
+        expect(shown.locator("svg")).to_have_count(0)
+        lines = [line.strip() for line in shown.inner_text().splitlines() if line.strip()]
+        assert lines[0].startswith("model.out_head.weight and .bias are on cpu")
+        assert lines[-2:] == ["100 ops on cuda:0, 2 ops on cpu.", "1 copy to a device; 8.2 KB copied in total."]

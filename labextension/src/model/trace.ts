@@ -62,7 +62,10 @@ export function siteLabel(trace: ITrace, site: number): string {
 }
 
 export function sourceLabel(cell: number, file: string): string {
-  return cell >= 0 ? `In[${cell}]` : file.slice(file.lastIndexOf('/') + 1);
+  const name = file.slice(file.lastIndexOf('/') + 1);
+  // marimo runs each cell as a file of its own, named by its id of the cell.
+  const marimo = /^__marimo__cell_(\w+)_\.py$/.exec(name)?.[1];
+  return cell >= 0 ? `In[${cell}]` : marimo === undefined ? name : `cell-${marimo}`;
 }
 
 /** The user's own line for a site: itself, or the caller of one in a package. */

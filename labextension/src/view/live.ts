@@ -21,8 +21,14 @@ export interface ILive {
   readonly dispose: () => void;
 }
 
-export function mountLive(el: HTMLElement, ops: LiveOps, stop: () => void): ILive {
-  const view = new LiveTimeline(el, ops, stop);
+/** Without `stop` there is no button. */
+export function mountLive(
+  el: HTMLElement,
+  ops: LiveOps,
+  stop: (() => void) | null,
+  language: Language = languageAround(el)
+): ILive {
+  const view = new LiveTimeline(el, ops, stop, language);
   return { update: view.update, dispose: view.dispose };
 }
 
@@ -33,7 +39,6 @@ class LiveTimeline {
   private _wait = 0;
   private _inner = new Disposables();
   private readonly _disposables = new Disposables();
-  private readonly _language: Language;
   private readonly _root: HTMLElement;
   private readonly _summary: HTMLElement;
   private readonly _stop: HTMLButtonElement;
@@ -42,9 +47,9 @@ class LiveTimeline {
   constructor(
     el: HTMLElement,
     private readonly _ops: LiveOps,
-    stop: () => void
+    stop: (() => void) | null,
+    private readonly _language: Language
   ) {
-    this._language = languageAround(el);
     this._root = h(el, 'section', {
       class: 'dt-root dt-live',
       aria: { label: sentence(this._language, 'live.label') },
@@ -55,9 +60,14 @@ class LiveTimeline {
     this._stop = button(el, sentence(this._language, 'live.stop'), { class: 'dt-stop', title });
     this._slot = h(el, 'div');
     const grow = h(el, 'span', { class: 'dt-grow' });
-    this._root.append(h(el, 'header', { class: 'dt-summary' }, this._summary, grow, this._stop), this._slot);
+    this._root.append(
+      h(el, 'header', { class: 'dt-summary' }, this._summary, grow, ...(stop ? [this._stop] : [])),
+      this._slot
+    );
     el.append(this._root);
-    this._disposables.listen(this._stop, 'click', stop);
+    if (stop) {
+      this._disposables.listen(this._stop, 'click', stop);
+    }
     this._disposables.add(() => {
       clearTimeout(this._timer);
       this._end();

@@ -2,19 +2,14 @@
  * The one script for pages that no extension of ours renders (report.to_html, VS Code, Colab):
  *
  *     devtraceMount(element, trace)      `trace`: the bundle's object, or its JSON text; returns what takes the report out again
+ *     devtraceMount.upgrade(slot, trace)  the same in the place of what `slot` shows, once it stands
  */
-import css from '../../style/base.css';
 import { showTrace } from './page';
+import { addStyle, upgrade } from './upgrade';
 
 function devtraceMount(el: HTMLElement, trace: unknown): () => void {
-  const owner = el.ownerDocument;
-  if (!owner.getElementById('devtrace-style')) {
-    const style = owner.createElement('style');
-    style.id = 'devtrace-style';
-    style.textContent = css;
-    owner.head.append(style);
-  }
+  addStyle(el);
   return showTrace(el, trace).dispose;
 }
 
-Object.assign(globalThis, { devtraceMount });
+Object.assign(globalThis, { devtraceMount: Object.assign(devtraceMount, { upgrade }) });

@@ -18,7 +18,7 @@ export function paletteOf(node: Node): Palette {
 
 /**
  * True if the page round an element is dark. JupyterLab and Notebook mark the body, VS Code gives it a class, a page of ours has an
- * attribute; elsewhere the system decides.
+ * attribute; elsewhere the ground that the element stands on tells, and not the system, whose choice the page need not follow.
  */
 export function isDark(el: HTMLElement): boolean {
   const asked = el.closest<HTMLElement>('[data-dt-theme]')?.dataset['dtTheme'];
@@ -32,7 +32,46 @@ export function isDark(el: HTMLElement): boolean {
   if (/\bvscode-(dark|light|high-contrast)/.test(body.className)) {
     return !/\bvscode-(light|high-contrast-light)/.test(body.className);
   }
-  return systemDark(el)?.matches ?? false;
+  return isDarkGround(el);
+}
+
+/** True if the ground is darker than the middle; where all is transparent, if the text is lighter than that. */
+function isDarkGround(el: HTMLElement): boolean {
+  for (let at = parentOf(el); at; at = parentOf(at)) {
+    const ground = luminance(getComputedStyle(at).backgroundColor);
+    if (ground !== null) {
+      return ground < 0.5;
+    }
+  }
+  return (luminance(getComputedStyle(parentOf(el) ?? el).color) ?? 0) > 0.5;
+}
+
+/** What an element stands in: its parent, its shadow's host, the frame round its page where that may be looked at. */
+function parentOf(el: Element): Element | null {
+  const root = el.getRootNode();
+  const around = root instanceof ShadowRoot ? root.host : el.ownerDocument.defaultView?.frameElement;
+  return el.parentElement ?? around ?? null;
+}
+
+/** The lightness of a colour from 0 to 1, in whatever form the browser gives it; null if one sees through it. */
+function luminance(colour: string): number | null {
+  const parts = /^rgba?\(([\d.]+), ([\d.]+), ([\d.]+)(?:, ([\d.]+))?\)$/.exec(colour);
+  const [red = 0, green = 0, blue = 0, alpha = 1] = parts
+    ? parts.slice(1).map(part => Number(part || 1))
+    : painted(colour);
+  return alpha < 0.5 ? null : (0.2126 * red + 0.7152 * green + 0.0722 * blue) / 255;
+}
+
+/** What a canvas makes of a colour that is not written in red, green and blue (oklch and its kin). */
+function painted(colour: string): number[] {
+  const ctx = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+  if (!ctx) {
+    return [];
+  }
+  ctx.fillStyle = colour;
+  ctx.fillRect(0, 0, 1, 1);
+  const [red = 0, green = 0, blue = 0, alpha = 255] = ctx.getImageData(0, 0, 1, 1).data;
+  return [red, green, blue, alpha / 255];
 }
 
 function systemDark(el: HTMLElement): MediaQueryList | undefined {
@@ -71,9 +110,11 @@ export class Theme {
 /** Call `changed` whenever the page may have gone from light to dark or back, or to another palette. */
 export function onThemeChange(root: HTMLElement, disposables: Disposables, changed: () => void): void {
   const observer = new MutationObserver(changed);
+  const attributeFilter = ['class', 'style', 'theme', 'data-theme', 'data-dt-theme', 'data-dt-palette'];
   observer.observe(root.ownerDocument.body, {
-    attributeFilter: ['data-jp-theme-light', 'data-jp-theme-name', 'class', 'data-dt-theme', 'data-dt-palette']
+    attributeFilter: [...attributeFilter, 'data-jp-theme-light', 'data-jp-theme-name']
   });
+  observer.observe(root.ownerDocument.documentElement, { attributeFilter });
   disposables.add(() => {
     observer.disconnect();
   });

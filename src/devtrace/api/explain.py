@@ -42,7 +42,7 @@ def explain(error: BaseException | None = None) -> Report:
 
 
 def _explained(path: list[BaseException]) -> Report:
-    from devtrace.diagnosis.diagnose import diagnose_errors
+    from devtrace.diagnosis.diagnose_errors import diagnose_errors
     from devtrace.explaining.explanation import Explanation
 
     explanation = Explanation(path, None)

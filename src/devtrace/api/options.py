@@ -5,6 +5,7 @@ Options(simulate="cuda:2", expect="cuda:0")     what one cell or program was sta
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import sys
@@ -35,6 +36,7 @@ class Options:
     expect: str | None = None
     json: str | None = None
     sarif: str | None = None
+    budget: float | None = None
 
     def check_files(self) -> None:
         """Refuse before anything runs a file that cannot be written after it."""
@@ -93,6 +95,25 @@ def _read_count(text: str) -> int:
     return int(digits)
 
 
+def _read_budget(text: str) -> float:
+    number = text.removesuffix("%")
+    try:
+        value = float(number) / (100 if number != text else 1)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise UsageError.of("budget-value", given=text)
+    return value
+
+
+def checked_budget(value: Any) -> float | None:
+    if value is not None and (
+        isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf
+    ):
+        raise UsageError.of("budget-value.argument", given=repr(value))
+    return value
+
+
 def _read_device(text: str) -> str:
     """Refuse a misspelt device: it would be a false alarm at every op."""
     if not (_DEVICE.fullmatch(text) or may_be_a_device(text)):
@@ -115,6 +136,7 @@ def may_be_a_device(text: str) -> bool:
 FLAGS: Final = (
     Flag("--simulate", "cuda:N", spec_of, offers=("cuda:1", "cuda:2")),
     Flag("--max-ops", "N", _read_count),
+    Flag("--budget", "P", _read_budget, offers=("10%",)),
     Flag("--save", "FILE", os.path.expanduser),
     Flag("--html", "FILE", os.path.expanduser),
     Flag("--json", "FILE", os.path.expanduser),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -10,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from devtrace.api.options import MAX_OPS
+from devtrace.api.options import MAX_OPS, checked_budget
 from devtrace.api.results import Report, Trace, diagnose
 from devtrace.runtime.job import rank_of_job, ranked_path
 from devtrace.runtime.tracebacks import hide_our_frames
@@ -50,8 +51,10 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
     """Record what the block does.
 
     Gives the recording: `.trace` and `.report` are there when the block has ended, by an exception too, which passes
-    through unchanged. `simulate="cuda:2"` gives the block two pretended CUDA devices. `save="run.devtrace"` names the
-    file for the trace; in a job of several ranks each has its own, run.rank0.devtrace and so on.
+    through unchanged. `simulate="cuda:2"` gives the block two pretended CUDA devices. `budget=0.1` is for long loops:
+    what repeats is recorded now and then, so that recording takes about a tenth of the time; the rest is counted.
+    `save="run.devtrace"` names the file for the trace; in a job of several ranks each has its own, run.rank0.devtrace
+    and so on.
     """
 
     def __init__(
@@ -62,9 +65,11 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         name: str = "",
         expect: str | None = None,
         namespace: Mapping[str, Any] | None = None,
+        budget: float | None = None,
         save: str | Path | None = None,
     ) -> None:
         self.name = name
+        self._budget = checked_budget(budget)
         self._report: Report | None = None
         self._simulate = simulate
         self._max_ops = max_ops
@@ -76,6 +81,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         self._simulated = False
         self._recording: Recording | None = None  # until its trace is made
         self._running: Recording | None = None  # until it is taken out
+        self._notes: tuple[str, ...] = ()
 
     @property
     def trace(self) -> Trace:
@@ -151,7 +157,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
 
                 stack.enter_context(simulate(self._simulate))
             self._simulated = _simulating()
-            recording = Recording(self._max_ops, self._namespace)
+            recording = Recording(self._max_ops, self._namespace, self._budget)
             recording.start()
             self._recording = self._running = recording
             self._stack = stack.pop_all()
@@ -180,9 +186,10 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         if error is not None:
             hide_our_frames(error)
 
-    def conclude(self) -> None:
+    def conclude(self, note: str = "") -> None:
         """Make the trace and report of what there is, from any thread: a process that is ended leaves no block."""
         assert self._recording is not None
+        self._notes = (note,) if note else ()
         self._recording.halt()
         self._finish(None)
 
@@ -199,22 +206,31 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
             builder.notes.append(sentence("note.recording-lost", fault=named(fault)))
             self._report = diagnose(builder.build())
         else:
-            trace = replace(recorded.trace, notes=tuple(map(_worded, recorded.trace.notes)))
+            trace = replace(recorded.trace, notes=(*map(_worded, recorded.trace.notes), *self._notes))
             self._report = _diagnosed(replace(recorded, trace=trace), self._namespace, self._expect)
         if self._save_path is not None:
             _save(self._report.trace, self._folder, self._save_path)
 
 
 def _worded(note: str) -> str:
-    """Return the sentence of a note: the recorder keeps its key, and the fault if it is about one."""
-    key, _, fault = note.partition("\t")
-    return sentence(key, **({"fault": fault} if fault else {}))
+    """Return the sentence of a note: the recorder keeps its key, and what it is about."""
+    key, _, values = note.partition("\t")
+    return sentence(key, **json.loads(values or "{}"))
 
 
 def _diagnosed(recorded: Recorded, namespace: Mapping[str, Any] | None, expect: str | None) -> Report:
     """Diagnose while the program's objects are there; afterwards forget its frames."""
     trace = Trace.of(recorded.trace)
-    live = Live(recorded.frames, namespace, recorded.row_of, recorded.around, recorded.cells, recorded.idle)
+    live = Live(
+        recorded.frames,
+        namespace,
+        recorded.row_of,
+        recorded.around,
+        recorded.cells,
+        recorded.idle,
+        gap=recorded.gap,
+        late=recorded.late,
+    )
     try:
         report = diagnose(trace, live=live)
         if expect:

@@ -94,6 +94,13 @@ class Report(ReportData):
 
         return mime_bundle(self)
 
+    def _display_(self) -> object:
+        """Show the same in marimo, which asks by this name and runs scripts within frames only."""
+        from devtrace.report.mime import mime_bundle
+        from devtrace.report.renderer import for_marimo
+
+        return for_marimo(mime_bundle(self)[0]["text/html"])
+
     def __str__(self) -> str:
         return self.text
 

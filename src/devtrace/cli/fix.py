@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -12,10 +11,10 @@ from typing import Any
 
 from devtrace.cli import misplaced
 from devtrace.cli.run_program import Program
-from devtrace.diagnosis.findings import Finding
+from devtrace.fixing.costs import Costs
 from devtrace.fixing.notebook_text import NotebookText
 from devtrace.fixing.patch import relative, unified_diff
-from devtrace.fixing.rounds import MOST_ROUNDS, Rounds, Run, changed_blocks, line_after
+from devtrace.fixing.rounds import MOST_ROUNDS, Change, Rounds, Run, changed_blocks, line_after
 from devtrace.fixing.source_text import SourceText
 from devtrace.fixing.writing import write_all
 from devtrace.source.user_code import folder_of_packages, owner_of, package_of
@@ -36,6 +35,7 @@ def add_to(commands: Any) -> None:
         epilog=sentence("cli.fix.caution"),
     )
     fix.add_argument("--simulate", metavar="cuda:N", default="cuda:1", help=sentence("cli.fix.simulate"))
+    fix.add_argument("--costs", action="store_true", help=sentence("cli.fix.costs"))
     fix.add_argument("--write", action="store_true", help=sentence("cli.fix.write"))
     fix.add_argument(
         "--rounds", metavar="N", type=_count, default=MOST_ROUNDS, help=sentence("cli.fix.rounds", usual=MOST_ROUNDS)
@@ -59,8 +59,11 @@ def run(options: argparse.Namespace) -> int:
 
 def run_rounds(run_once: Runner, options: argparse.Namespace) -> int:
     """Run a program until nothing is left or nothing helps; print and write what came of it."""
-    rounds = Rounds(_announced(run_once), _read, options.rounds)
+    rounds = Rounds(run_once, _read, options.rounds, announce=_announce)
     rounds.go()
+    costs = Costs(rounds)
+    if options.costs and rounds.is_proven and rounds.last.ending == "ended":
+        costs.go()
     ours, packages = _by_owner(rounds)
     before = {file: _first_text(rounds, file) for file in rounds.texts}
     patch = unified_diff(before, ours, _reasons(rounds))
@@ -68,7 +71,7 @@ def run_rounds(run_once: Runner, options: argparse.Namespace) -> int:
     sys.stdout.flush()
     if options.patch is not None:
         options.patch.write_bytes(patch)
-    _print(_summary(rounds, options))
+    _print(_summary(rounds, costs, options))
     for (package, folder), texts in packages.items():
         shown = unified_diff(before, texts, _reasons(rounds), folder).decode(errors="backslashreplace")
         _print([sentence("fix.package", package=package, folder=folder)])
@@ -78,15 +81,15 @@ def run_rounds(run_once: Runner, options: argparse.Namespace) -> int:
     return CLEAN if rounds.is_proven and rounds.last.ending in ("ended", "time") else LEFT
 
 
-def _announced(run_once: Runner) -> Runner:
-    """Say before each run which one it is, above all that it prints."""
-    numbers = itertools.count(1)
-
-    def run(texts: Mapping[str, SourceText], own: frozenset[str]) -> Run:
-        _print([f"run {next(numbers)}"])
-        return run_once(texts, own)
-
-    return run
+def _announce(rounds: Rounds, own: frozenset[str]) -> None:
+    """Say before each run which one it is and why, above all that it prints."""
+    number = len(rounds.runs) + 1
+    if own:
+        _print([sentence("fix.run-own", number=number, packages=comma().join(sorted(own)))])
+    elif rounds.changes:
+        _print([sentence("fix.run-with", number=number, site=rounds.changes[-1].finding.site)])
+    else:
+        _print([sentence("fix.run", number=number)])
 
 
 def _runner(options: argparse.Namespace) -> Runner:
@@ -98,12 +101,12 @@ def _runner(options: argparse.Namespace) -> Runner:
     if options.module is None and words[0].endswith(".ipynb"):
         from devtrace.fixing.notebook import NotebookRunner
 
-        return NotebookRunner(os.path.abspath(words[0]), options.simulate, options.timeout).run
+        return NotebookRunner(os.path.abspath(words[0]), options.simulate, options.timeout, options.costs).run
     from devtrace.fixing.program import ProgramRunner
 
     if options.module is None:
         misplaced.warn_at_exit("fix", Program(words[0], tuple(words[1:])), options.takes_value)
-    return ProgramRunner(tuple(words), options.simulate, options.timeout).run
+    return ProgramRunner(tuple(words), options.simulate, options.timeout, options.costs).run
 
 
 def _read(file: str) -> SourceText:
@@ -127,22 +130,36 @@ def _by_owner(rounds: Rounds) -> tuple[dict[str, SourceText], dict[tuple[str, st
     return ours, packages
 
 
-def _reasons(rounds: Rounds) -> dict[str, list[tuple[int, Finding]]]:
-    """Return, by file, the lines of each fix in the last text, and the finding that it fixes."""
-    reasons: dict[str, list[tuple[int, Finding]]] = {}
+def _reasons(rounds: Rounds) -> dict[str, list[tuple[int, str]]]:
+    """Return, by file, the lines of each fix in the last text, and the reason for it."""
+    reasons: dict[str, list[tuple[int, str]]] = {}
     for change in rounds.changes:
         for file in change.after:
-            moved = [(line_after(change, file, line), finding) for line, finding in reasons.get(file, [])]
-            made = [(lines.start, change.finding) for lines in changed_blocks(change, file)]
+            moved = [(line_after(change, file, line), reason) for line, reason in reasons.get(file, [])]
+            made = [(lines.start, _reason(change)) for lines in changed_blocks(change, file)]
             reasons[file] = [*moved, *made]
     return reasons
 
 
-def _summary(rounds: Rounds, options: argparse.Namespace) -> Iterable[str]:
+def _reason(change: Change) -> str:
+    """Return what a change is for, and how often the program paid before and after if it is of a cost."""
+    message = one_line(change.finding.message)
+    if change.counts is None:
+        return message
+    before, after = change.counts
+    return sentence("fix.reason-of-cost", before=before, after=after, message=message)
+
+
+def _summary(rounds: Rounds, costs: Costs, options: argparse.Namespace) -> Iterable[str]:
     last = rounds.last
     devices = sentence("fix.devices", count=int(options.simulate.partition(":")[2] or 1))
     for change in rounds.changes:
-        yield sentence("fix.mended", site=change.finding.site, message=one_line(change.finding.message))
+        key = "fix.mended" if change.counts is None else "fix.cheaper"
+        yield sentence(key, site=change.finding.site, message=_reason(change))
+    for finding, why in costs.rejected:
+        yield sentence("fix.cost-left", site=finding.site, why=why, message=one_line(finding.message))
+    if options.costs and last.ending != "ended":
+        yield sentence("fix.costs-unknown")
     if rounds.left is not None:
         yield sentence("fix.left", site=rounds.left.site, message=one_line(rounds.left.message))
         yield f"  {rounds.why_left}"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import _thread
 import atexit
 import contextlib
+import ctypes
 import os
 import signal
 import socket
@@ -22,22 +23,28 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 from devtrace.api.options import Options
+from devtrace.cli.last_line import LastLine, position_of, position_of_main_thread
 from devtrace.cli.output import print_line
 from devtrace.cli.progress import Progress, on_terminal
-from devtrace.cli.run_program import Program, print_as_its_own
+from devtrace.cli.run_program import Program, print_as_its_own, print_later
+from devtrace.fixing import values
 from devtrace.runtime import overlay
 from devtrace.runtime.import_hook import ImportWatcher
 from devtrace.runtime.job import rank_of_job, ranked_path
-from devtrace.runtime.whole_files import write_somewhere
+from devtrace.runtime.whole_files import prefixless, write_somewhere
+from devtrace.trace.lost_ranks import LastWords
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import named
 
 if TYPE_CHECKING:
     from devtrace.api.recording import record
+    from devtrace.diagnosis.findings import ReportData
 
 PATIENCE: Final = 2.0
 """Seconds that the main thread gets to answer a signal; a thread that hangs in a collective never would, and torchrun
 kills 30 s after its SIGTERM."""
+SAVING: Final = 20.0
+"""Seconds that a report under way in another thread gets before the process dies of its signal."""
 ENDING: Final = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
@@ -52,10 +59,17 @@ class Launch:
         self.folder = Path.cwd()  # to which paths are relative, wherever the program goes
         self.recording: record | None = None
         self.error: BaseException | None = None
+        self.print_error: Callable[[], None] = lambda: None
+        """What prints the exception of a round of `devtrace fix`, which prints none that it may mend."""
         self.reported = threading.Event()
         self._reporting = threading.Lock()
+        self._reporter = 0  # the thread that makes the report
+        self._postponed = 0  # the signal that came to that thread meanwhile
         self._namespace: dict[str, Any] = {}
+        self._values_path = values.path_of_this_run()
         self._progress: Progress | None = None
+        self._last_line: LastLine | None = None
+        self._ended_by = ""
 
     def run(self) -> None:
         """Run the program; its exception or exit passes through."""
@@ -69,22 +83,30 @@ class Launch:
             run()
         except BaseException as error:
             self.error = error
-            print_as_its_own(error)
+            if overlay.is_in_use() and not isinstance(error, SystemExit):
+                self.print_error = print_later(error)
+            else:
+                print_as_its_own(error)
             raise
 
     def _start(self) -> None:
         from devtrace.api.recording import record
 
+        if self._values_path is not None:
+            values.seed()
         options = self.options
         recording = record(
             options.simulate,
             max_ops=options.max_ops,
+            budget=options.budget,
             name=self.program.name,
             expect=options.expect,
             namespace=self._namespace,
         )
         recording.__enter__()
         self.recording = recording
+        if self.rank is not None and self._save_path is not None:
+            self._last_line = LastLine(self.folder / self._save_path)
         if on_terminal():
             self._progress = Progress(recording.counter())
 
@@ -98,32 +120,44 @@ class Launch:
 
     def _end(self) -> None:
         if self.recording is not None:
-            self.recording.end(self.error if isinstance(self.error, Exception) else None)
+            error = self.error if isinstance(self.error, Exception) else None
+            self.recording.stop(error)
+            if self._values_path is not None:  # while the tensors still have their simulated devices
+                values.write(self._values_path, self._namespace)
+            self.recording.end(error)
 
     def _conclude(self) -> None:
         if self.recording is not None:
-            self.recording.conclude()
+            self.recording.conclude(self._ended_by)
 
     def _report(self, end: Callable[[], None]) -> None:
         """Make the trace, save it and print the report; once."""
         if not self._reporting.acquire(blocking=False):
-            self.reported.wait(PATIENCE)
+            self.reported.wait(SAVING)
             return
+        self._reporter = threading.get_ident()
         try:
             if self._progress is not None:
                 self._progress.stop()
+            if self._last_line is not None:
+                self._last_line.stop()
             with contextlib.suppress(AttributeError, OSError, ValueError, RuntimeError):  # the last as in print_line
                 sys.stdout.flush()
             end()
-            self._save_andprint_line()
+            self._save_and_print()
         except Exception as fault:  # noqa: BLE001 (never the program's exit code)
             print_line(sentence("run.failed", fault=named(fault)))
         except KeyboardInterrupt:
             print_line(sentence("run.interrupted"))
         finally:
+            with contextlib.suppress(Exception):  # an exception hook of the program's own
+                self.print_error()
+            self._reporter = 0
             self.reported.set()
+            if self._postponed:
+                _die_of(self._postponed)
 
-    def _save_andprint_line(self) -> None:
+    def _save_and_print(self) -> None:
         if self.recording is None:
             print_line(sentence("run.no-torch"))
             return
@@ -135,10 +169,15 @@ class Launch:
             self.rank = trace.threads[0].rank  # known to torch only since the program began
         project = code_scanning.project_folder(self.folder)
         rank = [sentence("run.rank", rank=self.rank)] if self.rank is not None else []
-        print_line("\n".join(["", *rank, text(report, terminal_width(sys.stderr))]))
-        self._hint_without_cuda()
+        if overlay.is_in_use():
+            self._leave_errors_to_the_rounds(report)
+        else:
+            print_line("\n".join(["", *rank, text(report, terminal_width(sys.stderr))]))
+            self._hint_without_cuda()
         if self._save_path:
-            self._write(self._save_path, sentence("cli.trace"), trace.save)
+            lost = self._write(self._save_path, sentence("cli.trace"), trace.save)
+            if self._last_line is not None:
+                self._last_line.lost(lost) if lost else self._last_line.saved()
         if self._html_path:
             from devtrace.report.page import to_html
 
@@ -154,6 +193,11 @@ class Launch:
             )
         if code_scanning.in_github_actions() and not overlay.is_in_use():
             print_line("\n".join(code_scanning.github_annotations(report.findings, project)))
+
+    def _leave_errors_to_the_rounds(self, report: ReportData) -> None:
+        """Print nothing of a device error: `devtrace fix` says what became of it."""
+        if any(finding.severity == "error" for finding in report.findings):
+            self.print_error = lambda: None
 
     def _hint_without_cuda(self) -> None:
         from devtrace.explaining.device_error import is_lack_of_cuda
@@ -180,10 +224,12 @@ class Launch:
     def _sarif_path(self) -> Path | None:
         return ranked_path(self.options.sarif, self.rank) if self.options.sarif else None
 
-    def _write(self, path: Path, what: str, write: Callable[[Path], object]) -> None:
+    def _write(self, path: Path, what: str, write: Callable[[Path], object]) -> str:
+        """Write a file; return why it is not as asked, or nothing."""
         as_asked, written = write_somewhere(self.folder, path, what, write)
         if not (as_asked and overlay.is_in_use()):
             print_line(written)
+        return "" if as_asked else prefixless(written)
 
     def _warn_of_bad_paths(self) -> None:
         """Warn before hours of training, not after."""
@@ -206,16 +252,27 @@ class Launch:
         _thread.start_new_thread(self._wait_for_signal, (receive,))
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if self._reporter == threading.get_ident() and not self._postponed:
+            self._postponed = number  # in the middle of the report, which would wait for itself
+            return
         if os.getpid() == self.process:
-            self._report(self._conclude)
-        signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
+            self._end_by(number, position_of(frame))
+        _die_of(number)
+
+    def _end_by(self, number: int, position: LastWords) -> None:
+        self._ended_by = self._ended_by or sentence(
+            "rank.ended", signal=signal.Signals(number).name, position=position.position
+        )
+        self._report(self._conclude)
 
     def _wait_for_signal(self, receive: socket.socket) -> None:
-        """Save from here where the main thread hangs in C and runs no Python handler."""
+        """Save from here where the main thread hangs in C and runs no Python handler, and end the process."""
         while received := receive.recv(1):
-            if received[0] in ENDING and not self.reported.wait(PATIENCE):
-                self._report(self._conclude)
+            number = received[0]
+            if number in ENDING and not self.reported.wait(PATIENCE):
+                self._end_by(number, position_of_main_thread())
+                if signal.getsignal(number) == self._on_signal and not self._postponed:
+                    _die_of(number)
 
     def _leave_child(self) -> None:
         """A forked child is not recorded, and dies of signals as it would."""
@@ -224,6 +281,12 @@ class Launch:
                 signal.signal(number, signal.SIG_DFL)
         if self.recording is not None:
             self.recording.abandon()
+
+
+def _die_of(number: int) -> None:
+    """End the process by a signal; `signal.signal` would refuse a thread that is not the main one."""
+    ctypes.pythonapi.PyOS_setsig(number, None)
+    os.kill(os.getpid(), number)
 
 
 def _still_die_of_the_interrupt() -> None:

@@ -75,7 +75,7 @@ def _add_run(commands: Any) -> None:
             dest=flag.field,
             type=flag.read,
             default=argparse.SUPPRESS,
-            help=flag.program_help,
+            help=flag.program_help.replace("%", "%%"),
         )
     run.add_argument("--untraced", action="store_true", help=sentence("cli.untraced"))
     run.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help=sentence("cli.module"))

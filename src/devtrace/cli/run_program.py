@@ -99,3 +99,19 @@ def print_as_its_own(error: BaseException) -> None:
         hook(kind, value, traceback)
 
     sys.excepthook = print_exception
+
+
+def print_later(error: BaseException) -> Callable[[], None]:
+    """Let the interpreter print nothing of an exception; return what prints it after all."""
+    hook = sys.excepthook
+
+    def print_others(kind: type[BaseException], value: BaseException, traceback: TracebackType | None) -> None:
+        if value is not error:
+            hook(kind, value, traceback)
+
+    def print_it() -> None:
+        hide_our_frames(error, below=__file__)
+        hook(type(error), error, error.__traceback__)
+
+    sys.excepthook = print_others
+    return print_it

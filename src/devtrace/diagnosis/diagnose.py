@@ -8,13 +8,13 @@ A rule that fails is one line in the report and silences no other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from devtrace.diagnosis import ledger
+from devtrace.diagnosis.diagnose_errors import failed_rule, run_rule
 from devtrace.diagnosis.evidence.ranks import Ranks
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding, LedgerRow, ReportData, worst_first
@@ -22,7 +22,6 @@ from devtrace.diagnosis.rules.device_errors import device_errors
 from devtrace.diagnosis.rules.ordered import COST_RULES, JOB_RULES
 from devtrace.diagnosis.store import report_of, with_report
 from devtrace.trace.tables import TraceData
-from devtrace.words.catalogue import sentence
 
 if TYPE_CHECKING:
     from devtrace.source.live_objects import Live
@@ -42,15 +41,15 @@ def _diagnosed(trace: TraceData, live: Live | None) -> ReportData:
     findings: list[Finding] = []
     notes: list[str] = []
     rows: tuple[LedgerRow, ...] = ()
-    _run(partial(device_errors, queries), device_errors.__name__, findings, notes)
+    run_rule(partial(device_errors, queries), device_errors.__name__, findings, notes)
     try:
         tally = ledger.tally(queries)
         rows = ledger.rows(queries, tally)
     except Exception as fault:  # noqa: BLE001 (whatever it is, the trace is still shown)
-        notes.append(_sentence("ledger", fault))
+        notes.append(failed_rule("ledger", fault))
     else:
         for rule in COST_RULES:
-            _run(partial(rule.find, queries, tally), rule.find.__name__, findings, notes)
+            run_rule(partial(rule.find, queries, tally), rule.find.__name__, findings, notes)
     return with_report(trace, worst_first(findings), rows, notes)
 
 
@@ -63,7 +62,7 @@ def _with_the_jobs(report: ReportData) -> ReportData:
     found: list[Finding] = []
     notes: list[str] = []
     for rule in JOB_RULES:
-        _run(partial(rule.find, queries, ranks), rule.find.__name__, found, notes)
+        run_rule(partial(rule.find, queries, ranks), rule.find.__name__, found, notes)
     known = {(each.rule, each.site) for each in report.findings}
     errors = [each for each in report.findings if each.severity == "error"]
     explained = {each.site for each in errors} | {each.culprit.born for each in errors if each.culprit is not None}
@@ -71,22 +70,3 @@ def _with_the_jobs(report: ReportData) -> ReportData:
     if not new and not notes:
         return report
     return with_report(report.trace, worst_first((*report.findings, *new)), report.ledger, notes)
-
-
-def diagnose_errors(trace: TraceData, live: Live) -> ReportData:
-    """Return the report of the errors alone, for a trace whose other ops were read from the source."""
-    findings: list[Finding] = []
-    notes: list[str] = []
-    _run(partial(device_errors, TraceQueries(trace, live)), device_errors.__name__, findings, notes)
-    return with_report(trace, worst_first(findings), (), notes)
-
-
-def _run(find: Callable[[], Iterable[Finding]], name: str, findings: list[Finding], notes: list[str]) -> None:
-    try:
-        findings += find()
-    except Exception as fault:  # noqa: BLE001 (as above)
-        notes.append(_sentence(name, fault))
-
-
-def _sentence(name: str, fault: Exception) -> str:
-    return sentence("report.rule-failed", name=name.replace("_", " "), fault=f"{type(fault).__name__}: {fault}")

@@ -15,6 +15,7 @@ from devtrace.diagnosis.slugs import CauseSlug, Certainty, RuleSlug, Severity
 from devtrace.trace.rows import Site as SiteRow
 from devtrace.trace.tables import TraceData
 from devtrace.words.catalogue import sentence
+from devtrace.words.text_format import file_label
 
 SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "note")
 MOST_OPS: Final = 50
@@ -49,7 +50,7 @@ class Site:
         )
 
     def __str__(self) -> str:
-        name = self.file.rsplit("/", 1)[-1] if self.cell is None else f"In[{self.cell}]"
+        name = file_label(self.file) if self.cell is None else f"In[{self.cell}]"
         return sentence("site", name=name, line=self.line)
 
 

@@ -40,7 +40,7 @@ def message(case: Case, verdict: Verdict, name: str, operand: str | None) -> str
 
 def _reason(case: Case, verdict: Verdict) -> str:
     """Say why; of what was read from the source of a program that nobody recorded say once that it is probable."""
-    if not case.queries.was_read or verdict.certainty == "seen":
+    if not case.queries.was_read or verdict.certainty == "seen" or case.mismatch.of == "copy":
         return CAUSES[verdict.cause].reason(case, verdict)
     reason = CAUSES[verdict.cause].reason(case, replace(verdict, certainty="seen"))
     return sentence("explained.probably", reason=reason) if reason else ""
@@ -65,7 +65,7 @@ def _split(path: AccessPath) -> tuple[str, str]:
 
 def _others(case: Case, verdict: Verdict, named: int) -> str:
     """Say where the rest of the module is: "the others", if all but the named tensors are there."""
-    if verdict.module is None or not verdict.others or verdict.cause == "not-registered":
+    if verdict.module is None or not verdict.others or verdict.cause == "not-registered" or _is_refusal(case):
         return _other_inputs(case)
     count = verdict.others
     elsewhere = sum(1 for _ in registered(verdict.module.last.value)) - count
@@ -73,7 +73,16 @@ def _others(case: Case, verdict: Verdict, named: int) -> str:
     return sentence(key, count=count, module=verdict.module.text, expected=case.expected_device)
 
 
+def _is_refusal(case: Case) -> bool:
+    return case.mismatch.of != "inputs"
+
+
 def _other_inputs(case: Case) -> str:
+    """Say where the other inputs are, or what else torch refused."""
+    if _is_refusal(case):
+        known = bool(case.expected_device)
+        key = case.mismatch.of if known else "copy-somewhere"
+        return sentence(f"mismatch.{key}", **({"expected": case.expected_device} if known else {}))
     expected = [row for row in case.queries.inputs(case.op) if case.is_expected(row)]
     return sentence("mismatch.inputs", count=len(set(expected)), expected=case.expected_device)
 

@@ -9,6 +9,7 @@ no reader depends on colour.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -93,6 +94,23 @@ def timeline(trace: TraceData) -> str:
         f'<svg width="{GUTTER - 1}%">{labels}</svg>'
         f'<svg x="{GUTTER}%" width="{WIDE}%" overflow="visible">{bars}{names}{above}</svg>{_foot(picture)}</svg>'
     )
+
+
+def without_loose_words(svg: str) -> str:
+    """Put the words of a picture into CDATA, which html knows in svg only.
+
+    What cleans html may take tags away and leave the words between them; CDATA goes with the tags.
+    """
+    return _TEXT.sub(lambda text: f"{text[1]}{_in_cdata(text[2])}</text>", svg)
+
+
+_TEXT: Final = re.compile(r"(<text\b[^>]*>)([^<]*)</text>")
+
+
+def _in_cdata(escaped: str) -> str:
+    """Keep what is escaped (a < of a name) outside, where nothing can take it for markup."""
+    parts = re.split(r"(&[#\w]+;)", escaped)
+    return "".join(part if at % 2 or not part else f"<![CDATA[{part}]]>" for at, part in enumerate(parts))
 
 
 def _summary(picture: _Picture) -> str:

@@ -7,47 +7,14 @@ Sentences of a user's own `raise` do not, whatever they say.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Final
 
+from devtrace.diagnosis.evidence.torchs_sentences import ABOUT_DEVICES
 from devtrace.source import parsing
 from devtrace.source.user_code import owner_of
 
-_DEVICE: Final = r"[a-z]\w*(?::\d+)?\b"
-_SENTENCES: Final = re.compile(
-    "|".join((
-        "Expected all tensors to be on the same device",
-        "found (?:at least )?two (?:different )?devices",
-        r"Input type \(\S+\) and \w+ type \(\S+\) should be the same",
-        "indices should be either on (?:the )?cpu or on the same device",
-        r"can't convert \S+ device type tensor to numpy",
-        r"Expected an? '[\w:]+' (?:device type|generator device) .*found '[\w:]+'",
-        r"Expected a .{1,40}device.{0,20} for generator",
-        "Input and (?:parameter|hidden|cell) tensors are not at the same device",
-        "expected self and mask to be on the same device",
-        "masked_fill_?: Expected inputs to be on same device",
-        "to have the same device type, but got query.device",
-        "'lengths' argument should be a 1D CPU int64 tensor",
-        r"backend of indices \(.*\) must match backend of values",
-        r"device of indices \(.*\) must match device of values",
-        rf"invalid gradient at index \d+ - expected (?:device )?(?:type )?{_DEVICE} but got",
-        "stft input and window must be on the same device",
-        "expected tensor_indices_or_sections to be on cpu",
-        "cannot pin '.*' only dense CPU tensors can be pinned",
-        "too many CPU scalars to non-CPU kernel",
-        "module must have its parameters and buffers on device",
-        rf"[Tt]ensor on device {_DEVICE} is not on the expected device",
-        "assigned grad has data located on a different device",
-        "attempting to assign a gradient with device type",
-        rf"expected (?:object of )?device (?:type )?'?{_DEVICE}'? but got (?:device (?:type )?)?'?{_DEVICE}",
-        r"Pointer argument .* cannot be accessed from Triton",
-        "Cannot copy out of meta tensor",
-        r"\b(?:in|on|have|at|of) (?:the )?same (?:cuda |type of )?devices?\b",
-    )),
-    re.IGNORECASE,
-)  # fmt: skip
 _NO_CUDA: Final = (
     "Torch not compiled with CUDA enabled",
     "Found no NVIDIA driver on your system",
@@ -95,7 +62,7 @@ def text_of(error: BaseException) -> str:
 
 def _is_of_torch(error: BaseException) -> bool:
     text = text_of(error)
-    if not _SENTENCES.search(text):
+    if not ABOUT_DEVICES.search(text):
         return False
     return WRAPPED in text or not _is_raised_in_source(error)
 

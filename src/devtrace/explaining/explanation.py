@@ -99,7 +99,7 @@ class Explanation:
             failed = self._failed() if self.worker is None else None
             for value in failed.inputs if failed is not None else ():
                 self._believe(value)
-            self._add_deep_copies(walk, modules, failed)
+            self._add_deep_copies(modules, failed)
             for tensor in walk.tensors:
                 self.reader.live(tensor)
             state = self.recorder.follow(thread_name())
@@ -149,11 +149,10 @@ class Explanation:
         for tensor in tensors_of(value):
             self.reader.pasts.believe(tensor.row)
 
-    def _add_deep_copies(self, walk: Walk, modules: list[Any], failed: FailedOp | None) -> None:
-        row_of = self.recorder.rows.row_of
-        rows = {each.row for each in failed.inputs} if failed is not None else set()
-        kept_copies.add_deep_copies(self.reader, [each for each in walk.tensors if row_of(each) in rows], modules)
-        for value in failed.inputs if failed is not None else ():
+    def _add_deep_copies(self, modules: list[Any], failed: FailedOp | None) -> None:
+        inputs = failed.inputs if failed is not None else ()
+        kept_copies.add_deep_copies(self.reader, [each.live for each in inputs if each.live is not None], modules)
+        for value in inputs:
             value.row = self.reader.renamed.get(value.row, value.row)
 
     def _take_modules(self, found: list[Any]) -> list[Any]:
@@ -180,13 +179,16 @@ class Explanation:
     def _live(self, walk: Walk, done: Assembled) -> Live:
         rows, row_of = done.site_rows, done.tensors.row_of
         known = self.recorder.rows.row_of
+        recorded = [-1 if (row := known(each)) is None else row for each in walk.tensors]
+        walked = done.tensors.rows_of(np.array(recorded, dtype=np.int64)).tolist()
+        found = {id(each): None if row < 0 else row for each, row in zip(walk.tensors, walked, strict=True)}
         born = [row for tensor in self.reader.born_before() if (row := known(tensor)) is not None]
         births = done.tensors.rows_of(np.array(born, dtype=np.int64)).tolist()
         frames: tuple[tuple[int, FrameType], ...] = tuple((rows[site], frame) for site, frame in self.frames)
         return Live(
             frames,
             self.namespace,
-            lambda tensor: row_of(known(tensor)),
+            lambda tensor: found[id(tensor)] if id(tensor) in found else row_of(known(tensor)),
             cells=sites.cells_so_far(),
             walk=walk,
             was_read=True,

@@ -16,6 +16,7 @@ from time import monotonic
 from typing import Any, Final
 
 from devtrace.diagnosis.findings import Finding
+from devtrace.fixing import values
 from devtrace.fixing.notebook_text import SKIPPED, NotebookText
 from devtrace.fixing.rounds import Ending, Run
 from devtrace.fixing.source_text import SourceText
@@ -34,6 +35,7 @@ class NotebookRunner:
     path: str
     simulate: str
     timeout: float | None = None
+    with_values: bool = False
 
     def run(self, texts: Mapping[str, SourceText], own: frozenset[str] = frozenset()) -> Run:
         text = texts.get(self.path) or NotebookText(self.path, Path(self.path).read_bytes())
@@ -44,6 +46,8 @@ class NotebookRunner:
             others = {file: other.data for file, other in texts.items() if file != self.path}
             overlay.write(changed, others)
             variables = {**os.environ, overlay.VARIABLE: str(changed), OWN_PACKAGES: ",".join(sorted(own))}
+            if self.with_values:
+                variables |= {values.VARIABLE: str(found), "PYTHONHASHSEED": "0"}
             ending = self._execute(notebook, variables, str(found))
             if not found.exists():
                 raise UsageError.of("fix-no-run.kernel")
@@ -118,6 +122,7 @@ def _run_of(data: Mapping[str, Any], ending: Ending, notebook: NotebookText) -> 
         tuple(_in_notebook(findings_json.finding_of(found), notebook.name) for found in data["findings"]),
         f"{raised['type']}: {raised['message']}" if raised else "",
         tuple(_line(str(file), int(line), cells, notebook) for file, line in raised["lines"]) if raised else (),
+        data["values"],
     )
 
 

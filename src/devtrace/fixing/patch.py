@@ -9,24 +9,25 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from devtrace.diagnosis.findings import Finding
 from devtrace.fixing.source_text import SourceText
 from devtrace.words.text_format import one_line, shorten
 
 _HUNK: Final = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@")
 _NO_END: Final = "\\ No newline at end of file\n"
 LONGEST_REASON: Final = 120
+SHORTEST_REASON: Final = 60
+"""Where a hunk has several."""
 
 
 def unified_diff(
     before: Mapping[str, SourceText],
     after: Mapping[str, SourceText],
-    reasons: Mapping[str, Iterable[tuple[int, Finding]]],
+    reasons: Mapping[str, Iterable[tuple[int, str]]],
     folder: str = "",
 ) -> bytes:
     """Return the diff of all files, for `git apply` in a folder, else in the working directory.
 
-    `reasons` gives, by file, the first changed line of each fix, and its finding.
+    `reasons` gives, by file, the first changed line of each fix, and why it is made.
     """
     parts = []
     for file in sorted(after):
@@ -44,13 +45,14 @@ def _whole(lines: list[str]) -> list[str]:
     return [*lines[:-1], f"{lines[-1]}\n{_NO_END}"] if lines and not lines[-1].endswith("\n") else lines
 
 
-def _with_reason(line: str, reasons: tuple[tuple[int, Finding], ...]) -> str:
+def _with_reason(line: str, reasons: tuple[tuple[int, str], ...]) -> str:
     hunk = _HUNK.match(line)
     if hunk is None:
         return line
     first, count = int(hunk[1]), int(hunk[2] or 1)
-    messages = [finding.message for at, finding in reasons if first <= at < first + max(count, 1)]
-    return f"{hunk[0]} {shorten(one_line(' '.join(messages)), LONGEST_REASON)}".rstrip() + "\n"
+    messages = [one_line(reason) for at, reason in reasons if first <= at < first + max(count, 1)]
+    longest = max(LONGEST_REASON // max(len(messages), 1), SHORTEST_REASON)
+    return f"{hunk[0]} {' '.join(shorten(message, longest) for message in messages)}".rstrip() + "\n"
 
 
 def relative(path: str, folder: str = "") -> str:

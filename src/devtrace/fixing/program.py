@@ -7,11 +7,13 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import IO, Any, Final
 
+from devtrace.fixing import values
 from devtrace.fixing.rounds import Ending, Run
 from devtrace.fixing.source_text import SourceText
 from devtrace.interchange import findings_json
@@ -31,21 +33,28 @@ class ProgramRunner:
     words: tuple[str, ...]
     simulate: str
     timeout: float | None = None
+    with_values: bool = False
 
     def run(self, texts: Mapping[str, SourceText], own: frozenset[str] = frozenset()) -> Run:
         with tempfile.TemporaryDirectory(prefix="devtrace-fix-") as folder:
             found, changed = Path(folder) / "findings.json", Path(folder) / "texts.json"
             overlay.write(changed, {file: text.data for file, text in texts.items()})
             command = (sys.executable, "-m", "devtrace", "run", "--simulate", self.simulate, "--json", str(found))
+            left = Path(folder) / "values.json"
+            variables = {overlay.VARIABLE: str(changed), OWN_PACKAGES: ",".join(sorted(own))}
+            if self.with_values:
+                variables |= {values.VARIABLE: str(left), "PYTHONHASHSEED": "0", "PYTHONUNBUFFERED": "1"}
             process = subprocess.Popen(
                 (*command, *self.words),
-                env={**os.environ, overlay.VARIABLE: str(changed), OWN_PACKAGES: ",".join(sorted(own))},
-                stdout=STDERR,  # stdout is for the patch alone
+                env={**os.environ, **variables},
+                stdout=subprocess.PIPE if self.with_values else STDERR,  # stdout is for the patch alone
             )
+            printed = Printed(process.stdout) if process.stdout is not None else None
             is_late = self.wait(process)
             if not found.exists():
                 raise UsageError.of("fix-no-run", code=process.returncode)
-            return run_of(found, process.returncode, is_late=is_late)
+            run = run_of(found, process.returncode, is_late=is_late)
+            return run if printed is None else replace(run, values=_read(left), output=printed.text())
 
     def wait(self, process: subprocess.Popen[bytes]) -> bool:
         """Wait for the end; return whether the time limit came first."""
@@ -64,6 +73,34 @@ class ProgramRunner:
             process.wait()
             raise
         return False
+
+
+class Printed:
+    """Output of a program, passed on to stderr while it runs."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._parts: list[bytes] = []
+        self._thread = threading.Thread(target=self._pass_on, args=(stream,), daemon=True)
+        self._thread.start()
+
+    def _pass_on(self, stream: IO[bytes]) -> None:
+        with stream:
+            while part := os.read(stream.fileno(), 1 << 16):
+                self._parts.append(part)
+                os.write(STDERR, part)
+
+    def text(self) -> str:
+        """Return all of it; a process that outlives the program may keep the stream open."""
+        self._thread.join(PATIENCE)
+        return b"".join(self._parts).decode(errors="replace")
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    """Return the values that a run left; none of one that was killed."""
+    if not path.exists():
+        return {}
+    data: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return data
 
 
 def run_of(found: Path, code: int, *, is_late: bool = False) -> Run:

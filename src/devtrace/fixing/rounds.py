@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from devtrace.diagnosis.findings import Finding, Site
 from devtrace.fixing.source_text import SourceText
@@ -27,6 +27,8 @@ class Run:
     findings: tuple[Finding, ...]
     raised: str = ""
     lines: tuple[tuple[str, int], ...] = ()  # where the exception passed through: files and lines
+    values: Mapping[str, Any] = field(default_factory=dict)  # that the program left, if costs are to be fixed
+    output: str = ""
 
     @property
     def error(self) -> Finding | None:
@@ -36,29 +38,31 @@ class Run:
 
 @dataclass(frozen=True)
 class Change:
-    """A finding that was fixed in a round, and the text of its files before and after."""
+    """A finding that was fixed in a round, and the text of its files before and after.
+
+    `counts` is how often the program paid without and with it, if it is of a cost.
+    """
 
     finding: Finding
     before: Mapping[str, SourceText]
     after: Mapping[str, SourceText]
+    counts: tuple[int, int] | None = None
 
 
 @dataclass
 class Rounds:
-    """Runs and changes so far. `left` is the device error that no fix helps, `last` the last run."""
+    """Runs and changes so far. `left` is the device error that no fix helps, `last` the run of the present texts."""
 
     run: Callable[[Mapping[str, SourceText], frozenset[str]], Run]  # the second: packages that are as one's own
     read: Callable[[str], SourceText]
     most: int = MOST_ROUNDS
+    announce: Callable[[Rounds, frozenset[str]], None] = lambda rounds, own: None
     texts: dict[str, SourceText] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
     left: Finding | None = None
     why_left: str = ""
-
-    @property
-    def last(self) -> Run:
-        return self.runs[-1]
+    last: Run = field(init=False)
 
     @property
     def is_proven(self) -> bool:
@@ -67,7 +71,7 @@ class Rounds:
 
     def go(self) -> None:
         while len(self.runs) < self.most:
-            self.runs.append(self.run(self.texts, frozenset()))
+            self.run_once()
             if self._last_change_broke_it():
                 self._take_back(sentence("fix.another-error", raised=self.last.raised))
                 return
@@ -80,6 +84,18 @@ class Rounds:
             if not self._take(error):
                 return
 
+    def run_once(self, own: frozenset[str] = frozenset()) -> None:
+        self.announce(self, own)
+        self.last = self.run(self.texts, own)
+        self.runs.append(self.last)
+
+    def run_without_the_last_change(self) -> Run:
+        """Run the texts as they were before the last change once more."""
+        texts = self._texts_before(self.changes[-1])
+        self.announce(replace(self, changes=[]), frozenset())
+        self.runs.append(self.run(texts, frozenset()))
+        return self.runs[-1]
+
     def _take(self, error: Finding) -> bool:
         """Apply the fix of an error; return whether there is one that fits."""
         if not error.edits:
@@ -87,37 +103,46 @@ class Rounds:
         if not error.edits:
             self.left, self.why_left = error, sentence("fix.no-edit")
             return False
-        files = {edit.file for edit in error.edits}
+        misfit = self.apply(error)
+        if misfit:
+            self.left, self.why_left = error, misfit
+        return not misfit
+
+    def apply(self, finding: Finding) -> str:
+        """Change the texts as a finding's edits say; return why that cannot be, if it cannot."""
+        files = {edit.file for edit in finding.edits}
         before = {file: self.texts.get(file) or self.read(file) for file in files}
         try:
             after = {
-                file: text.edited(edit for edit in error.edits if edit.file == file) for file, text in before.items()
+                file: text.edited(edit for edit in finding.edits if edit.file == file) for file, text in before.items()
             }
         except UsageError as misfit:
-            self.left, self.why_left = error, str(misfit)
-            return False
+            return str(misfit)
         self.texts.update(after)
-        self.changes.append(Change(error, before, after))
-        return True
+        self.changes.append(Change(finding, before, after))
+        return ""
+
+    def undo(self) -> Change:
+        """Take the last change back."""
+        self.texts = self._texts_before(self.changes[-1])
+        return self.changes.pop()
+
+    def _texts_before(self, change: Change) -> dict[str, SourceText]:
+        first = {file for earlier in self.changes if earlier is not change for file in earlier.after}
+        kept = {file: text for file, text in self.texts.items() if file in first or file not in change.before}
+        return kept | {file: text for file, text in change.before.items() if file in first}
 
     def _with_edits_of_packages(self, error: Finding) -> Finding:
         """Return an error with the edits that it would have if the packages on its way were the user's own."""
         packages = _packages_of(error, self.last)
         if not packages or len(self.runs) >= self.most:
             return error
-        self.runs.append(self.run(self.texts, packages))
+        self.run_once(packages)
         same = self.last.error
         return replace(error, edits=same.edits, help=same.help) if same is not None and same.edits else error
 
     def _take_back(self, why: str) -> None:
-        change = self.changes.pop()
-        self.left, self.why_left = change.finding, why
-        first = {file for earlier in self.changes for file in earlier.after}
-        for file, text in change.before.items():
-            if file in first:
-                self.texts[file] = text
-            else:
-                del self.texts[file]
+        self.left, self.why_left = self.undo().finding, why
 
     def _last_change_broke_it(self) -> bool:
         """Return whether the last fix made a new error: the run raised no device error, and in a line of the fix."""

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from devtrace.diagnosis.findings import ReportData, Site
-from devtrace.report.html import fragment
-from devtrace.report.mime import BUDGET, MIME_TYPE, fitted, needs_script
-from devtrace.report.page import scripted, to_html
+from devtrace.report import renderer
+from devtrace.report.mime import BUDGET, bundle, fitted, room
+from devtrace.report.page import to_html
 from devtrace.trace.format import encode
 from devtrace.trace.tables import TraceData
 from devtrace.words.catalogue import sentence
@@ -134,12 +134,12 @@ class Comparison:
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
         """Show the table of changes above the report of the second trace."""
-        trace, data = fitted(self.after.trace, BUDGET)
+        script = renderer.sends_script()
+        trace, data = fitted(self.after.trace, room(self.after, BUDGET, script=script))
         report = replace(self.after, trace=trace)
         data |= {"comparison": self._changes(trace)}
-        above = self._repr_html_()
-        html = scripted(report, data, above) if needs_script() else above + fragment(report)
-        return {MIME_TYPE: data, "text/html": html, "text/plain": self.text}
+        shown = bundle(report, data, script=script, above=self._repr_html_())
+        return shown | {"text/plain": self.text}
 
     def _repr_html_(self) -> str:
         cells = ([f"<td>{escape_markup(text)}</td>" for text in change.cells.values()] for change in self.changes)

@@ -182,6 +182,10 @@ class Tracing:
         self._cells: list[Cell] = []
         self._undo = ExitStack()
 
+    def names_of_user(self) -> dict[str, Any]:
+        """Return the user's own names, and the results that the notebook keeps in Out."""
+        return left_on_devices.users_names(self._namespace)
+
     # The session.
 
     def open(self) -> None:
@@ -348,6 +352,7 @@ class Tracing:
         recording = record(
             simulate=options.simulate if options.simulate != self.simulated else None,
             max_ops=options.max_ops,
+            budget=options.budget,
             name=options.name or self.run.cell.label,
             expect=options.expect,
             namespace=self._namespace,

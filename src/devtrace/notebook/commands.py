@@ -129,6 +129,12 @@ class Commands:
     def _report(self, key: str) -> Report:
         return self._kept(key).report
 
+    def _devices(self, _: str) -> None:
+        from devtrace.notebook.device_list import device_list
+
+        listed = device_list(self.tracing)
+        self.screen.publish({"text/plain": str(listed)} if self.screen.text_only else listed.bundle(), {})
+
     def _explain(self, argument: str) -> None:
         self.explainer.command(argument)
 
@@ -153,6 +159,17 @@ class Commands:
             raise UsageError.of("language", given=name)
         language.CHOICE.user = None if name == AUTO else language.of_tag(name)
         _print(sentence("magic.language-follows" if name == AUTO else "magic.language"))
+
+    def _renderer(self, name: str) -> None:
+        from devtrace.report import renderer
+
+        if name and name not in renderer.CHOICES:
+            form = f"renderer [{' | '.join(renderer.CHOICES)}]"
+            raise UsageError.of("command-argument", given=f"%devtrace renderer {name}", form=form)
+        if name:
+            renderer.choose(name)
+        key = "magic.renderer-script" if renderer.sends_script() else "magic.renderer-static"
+        _print(sentence(key, choice=renderer.choice()))
 
     def _help(self, _: str) -> None:
         _print(usage.help_text())

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
-from devtrace.notebook.inventory.inventory import Row, Steps, listing
+from devtrace.notebook.inventory.inventory import drain, listing
 from devtrace.trace.tables import TraceData
 from devtrace.words import catalogue
 
@@ -41,7 +41,7 @@ def sentence(namespace: Mapping[str, Any], devices: str) -> str:
     expired: Any = sys.modules.get("devtrace.simulation.expired_tensors")
     if expired is None or not expired.any_expired():
         return ""
-    found = _drained(listing(users_names(namespace)))
+    found = drain(listing(users_names(namespace)))
     ended = {row["device"] for row in found["devices"] if row["simulated"]}
     names = [row["name"] for row in found["holdings"] if any(share["device"] in ended for share in row["devices"])]
     if not names:
@@ -55,12 +55,3 @@ def _few(names: list[str]) -> list[str]:
     if len(names) <= _MOST:
         return names
     return [*names[: _MOST - 1], catalogue.sentence("report.more-names", count=len(names) - _MOST + 1)]
-
-
-def _drained(steps: Steps) -> Row:
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            row: Row = end.value
-            return row

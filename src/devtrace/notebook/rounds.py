@@ -8,11 +8,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
+from devtrace.fixing import values
 from devtrace.interchange import findings_json
 from devtrace.notebook.cells import Traced
 from devtrace.runtime import overlay
 
 _TRACED: Final[list[Traced]] = []
+_VALUES: Final[list[Path | None]] = []
 
 
 def begin(shell: Any, devices: str) -> None:
@@ -20,6 +22,9 @@ def begin(shell: Any, devices: str) -> None:
     from devtrace.notebook.magic import extensions
 
     overlay.use_from_environment()
+    _VALUES.append(values.path_of_this_run())
+    if _VALUES[-1] is not None:
+        values.seed()
     shell.run_line_magic("load_ext", "devtrace")
     shell.run_line_magic("devtrace", f"simulate {devices}")
     shell.run_line_magic("devtrace", "on")
@@ -41,6 +46,7 @@ def write_findings(shell: Any, path: str) -> None:
             for finding in sorted(traced.report.findings, key=lambda finding: finding.op)
         ],
         "cells": {traced.cell.file: traced.cell.count for traced in _TRACED if traced.cell.count is not None},
+        "values": values.values_of(shell.user_ns) if _VALUES[-1] is not None else {},
         "raised": error and findings_json.raised(error),
     }
     Path(path).write_text(json.dumps(data), encoding="utf-8")

@@ -26,6 +26,8 @@ COMMANDS = (
     Keyword("simulate", "cuda:N | off", offers=("cuda:1", "cuda:2", "off")),
     Keyword("language", "zh | en | auto", offers=("zh", "en", "auto")),
     Keyword("explain", "[on | off]", offers=("on", "off")),
+    Keyword("renderer", "[auto | script | static]", offers=("auto", "script", "static")),
+    Keyword("devices", ""),
     Keyword("help", ""),
 )
 

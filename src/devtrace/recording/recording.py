@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from devtrace.recording.budget.sampling import Sampling
 from devtrace.recording.columns import sites, stamps
 from devtrace.recording.context import errors_before_dispatch, hooks, jit_tracing, printing, synchronizing, threads
 from devtrace.recording.context.happenings import recorders
@@ -40,13 +41,18 @@ class Recorded:
     row_of: Callable[[object], int | None]
     cells: tuple[CellText, ...]
     idle: tuple[tuple[int, int], ...]  # sites of optimizer steps that never found a gradient, with their number
+    gap: int  # the first op after some that were not recorded, -1 for none
+    # rows of tensors that may have been made in the gap -> the op before which they were registered, and whether a
+    # layer of torch's made them as it was built
+    late: Mapping[int, tuple[int, bool]]
 
 
 class Recording:
     """Installs the recorder, takes it out again, and makes the trace: `start`, `stop`, `finish`, in this order."""
 
-    def __init__(self, max_ops: int, namespace: Mapping[str, Any] | None) -> None:
+    def __init__(self, max_ops: int, namespace: Mapping[str, Any] | None, budget: float | None = None) -> None:
         self.recorder = Recorder(max_ops)
+        self._sampling = self.recorder.budget = Sampling(self.recorder, budget) if budget is not None else None
         self.modules = Modules(self.recorder)
         self.optimizers = Optimizers(self.recorder)
         self.namespace = namespace
@@ -77,6 +83,9 @@ class Recording:
             state = self.recorder.follow(thread_name())
             stack.callback(self.recorder.leave, state)
             stack.enter_context(on_top(RecordMode(self.recorder, state)))
+            if self._sampling is not None:
+                self._sampling.begin(state)
+                stack.callback(self._sampling.stop)
             stack.callback(_resume, _pause())
             stack.callback(setattr, self.recorder, "active", False)
             self.recorder.active = True
@@ -97,6 +106,8 @@ class Recording:
         """Make the trace, after `stop` or `halt`, while simulated tensors still answer for their device."""
         if not self._ended:
             raise RuntimeError("finish() of a running recording: ops would come into the trace that is being made")
+        if self._sampling is not None:
+            self._sampling.stop()  # after `halt` it is still in place
         origin = errors_before_dispatch.origin_of(error, self.recorder) if error is not None else None
         frames = _frames(error, origin)
         if origin is not None and not errors_before_dispatch.was_recorded(origin, self.recorder):
@@ -125,6 +136,12 @@ class Recording:
             lambda tensor: row_of(self.recorder.rows.row_of(tensor)),
             sites.cells_so_far(),
             tuple((rows[site], steps) for site, steps in idle),
+            done.op_of(self.recorder.gap),
+            {
+                row: (done.op_of(op), own)
+                for late, (op, own) in self.recorder.late.items()
+                if (row := row_of(late)) is not None
+            },
         )
 
     def _add_refused(self, error: BaseException, site: int) -> None:
@@ -135,6 +152,10 @@ class Recording:
         state = self.recorder.threads[0]
         rows: list[int] = []
         self.recorder.gather(found.tensors, rows)
+        if self._sampling is not None and self._sampling.ended_off:
+            with errors_before_dispatch.calls_again(error, state, self.modules):
+                self.recorder.refused(state, found.name, site, rows, error)
+            return
         errors_before_dispatch.reopen(error, state, self.modules)
         self.recorder.refused(state, found.name, site, rows, error)
 

@@ -1,17 +1,19 @@
 """The report as a fragment of html: findings in words and the static timeline, for wherever nothing of ours can run.
 
 No script and no style, so that what cleans html (GitHub, nbviewer) leaves it as it is; the page's own colours and
-fonts; no text from the trace is taken for markup.
+fonts; no text from the trace is taken for markup. The words need only the few tags that every cleaner knows, and come
+before the picture: a cleaner that knows no svg leaves them whole (nbconvert's, JupyterLab's in an untrusted notebook).
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from devtrace.diagnosis.findings import Finding, Line, ReportData, Site
 from devtrace.drawing import palette
-from devtrace.drawing.svg import timeline
+from devtrace.drawing.svg import timeline, without_loose_words
 from devtrace.report import parts
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import escape_markup, safe_line, short_op_name
@@ -21,17 +23,14 @@ LONGEST_MESSAGE: Final = 2_000
 
 
 def fragment(report: ReportData, *, picture: bool = True) -> str:
-    """Write findings, worst first, then the timeline, then the summary."""
+    """Write findings, worst first, then the summary, then the timeline."""
     shown = parts.shown(report)
     findings = "".join(_finding(report, number, finding) for number, finding in shown[:MOST_FINDINGS])
     more = len(shown) - MOST_FINDINGS
-    rest = f"<p>{sentence('report.more', count=more)}</p>" if more > 0 else ""
-    drawn = timeline(report.trace) if picture else ""
-    end = "<br>".join(map(_marked_up, parts.summary(report)))
-    return (
-        f'<div data-devtrace="report" data-op-count="{len(report.trace.ops)}">\n'
-        f"{findings}{rest}{drawn}\n<p><small>{end}</small></p>\n</div>"
-    )
+    rest = [sentence("report.more", count=more)] if more > 0 else []
+    drawn = without_loose_words(timeline(report.trace)) if picture else ""
+    end = _rows(map(_marked_up, [*rest, *parts.summary(report)]))
+    return f'<div data-devtrace="report" data-op-count="{len(report.trace.ops)}">\n{findings}{end}\n{drawn}\n</div>'
 
 
 def _finding(report: ReportData, number: int, finding: Finding) -> str:
@@ -44,15 +43,20 @@ def _finding(report: ReportData, number: int, finding: Finding) -> str:
         lines.append(f"<b>{sentence('label.fix')}</b> {_marked_up(finding.help)}")
     return (
         f'<div data-devtrace="finding" data-rule="{escape_markup(finding.rule)}" data-severity="{finding.severity}">\n'
-        f"<p>{_disc(number, finding)} {_marked_up(finding.message)}</p>\n"
-        f"<blockquote><p>{'<br>'.join(lines)}</p></blockquote>\n</div>\n"
+        f"<div>{_disc(number, finding)} {_marked_up(finding.message)}</div>\n"
+        f"<blockquote>\n{_rows(lines)}\n</blockquote>\n</div>\n"
     )
+
+
+def _rows(lines: Iterable[str]) -> str:
+    """Write lines below each other; the line breaks keep words apart even where every tag is taken away."""
+    return "\n".join(f"<div>{line}</div>" for line in lines)
 
 
 def _disc(number: int, finding: Finding) -> str:
     """Draw the number that the finding's flag has in the picture."""
     fill, word = palette.severity(finding.severity), escape_markup(sentence(f"severity.{finding.severity}"))
-    return (
+    return without_loose_words(
         f'<svg xmlns="http://www.w3.org/2000/svg" width="16" height="16" role="img" aria-label="{word}">'
         f'<circle cx="8" cy="8" r="8" fill="{fill}"/><text x="8" y="11.5" font-size="10" font-weight="700" '
         f'font-family="system-ui, sans-serif" text-anchor="middle" fill="#ffffff">{number}</text></svg>'
@@ -70,5 +74,5 @@ def _code(site: Site) -> str:
 
 def _marked_up(text: str) -> str:
     """Turn a sentence of ours into html; what is between backticks is code."""
-    shown = escape_markup(text, LONGEST_MESSAGE).replace("\n", "<br>")
+    shown = escape_markup(text, LONGEST_MESSAGE).replace("\n", "</div>\n<div>")
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", shown)

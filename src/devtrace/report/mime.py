@@ -8,15 +8,15 @@ A notebook is a file that people commit and mail: above a budget the bundle hold
 from __future__ import annotations
 
 import json
-import os
-import sys
 from dataclasses import replace
 from typing import Any, Final
 
 from devtrace.diagnosis.findings import ReportData
+from devtrace.report import renderer
 from devtrace.report.html import fragment
-from devtrace.report.page import scripted
+from devtrace.report.page import built
 from devtrace.report.text import text
+from devtrace.report.upgrading import script_size, upgrading
 from devtrace.trace.format import encode
 from devtrace.trace.subset import around, cut
 from devtrace.trace.tables import TraceData
@@ -33,10 +33,24 @@ def mime_bundle(
     report: ReportData, *, timeline: bool = True, budget: int = BUDGET
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the report by MIME type, and metadata (none). Without `timeline` the html is text only."""
-    fitting, data = fitted(report.trace, budget)
-    shown = replace(report, trace=fitting)
-    html = scripted(shown, data) if timeline and needs_script() else fragment(shown, picture=timeline)
-    return {MIME_TYPE: data, "text/html": html, "text/plain": plain_text(report)}, {}
+    script = timeline and renderer.sends_script()
+    fitting, data = fitted(report.trace, room(report, budget, script=script))
+    return bundle(replace(report, trace=fitting), data, script=script, picture=timeline), {}
+
+
+def bundle(
+    report: ReportData, data: dict[str, Any], *, script: bool, above: str = "", picture: bool = True
+) -> dict[str, Any]:
+    """Return a trace that fits by MIME type: as data, or within html whose script shows it, and not twice."""
+    words = {"text/plain": plain_text(report)}
+    if script and built():
+        return {"text/html": upgrading(report, data, above)} | words
+    return {MIME_TYPE: data, "text/html": above + fragment(report, picture=picture)} | words
+
+
+def room(report: ReportData, budget: int, *, script: bool) -> int:
+    """Return the bytes left to a trace: a script that shows it is of the same output."""
+    return max(budget - script_size(report), budget // 2) if script else budget
 
 
 def fitted(trace: TraceData, budget: int) -> tuple[TraceData, dict[str, Any]]:
@@ -53,8 +67,3 @@ def fitted(trace: TraceData, budget: int) -> tuple[TraceData, dict[str, Any]]:
 def plain_text(report: ReportData) -> str:
     words = text(report)
     return words if len(words) <= LONGEST_TEXT else escape_invisible(words, LONGEST_TEXT)
-
-
-def needs_script() -> bool:
-    """Return whether this runs under VS Code or Colab, which have no renderer of ours but run a script in html."""
-    return "VSCODE_PID" in os.environ or "google.colab" in sys.modules

@@ -1,7 +1,8 @@
-"""The interactive report where no extension of ours renders it: a page that opens offline, or a fragment with a script.
+"""The interactive report as a page that opens offline.
 
-Both hold the trace as JSON, the script of the views from `static/` (built with the extension), and the static fragment.
-The views replace the fragment when they run. Data within a script can end neither the script nor the page.
+It contains the trace as JSON, the script of the views from `static/`, and the static fragment. The views, which are
+built with the extension, replace the fragment when they run. Data within a script can end neither the script nor the
+page.
 """
 
 from __future__ import annotations
@@ -40,29 +41,27 @@ def to_html(report: ReportData, path: str | Path, data: dict[str, Any] | None = 
 def page(report: ReportData, data: dict[str, Any] | None = None, above: str = "") -> str:
     """Write the whole page; `above` is html of ours over the static report, which the views know from `data`."""
     title = escape_markup(safe_line(f"devtrace {report.trace.title}", 100))
-    missing = "" if _built() else f"<p><small>{sentence('page.no-views')}</small></p>"
+    missing = "" if built() else f"<p><small>{sentence('page.no-views')}</small></p>"
     tag = TAGS[language.of_tag(report.trace.language) or "en"]
     return (
         f'<!doctype html>\n<html lang="{tag}">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>\n'
         f'<meta name="viewport" content="width=device-width">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_NOTHING_FROM_OUTSIDE}">\n'
-        f"<style>{_PAGE_STYLE}</style>\n</head>\n<body>\n{scripted(report, data, above)}{missing}\n</body>\n</html>\n"
+        f"<style>{_PAGE_STYLE}</style>\n</head>\n<body>\n{_scripted(report, data, above)}{missing}\n</body>\n</html>\n"
     )
 
 
-def scripted(report: ReportData, data: dict[str, Any] | None = None, above: str = "") -> str:
+def _scripted(report: ReportData, data: dict[str, Any] | None, above: str) -> str:
     """Write the static fragment and, where the views are built, the script that replaces it by them."""
     static = above + fragment(report)
-    if not _built():
+    if not built():
         return static
     text = as_script(encode(report.trace) if data is None else data)
     slot = f"devtrace-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
-    # The same output may stand twice in a notebook: each script takes the first slot that no other has taken.
     start = (
-        f"(()=>{{const slot=document.querySelector('#{slot}:not([data-taken])');if(!slot)return;"
-        f"slot.dataset.taken='';slot.replaceChildren();devtraceMount(slot,{text})}})()"
+        f"(()=>{{const slot=document.getElementById('{slot}');slot.replaceChildren();devtraceMount(slot,{text})}})()"
     )
-    return f'<div id="{slot}">{static}</div>\n<script>{_views()};\n{start}</script>'
+    return f'<div id="{slot}">{static}</div>\n<script>{views()};\n{start}</script>'
 
 
 def as_script(value: object) -> str:
@@ -71,11 +70,14 @@ def as_script(value: object) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _built() -> bool:
+def built() -> bool:
+    """Return whether the views are there, which come with the extension."""
     return (STATIC / "views.js").exists()
 
 
 @cache
-def _views() -> str:
-    """Read the built script, so escaped that it cannot end its element."""
-    return (STATIC / "views.js").read_text(encoding="utf-8").replace("</", "<\\/")
+def views(language: str = "") -> str:
+    """Read the built script, in one language alone or in all, so escaped that it cannot end its element."""
+    alone = STATIC / f"views.{language}.js"
+    script = alone if language and alone.exists() else STATIC / "views.js"
+    return script.read_text(encoding="utf-8").replace("</", "<\\/")

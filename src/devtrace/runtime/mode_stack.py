@@ -13,6 +13,20 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode, _pop_mode, _push_mode
 
 
+class BesideCompile(TorchDispatchMode):
+    """A mode of ours, which changes nothing of what torch.compile makes."""
+
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        """Else a function that torch.compile made runs eager under the mode and stays uncompiled after it."""
+        return True
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Else the first op imports torch._dynamo (1.2 s) and every op pays 560 ns to be hidden from it."""
+        return False
+
+
 @contextmanager
 def on_top(mode: TorchDispatchMode) -> Iterator[None]:
     _push_mode(mode)
@@ -39,12 +53,12 @@ def without(mode: TorchDispatchMode) -> Iterator[None]:
         yield
     finally:
         if above is not None:
-            _push_under(mode, above)
+            push_under(mode, above)
 
 
 def all_are_ours() -> bool:
     """Return whether this thread has no mode but devtrace's own."""
-    return all(_is_ours(_from_the_top(index)) for index in range(_height()))
+    return all(_is_ours(_from_the_top(index)) for index in range(height()))
 
 
 @contextmanager
@@ -53,12 +67,12 @@ def of_ours_only() -> Iterator[None]:
     if all_are_ours():
         yield
         return
-    all_modes = _pop(_height())
+    all_modes = _pop(height())
     _push_back([mode for mode in all_modes if _is_ours(mode)])
     try:
         yield
     finally:
-        _pop(_height())
+        _pop(height())
         _push_back(all_modes)
 
 
@@ -68,12 +82,12 @@ def _is_ours(mode: TorchDispatchMode) -> bool:
 
 def push_below(mode: TorchDispatchMode) -> None:
     """Push a mode below all others, so that a recorder's or a user's mode sees an op before this one answers it."""
-    _push_under(mode, _height())
+    push_under(mode, height())
 
 
 def take_out(mode: TorchDispatchMode) -> int | None:
     """Remove a mode from this thread's stack; return how many modes lay above it, None where it was not there."""
-    above = next((index for index in range(_height()) if _from_the_top(index) is mode), None)
+    above = next((index for index in range(height()) if _from_the_top(index) is mode), None)
     if above is not None:
         others = _pop(above)
         _pop_mode()
@@ -81,8 +95,9 @@ def take_out(mode: TorchDispatchMode) -> int | None:
     return above
 
 
-def _push_under(mode: TorchDispatchMode, above: int) -> None:
-    others = _pop(min(above, _height()))
+def push_under(mode: TorchDispatchMode, above: int) -> None:
+    """Push a mode below the `above` topmost ones."""
+    others = _pop(min(above, height()))
     _push_mode(mode)
     _push_back(others)
 
@@ -96,10 +111,10 @@ def _push_back(popped: list[TorchDispatchMode]) -> None:
         _push_mode(mode)
 
 
-def _height() -> int:
+def height() -> int:
     return torch._C._len_torch_dispatch_stack()
 
 
 def _from_the_top(index: int) -> TorchDispatchMode:
-    mode: TorchDispatchMode = torch._C._get_dispatch_stack_at(_height() - 1 - index)
+    mode: TorchDispatchMode = torch._C._get_dispatch_stack_at(height() - 1 - index)
     return mode

@@ -79,13 +79,14 @@ def expire_all(devices: list[SimulatedDevice]) -> None:
     _ended_with = len(devices)
     if not any(device.live for device in devices):
         return
-    live = _simulated_tensors()
-    for tensor in live:
-        if ExpiredTensor in type(tensor).__mro__:
-            continue
-        if tensor.is_leaf and tensor.grad is not None:
-            live.append(tensor.grad)  # which Python may not have seen before
-        _expire(tensor)
+    with torch._C.DisableTorchFunctionSubclass():  # a subclass of the program's is not to see our questions
+        live = _simulated_tensors()
+        for tensor in live:
+            if ExpiredTensor in type(tensor).__mro__:
+                continue
+            if tensor.is_leaf and tensor.grad is not None:
+                live.append(tensor.grad)  # which Python may not have seen before
+            _expire(tensor)
 
 
 def _simulated_tensors() -> list[torch.Tensor]:
@@ -119,8 +120,10 @@ def revive(devices: list[SimulatedDevice]) -> None:
     """Give tensors whose device is there again their class back."""
     waiting = [tensor for tensor in (ref() for ref in _expired) if tensor is not None]
     _expired.clear()
-    for tensor in waiting:
-        if any(device.device == tensor.device for device in devices):
+    with torch._C.DisableTorchFunctionSubclass():
+        of_each = [tensor.device for tensor in waiting]
+    for tensor, device_then in zip(waiting, of_each, strict=True):
+        if any(device.device == device_then for device in devices):
             tensor.__class__ = type(tensor).__mro__[2]
         else:
             _expired.append(weakref.ref(tensor))

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from devtrace.runtime.mode_stack import BesideCompile
 from devtrace.simulation import cuda_only, generators, process_groups, rules, values, wider
 from devtrace.simulation.storage_tags import (
     FLOATING,
@@ -38,7 +38,7 @@ _alive: list[object] = []
 _Tensor = torch.Tensor
 
 
-class OpMode(TorchDispatchMode):
+class OpMode(BesideCompile):
     """Keeps what handlers ask of a thread: its simulation's devices; `last` is the device that it used last."""
 
     def __init__(self, find_device: Callable[[torch.device], SimulatedDevice]) -> None:

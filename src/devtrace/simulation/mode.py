@@ -18,14 +18,6 @@ class SimulationMode(OpMode):
 
     supports_higher_order_operators = True
 
-    @classmethod
-    def ignore_compile_internals(cls) -> bool:
-        return True
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False
-
     def retire(self) -> None:
         self.__class__ = RetiredMode
 

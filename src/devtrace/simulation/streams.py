@@ -138,12 +138,15 @@ class SimulatedEvent:
     numbers: Iterator[int]
 
     def __init__(self, *args: Any, enable_timing: bool = False, **kwargs: Any) -> None:
+        given = next((each for each in (*args[:1], kwargs.get("device")) if isinstance(each, str | torch.device)), None)
         self.enable_timing = enable_timing or bool(args and args[0] is True)
-        self.device = torch.device("cuda", self.devices.current)
+        self.device = torch.device("cuda", self.devices.find(given).index) if given is not None else None
         self.event_id = self.cuda_event = next(self.numbers)
         self._at: float | None = None
 
     def record(self, stream: Any = None) -> None:
+        if self.device is None:
+            self.device = stream.device if stream is not None else torch.device("cuda", self.devices.current)
         self._at = time.perf_counter()
 
     def wait(self, stream: Any = None) -> None:

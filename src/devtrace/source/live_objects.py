@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, Final
 
@@ -31,6 +31,8 @@ class Live:
     `walk`: all that the frames' variables lead to, where that has been visited already.
     `was_read`: no op of the trace but the failed one was seen; the others were read from the source.
     `seen_births`: the rows, in a trace that was read, of tensors whose births were seen all the same.
+    `gap`: the first op after some that were not recorded, -1 for none. `late`: the rows of parameters and buffers that
+    were registered at the end of such a gap. Each has the next op, and whether a layer of torch's made it as it began.
     """
 
     frames: tuple[tuple[int, FrameType], ...] = ()
@@ -42,6 +44,8 @@ class Live:
     walk: Any = None
     was_read: bool = False
     seen_births: frozenset[int] = frozenset()
+    gap: int = -1
+    late: Mapping[int, tuple[int, bool]] = field(default_factory=dict)
 
 
 _NOT_KEPT: Final = 3

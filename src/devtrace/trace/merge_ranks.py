@@ -6,7 +6,7 @@ lines of one file, are taken for the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,7 +17,8 @@ import numpy as np
 from devtrace.trace import format
 from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.columns import LEDGER_COUNTS, OP_POSITIONS, SEVERITIES, TABLES, Column
-from devtrace.trace.shared_findings import shared_findings
+from devtrace.trace.lost_ranks import LastWords, lost_ranks, missing
+from devtrace.trace.shared_findings import on_ranks, shared_findings
 from devtrace.trace.tables import Ints, Lists, TraceData, Values
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError
@@ -38,12 +39,15 @@ def load(*files: str | Path) -> TraceData:
     """Read a saved trace; of several files, the ranks of one job, one trace with lanes for each."""
     if not files:
         raise UsageError.of("load-nothing")
-    if len(files) == 1:
-        return format.load(files[0])
-    return merge(format.load(file) for file in files)
+    lost = lost_ranks(files)
+    if len(files) > 1:
+        return merge((format.load(file) for file in files), lost)
+    trace = format.load(files[0])
+    known = list(missing([_rank_of(trace)], lost, trace.recorded)) if lost else []
+    return replace(trace, notes=(*trace.notes, *known))
 
 
-def merge(traces: Iterable[TraceData]) -> TraceData:
+def merge(traces: Iterable[TraceData], lost: Mapping[int, LastWords] | None = None) -> TraceData:
     """Make one trace of the ranks of one job. A trace that knows no rank gets its index in the list.
 
     Each column is let go of when it is merged, so of traces that nobody else keeps there is never a second copy.
@@ -54,7 +58,7 @@ def merge(traces: Iterable[TraceData]) -> TraceData:
         twice = next(rank for rank in ranks if ranks.count(rank) > 1)
         raise UsageError.of("rank-twice", count=len(ranks), rank=twice)
     ranked.sort(key=_rank_of)
-    merging = _Merge(ranked)
+    merging = _Merge(ranked, lost or {})
     ranked.clear()
     return merging.trace()
 
@@ -121,7 +125,8 @@ class _Rank:
 
 
 class _Merge:
-    def __init__(self, traces: Sequence[TraceData]) -> None:
+    def __init__(self, traces: Sequence[TraceData], lost: Mapping[int, LastWords]) -> None:
+        self.lost = lost
         producer = traces[0].producer
         self.builder = TraceBuilder(_title(traces), min(trace.recorded for trace in traces), producer)
         lateness = zip(traces, _lateness(traces), strict=True)
@@ -142,19 +147,24 @@ class _Merge:
                 columns = sorted(TABLES[table], key=lambda column: not column.is_list)
                 self.builder.columns(table, {column.name: self._column(table, column) for column in columns})
         self.builder.truncated = sum(rank.trace.truncated for rank in self.ranks)
-        self.builder.notes = [
-            sentence("note.of-rank", rank=rank.number, note=note) for rank in self.ranks for note in rank.trace.notes
-        ]
+        self.builder.notes = list(self._notes())
         self.builder.language = self.ranks[0].trace.language
         merged = self.builder.build()
-        of_the_job = filter(None, (_first_to_fail(merged), self._missing()))
-        return replace(merged, notes=(*merged.notes, *of_the_job))
-
-    def _missing(self) -> str:
-        """Return the sentence on ranks without a trace: one that was killed saved none."""
         numbers = [rank.number for rank in self.ranks]
-        missing = [str(number) for number in range(numbers[-1]) if number not in numbers]
-        return sentence("ranks.missing", count=len(missing), ranks=missing) if missing else ""
+        lost = missing(numbers, self.lost, self.builder.recorded)
+        return replace(merged, notes=(*merged.notes, *filter(None, [_first_to_fail(merged)]), *lost))
+
+    def _notes(self) -> Iterator[str]:
+        """Yield the notes of all ranks, each once."""
+        of_note: dict[str, list[int]] = {}
+        for rank in self.ranks:
+            for note in dict.fromkeys(rank.trace.notes):
+                of_note.setdefault(note, []).append(rank.number)
+        for note, ranks in of_note.items():
+            if len(ranks) == 1:
+                yield sentence("note.of-rank", rank=ranks[0], note=note)
+            else:
+                yield f"{on_ranks(ranks, [rank.number for rank in self.ranks])} {note}"
 
     def _share(self, rank: _Rank, table: str) -> None:
         rows = rank.trace.table(table)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from devtrace.words.catalogue import sentence
+from devtrace.words.text_format import file_label
 
 
 class Device(str):
@@ -74,7 +75,7 @@ class Site(Row):
         return None if count < 0 else count
 
     def __str__(self) -> str:
-        where = self.file.rsplit("/", 1)[-1] if self.cell is None else f"In[{self.cell}]"
+        where = file_label(self.file) if self.cell is None else f"In[{self.cell}]"
         return sentence("site", name=where, line=self.line)
 
 

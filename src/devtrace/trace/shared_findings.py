@@ -35,14 +35,15 @@ def _key(finding: Mapping[str, Any]) -> Hashable:
 def _joined(of_ranks: Mapping[int, Mapping[str, Any]], all_ranks: list[int]) -> dict[str, Any]:
     first = min(of_ranks.values(), key=lambda finding: (finding["op"] < 0, finding["op"]))
     if len(of_ranks) == 1:
-        return {**first, "message": f"{_on_ranks(list(of_ranks), all_ranks)} {first.get('message', '')}"}
+        return {**first, "message": f"{on_ranks(list(of_ranks), all_ranks)} {first.get('message', '')}"}
     ops = {op for finding in of_ranks.values() for op in (finding["op"], *finding["ops"]) if op >= 0}
     devices = dict.fromkeys(device for finding in of_ranks.values() for device in finding.get("devices", ()))
-    message = f"{_on_ranks(list(of_ranks), all_ranks)} {first.get('message', '')}"
+    message = f"{on_ranks(list(of_ranks), all_ranks)} {first.get('message', '')}"
     return {**first, "ops": sorted(ops), "devices": list(devices), "message": message}
 
 
-def _on_ranks(ranks: list[int], all_ranks: list[int]) -> str:
+def on_ranks(ranks: list[int], all_ranks: list[int]) -> str:
+    """Return the words before what some of the ranks share."""
     total = len(all_ranks)
     if len(ranks) == total and total > 1:
         return sentence("ranks.all", total=total)

@@ -17,6 +17,7 @@ LONGEST_OP: Final = 40
 _INVISIBLE: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\uffff\ud800-\udfff]"
 )
+_MARIMO_CELL: Final = re.compile(r"__marimo__cell_(\w+)_\.py")
 _UNITS: Final = ("B", "KB", "MB", "GB", "TB")
 
 
@@ -37,6 +38,13 @@ def shorten(text: str, width: int) -> str:
 def safe_line(text: str, longest: int = LONGEST) -> str:
     """Put text from a trace on one line, fit to be read."""
     return escape_invisible(" ".join(text[: 8 * longest].split()), longest)
+
+
+def file_label(file: str) -> str:
+    """Return the last part of a path; a cell of marimo, which runs each as a file of its own, by marimo's id of it."""
+    name = file.rsplit("/", 1)[-1]
+    cell = _MARIMO_CELL.fullmatch(name)
+    return f"cell-{cell[1]}" if cell else name
 
 
 def escape_markup(text: str, longest: int = LONGEST) -> str:

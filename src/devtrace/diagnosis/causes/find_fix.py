@@ -20,11 +20,12 @@ from devtrace.diagnosis.fixes import about_to_fail, proof
 from devtrace.diagnosis.fixes.fix import Fix
 from devtrace.diagnosis.fixes.move_at_use import move_at_use
 from devtrace.diagnosis.fixes.move_before_update import move_before_update
+from devtrace.diagnosis.fixes.move_container import move_container
 from devtrace.diagnosis.fixes.pass_device_to_factory import pass_device_to_factory
 from devtrace.diagnosis.fixes.replay import Replay
 from devtrace.words.catalogue import sentence
 
-FOR_EVERY_CAUSE: Final[tuple[Strategy, ...]] = (move_at_use, move_before_update)
+FOR_EVERY_CAUSE: Final[tuple[Strategy, ...]] = (move_at_use, move_before_update, move_container)
 MOST_PARTS: Final = 8
 MOST_TRIES: Final = 8
 
@@ -33,6 +34,8 @@ def find_fix(case: Case, verdict: Verdict) -> Fix:
     """Return the first fix for the cause that is proven; advice alone where none is."""
     if case.in_a_replica:
         return Fix(sentence("fixed.for-replicas"))
+    if case.mismatch.of == "gradient":
+        return Fix(sentence("fixed.for-gradient", expected=case.expected_device))
     if case.odd_device == META:
         return next(pass_device_to_factory(case, verdict), None) or Fix(sentence("fixed.for-meta"))
     for part in _suggested(case, verdict):

@@ -68,6 +68,7 @@ def a_root_explains_it(case: Case) -> Verdict | None:
 
 
 PREDICATES: Final[tuple[Predicate, ...]] = (
+    wrong_device.it_has_no_data,
     *A_MODULE_OWNS_IT,
     stale_copy.was_copied_before_the_move,
     never_moved.optimizer_keeps_it,
@@ -82,10 +83,20 @@ PREDICATES: Final[tuple[Predicate, ...]] = (
     never_moved.nothing_moved_it,
 )
 
+WITHOUT_BIRTHS: Final[tuple[Predicate, ...]] = (attached_after_move.part_was_attached_after_the_move,)
+"""Claims that hold whenever the tensor was made: that was while nothing was recorded."""
+
 
 def find_verdict(case: Case) -> Verdict:
     """Return the verdict of the first predicate that has its evidence."""
-    return _first(PREDICATES, case) or unknown.no_evidence(case)
+    return _first(_predicates(case), case) or unknown.no_evidence(case)
+
+
+def _predicates(case: Case) -> tuple[Predicate, ...]:
+    """Return those that may be asked: none that needs a birth which may not have been recorded."""
+    if case.is_undated:
+        return WITHOUT_BIRTHS
+    return A_MODULE_OWNS_IT if case.was_registered_late else PREDICATES
 
 
 def _first(predicates: Iterable[Predicate], case: Case) -> Verdict | None:

@@ -30,10 +30,15 @@ def module_is_on_another_device(case: Case) -> Verdict | None:
     return Verdict("wrong-device", case.born, owner.name, owner.module, others=others, certainty=certainty)
 
 
+def it_has_no_data(case: Case) -> Verdict | None:
+    return Verdict("wrong-device", case.born, case.name) if case.mismatch.of == "copy" else None
+
+
 def it_was_put_on_this_device(case: Case) -> Verdict | None:
     if case.origin.arrival not in ("copied", "made-there"):
         return None
-    if case.queries.trace.ops.raw("phase", case.origin.op) == "backward":
+    in_backward = case.queries.trace.ops.raw("phase", case.origin.op) == "backward"
+    if in_backward and case.mismatch.of != "gradient":
         return None  # a gradient goes back where its tensor came from, at the line that moved that
     return Verdict("wrong-device", born=case.born, name=case.name, sent_by=case.arriving_move)
 
@@ -43,6 +48,8 @@ def _reason(case: Case, verdict: Verdict) -> str:
         return ""
     if case.odd_device == META:
         return sentence("wrong-device.reason-meta")
+    if case.mismatch.of == "gradient":
+        return sentence("wrong-device.reason-gradient", odd=case.odd_device)
     if case.odd_device != HOST and case.origin.row != case.row:
         return sentence("wrong-device.reason-stayed", odd=case.odd_device, expected=case.expected_device)
     return sentence("wrong-device.reason", odd=case.odd_device)

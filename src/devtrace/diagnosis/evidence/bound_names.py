@@ -19,7 +19,7 @@ def is_bound(name: str, source: Source, at: ast.AST, running: dict[str, Any], na
 
     `running`: the variables of the frame that runs the node's function; empty if none does.
     """
-    function = source.function(at)
+    function = _running(source, at)
     while function is not None:
         if name in _parameters(function):
             return not any(_deletes(name, node) for node in ast.walk(function))
@@ -27,12 +27,25 @@ def is_bound(name: str, source: Source, at: ast.AST, running: dict[str, Any], na
         if bound and name not in _declared_global(function):
             return _reaches(bound, source, at) or (name in running and _all_above(bound, source, at))
         running, at = {}, function
-        function = source.function(function)
+        function = _running(source, function)
     bound = [each for each in _own_statements(source.tree, source) if name in bound_by(each)]
     if bound and source.function(at) is None and _is_of_the_module(at, source):
         was_there = _all_above(bound, source, at) or _is_of_an_earlier_cell(name, bound, source)
         return _reaches(bound, source, at) or (name in namespace and was_there)
     return name in namespace or hasattr(builtins, name)
+
+
+def _running(source: Source, at: ast.AST) -> FunctionNode | None:
+    """Return the function whose body has a node; its defaults and decorators are of the code around it."""
+    function, inner = source.function(at), list(source.ancestors(at))
+    while function is not None and not _is_in_body(function, inner):
+        function = source.function(function)
+    return function
+
+
+def _is_in_body(function: FunctionNode, ancestors: list[ast.AST]) -> bool:
+    body = function.body if isinstance(function.body, list) else [function.body]
+    return any(part in ancestors for part in body)
 
 
 def _is_of_the_module(at: ast.AST, source: Source) -> bool:

@@ -11,7 +11,7 @@ from devtrace.diagnosis.evidence.lineage import Lineage
 from devtrace.diagnosis.evidence.mismatch import Mismatch
 from devtrace.diagnosis.evidence.moves import Move, move_of
 from devtrace.diagnosis.evidence.neighbours import move_of_a_neighbour
-from devtrace.diagnosis.evidence.origins import Origin, find_origin
+from devtrace.diagnosis.evidence.origins import FACTORIES, Origin, find_origin
 from devtrace.diagnosis.evidence.ownership import (
     Ownership,
     PassingMove,
@@ -22,6 +22,7 @@ from devtrace.diagnosis.evidence.ownership import (
 from devtrace.diagnosis.evidence.subject import Subject
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.slugs import CauseSlug, Certainty
+from devtrace.source.matching import called_names
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,36 @@ class Case(Subject):
         move = self.passing_move.moves[-1].op
         made = ((row, self.queries.producer(row)) for row in self.origin.path)
         return next((row for row, op in made if 0 <= op < move <= self.birth), -1)
+
+    @cached_property
+    def is_undated(self) -> bool:
+        """True if the order of births and moves is not known, as some of them may not have been recorded."""
+        rows = (self.row, *self.origin.path, *(row for row, _ in self.roots))
+        return self._has_no_birth or any(self.queries.is_undated(row) for row in rows)
+
+    @property
+    def born(self) -> int:
+        """Site of its birth, or -1; where it was registered is none if it may have been made before."""
+        return -1 if self._has_no_birth else super().born
+
+    @property
+    def was_registered_late(self) -> bool:
+        """True if the op that made it may not have been recorded, but a module had it from a known op on."""
+        queries = self.queries
+        return queries.producer(self.base) < 0 and queries.registered_late(self.base) >= 0
+
+    @cached_property
+    def _has_no_birth(self) -> bool:
+        return self.was_registered_late and not self._was_made_as_registered
+
+    @property
+    def _was_made_as_registered(self) -> bool:
+        """True if a layer of torch's made it as it was built, or a factory on the line that registered it."""
+        live = self.queries.live
+        if live is not None and live.late.get(self.base, (-1, False))[1]:
+            return True
+        found = self.queries.source_node(super().born)
+        return found is not None and not called_names(found.statement).isdisjoint(FACTORIES)
 
     @property
     def in_a_replica(self) -> bool:

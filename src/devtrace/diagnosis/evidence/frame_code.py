@@ -10,6 +10,7 @@ from typing import Any, Final
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
+from devtrace.diagnosis.evidence.torchs_sentences import refused_gradient
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.source.matching import assigned_names, called_name, called_names, calls_in, keyword, match_code, names_in
 from devtrace.source.object_walk import is_tensor, registered
@@ -18,9 +19,6 @@ from devtrace.source.safe_values import MISSING, Scope, evaluate, instance_dict,
 
 _BRINGING: Final = frozenset(("as_tensor", "asarray", "cuda", "from_numpy", "stack", "tensor", "to"))
 _BODIES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-
-STEP_OF_BACKWARD: Final = "autograd.Function.backward"
-"""Name of an op that failed: a backward pass refused the gradient that an autograd function returned."""
 
 
 @dataclass(frozen=True)
@@ -228,6 +226,8 @@ class FailingFrame:
         found = self._path_to(row)
         if found is not None or self._is_registered(row) or self._is_a_step_of_backward():
             return found
+        if self.snapshot.queries.is_undated(row):  # it may have been made between the operand and the op
+            return None
         return self._made_here(row) or self._called_here(row) or self._operand(row)
 
     def _path_to(self, row: int) -> ast.expr | None:
@@ -244,8 +244,9 @@ class FailingFrame:
         return any(name.last.kind in ("parameter", "buffer") for name in self.snapshot.names(row))
 
     def _is_a_step_of_backward(self) -> bool:
-        """Return whether the op is one within `loss.backward()`, whose inputs are no expressions of the line."""
-        return self.snapshot.queries.op_name(self.snapshot.queries.failed) == STEP_OF_BACKWARD
+        """Return whether `loss.backward()` failed within, over a gradient that is no expression of the line."""
+        errors = self.snapshot.queries.trace.errors
+        return len(errors) > 0 and refused_gradient(errors[-1].message) is not None
 
     def _made_here(self, row: int) -> ast.expr | None:
         """Return the expression of the failing statement that made the tensor."""

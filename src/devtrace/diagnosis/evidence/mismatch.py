@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 
@@ -28,7 +28,10 @@ RECENT: Final = 200
 
 @dataclass(frozen=True)
 class Mismatch:
-    """An op that got tensors of several devices: one tensor is odd, the others are on the expected device."""
+    """An op that got tensors of several devices: one tensor is odd, the others are on the expected device.
+
+    `of` tells what was refused: inputs of an op, a gradient, or the copy of a tensor without data.
+    """
 
     op: int
     odd_tensor: int
@@ -37,6 +40,7 @@ class Mismatch:
     others_on_odd_device: tuple[int, ...] = ()
     words: Site | None = None  # what says that the CPU is meant, where the odd tensor is on an accelerator
     is_undecided: bool = False  # True if nothing says which device is meant
+    of: Literal["inputs", "gradient", "copy"] = "inputs"
 
 
 def find_mismatch(queries: TraceQueries, op: int) -> Mismatch | None:

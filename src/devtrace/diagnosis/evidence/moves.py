@@ -44,8 +44,8 @@ def moves_from(queries: TraceQueries, bases: set[int], expected_device: str, bef
     """Yield the copies to a device, before an op, of the given tensors or of views of them."""
     tensors = queries.trace.tensors
     devices, sources = tensors.ints("device"), tensors.ints("source")
-    target = queries.device_names.index(expected_device)
-    copied = (sources >= 0) & (devices == target) & (devices[sources] != target)
+    target = queries.device_names.index(expected_device) if expected_device in queries.device_names else -1
+    copied = (sources >= 0) & (target >= 0) & (devices == target) & (devices[sources] != target)
     copied &= (tensors.ints("producer") < before) & np.isin(queries.bases[sources], list(bases))
     for row in np.flatnonzero(copied).tolist():
         yield Move(queries.producer(row), queries.born(row), queries.source(row), row)
@@ -74,10 +74,13 @@ def _modules_moved_at(queries: TraceQueries, site: int) -> dict[int, int]:
 
 
 def _holders(queries: TraceQueries, row: int) -> list[int]:
-    """Return the module that owns a parameter or buffer, by the recorder's names, then the modules around it."""
+    """Return the module that owns a parameter or buffer, by the recorder's names, then the modules around it.
+
+    Of several that had its name one after the other it is the last.
+    """
     path = str(queries.trace.tensors.raw("name", queries.base(row))).rpartition(".")[0]
     modules, found = queries.trace.modules, []
-    module = next((at for at in range(len(modules)) if path and modules.raw("path", at) == path), -1)
+    module = next((at for at in reversed(range(len(modules))) if path and modules.raw("path", at) == path), -1)
     while module >= 0:
         found.append(module)
         module = modules.number("parent", module)

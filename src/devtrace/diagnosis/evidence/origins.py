@@ -88,6 +88,15 @@ def factory_call(found: SourceNode) -> ast.Call | None:
     return None
 
 
+def was_materialized(queries: TraceQueries, row: int) -> bool:
+    """Return whether torch made a lazy module's parameter in its first call, on the device of its empty stand-in."""
+    op = queries.producer(queries.base(row))
+    if op < 0 or queries.trace.ops.number("call", op) < 0 or "empty" not in queries.op_name(op):
+        return False
+    found = queries.source_node(queries.trace.ops.number("site", op))
+    return found is not None and factory_call(found) is None
+
+
 def is_factory_without_device(call: ast.Call) -> bool:
     """Return whether a call is of a factory as `torch.zeros(n)` is, without a device=."""
     owner = call.func.value if isinstance(call.func, ast.Attribute) else None

@@ -46,11 +46,11 @@ class Ownership:
 
     @cached_property
     def is_newer_than_the_move(self) -> bool:
-        """True if the tensor was made, or its module attached, after the last move."""
-        move = self.last_move
+        """True if the tensor was made or registered, or its module attached, after the last move."""
+        move, subject = self.last_move, self.subject
         if move is None:
             return False
-        return self.subject.birth > move.op or was_attached_after(self.subject.queries, self.subject.row, move)
+        return subject.birth > move.op or was_attached_after(subject.queries, subject.row, move)
 
     @cached_property
     def was_moved_as_a_whole(self) -> bool:

@@ -53,8 +53,8 @@ class Subject:
 
     @property
     def birth(self) -> int:
-        """Op that made its storage; -1 before the trace."""
-        return self.queries.producer(self.base)
+        """Op that made its storage, or before which it was registered after a gap; -1 before the trace."""
+        return max(self.queries.producer(self.base), self.queries.registered_late(self.base))
 
     @property
     def was_made_in_a_call(self) -> bool:

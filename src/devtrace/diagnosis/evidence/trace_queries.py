@@ -127,6 +127,25 @@ class TraceQueries:
         by[rows] = np.searchsorted(outputs.offsets, made[first], side="right") - 1
         return np.where(recorded >= 0, recorded, by)
 
+    def is_undated(self, tensor: int) -> bool:
+        """Return whether a tensor may have been made while nothing was recorded, so that its place in time is open."""
+        live, base = self.live, self.base(tensor)
+        if live is None or live.gap < 0 or self.producer(base) >= 0 or self.registered_late(base) >= 0:
+            return False
+        return self.trace.tensors.number("site", base) < 0 and int(self._first_uses[base]) >= live.gap
+
+    def registered_late(self, base: int) -> int:
+        """Return the op before which a tensor that may have been made in a gap was registered; -1 for others."""
+        return -1 if self.live is None else self.live.late.get(base, (-1, False))[0]
+
+    @cached_property
+    def _first_uses(self) -> Ints:
+        """For each tensor the first op that used it or a view of it; the number of ops where none did."""
+        inputs = self.trace.ops.lists("inputs")
+        first = np.full(len(self.bases), len(self.trace.ops), dtype=np.int32)
+        np.minimum.at(first, self.bases[inputs.flat], inputs.rows)
+        return first
+
     def source(self, tensor: int) -> int:
         return self.trace.tensors.number("source", tensor)
 

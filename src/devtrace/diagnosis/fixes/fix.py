@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from devtrace.diagnosis.edits import Code
-from devtrace.diagnosis.evidence import access_paths
+from devtrace.diagnosis.evidence import access_paths, origins
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
@@ -134,8 +134,11 @@ def tensors_below(case: Case, name: AccessPath) -> list[int]:
 
 def moved_below(case: Case, frame: FailingFrame, line: int, *names: AccessPath) -> list[Moved]:
     """Return what moves, if a line below one of a frame moves what is named."""
-    return [
-        Moved(row, passed(frame, line, case.queries.producer(case.queries.base(row))))
-        for name in names
-        for row in tensors_below(case, name)
-    ]
+    return [Moved(row, _moved_since(case, frame, line, row)) for name in names for row in tensors_below(case, name)]
+
+
+def _moved_since(case: Case, frame: FailingFrame, line: int, row: int) -> int:
+    """Return the first op that finds a tensor moved; what a lazy module makes later is made there."""
+    birth = case.queries.producer(case.queries.base(row))
+    since = passed(frame, line, birth)
+    return max(since, birth + 1) if origins.was_materialized(case.queries, row) else since

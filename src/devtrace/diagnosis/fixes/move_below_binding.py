@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from devtrace.diagnosis.evidence import access_paths
+from devtrace.diagnosis.evidence import access_paths, origins
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
@@ -33,8 +33,10 @@ def move_below_binding(case: Case, verdict: Verdict) -> Iterator[Fix]:
 
 
 def _made_in_a_call(case: Case, name: AccessPath) -> bool:
-    """Return whether a module's call made what is named, as it makes a cache."""
+    """Return whether a module's call made what is named, as it makes a cache; a lazy parameter was there before."""
     row = case.snapshot.row(name.last.value)
+    if row is not None and name.last.kind in ("parameter", "buffer") and origins.was_materialized(case.queries, row):
+        return False
     op = case.queries.producer(case.queries.base(row)) if row is not None else -1
     return op >= 0 and case.queries.trace.ops.number("call", op) >= 0
 

@@ -48,7 +48,11 @@ def _made_by(case: Case, calls: list[ast.Call]) -> Iterator[Moved]:
     queries = case.queries
     nodes = ((site, queries.source_node(site)) for site in range(len(queries.trace.sites)))
     sites = [site for site, node in nodes if node is not None and origins.factory_call(node) in calls]
-    for op in np.flatnonzero(np.isin(queries.trace.ops.ints("site")[: case.op], sites)).tolist():
+    made = np.isin(queries.trace.ops.ints("site")[: case.op], sites)
+    threads = queries.trace.ops.ints("thread")[: case.op + 1]
+    if threads[case.origin.op] == threads[case.op]:  # another replica has its tensors where its own inputs are
+        made &= threads[:-1] == threads[case.op]
+    for op in np.flatnonzero(made).tolist():
         rows = (row for row in queries.outputs(op) if queries.device(row) == case.odd_device)
         yield from (Moved(row, op + 1) for row in rows)
 
@@ -61,7 +65,7 @@ def device_at(case: Case, site: int, call: ast.AST) -> str:
     frame = frame_at(case, site)
     if frame is not None:
         return frame.device_of_another_call(call) or frame.device_code(frame.source.span(call).line, call)
-    return _device_of_self(case, site, call)
+    return _device_of_self(case, site, call) or _device_of_parameter(case, site, call)
 
 
 def _device_of_self(case: Case, site: int, call: ast.AST) -> str:
@@ -79,6 +83,45 @@ def _device_of_self(case: Case, site: int, call: ast.AST) -> str:
             attribute = next((f"self.{key}" for key in named if str(key).isidentifier()), "")
             return attribute or _device_of_parameters(case, value)
     return ""
+
+
+def _device_of_parameter(case: Case, site: int, call: ast.AST) -> str:
+    """Return `x.device` of a parameter that the function's later ops took from the expected device.
+
+    The function's frame is gone: it has returned, or was a replica's in another thread.
+    """
+    queries, found = case.queries, case.queries.source_node(site)
+    function = found.source.function(call) if found is not None else None
+    if found is None or not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+        return ""
+    if found.statement is function:  # a default or a decorator, which has no parameters
+        return ""
+    ops = queries.trace.ops
+    later = np.arange(max(case.origin.op, 0), case.op)
+    later = later[ops.ints("thread")[later] == ops.number("thread", case.op)]
+    for op in later.tolist():
+        taken = queries.source_node(ops.number("site", op))
+        name = _root(taken.node) if taken is not None and taken.source is found.source else ""
+        is_here = taken is not None and taken.source.function(taken.node) is function
+        on_device = [row for row in queries.inputs(op)[:1] if queries.device(row) == case.expected_device]
+        if is_here and on_device and _is_kept_parameter(name, function):
+            return f"{name}.device"
+    return ""
+
+
+def _root(node: ast.AST) -> str:
+    """Return `x` of `x[:, 0]` and of `x.sum(0)`, whose first input is x."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        node = node.func
+    value = node.value if isinstance(node, ast.Subscript | ast.Attribute) else None
+    return value.id if isinstance(value, ast.Name) else ""
+
+
+def _is_kept_parameter(name: str, function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Return whether a function has a parameter of this name, and gives it no other value."""
+    given = (node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+    every = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+    return name in {each.arg for each in every} and name not in given
 
 
 def _device_of_parameters(case: Case, module: object) -> str:

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
+from devtrace.diagnosis.evidence.torchs_sentences import ABOUT_DEVICES
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding
-from devtrace.diagnosis.rules.ordered import ERROR_RULES
+from devtrace.diagnosis.rules.error_rules import ERROR_RULES
 from devtrace.trace.rows import Failure
 from devtrace.words.catalogue import sentence
 
@@ -20,7 +21,8 @@ _IS_MIX: Final = re.compile(r"same device|at least two devices|numpy|generator",
 def device_errors(queries: TraceQueries) -> Iterator[Finding]:
     snapshot = FailureSnapshot(queries)
     for error in queries.trace.errors:
-        if not _IS_ABOUT_DEVICES.search(error.message):
+        is_torchs = ABOUT_DEVICES.search(error.message) is not None
+        if not is_torchs and not _IS_ABOUT_DEVICES.search(error.message):
             continue
         try:
             explained = (rule.explain(queries, snapshot, error.op.id, error.message) for rule in ERROR_RULES)
@@ -32,7 +34,7 @@ def device_errors(queries: TraceQueries) -> Iterator[Finding]:
             continue
         if finding is not None:
             yield finding
-        elif queries.was_read or _IS_MIX.search(error.message):
+        elif queries.was_read or is_torchs or _IS_MIX.search(error.message):
             key = "unknown-tensor" if queries.was_read else "unknown-recorded"
             yield _in_torchs_words(queries, error, sentence(f"explained.{key}"))
 

@@ -15,6 +15,7 @@ from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.intent import intended
 from devtrace.diagnosis.evidence.mismatch import Mismatch, find_mismatch
 from devtrace.diagnosis.evidence.origins import factory_call
+from devtrace.diagnosis.evidence.refusals import find_refusal
 from devtrace.diagnosis.evidence.source_text import assigned_names, statement_site
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding, Site
@@ -30,11 +31,10 @@ LONGEST_CHAIN: Final = 8
 
 
 def device_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: int, text: str) -> Finding | None:
-    mismatch = find_mismatch(queries, op)
+    mismatch = _mismatch(queries, snapshot, op, text)
     if mismatch is None:
         return None
-    mismatch = intended(queries, snapshot, mismatch)
-    case = Case.of(queries, snapshot, _blame_the_input(queries, snapshot, mismatch))
+    case = Case.of(queries, snapshot, mismatch)
     verdict = find_verdict(case)
     expressions = _expressions(case)
     names = candidate_names(case, verdict, expressions)
@@ -48,7 +48,7 @@ def device_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: int, t
         rule="device-mismatch",
         severity="error",
         cause=verdict.cause,
-        devices=(mismatch.expected_device, mismatch.odd_device),
+        devices=tuple(filter(None, (mismatch.expected_device, mismatch.odd_device))),
         site=queries.site(queries.trace.ops.number("site", op)),
         op=op,
         culprit=_culprit(case, verdict, names, guessed),
@@ -64,6 +64,14 @@ RULE: Final = ErrorRule(
     slug="device-mismatch",
     explain=device_mismatch,
 )
+
+
+def _mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: int, text: str) -> Mismatch | None:
+    refused = find_refusal(queries, snapshot, op, text)
+    found = find_mismatch(queries, op) if refused is None else None
+    if found is None:
+        return refused
+    return _blame_the_input(queries, snapshot, intended(queries, snapshot, found))
 
 
 def _blame_the_input(queries: TraceQueries, snapshot: FailureSnapshot, mismatch: Mismatch) -> Mismatch:

@@ -1,41 +1,42 @@
-"""moved-after-wrap: a module was moved to another device after DistributedDataParallel had wrapped it."""
+"""moved-after-wrap: a module was moved to another device after it had been wrapped for a job of several ranks.
+
+Who saves on the CPU and moves back does no harm, nor who is done: a move counts if a wrapper ran after it, elsewhere
+than it was wrapped.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
 
-from devtrace.diagnosis.evidence.trace_queries import TraceQueries
-from devtrace.diagnosis.findings import Finding
+from devtrace.diagnosis.evidence.trace_queries import META, TraceQueries
+from devtrace.diagnosis.findings import Culprit, Finding
 from devtrace.diagnosis.ledger import Tally
 from devtrace.diagnosis.rules.rule import CostRule
+from devtrace.trace.rows import Module, Move
 from devtrace.words.catalogue import sentence
 
-_WRAPPER: Final = "DistributedDataParallel"
+_WRAPPERS: Final = ("DistributedDataParallel", "FullyShardedDataParallel")
+_SHARDS: Final = re.compile(r"\bfully_shard\(")
+_SHARDED: Final = "FSDP"
+"""`fully_shard` puts this before the name of a module's class."""
 
 
 def moved_after_wrap(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
-    """DDP keeps the devices that it saw; its buckets stay there when the parameters leave."""
     trace = queries.trace
-    moved = (trace.moves.ints("device") >= 0) & (trace.moves.ints("tensors") > 0)
-    for move in (trace.moves[row] for row in np.flatnonzero(moved).tolist()):
-        wrapper = move.module if move.module.type == _WRAPPER else move.module.parent
-        if wrapper is None or wrapper.type != _WRAPPER or not _was_wrapped(queries, wrapper.id, move.op):
-            continue
-        device = str(trace.devices[move.device.id]) if move.device is not None else ""
-        yield Finding(
-            rule="moved-after-wrap",
-            severity="warning",
-            cause="",
-            devices=(device,),
-            site=queries.site(int(queries.users[move.site.id])) if move.site is not None else None,
-            op=move.op,
-            count=move.tensors,
-            message=sentence("moved-after-wrap.message", module=str(move.module.path), device=device),
-            help=sentence("moved-after-wrap.help"),
-        )
+    sharded = _first_sharding(queries)
+    for wrapper in (each for each in trace.modules if _is_wrapper(each)):
+        wrapped = sharded if wrapper.type not in _WRAPPERS else _first_child(queries, wrapper.id)
+        moves = [move for move in trace.moves if wrapped <= move.op and _concerns(move, wrapper)]
+        origin = next((device for move in moves if (device := _origin(queries, move)) != ""), "")
+        for move, after in zip(moves, [*(move.op for move in moves[1:]), len(trace.ops)], strict=True):
+            device = str(trace.devices[move.device.id])
+            if origin not in ("", device, META) and _ran(queries, wrapper, move.op, after):
+                yield _finding(queries, move, wrapper, device)
+                break
 
 
 RULE: Final = CostRule(
@@ -44,8 +45,83 @@ RULE: Final = CostRule(
 )
 
 
-def _was_wrapped(queries: TraceQueries, wrapper: int, op: int) -> bool:
-    """Return whether the wrapper had its module by then."""
+def _is_wrapper(module: Module) -> bool:
+    """Return whether a module was wrapped; of modules within each other only for the outermost."""
+    if module.type not in _WRAPPERS and not module.type.startswith(_SHARDED):
+        return False
+    return module.parent is None or not _is_wrapper(module.parent)
+
+
+def _first_sharding(queries: TraceQueries) -> int:
+    """Return the first op of `fully_shard`; where none was recorded, the number of ops."""
+    sites = [site.id for site in queries.trace.sites if _SHARDS.search(site.text)]
+    ops = np.flatnonzero(np.isin(queries.trace.ops.ints("site"), sites))
+    return int(ops[0]) if len(ops) else len(queries.trace.ops)
+
+
+def _first_child(queries: TraceQueries, wrapper: int) -> int:
+    """Return the op before which the wrapper got its module."""
     modules = queries.trace.modules
     attached = modules.ints("op")[modules.ints("parent") == wrapper]
-    return bool(len(attached)) and bool((attached <= op).all())
+    return int(attached.min()) if len(attached) else len(queries.trace.ops)
+
+
+def _concerns(move: Move, wrapper: Module) -> bool:
+    """Return whether a move took the wrapper, something around it or something within it to another device."""
+    if move.device is None or not move.tensors:
+        return False
+    return _is_within(move.module, wrapper) or _is_within(wrapper, move.module)
+
+
+def _is_within(module: Module, around: Module) -> bool:
+    return module.id == around.id or (module.parent is not None and _is_within(module.parent, around))
+
+
+def _copies(queries: TraceQueries, move: Move) -> list[int]:
+    """Return the copies of a move, by row."""
+    if move.site is None:
+        return []
+    ops = queries.trace.copies.ints("op")
+    of_move = (ops >= move.op) & (queries.trace.ops.ints("site")[ops] == move.site.id)
+    return [int(row) for row in np.flatnonzero(of_move)[: move.tensors]]
+
+
+def _origin(queries: TraceQueries, move: Move) -> str:
+    """Return from which device a move took tensors; nothing if it only gave them memory."""
+    rows = _copies(queries, move)
+    return queries.device_names[queries.trace.copies.number("from", rows[0])] if rows else ""
+
+
+def _ran(queries: TraceQueries, wrapper: Module, begin: int, end: int) -> bool:
+    calls = queries.trace.calls
+    begins = calls.ints("begin")[calls.ints("module") == wrapper.id]
+    return bool(np.any((begins >= begin) & (begins < end)))
+
+
+def _finding(queries: TraceQueries, move: Move, wrapper: Module, device: str) -> Finding:
+    name = wrapper.type if wrapper.type in _WRAPPERS else "fully_shard"
+    site = queries.site(int(queries.users[move.site.id])) if move.site is not None else None
+    return Finding(
+        rule="moved-after-wrap",
+        severity="warning",
+        cause="",
+        devices=(device,),
+        site=site,
+        op=move.op,
+        culprit=_culprit(queries, move, device),
+        count=move.tensors,
+        message=sentence("moved-after-wrap.message", module=str(move.module.path), device=device, wrapper=name),
+        help=sentence("moved-after-wrap.help"),
+    )
+
+
+def _culprit(queries: TraceQueries, move: Move, device: str) -> Culprit | None:
+    """Return the first tensor that was moved and has a name."""
+    trace = queries.trace
+    moved = (row for copy in _copies(queries, move) for row in queries.outputs(trace.copies.number("op", copy)))
+    for row in moved:
+        if name := str(trace.tensors.raw("name", row)):
+            moved_at = queries.site(int(queries.users[move.site.id])) if move.site is not None else None
+            shape, dtype = tuple(trace.tensors[row].shape), str(trace.tensors.raw("dtype", row))
+            return Culprit(name, (name,), device, shape, dtype, queries.site(queries.born(row)), moved_at)
+    return None

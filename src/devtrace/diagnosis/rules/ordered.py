@@ -1,18 +1,14 @@
-"""All rules, in the order in which they are asked."""
+"""All rules, in the order in which they are asked; those for errors are in `error_rules`."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from devtrace.diagnosis.rules import (
-    collective_device,
     cpu_compute,
     device_comparison,
-    device_mismatch,
     device_to_device_copy,
     device_to_host_copy,
-    generator_mismatch,
-    host_conversion,
     host_sync,
     host_to_device_copy,
     idle_optimizer,
@@ -21,14 +17,8 @@ from devtrace.diagnosis.rules import (
     ranks_differ,
     split_module,
 )
-from devtrace.diagnosis.rules.rule import CostRule, ErrorRule, JobRule, Rule
-
-ERROR_RULES: Final[tuple[ErrorRule, ...]] = (
-    collective_device.RULE,
-    host_conversion.RULE,
-    generator_mismatch.RULE,
-    device_mismatch.RULE,
-)
+from devtrace.diagnosis.rules.error_rules import ERROR_RULES
+from devtrace.diagnosis.rules.rule import CostRule, JobRule, Rule
 
 COST_RULES: Final[tuple[CostRule, ...]] = (
     host_sync.RULE,

@@ -18,7 +18,7 @@ from devtrace.explaining.reading.names import is_own_result
 from devtrace.explaining.reading.reader import MOST_ITEMS, Definition, Reader
 from devtrace.explaining.reading.runs import arguments, function_of, is_theirs, results, returned, run_of
 from devtrace.explaining.reading.stored import stored_in
-from devtrace.explaining.reading.torch_calls import call_method, call_torch
+from devtrace.explaining.reading.torch_calls import Written, call_method, call_torch
 from devtrace.explaining.reading.values import Known, Several, TensorValue, Value
 from devtrace.recording.columns.operator_info import COMPUTE
 from devtrace.recording.context.module_tree import class_attribute, is_module
@@ -35,7 +35,7 @@ def read_call(reader: Reader, node: ast.Call, activation: Activation) -> Value |
     if isinstance(node.func, ast.Attribute):
         owner = reader.see(node.func.value, activation)
         if isinstance(owner, TensorValue):
-            return call_method(reader, owner, node.func.attr, node, words, activation)
+            return call_method(reader, owner, node.func.attr, Written(node, words, activation))
         if isinstance(owner, Several) or (isinstance(owner, Known) and type(owner.value) is dict):
             return _call_container(reader, owner, node.func.attr, node, activation)
         if isinstance(owner, Known) and type(owner.value) in (list, deque) and node.func.attr in ("pop", "popleft"):
@@ -65,7 +65,7 @@ def _call(
     if function is not None and is_theirs(function.__code__):
         given = [*before, *(reader.see(each, activation) for each in node.args)]
         return returned(reader, function, given, _seen(reader, words, activation), activation)
-    return call_torch(reader, _name(value), node, words, activation) if _is_of_torch(value) else None
+    return call_torch(reader, _name(value), Written(node, words, activation)) if _is_of_torch(value) else None
 
 
 def definitions_of_call(reader: Reader, node: ast.Call, activation: Activation) -> Iterator[Definition]:
@@ -184,7 +184,7 @@ def _call_class(
         device = reader.named_device(value)
         return Known(reader.device(device)) if device else None
     if issubclass(kind, torch.Tensor):
-        return call_torch(reader, "tensor", node, {}, activation)
+        return call_torch(reader, "tensor", Written(node, {}, activation))
     return None
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable, Iterator
 from types import FunctionType
 from typing import Any, Final
 
 import torch
 
-from devtrace.diagnosis.evidence.frame_code import STEP_OF_BACKWARD
+from devtrace.diagnosis.evidence import torchs_sentences
+from devtrace.diagnosis.evidence.torchs_sentences import RefusedGradient
 from devtrace.explaining.reading.activation import Activation
 from devtrace.explaining.reading.failed_op import UNKNOWN, FailedOp
 from devtrace.explaining.reading.file_index import index_of
@@ -24,27 +24,32 @@ from devtrace.runtime.quiet import device_of, gradient_of, is_leaf
 from devtrace.source.matching import called_name, calls_in
 from devtrace.source.safe_values import class_dict
 
-_REFUSED: Final = re.compile(
-    r"Function (\w+)Backward returned an invalid gradient at index (\d+) - "
-    r"expected device (?:type )?(\S+) but got (\S+)"
-)
+STEP_OF_BACKWARD: Final = "autograd.Function.backward"
 MOST_CLASSES: Final = 1_000
 
 
 def refused_gradient(reader: Reader, text: str) -> FailedOp | None:
     """Return the step of a backward pass that got a gradient of the wrong device, by the function that returned it."""
-    refused = _REFUSED.search(text)
+    refused = torchs_sentences.refused_gradient(text)
     caller = next(reader.user_activations(), None)
     if refused is None or caller is None:
         return None
-    functions = [kind for kind in _autograd_functions() if class_name(kind, "__name__") == refused[1]]
-    if len(functions) != 1:
-        return None
-    found = _returned(reader, functions[0], int(refused[2]), refused[3], refused[4], caller)
+    function = _function(reader, refused.function)
+    found = _returned(reader, function, refused, caller) if function is not None else None
     if found is None:
         return None
-    expected = TensorValue(reader.rows.add(reader.layout(refused[3], 1), -1, -1, -1), refused[3])
+    expected = TensorValue(reader.rows.add(reader.layout(refused.expected, 1), -1, -1, -1), refused.expected)
     return FailedOp(STEP_OF_BACKWARD, [expected, found], caller.depth)
+
+
+def _function(reader: Reader, name: str) -> type | None:
+    """Return the one autograd function of a name; of several the one that the error's frames know by it."""
+    found = [kind for kind in _autograd_functions() if class_name(kind, "__name__") == name]
+    if len(found) > 1:
+        scopes = [run.scope for run in reader.user_activations() if run.scope is not None]
+        known = [scope.locals.get(name, scope.globals.get(name)) for scope in scopes]
+        found = [kind for kind in found if any(kind is each for each in known)]
+    return found[0] if len(found) == 1 else None
 
 
 def _autograd_functions() -> Iterator[type]:
@@ -56,9 +61,7 @@ def _autograd_functions() -> Iterator[type]:
             waiting += type.__subclasses__(kind)
 
 
-def _returned(
-    reader: Reader, kind: type, index: int, expected: str, got: str, caller: Activation
-) -> TensorValue | None:
+def _returned(reader: Reader, kind: type, refused: RefusedGradient, caller: Activation) -> TensorValue | None:
     """Return what a class's `backward` gives for one of its inputs, if that can be on the device that torch got."""
     static = class_dict(kind).get("backward")
     function = static.__func__ if type(static) is staticmethod else None
@@ -68,10 +71,10 @@ def _returned(
     if run is None:
         return None
     for name in parameters(run.body)[1:]:
-        run.bound[name] = reader.emit(UNKNOWN, COMPUTE, run.body, run, [], expected)
+        run.bound[name] = reader.emit(UNKNOWN, COMPUTE, run.body, run, [], refused.expected)
     for node in results(run.body):
-        value = _item(reader.see(node, run.at_node(node)), index)
-        if isinstance(value, TensorValue) and value.device == got:
+        value = _item(reader.see(node, run.at_node(node)), refused.at)
+        if isinstance(value, TensorValue) and value.device == refused.got:
             return value
     return None
 

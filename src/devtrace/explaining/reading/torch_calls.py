@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Final
+from typing import Final, NamedTuple
 
 from devtrace.diagnosis.evidence.origins import FACTORIES
 from devtrace.explaining.reading.activation import Activation
@@ -24,32 +24,46 @@ _COPIES: Final = frozenset(("clone", "contiguous"))
 _NO_TENSOR: Final = frozenset(("item", "tolist", "numpy", "size", "dim", "numel", "stride", "backward", "data_ptr"))
 
 
-def call_torch(
-    reader: Reader, name: str, node: ast.Call, words: dict[str, ast.expr], activation: Activation
-) -> Value | None:
+class Written(NamedTuple):
+    """A call in the source, its keyword arguments, and the run of the function that it is in."""
+
+    node: ast.Call
+    words: dict[str, ast.expr]
+    activation: Activation
+
+    def given_device(self, reader: Reader) -> str | None:
+        """Return the `device=` of the call, empty if it cannot be read; None where it has none."""
+        given = self.words.get("device")
+        return None if given is None or is_none(given) else reader.named_device(reader.see(given, self.activation))
+
+    def tensors(self, reader: Reader) -> list[TensorValue]:
+        return reader.tensors((*self.node.args, *self.words.values()), self.activation)
+
+
+def call_torch(reader: Reader, name: str, call: Written) -> Value | None:
     """Return what a function of torch's makes; None for one that makes no tensor of its inputs."""
     if name in FACTORIES or name in _FROM_HOST:
-        return _make(reader, name, node, words, activation)
-    inputs = reader.tensors((*node.args, *words.values()), activation)
+        return _make(reader, name, call)
+    inputs = call.tensors(reader)
     if not inputs:
         return None
     if name.endswith("_like"):
-        return _make_like(reader, f"aten.{name}", node, words, inputs, activation)
-    return reader.derived(f"aten.{name}", _kind(name), node, activation, inputs)
+        return _make_like(reader, f"aten.{name}", call, inputs)
+    return reader.derived(f"aten.{name}", _kind(name), call.node, call.activation, inputs)
 
 
-def _make(
-    reader: Reader, name: str, node: ast.Call, words: dict[str, ast.expr], activation: Activation
-) -> Value | None:
+def _make(reader: Reader, name: str, call: Written) -> Value | None:
     """Return what a factory makes: on the device that it is given, else on the default device."""
-    if "device" in words and not is_none(words["device"]):
-        device = reader.named_device(reader.see(words["device"], activation))
-        return reader.emit(f"aten.{name}", CREATE, node, activation, [], device) if device else None
-    if name in _FROM_DATA and node.args:
+    node, _, activation = call
+    device = call.given_device(reader)
+    if device is None and name in _FROM_DATA and node.args:
         given = reader.see(node.args[0], activation)
         if isinstance(given, TensorValue):
             return given
-    device = "cpu" if name in _FROM_HOST else _default_device(reader, node, activation)
+    if device is None:
+        device = "cpu" if name in _FROM_HOST else _default_device(reader, node, activation)
+    elif not device:
+        return None
     return reader.emit(f"aten.{name}", CREATE, node, activation, [], device)
 
 
@@ -65,38 +79,23 @@ def _default_device(reader: Reader, node: ast.AST, activation: Activation) -> st
     return reader.default_device
 
 
-def _make_like(
-    reader: Reader,
-    name: str,
-    node: ast.Call,
-    words: dict[str, ast.expr],
-    inputs: list[TensorValue],
-    activation: Activation,
-) -> Value | None:
+def _make_like(reader: Reader, name: str, call: Written, inputs: list[TensorValue]) -> Value | None:
     """Return what a factory makes that takes its device from its input where it is given none."""
-    device = inputs[0].device
-    if "device" in words and not is_none(words["device"]):
-        device = reader.named_device(reader.see(words["device"], activation))
-    return reader.emit(name, CREATE, node, activation, inputs[:1], device) if device else None
+    device = call.given_device(reader)
+    if device is None:
+        device = inputs[0].device
+    return reader.emit(name, CREATE, call.node, call.activation, inputs[:1], device) if device else None
 
 
-def call_method(
-    reader: Reader,
-    owner: TensorValue,
-    name: str,
-    node: ast.Call,
-    words: dict[str, ast.expr],
-    activation: Activation,
-) -> Value | None:
+def call_method(reader: Reader, owner: TensorValue, name: str, call: Written) -> Value | None:
     """Return what a method of a tensor makes."""
     if name in _NO_TENSOR:
         return None
     if is_move(name):
-        return _move(reader, owner, name, node, words, activation)
+        return _move(reader, owner, name, call)
     if name.startswith("new_"):
-        return _make_like(reader, f"aten.{name}", node, words, [owner], activation)
-    inputs = [owner, *reader.tensors((*node.args, *words.values()), activation)]
-    made = reader.derived(f"aten.{name}", _kind(name), node, activation, inputs)
+        return _make_like(reader, f"aten.{name}", call, [owner])
+    made = reader.derived(f"aten.{name}", _kind(name), call.node, call.activation, [owner, *call.tensors(reader)])
     changes_itself = name.endswith("_") and not name.endswith("__")
     return owner if changes_itself else made
 
@@ -105,14 +104,8 @@ def _kind(name: str) -> int:
     return COPY if name in _COPIES else VIEW if name in _VIEWS else COMPUTE
 
 
-def _move(
-    reader: Reader,
-    owner: TensorValue,
-    name: str,
-    node: ast.Call,
-    words: dict[str, ast.expr],
-    activation: Activation,
-) -> Value | None:
+def _move(reader: Reader, owner: TensorValue, name: str, call: Written) -> Value | None:
+    node, words, activation = call
     asked = [*node.args[:1], *(words[word] for word in ("device", "other") if word in words)]
     values = [reader.see(each, activation) for each in asked]
     device = "cpu" if name == "cpu" else next(filter(None, map(reader.named_device, values)), "")

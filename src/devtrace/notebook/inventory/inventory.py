@@ -31,6 +31,16 @@ Row = dict[str, Any]
 Steps = Generator[None, None, Row]
 
 
+def drain(steps: Steps) -> Row:
+    """Run a listing to its end at once."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            row: Row = end.value
+            return row
+
+
 def listing(namespace: Mapping[str, Any], *, simulated: bool = False) -> Steps:
     """List what the names hold; yields between steps."""
     rows: list[Row] = []

@@ -41,14 +41,15 @@ def lifted(recorded: RecordedOps, op: int, made: Any) -> None:
         recorded.copies.append(Copied(op, source, rows.layout(made)[2], False, False))
 
 
-def listed(recorded: RecordedOps, state: ThreadState, lifted: range, args: Any, rows: list[int]) -> None:
-    """Note that torch copies a list to the device of the tensor that it indexes: `x[[0, 1]]`.
+def listed(recorded: RecordedOps, state: ThreadState, lifted: range, args: Any, rows: list[int]) -> bool:
+    """Note that torch copies a list to the device of the tensor that it indexes, `x[[0, 1]]`; return if one is a mask.
 
     It makes the index there. To torch's C++ a simulated tensor is the CPU's, and the index then is made on the CPU.
     """
     device = device_of(args[0])
     if device.type in _NO_COPY:
-        return
+        return False
+    has_mask = False
     indexes = set(rows[1 : 1 + sum(is_tensor(index) for index in args[1])])
     for op in lifted:
         at = len(state.heads) + (op - state.op) * WIDTH
@@ -58,6 +59,8 @@ def listed(recorded: RecordedOps, state: ThreadState, lifted: range, args: Any, 
             if made_on == _HOST:
                 there = state.heads[at + WIDTH - 1] = recorded.rows.layout_of(shape, dtype, device)[2]
                 recorded.copies.append(Copied(op, layout, there, False, False))
+                has_mask = has_mask or dtype == torch.bool
+    return has_mask
 
 
 def _carried(recorded: RecordedOps, op: int, source: Any, target: Any, args: Any, kwargs: Any) -> None:

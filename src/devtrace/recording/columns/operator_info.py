@@ -123,11 +123,14 @@ def _add(func: Any) -> OperatorInfo:
 _BOOLEAN = (torch.bool, torch.uint8)
 
 
-def mask_among(args: tuple[Any, ...]) -> bool:
-    """Return whether an indexing op is given a mask: the host must wait until the device has counted its True."""
+def mask_among(args: tuple[Any, ...], *, lists_are_there: bool = False) -> bool:
+    """Return whether an indexing op is given a mask: the host must wait until the device has counted its True.
+
+    `lists_are_there`: a list among the indexes was copied to the device, and so is a mask there that was a list.
+    """
     indices = args[1] if len(args) > 1 else ()
     masks = [index for index in indices if is_tensor(index) and dtype_of(index) in _BOOLEAN]
-    if not masks or device_of(masks[0]).type != device_of(args[0]).type:
+    if not masks or (not lists_are_there and device_of(masks[0]).type != device_of(args[0]).type):
         return False  # one on the CPU is counted there
     return not (len(masks) == 1 and _is_filled(args, indices))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, TracebackType
 from typing import Any, Final, NamedTuple
 
@@ -17,6 +18,7 @@ from devtrace.recording.columns import sites
 from devtrace.recording.columns.sites import LIBRARY, USER
 from devtrace.recording.columns.thread_state import ThreadState
 from devtrace.recording.context import module_calls
+from devtrace.recording.context.module_tree import is_training
 from devtrace.recording.context.modules import Modules
 from devtrace.recording.hot import dispatch
 from devtrace.recording.hot.recorder import Recorder, text_of
@@ -180,3 +182,18 @@ def reopen(error: BaseException, state: ThreadState, modules: Modules) -> None:
             row = modules.row_of(entry.tb_frame.f_locals.get("self"))
             forget_locals(entry.tb_frame)
             parent = state.reopen(row, parent)
+
+
+@contextmanager
+def calls_again(error: BaseException, state: ThreadState, modules: Modules) -> Iterator[None]:
+    """Have the module calls open that the error ended, where none of them was recorded."""
+    with ExitStack() as stack:
+        for entry in entries_of(error):
+            if entry.tb_frame.f_code.co_filename == module_calls.__file__:
+                module = entry.tb_frame.f_locals.get("self")
+                forget_locals(entry.tb_frame)
+                row = modules.row_of(module)
+                if row >= 0 and isinstance(module, torch.nn.Module):
+                    before = state.open(row, None, training=is_training(module), plain=False)
+                    stack.callback(state.close, before)
+        yield

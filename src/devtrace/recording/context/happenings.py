@@ -27,8 +27,15 @@ def next_op() -> int:
     """Return the number of the next op of the running recording, in this thread; -1 where none runs."""
     if not recorders:
         return -1
+    changing()
     state = recorders[-1].states.get(threading.get_ident())
     return -1 if state is None else state.op
+
+
+def changing() -> bool:
+    """Let a recording that had stopped for a while go on; return whether it had."""
+    budget = recorders[-1].budget
+    return budget is not None and budget.changed()
 
 
 def site_of(frame: FrameType | None) -> int:

@@ -15,6 +15,7 @@ count, and notes are numbers (`module_notes`).
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any, Final
@@ -26,8 +27,9 @@ from torch.nn.modules import module as registry
 from devtrace.recording.columns import stamps
 from devtrace.recording.columns.module_notes import Attached, Happening, packed
 from devtrace.recording.columns.process_history import Moved, history
+from devtrace.recording.columns.sites import files
 from devtrace.recording.context import copied_tensors, module_moves, optimizer_states
-from devtrace.recording.context.happenings import next_op, recorders, site_of
+from devtrace.recording.context.happenings import changing, next_op, recorders, site_of
 from devtrace.recording.context.module_tree import children
 from devtrace.recording.hot.recorder import Recorder
 from devtrace.runtime.patches import Patches, SharedInstallation
@@ -103,6 +105,7 @@ def _register(module: Module, name: str, tensor: Any) -> None:
     if tensor is None or is_compiling():
         return
     try:
+        had_stopped = bool(recorders) and changing()
         site, op = site_of(sys._getframe(2)), next_op() if recorders else -1
         history.modules.register(module, name, packed(site, next(history.ticks), op))
         stamp = history.births.get(site)
@@ -115,8 +118,25 @@ def _register(module: Module, name: str, tensor: Any) -> None:
         else:
             with Quiet():
                 stamps.put_birth(tensor, stamp)
+        if had_stopped:
+            _note_late(recorders[-1], tensor, sys._getframe(2))
     except Exception:  # noqa: BLE001 (a lazy parameter, a module that takes no weak reference: then it is not known)
         return
+
+
+def _note_late(recorder: Recorder, tensor: torch.Tensor, frame: Any) -> None:
+    """Note that a tensor was registered at the end of a gap, which may have made it.
+
+    A layer of torch's makes it for itself as it is built.
+    """
+    state, rows = recorder.states.get(threading.get_ident()), list[int]()
+    if state is not None:
+        with Quiet():
+            recorder.gather(tensor, rows)
+        while frame is not None and frame.f_code.co_filename == registry.__file__:
+            frame = frame.f_back
+        own = frame is not None and frame.f_code.co_name == "__init__" and not files[frame.f_code.co_filename]
+        recorder.late.update((row, (state.op, own)) for row in rows)
 
 
 def _attach(parent: Module, name: str, module: Module | None) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from threading import get_ident
 from typing import Any, Protocol
 
+from torch._C import _current_autograd_node as current_node
 from torch.compiler import is_compiling
 from torch.nn import Module
 
@@ -27,11 +28,41 @@ class Calls(Protocol):
 
 original: Callable[..., Any] = Module.__call__
 recording: Calls | None = None
+budget: Any = None
 
 
 def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
     if is_compiling() or recording is None or (state := recording.recorder.states.get(get_ident())) is None:
         return original(self, *args, **kwargs)
+    before = recording.open(self, state)
+    if before is None:
+        return original(self, *args, **kwargs)
+    try:
+        return original(self, *args, **kwargs)
+    finally:
+        state.close(before)
+
+
+def budgeted(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """Do what `__call__` does, in a recording with a budget: an outermost call is where it goes off and on."""
+    if is_compiling() or recording is None or budget is None:
+        return original(self, *args, **kwargs)
+    ident = get_ident()
+    if budget.off and ident == budget.ident:
+        if budget.inside or current_node() is not None:
+            return original(self, *args, **kwargs)
+        budget.module_called(self)
+    elif (state := recording.recorder.states.get(ident)) is None:
+        return original(self, *args, **kwargs)
+    elif state is budget.state and not state.opened and current_node() is None:
+        budget.module_called(self)
+    if budget.off and ident == budget.ident:
+        budget.inside = True
+        try:
+            return original(self, *args, **kwargs)
+        finally:
+            budget.call_ended()
+    state = recording.recorder.states[ident]
     before = recording.open(self, state)
     if before is None:
         return original(self, *args, **kwargs)

@@ -63,10 +63,13 @@ class Modules:
         self.noted: dict[int, tuple[int, str, str]] = {}  # row of a tensor -> row of its module, role, name in it
 
     def install(self, patches: Patches) -> None:
-        if Module.__call__ is not module_calls.__call__:
+        if Module.__call__ not in (module_calls.__call__, module_calls.budgeted):
             module_calls.original = Module.__call__
-            patches.set(Module, "__call__", module_calls.__call__)
+        call = module_calls.__call__ if self.recorder.budget is None else module_calls.budgeted
+        if Module.__call__ is not call:
+            patches.set(Module, "__call__", call)
         patches.set(module_calls, "recording", self)
+        patches.set(module_calls, "budget", self.recorder.budget)
 
     def open(self, module: Module, state: ThreadState) -> tuple[int, int, int] | None:
         """Begin a call, in the frame below this one; return None where that fails, which is a note."""

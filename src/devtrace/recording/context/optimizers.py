@@ -43,7 +43,13 @@ class Optimizers:
         return [register_optimizer_step_pre_hook(self._before), register_optimizer_step_post_hook(self._after)]
 
     def _before(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        if is_compiling() or (state := self.recorder.states.get(get_ident())) is None:
+        if is_compiling():
+            return
+        budget = self.recorder.budget
+        if budget is not None and budget.stepping(optimizer, closure=len(args) > 1 or bool(kwargs)):
+            self._count(optimizer, budget.state.find(sys._getframe(1)))
+            return
+        if (state := self.recorder.states.get(get_ident())) is None:
             return
         try:
             self._begin(optimizer, args, kwargs, state, sys._getframe(1))

@@ -30,6 +30,8 @@ def install(recorder: Recorder, patches: Patches) -> None:
     start, bootstrap = threading.Thread.start, threading.Thread._bootstrap_inner  # type: ignore[attr-defined]
 
     def recorded_start(self: threading.Thread) -> None:
+        if recorder.budget is not None:
+            recorder.budget.changed()
         state = recorder.states.get(threading.get_ident())
         if state is not None and recorder.active:
             site = state.fixed if state.fixed >= 0 else state.find(sys._getframe(1))

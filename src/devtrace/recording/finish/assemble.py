@@ -13,6 +13,7 @@ from devtrace.recording.columns.graph import Array, Numbered, forward_ops
 from devtrace.recording.columns.operator_info import COMPUTE, COPY, SYNC, by_id
 from devtrace.recording.columns.recorded_ops import Copied
 from devtrace.recording.columns.tensor_rows import size_of
+from devtrace.recording.columns.thread_state import NUMBERS, THREAD_SHIFT
 from devtrace.recording.context.modules import Modules
 from devtrace.recording.finish.history import History
 from devtrace.recording.finish.merge import Merged
@@ -28,11 +29,15 @@ from devtrace.trace.tables import TraceData
 
 @dataclass(frozen=True, slots=True)
 class Assembled:
-    """`site_rows`: from the process's sites to rows of the trace; `tensors`: from the recorder's rows."""
+    """`site_rows`: from the process's sites to rows of the trace; `tensors`: from the recorder's rows.
+
+    `op_of`: from the number of an op to the first op of the trace that has it or a later one; -1 for -1.
+    """
 
     trace: TraceData
     site_rows: dict[int, int]
     tensors: Tensors
+    op_of: Callable[[int], int]
 
 
 def assemble(
@@ -92,7 +97,10 @@ class _Assembly:
         self._copies_and_errors()
         self._folded(look_up[site])
         self.builder.notes = list(self.recorder.notes)
-        return Assembled(self.builder.build(), rows, self.tensors)
+        return Assembled(self.builder.build(), rows, self.tensors, self._op_of)
+
+    def _op_of(self, op: int) -> int:
+        return -1 if op < 0 else self.merged.numbering.boundary(op >> THREAD_SHIFT, op & NUMBERS)
 
     def _device(self, device: Any) -> int:
         name = str(device)

@@ -26,7 +26,9 @@ class History:
         self._modules = modules
         self._take_moved()
         self.attached = [_attached(known) for known in modules.known]
-        self.moves = [moved for moved in hooks.moves() if modules.row_of(moved.module()) >= 0]
+        # With their rows and counts now: Python may collect a module while the tables are made.
+        rows = [(moved, modules.row_of(moved.module())) for moved in hooks.moves()]
+        self.moves = [(moved, row, _tensors(moved)) for moved, row in rows if row >= 0]
         earlier = sorted(at.tick for at in self._happenings() if at.tick < first_tick)
         self._rank = {tick: index - len(earlier) for index, tick in enumerate(earlier)}
 
@@ -39,7 +41,7 @@ class History:
 
     def _happenings(self) -> Iterator[Happening]:
         yield from (found.at for found in self.attached if found is not None)
-        yield from (moved.at for moved in self.moves)
+        yield from (moved.at for moved, _, _ in self.moves)
 
     def sites(self) -> Iterator[int]:
         """Yield the process's ids of all sites that the rows will name."""
@@ -61,14 +63,14 @@ class History:
     def add_moves(
         self, builder: TraceBuilder, sites: dict[int, int], ops: OpNumbering, device: Callable[[Any], int]
     ) -> None:
-        for moved in self.moves:
+        for moved, row, tensors in self.moves:
             builder.append(
                 "moves",
-                module=self._modules.row_of(moved.module()),
+                module=row,
                 site=sites[moved.at.site],
                 op=self._op(moved.at, ops),
                 device=-1 if moved.device is None else device(moved.device),
-                tensors=_tensors(moved),
+                tensors=tensors,
             )
 
     def _op(self, at: Happening, ops: OpNumbering) -> int:

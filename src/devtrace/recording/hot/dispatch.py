@@ -15,12 +15,12 @@ from typing import Any
 import torch
 from torch._C import _current_autograd_node as current_node
 from torch._C._autograd import _get_sequence_nr as sequence_number
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from devtrace.recording.columns.chunk import COUNT_SHIFT, FULL, GRAD_SHIFT, SEVERAL
 from devtrace.recording.columns.operator_info import FIRST_ARGUMENT, ONE, learn_operator, operators
 from devtrace.recording.columns.thread_state import ThreadState, frames_to_skip
 from devtrace.recording.hot.recorder import Recorder
+from devtrace.runtime.mode_stack import BesideCompile
 from devtrace.runtime.quiet import ALL_DISABLED, Restored, function_state, set_function_state
 
 _Tensor = torch.Tensor
@@ -33,20 +33,10 @@ function_modes = torch._C._len_torch_function_stack
 _NO_STORAGE = (NotImplementedError, RuntimeError)  # from a sparse tensor, which has none
 
 
-class RecordMode(TorchDispatchMode):
+class RecordMode(BesideCompile):
     """One per thread: entering one mode in two threads would share torch's saved state."""
 
     supports_higher_order_operators = True
-
-    @classmethod
-    def ignore_compile_internals(cls) -> bool:
-        """Else a function that torch.compile made runs eager under the mode and stays uncompiled after it."""
-        return True
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """Else the first op imports torch._dynamo (1.2 s) and every op pays 560 ns to be hidden from it."""
-        return False
 
     def __init__(self, recorder: Recorder, state: ThreadState) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch annotates no method of a mode

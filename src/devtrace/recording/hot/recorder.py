@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
 from time import perf_counter_ns, time
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import torch
 from torch._C import _current_graph_task_id as current_task
@@ -19,6 +20,25 @@ from devtrace.recording.columns.thread_state import ThreadState, below_the_mode
 from devtrace.recording.folding import fold as folding
 from devtrace.runtime.quiet import Quiet, is_tensor
 from devtrace.source.safe_values import instance_dict
+
+
+class Budget(Protocol):
+    """`budget.sampling`, as far as those below it know it."""
+
+    off: bool
+    inside: bool
+    ident: int
+    state: ThreadState
+
+    def module_called(self, module: Any) -> None: ...
+
+    def call_ended(self) -> None: ...
+
+    def stepping(self, optimizer: Any, *, closure: bool) -> bool: ...
+
+    def changed(self) -> bool: ...
+
+    def apply(self, state: ThreadState) -> None: ...
 
 
 class Recorder(RecordedOps):
@@ -35,6 +55,11 @@ class Recorder(RecordedOps):
         self.states: dict[int, ThreadState] = {}
         self.notes: list[str] = []
         self.folds = 0
+        self.budget: Budget | None = None
+        self.gap = -1  # the first op after some that were not recorded
+        # Rows of parameters and buffers that were registered after such a gap, which may have made them: the next op,
+        # and whether a layer of torch's made them as it was built.
+        self.late: dict[int, tuple[int, bool]] = {}
         self._limit = max_ops
         self.lock: Final = threading.RLock()
 
@@ -99,9 +124,8 @@ class Recorder(RecordedOps):
             return 0
         lifted = state.lifted_in(below_the_mode(sys._getframe(1).f_back))
         with Quiet():
-            if lifted:
-                copies.listed(self, state, lifted, args, rows)
-            return MASK if mask_among(args) else 0
+            has_mask = bool(lifted) and copies.listed(self, state, lifted, args, rows)
+            return MASK if mask_among(args, lists_are_there=has_mask) else 0
 
     def outputs(self, info: OperatorInfo, op: int, site: int, given: tuple[Any, Any], out: Any, rows: list[int]) -> int:
         """Append the rows of an op's outputs; return their number."""
@@ -157,6 +181,8 @@ class Recorder(RecordedOps):
     def pack(self, state: ThreadState) -> None:
         """Make columns of a thread's full lists, and fold repetitions if there are too many ops."""
         state.pack()
+        if self.budget is not None:
+            self.budget.apply(state)
         if self.kept() > self._limit:
             with self.lock:
                 self._fold(state, self.max_ops // 2)
@@ -166,6 +192,8 @@ class Recorder(RecordedOps):
         """Pack all threads, and fold down to `max_ops`."""
         for state in self.threads:
             state.pack()
+            if self.budget is not None:
+                self.budget.apply(state)
         for state in sorted(self.threads, key=ThreadState.kept, reverse=True):
             above = self.kept() - self.max_ops
             if above > 0:
@@ -183,10 +211,11 @@ class Recorder(RecordedOps):
         """Note a fault of our own, or a tensor that does not answer: the program goes on."""
         self.note("note.op-in-part", error)
 
-    def note(self, key: str, about: BaseException | str = "") -> None:
-        """Keep the key of a sentence and, behind a tab, the fault that it is about; words are found later."""
+    def note(self, key: str, about: BaseException | str = "", **counts: int) -> None:
+        """Keep the key of a sentence and, behind a tab, what it is about; words are found later."""
         fault = about if isinstance(about, str) else f"{type(about).__name__}: {text_of(about)}"
-        text = f"{key}\t{fault}" if fault else key
+        values = {**counts, **({"fault": fault} if fault else {})}
+        text = f"{key}\t{json.dumps(values)}" if values else key
         if text not in self.notes:
             self.notes.append(text)
 

@@ -13,6 +13,9 @@ SENTENCES: Final[dict[str, str]] = {
     "mismatch.inputs": "此运算的其{count:=他|余}输入在 {expected} 上",
     "mismatch.module": "`{module}` 其余的 {count} 个张量在 {expected} 上",
     "mismatch.module-in-part": "`{module}` 的另外 {count} 个张量在 {expected} 上",
+    "mismatch.gradient": "反向传播要求这个梯度在 {expected} 上",
+    "mismatch.copy": "这一行要把它复制到 {expected}",
+    "mismatch.copy-somewhere": "这一行要复制它",
     # what else there is to say
     "mismatch.asked": "这一行要求使用 {expected}：{line} `{text}`。",
     "mismatch.either": "如果本意是 {odd}：{line} 把另一个输入放到了 {expected} 上，`{text}`。",
@@ -83,6 +86,7 @@ SENTENCES: Final[dict[str, str]] = {
     "wrong-device.missed": "",
     "wrong-device.reason": "程序中有一行指定了 {odd}，而没有使用另一个输入的设备。",
     "wrong-device.reason-meta": "meta 上的张量只有形状，没有数据，也没有代码给它数据。",
+    "wrong-device.reason-gradient": ("它所属函数的 `backward` 中有一行指定了 {odd}；梯度应与其张量在同一设备上。"),
     "wrong-device.reason-stayed": "计算移到了 {expected}，它却留在 {odd} 上。",
     "wrong-device.advice": "使用另一个输入的设备：.to(x.device)",
     # host-boundary

@@ -6,7 +6,7 @@ from typing import Final
 
 SENTENCES: Final[dict[str, str]] = {
     "collective-device.meaning": "`NCCL` 集合通信收到了 CPU 上的张量，或两个进程用了同一个设备",
-    "moved-after-wrap.meaning": "`DistributedDataParallel` 包装之后又移动了模块",
+    "moved-after-wrap.meaning": "`DistributedDataParallel` 或 `fully_shard` 包装之后又移动了模块",
     "rank-device.meaning": "某个进程把张量放到了另一个进程的设备上",
     "ranks-differ.meaning": "某个参数或缓冲区只在部分进程中留在 CPU 上",
     "job.gloo": "程序要求 `nccl` 时，模拟设备上的集合通信改用 `gloo`；数值相同",
@@ -15,8 +15,7 @@ SENTENCES: Final[dict[str, str]] = {
     "collective-device.twin.message": "{name:Tensor} 在 {device} 上，而进程 {other} 也在用它。"
     "`NCCL` 要求每个进程有自己的设备。",
     "collective-device.twin.help": "在把任何数据放到设备上之前调用 `torch.cuda.set_device(local_rank)`",
-    "moved-after-wrap.message": "`{module}` 在被 `DistributedDataParallel` 包装之后又移到了 {device}。"
-    "`DDP` 仍使用包装时的设备。",
+    "moved-after-wrap.message": "`{module}` 在被 `{wrapper}` 包装之后又移到了 {device}。包装器仍使用包装时的设备。",
     "moved-after-wrap.help": "先移动模块，再包装",
     "rank-device.message": "进程 {ranks:and} 把{count:=一个张量|张量}放到了 {device} 上，那是进程 {owner} 的设备。",
     "rank-device.checkpoint": "没有 `map_location` 的 `torch.load` 会把它放回保存时的设备。",
@@ -36,5 +35,8 @@ SENTENCES: Final[dict[str, str]] = {
     "ranks.all-but": "{total} 个进程中的 {count} 个（除 {others:and}）：",
     "ranks.many": "{total} 个进程中的 {count} 个：",
     "ranks.first": "进程 {rank} 最先失败，进程 {other} 晚 {later:time}；共有 {count} 个进程失败",
-    "ranks.missing": "进程 {ranks:and} 没有留下追踪记录：{count:=它|它们}被强行终止，或仍在运行",
+    "ranks.missing": "进程 {ranks:and} 没有留下追踪记录：{count:=它|它们}被强行终止，或仍在运行{position}",
+    "rank.ended": "被 {signal} 终止{position}",
+    "rank.unsaved": "进程 {rank}：{why}{position}",
+    "rank.position": "；当时位于 {site}：{text}",
 }

@@ -32,6 +32,7 @@ SENTENCES: Final[dict[str, str]] = {
         "只运行一次，不作任何证明。"
     ),
     "cli.fix.simulate": "设备的数量（`cuda:1`）",
+    "cli.fix.costs": "同时修复不必要的拷贝和等待；以值不变、次数更少为证明，每次运行使用相同的随机数",
     "cli.fix.write": "全部证明之后才改动文件；要么全改，要么都不改",
     "cli.fix.rounds": "最多运行 `N` 次（{usual}）",
     "cli.fix.timeout": "每次运行最多 `S` 秒",
@@ -59,7 +60,19 @@ SENTENCES: Final[dict[str, str]] = {
     "run.ops": "{count} 个运算",
     "run.line": "devtrace：{text}",
     # devtrace fix
+    "fix.run": "第 {number:d} 次运行",
+    "fix.run-with": "第 {number:d} 次运行，带有对 {site} 的修复",
+    "fix.run-own": "第 {number:d} 次运行，在 {packages} 中寻找修复",
     "fix.mended": "已修复：{site}：{message}",
+    "fix.cheaper": "开销更小，值不变：{site}：{message}",
+    "fix.reason-of-cost": "（之前 {before:d} 次，之后 {after:d} 次）{message}",
+    "fix.cost-left": "保持原样：{site}：{why}：{message}",
+    "fix.cost-ends": "应用修复后，程序的结束方式不同：{raised}",
+    "fix.cost-no-values": "程序没有留下变量，也没有打印任何可以比较的内容",
+    "fix.cost-not-less": "修复没有减少次数",
+    "fix.cost-values": "修复改变了值（{names}）",
+    "fix.cost-output": "程序打印的内容",
+    "fix.costs-unknown": "开销保持原样：只有程序运行到结束，才能看出值是否不变",
     "fix.left": "未修复：{site}：{message}",
     "fix.help": "修复：{help}",
     "fix.no-edit": "没有能证明的修改",
@@ -102,6 +115,10 @@ SENTENCES: Final[dict[str, str]] = {
         "此笔记本只含追踪记录中的 {count} 个运算，全部内容有 {size:bytes}，会使它过大；要查看每个运算，"
         "请把追踪记录保存到文件"
     ),
+    "note.repetitions": (
+        "{count} 次重复中记录了 {recorded} 次；另有约 {ops} 个运算连同其等待和复制没有记录，按相同的重复计数"
+    ),
+    "note.unseen-lines": "只在未记录的重复中运行的行没有被看到；Python 3.12 及更新版本可以看到",
     "note.profiler": (
         "此追踪记录读自 `torch.profiler`，它不记录张量的名称、创建处和所在设备；"
         "运算的设备由它启动的内核和复制得知，行号是所在函数的开头"

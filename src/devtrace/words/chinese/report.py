@@ -55,4 +55,11 @@ SENTENCES: Final[dict[str, str]] = {
     "report.more-names": "另外 {count} 个名称",
     "report.more": "另有 {count} 项诊断",
     "report.rule-failed": "规则 {name} 运行失败（{fault}）；追踪记录是完整的",
+    "devices.none": "没有任何名称指向张量。",
+    "devices.simulated": "（模拟）",
+    "devices.total": "：{count} 个张量，{size:bytes}",
+    "devices.more": "另有 {count} 个名称",
+    "devices.findings": "{cells} 的诊断：",
+    "devices.no-findings": "{cells} 中没有诊断。",
+    "devices.no-cells": "尚未追踪任何单元格。",
 }

@@ -118,6 +118,7 @@ SENTENCES: Final[dict[str, str]] = {
         "DataParallel 无法复制这一个"
     ),
     "fixed.for-meta": "给它数据：`load_state_dict(..., assign=True)`，或先 `to_empty(device=...)` 再加载权重",
+    "fixed.for-gradient": "在 {expected} 上返回这个梯度",
     "fixed.bring-back": "把它移回来：`{code}`",
     "fixed.copy-after-move": "把 `{line}` 移到 `{move}` 之后",
     "fixed.generator": "在那里创建生成器：`{code}`",

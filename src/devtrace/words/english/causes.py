@@ -17,6 +17,9 @@ SENTENCES: Final[dict[str, str]] = {
     "mismatch.inputs": "the other {count:=input|inputs} of this op {count:=is|are} on {expected}",
     "mismatch.module": ("the other {count:=tensor|{count} tensors} of `{module}` {count:=is|are} on {expected}"),
     "mismatch.module-in-part": "{count:other tensor|other tensors} of `{module}` {count:=is|are} on {expected}",
+    "mismatch.gradient": "backward needs this gradient on {expected}",
+    "mismatch.copy": "this line copies it to {expected}",
+    "mismatch.copy-somewhere": "this line copies it",
     # what else there is to say
     "mismatch.asked": "This line asks for {expected}: {line} `{text}`.",
     "mismatch.either": "If you meant {odd}: {line} put the other input on {expected}, `{text}`.",
@@ -99,6 +102,9 @@ SENTENCES: Final[dict[str, str]] = {
     "wrong-device.missed": "",
     "wrong-device.reason": "A line of the program asks for {odd} instead of taking the device of the other input.",
     "wrong-device.reason-meta": "A tensor on meta has a shape and no data, and nothing gave it any.",
+    "wrong-device.reason-gradient": (
+        "A line of its function's `backward` asks for {odd}; a gradient belongs on the device of its tensor."
+    ),
     "wrong-device.reason-stayed": "It stayed on {odd} while the computation moved to {expected}.",
     "wrong-device.advice": "take the device of the other input: .to(x.device)",
     # host-boundary

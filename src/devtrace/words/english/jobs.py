@@ -6,7 +6,7 @@ from typing import Final
 
 SENTENCES: Final[dict[str, str]] = {
     "collective-device.meaning": "a collective on NCCL was given a tensor of the CPU, or the device of another rank",
-    "moved-after-wrap.meaning": "a module was moved after DistributedDataParallel had wrapped it",
+    "moved-after-wrap.meaning": "a module was moved after DistributedDataParallel or fully_shard had wrapped it",
     "rank-device.meaning": "a rank puts tensors on the device of another rank",
     "ranks-differ.meaning": "a parameter or buffer is on the CPU in some ranks only",
     "job.gloo": "simulated devices use `gloo` where the program asks for `nccl`; the values are the same",
@@ -16,8 +16,8 @@ SENTENCES: Final[dict[str, str]] = {
     "collective-device.twin.message": "{name:Tensor} is on {device}, which rank {other} uses too. "
     "NCCL needs a GPU of its own for each rank.",
     "collective-device.twin.help": "call `torch.cuda.set_device(local_rank)` before anything is put on a GPU",
-    "moved-after-wrap.message": "`{module}` was moved to {device} after DistributedDataParallel had wrapped it. "
-    "DDP keeps the devices that it saw.",
+    "moved-after-wrap.message": "`{module}` was moved to {device} after {wrapper} had wrapped it. "
+    "The wrapper keeps the devices that it saw.",
     "moved-after-wrap.help": "move the module first, then wrap it",
     "rank-device.message": "{count:=Rank|Ranks} {ranks:and} {count:=puts|put} a tensor on {device}, "
     "the device of rank {owner}.",
@@ -38,5 +38,8 @@ SENTENCES: Final[dict[str, str]] = {
     "ranks.all-but": "On {count} of {total} ranks (not on {others:and}):",
     "ranks.many": "On {count} of {total} ranks:",
     "ranks.first": "rank {rank} failed first, rank {other} {later:time} later; {count:rank|ranks} failed in total",
-    "ranks.missing": "{count:=rank|ranks} {ranks:and} left no trace: killed, or still running",
+    "ranks.missing": "{count:=rank|ranks} {ranks:and} left no trace: killed, or still running{position}",
+    "rank.ended": "{signal} ended it{position}",
+    "rank.unsaved": "rank {rank}: {why}{position}",
+    "rank.position": "; last seen in {site}: {text}",
 }

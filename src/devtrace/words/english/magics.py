@@ -23,6 +23,8 @@ SENTENCES: Final[dict[str, str]] = {
     "magic.one-percent": (
         "devtrace: `%devtrace`, with one %, traces nothing; `%%devtrace` on the first line traces the cell"
     ),
+    "magic.renderer-script": "devtrace: reports are sent as html with the views as a script ({choice})",
+    "magic.renderer-static": "devtrace: reports are sent as our own type with a static picture ({choice})",
     "magic.language": "devtrace: reports are in English from now on",
     "magic.language-follows": "devtrace: reports follow JupyterLab's language",
     "magic.not-traced-to-its-end": "devtrace: this cell was not traced to its end: {fault}",
@@ -77,6 +79,8 @@ SENTENCES: Final[dict[str, str]] = {
     "flag.simulate.program": "run the program on N simulated CUDA devices (cuda:2 or 2)",
     "flag.max-ops": "keep at most N ops ({usual}); repetitions above it are folded, counts stay exact",
     "flag.max-ops.program": "keep at most N ops ({usual}); counts stay exact",
+    "flag.budget": "record what repeats in a loop only now and then, so that it takes about P (10%) more time",
+    "flag.budget.program": "record what repeats only now and then, so that it takes about P (10%) more time",
     "flag.save": "write the trace to FILE, which `devtrace.load` and JupyterLab open",
     "flag.save.program": "write the trace to FILE, which `devtrace view` and JupyterLab open",
     "flag.html": "write the report to FILE as one page that needs nothing else",
@@ -98,6 +102,8 @@ SENTENCES: Final[dict[str, str]] = {
     "command.simulate": "give this whole session N simulated CUDA devices (cuda:2 or 2), or take them away",
     "command.explain": "explain the last error again; explain device errors of cells that are not traced, or do not",
     "command.language": "make reports in Chinese or English, or follow JupyterLab",
+    "command.renderer": "send reports as html with a script, or static beside our own type; alone, say what is sent",
+    "command.devices": "list names by device and the findings of all cells, as the sidebar does",
     "command.help": "print this",
     "help.cell": "%%devtrace [name] [flags]   on the first line of a cell: run it and show where its devices meet",
     "help.line": "%devtrace COMMAND",

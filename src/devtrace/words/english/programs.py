@@ -33,6 +33,10 @@ SENTENCES: Final[dict[str, str]] = {
         "does once a round. `--rounds 1` runs it once and proves nothing."
     ),
     "cli.fix.simulate": "how many devices (cuda:1)",
+    "cli.fix.costs": (
+        "also fix needless copies and waits; the proof is the same values and smaller counts, with random "
+        "numbers that are the same in each run"
+    ),
     "cli.fix.write": "change the files, after all is proven; all or none",
     "cli.fix.rounds": "at most N runs ({usual})",
     "cli.fix.timeout": "end each run after S seconds",
@@ -60,7 +64,19 @@ SENTENCES: Final[dict[str, str]] = {
     "run.ops": "{count:op|ops}",
     "run.line": "devtrace: {text}",
     # devtrace fix
+    "fix.run": "run {number:d}",
+    "fix.run-with": "run {number:d}, with a fix for {site}",
+    "fix.run-own": "run {number:d}, to find a fix in {packages}",
     "fix.mended": "fixed: {site}: {message}",
+    "fix.cheaper": "cheaper, with the same values: {site}: {message}",
+    "fix.reason-of-cost": "({before:d} before, {after:d} after) {message}",
+    "fix.cost-left": "as it was: {site}: {why}: {message}",
+    "fix.cost-ends": "with its fix the program ends otherwise: {raised}",
+    "fix.cost-no-values": "the program leaves no variable and prints nothing that could be compared",
+    "fix.cost-not-less": "its fix does not make it less",
+    "fix.cost-values": "its fix changes values ({names})",
+    "fix.cost-output": "what the program prints",
+    "fix.costs-unknown": "costs were left as they are: that values stay the same is seen only where a program ends",
     "fix.left": "left: {site}: {message}",
     "fix.help": "Fix: {help}",
     "fix.no-edit": "no edit for it could be proven",
@@ -109,6 +125,13 @@ SENTENCES: Final[dict[str, str]] = {
     "note.cut": (
         "this notebook holds {count:op|ops} of the trace, whose {size:bytes} would make it large; save the "
         "whole trace to a file to see every op"
+    ),
+    "note.repetitions": (
+        "{recorded} of {count:repetition was|repetitions were} recorded; about {ops:op|ops}, with their waits and "
+        "copies, were counted as repeating them"
+    ),
+    "note.unseen-lines": (
+        "lines that ran only between the recorded repetitions were not seen; Python 3.12 and newer shows them"
     ),
     "note.profiler": (
         "this trace was read from torch.profiler, which records neither names nor births of tensors, nor "

@@ -57,4 +57,11 @@ SENTENCES: Final[dict[str, str]] = {
     "report.more-names": "{count:more name|more names}",
     "report.more": "{count:more finding|more findings}",
     "report.rule-failed": "the rule {name} failed ({fault}); the trace is complete",
+    "devices.none": "No name has a tensor.",
+    "devices.simulated": " (simulated)",
+    "devices.total": ": {count:tensor|tensors}, {size:bytes}",
+    "devices.more": "{count:more name|more names}",
+    "devices.findings": "Findings of {cells}:",
+    "devices.no-findings": "No finding in {cells}.",
+    "devices.no-cells": "No cell has been traced yet.",
 }

@@ -143,6 +143,7 @@ SENTENCES: Final[dict[str, str]] = {
     "fixed.for-meta": (
         "give it data: `load_state_dict(..., assign=True)`, or `to_empty(device=...)` and then the weights"
     ),
+    "fixed.for-gradient": "return this gradient on {expected}",
     "fixed.bring-back": "bring it back: `{code}`",
     "fixed.copy-after-move": "move `{line}` below `{move}`",
     "fixed.generator": "make the generator there: `{code}`",

@@ -1,0 +1,121 @@
+"""What torch refuses where no op mixes devices: a gradient, and the copy of a tensor without data."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from devtrace.diagnosis.evidence import access_paths
+from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
+from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.evidence.mismatch import Mismatch
+from devtrace.diagnosis.evidence.source_text import assigned_names
+from devtrace.diagnosis.evidence.torchs_sentences import RefusedGradient, is_about_missing_data, refused_gradient
+from devtrace.diagnosis.evidence.trace_queries import HOST, META, SourceNode, TraceQueries
+from devtrace.source.matching import called_name, calls_in, keyword
+from devtrace.source.object_walk import is_tensor
+from devtrace.source.safe_values import evaluate
+
+
+def find_refusal(queries: TraceQueries, snapshot: FailureSnapshot, op: int, text: str) -> Mismatch | None:
+    """Return what torch refused by an error's text, if the trace has the tensor."""
+    return _refused_gradient(queries, op, text) or _refused_copy(queries, snapshot, op, text)
+
+
+# Gradients.
+
+
+def _refused_gradient(queries: TraceQueries, op: int, text: str) -> Mismatch | None:
+    refused = refused_gradient(text)
+    if refused is None:
+        return None
+    if queries.was_read:
+        return _of_gradient(op, [row for row in queries.inputs(op) if queries.device(row) == refused.got], refused)
+    step = _last_step_of_backward(queries, op)
+    used = {row for each in step for row in queries.inputs(each)}
+    left = [row for each in step for row in queries.outputs(each) if row not in used]
+    left = [row for row in left if queries.device(row) == refused.got]
+    if len(left) > 1:
+        left = [row for row in left if _is_returned_at(queries, row, refused.at)]
+    return _of_gradient(op, left, refused)
+
+
+def _of_gradient(op: int, rows: list[int], refused: RefusedGradient) -> Mismatch | None:
+    return Mismatch(op, rows[0], refused.got, refused.expected, of="gradient") if len(rows) == 1 else None
+
+
+def _last_step_of_backward(queries: TraceQueries, op: int) -> list[int]:
+    """Return the last ops of a backward pass that one function ran."""
+    functions, found = queries.trace.sites, list[int]()
+    for before in range(op - 1, -1, -1):
+        site = queries.trace.ops.number("site", before)
+        if queries.trace.ops.raw("phase", before) != "backward" or site < 0:
+            break
+        if found and functions.raw("function", site) != functions.raw("function", _site(queries, found[0])):
+            break
+        found.append(before)
+    return found[::-1]
+
+
+def _site(queries: TraceQueries, op: int) -> int:
+    return queries.trace.ops.number("site", op)
+
+
+def _is_returned_at(queries: TraceQueries, row: int, index: int) -> bool:
+    """Return whether a function returns a tensor at a position: `return gradient, scale`."""
+    made = queries.source_node(_site(queries, queries.producer(row)))
+    function = made.source.function(made.node) if made is not None else None
+    if made is None or function is None:
+        return False
+    returned = [_item(each.value, index) for each in ast.walk(function) if isinstance(each, ast.Return)]
+    return any(each is not None and _is_made_by(made, each) for each in returned)
+
+
+def _item(value: ast.expr | None, index: int) -> ast.expr | None:
+    if not isinstance(value, ast.Tuple):
+        return value if index == 0 else None
+    return value.elts[index] if index < len(value.elts) else None
+
+
+def _is_made_by(made: SourceNode, returned: ast.expr) -> bool:
+    if isinstance(returned, ast.Name):
+        return returned.id in assigned_names(made)
+    return made.node in ast.walk(returned)
+
+
+# Copies of tensors without data.
+
+
+def _refused_copy(queries: TraceQueries, snapshot: FailureSnapshot, op: int, text: str) -> Mismatch | None:
+    rows = [row for row in queries.inputs(op) if queries.device(row) == META]
+    if not rows or not is_about_missing_data(text):
+        return None
+    return Mismatch(op, rows[0], META, next(_targets(snapshot), ""), tuple(rows[1:]), of="copy")
+
+
+def _targets(snapshot: FailureSnapshot) -> Iterator[str]:
+    """Yield the devices that the lines of the error ask for, innermost first."""
+    for number in range(len(snapshot.frames)):
+        frame = FailingFrame.reading(snapshot, number, "")
+        for call in calls_in(frame.source_node.node) if frame is not None else ():
+            if frame is not None:
+                yield from filter(None, _asked_for(call, frame))
+
+
+def _asked_for(call: ast.Call, frame: FailingFrame) -> Iterator[str]:
+    """Yield the device that a call names: `"cuda:0"` of `x.to("cuda:0")`, `cpu` of `x.cpu()`."""
+    method = called_name(call)
+    given = keyword(call, "device")
+    if given is not None or method == "to":
+        nodes = [given] if given is not None else call.args
+        values = [evaluate(node, frame.scope()) if not isinstance(node, ast.Constant) else node.value for node in nodes]
+        yield from (frame.snapshot.device_of(each) if is_tensor(each) else _in_full(each) for each in values)
+    elif method in (HOST, "numpy"):
+        yield HOST
+    elif method in frame.snapshot.queries.move_methods and not call.args:
+        yield f"{method}:0"
+
+
+def _in_full(value: object) -> str:
+    device = access_paths.device_named_by(value)
+    return f"{device}:0" if device == "cuda" else device

@@ -1,0 +1,64 @@
+"""The sentences that torch itself writes in errors about devices."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+_DEVICE: Final = r"[a-z]\w*(?::\d+)?\b"
+_NO_DATA: Final = "Cannot copy out of meta tensor"
+_GRADIENT: Final = rf"invalid gradient at index \d+ - expected (?:device )?(?:type )?{_DEVICE} but got"
+ABOUT_DEVICES: Final = re.compile(
+    "|".join((
+        "Expected all tensors to be on the same device",
+        "found (?:at least )?two (?:different )?devices",
+        r"Input type \(\S+\) and \w+ type \(\S+\) should be the same",
+        "indices should be either on (?:the )?cpu or on the same device",
+        r"can't convert \S+ device type tensor to numpy",
+        r"Expected an? '[\w:]+' (?:device type|generator device) .*found '[\w:]+'",
+        r"Expected a .{1,40}device.{0,20} for generator",
+        "Input and (?:parameter|hidden|cell) tensors are not at the same device",
+        "expected self and mask to be on the same device",
+        "masked_fill_?: Expected inputs to be on same device",
+        "to have the same device type, but got query.device",
+        "'lengths' argument should be a 1D CPU int64 tensor",
+        r"backend of indices \(.*\) must match backend of values",
+        r"device of indices \(.*\) must match device of values",
+        _GRADIENT,
+        "stft input and window must be on the same device",
+        "expected tensor_indices_or_sections to be on cpu",
+        "cannot pin '.*' only dense CPU tensors can be pinned",
+        "too many CPU scalars to non-CPU kernel",
+        "module must have its parameters and buffers on device",
+        rf"[Tt]ensor on device {_DEVICE} is not on the expected device",
+        "assigned grad has data located on a different device",
+        "attempting to assign a gradient with device type",
+        rf"expected (?:object of )?device (?:type )?'?{_DEVICE}'? but got (?:device (?:type )?)?'?{_DEVICE}",
+        r"Pointer argument .* cannot be accessed from Triton",
+        _NO_DATA,
+        r"\b(?:in|on|have|at|of) (?:the )?same (?:cuda |type of )?devices?\b",
+    )),
+    re.IGNORECASE,
+)  # fmt: skip
+_REFUSED: Final = re.compile(
+    r"Function (\w+?)(?:Backward\d*)? returned an invalid gradient at index (\d+) - "
+    r"expected device (?:type )?(\S+) but got (\S+)"
+)
+
+
+class RefusedGradient(NamedTuple):
+    """A gradient that a backward pass got on the wrong device: the function that gave it, its position, the devices."""
+
+    function: str
+    at: int
+    expected: str
+    got: str
+
+
+def refused_gradient(text: str) -> RefusedGradient | None:
+    found = _REFUSED.search(text)
+    return RefusedGradient(found[1], int(found[2]), found[3], found[4]) if found is not None else None
+
+
+def is_about_missing_data(text: str) -> bool:
+    return _NO_DATA in text

@@ -1,0 +1,15 @@
+"""The rules for errors, in the order in which they are asked. An explanation needs no others."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from devtrace.diagnosis.rules import collective_device, device_mismatch, generator_mismatch, host_conversion
+from devtrace.diagnosis.rules.rule import ErrorRule
+
+ERROR_RULES: Final[tuple[ErrorRule, ...]] = (
+    collective_device.RULE,
+    host_conversion.RULE,
+    generator_mismatch.RULE,
+    device_mismatch.RULE,
+)

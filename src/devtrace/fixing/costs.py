@@ -1,0 +1,109 @@
+"""Fixes of costs, once no device error is left: each is kept if the program then computes the same for less.
+
+Less is counted, not timed: fewer copies or waits that need not be, and of all together no more than before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from devtrace.diagnosis.findings import Finding
+from devtrace.fixing import values
+from devtrace.fixing.rounds import Rounds, Run
+from devtrace.words.catalogue import comma, sentence
+
+MOST_NAMES = 3
+
+
+@dataclass
+class Costs:
+    """Rounds for a program's costs. `rejected` are findings whose fix was not proven, and why."""
+
+    rounds: Rounds
+    rejected: list[tuple[Finding, str]] = field(default_factory=list)
+    unsteady: set[str] = field(default_factory=set)
+    """Values that two runs of the same text do not share."""
+    output_is_unsteady: bool = False
+
+    def go(self) -> None:
+        """Try one fix after the other on top of those that were kept."""
+        while len(self.rounds.runs) < self.rounds.most:
+            finding = next(self._untried(), None)
+            if finding is None:
+                return
+            before = self.rounds.last
+            why = self._why_not(finding, before)
+            if why:
+                self.rejected.append((finding, why))
+                self.rounds.last = before
+
+    def _untried(self) -> Iterator[Finding]:
+        known = {_key(finding) for finding, _ in self.rejected}
+        for finding in self.rounds.last.findings:
+            if finding.severity != "error" and finding.edits and _key(finding) not in known:
+                yield finding
+
+    def _why_not(self, finding: Finding, before: Run) -> str:
+        """Apply a fix and run it; return why it was taken back, an empty text if it was kept."""
+        misfit = self.rounds.apply(finding)
+        if misfit:
+            return misfit
+        self.rounds.run_once()
+        why = self._compare(finding, before, self.rounds.last)
+        if why:
+            self.rounds.undo()
+            return why
+        counts = _counts(finding.rule, before, self.rounds.last)
+        self.rounds.changes[-1] = replace(self.rounds.changes[-1], counts=counts)
+        return ""
+
+    def _compare(self, finding: Finding, before: Run, after: Run) -> str:
+        if after.ending != before.ending or after.error is not None:
+            return sentence("fix.cost-ends", raised=after.raised)
+        if not before.values and not before.output:
+            return sentence("fix.cost-no-values")
+        if needless(after, finding.rule) >= needless(before, finding.rule) or total(after) > total(before):
+            return sentence("fix.cost-not-less")
+        names = self._changed(before, after)
+        return sentence("fix.cost-values", names=comma().join(names[:MOST_NAMES])) if names else ""
+
+    def _changed(self, before: Run, after: Run) -> list[str]:
+        """Return the values that a fix changed, and that are the same in every run without it."""
+        changed = self._differing(before, after)
+        if changed and len(self.rounds.runs) < self.rounds.most:
+            again = self.rounds.run_without_the_last_change()
+            self.unsteady.update(values.differing(before.values, again.values))
+            self.output_is_unsteady |= not values.is_same_output(before.output, again.output)
+            changed = self._differing(before, after)
+        return changed
+
+    def _differing(self, before: Run, after: Run) -> list[str]:
+        names = [name for name in values.differing(before.values, after.values) if name not in self.unsteady]
+        is_printed = self.output_is_unsteady or values.is_same_output(before.output, after.output)
+        return names if is_printed else [*names, sentence("fix.cost-output")]
+
+
+def needless(run: Run, rule: str) -> int:
+    """Return how often a run paid what it need not have, as far as one rule sees."""
+    return sum(
+        finding.count
+        for finding in run.findings
+        if finding.rule == rule and (finding.severity == "warning" or (finding.edits and finding.severity == "note"))
+    )
+
+
+def total(run: Run, rule: str = "") -> int:
+    """Return how often a run paid at all: for all rules, or for one."""
+    return sum(each.count for each in run.findings if each.severity != "error" and each.rule.startswith(rule))
+
+
+def _counts(rule: str, before: Run, after: Run) -> tuple[int, int]:
+    """Return all copies or waits before and after; those that need not be, where their number is all that changed."""
+    all_before, all_after = total(before, rule), total(after, rule)
+    return (all_before, all_after) if all_after < all_before else (needless(before, rule), needless(after, rule))
+
+
+def _key(finding: Finding) -> tuple[str, str, str, str]:
+    site = finding.site
+    return (finding.rule, site.file, site.function, site.text) if site is not None else (finding.rule, "", "", "")

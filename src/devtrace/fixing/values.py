@@ -1,0 +1,156 @@
+"""What a program computed: the variables that it leaves and what it printed, to compare two runs of it.
+
+A fix of a cost may change how often data is copied, and on which device it ends, but no value. Sums that are added up
+in another order differ in their last bits, which counts as the same.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any, Final
+
+from devtrace.source.object_walk import is_tensor
+from devtrace.source.safe_values import instance_dict
+
+VARIABLE: Final = "DEVTRACE_FIX_VALUES"
+"""Environment variable that names the file for the values of a run."""
+DEEPEST: Final = 6
+MOST_ITEMS: Final = 1000
+MOST_NUMBERS: Final = 4096
+"""Numbers of one tensor that are compared: all of a small one, evenly spread ones of a large one."""
+CLOSE: Final = 1e-4
+"""Of the larger number; half precision has three digits, which is `CLOSE_IN_HALF`."""
+CLOSE_IN_HALF: Final = 1e-2
+TINY: Final = 1e-6
+_PLAIN: Final = (bool, int, float, str, type(None))
+_OF_IPYTHON: Final = frozenset(("In", "Out", "exit", "quit", "get_ipython"))
+_NUMBER: Final = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|\bnan\b|\binf\b")
+
+Values = Mapping[str, Any]
+
+
+def path_of_this_run() -> Path | None:
+    """Return the file for the values of this process; processes that it starts have none."""
+    path = os.environ.pop(VARIABLE, "")
+    return Path(path) if path else None
+
+
+def seed() -> None:
+    """Let every run draw the same random numbers, unless the program seeds itself."""
+    random.seed(0)
+    for name, function in (("numpy.random", "seed"), ("torch", "manual_seed")):
+        if name in sys.modules:
+            getattr(sys.modules[name], function)(0)
+
+
+def write(path: Path, namespace: Mapping[str, object]) -> None:
+    path.write_text(json.dumps(values_of(namespace)), encoding="utf-8")
+
+
+def values_of(namespace: Mapping[str, object]) -> dict[str, Any]:
+    """Return numbers, texts and tensors by the path to them: `model.weight`, `history[3]`."""
+    found: dict[str, Any] = {}
+    known: set[int] = set()
+    for name, value in list(namespace.items()):
+        if not name.startswith("_") and name not in _OF_IPYTHON:
+            _add(found, known, name, value, DEEPEST)
+    return found
+
+
+def _add(found: dict[str, Any], known: set[int], path: str, value: Any, depth: int) -> None:
+    if type(value) in _PLAIN:
+        found[path] = value
+    elif is_tensor(value) or type(value).__module__ == "numpy":
+        numbers = _numbers(value)
+        if numbers is not None:
+            found[path] = numbers
+    elif depth and id(value) not in known and not isinstance(value, ModuleType | FunctionType | type):
+        known.add(id(value))
+        for step, part in islice(_parts(value), MOST_ITEMS):
+            _add(found, known, path + step, part, depth - 1)
+
+
+def _parts(value: Any) -> list[tuple[str, Any]]:
+    """Return what a container or an object stores, with the step to each."""
+    kind = type(value)
+    if issubclass(kind, dict):
+        return [(f"[{key!r}]", part) for key, part in dict.items(value) if type(key) in (str, int)]
+    for base in (list, tuple):
+        if issubclass(kind, base):
+            return [(f"[{index}]", part) for index, part in enumerate(base.__iter__(value))]
+    own = instance_dict(value)
+    tables = [own[name] for name in ("_parameters", "_buffers", "_modules") if isinstance(own.get(name), dict)]
+    parts = [(f".{key}", part) for table in tables for key, part in table.items()]
+    return [*parts, *((f".{key}", part) for key, part in own.items() if not key.startswith("_"))]
+
+
+def _numbers(array: Any) -> dict[str, Any] | None:
+    """Return the shape, the type and the numbers of a tensor or an array; None if it has no plain numbers."""
+    try:
+        plain = array.detach().to("cpu") if is_tensor(array) else array
+        flat = plain.reshape(-1)
+        count = int(flat.shape[0])
+        some = flat[:: max(1, math.ceil(count / MOST_NUMBERS))].tolist()
+        numbers = [part for each in some for part in (each.real, each.imag)] if "complex" in str(array.dtype) else some
+        data = {"shape": list(array.shape), "dtype": str(array.dtype), "numbers": numbers}
+        json.dumps(data)
+    except Exception:  # noqa: BLE001 (a sparse, fake or lazy one: it has no value here)
+        return None
+    return data
+
+
+def differing(before: Values, after: Values) -> list[str]:
+    """Return the names of values of one run that another has not."""
+    return [name for name, value in before.items() if name not in after or not _is_same(value, after[name])]
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    if isinstance(one, dict) and isinstance(other, dict):
+        if one["shape"] != other["shape"] or len(one["numbers"]) != len(other["numbers"]):
+            return False
+        close = CLOSE_IN_HALF if one["dtype"].endswith("float16") else CLOSE
+        scale = max((abs(number) for number in one["numbers"] if _is_finite(number)), default=0.0)
+        pairs = zip(one["numbers"], other["numbers"], strict=True)
+        return all(_is_close(left, right, close, TINY * scale) for left, right in pairs)
+    if isinstance(one, float) and isinstance(other, int | float):
+        return _is_close(one, other, CLOSE, 0.0)
+    return type(one) is type(other) and bool(one == other)
+
+
+def _is_finite(number: Any) -> bool:
+    return type(number) in (int, float) and math.isfinite(number)
+
+
+def _is_close(one: Any, other: Any, close: float, least: float) -> bool:
+    if type(one) is float and type(other) in (int, float):
+        is_nan = math.isnan(one) and math.isnan(other)
+        return is_nan or one == other or math.isclose(one, other, rel_tol=close, abs_tol=least)
+    return type(one) is type(other) and bool(one == other)
+
+
+def is_same_output(before: str, after: str) -> bool:
+    """Return whether two texts have the same words, and the same numbers up to their last digit."""
+    if _NUMBER.split(before) != _NUMBER.split(after):
+        return False
+    return _are_close_texts(_NUMBER.findall(before), _NUMBER.findall(after))
+
+
+def _are_close_texts(before: Sequence[str], after: Sequence[str]) -> bool:
+    pairs = zip(before, after, strict=True)
+    return all(one == other or _is_close_text(one, other) for one, other in pairs)
+
+
+def _is_close_text(one: str, other: str) -> bool:
+    if "." not in one + other:
+        return False
+    digits = len(one.partition(".")[2].lower().partition("e")[0])
+    return _is_close(float(one), float(other), CLOSE, 1.001 * 10.0**-digits if "e" not in one.lower() else 0.0)

@@ -1,0 +1,101 @@
+"""`%devtrace devices`: what the sidebar lists, as a report of its own, for front ends without our panel.
+
+Names by device, mixed models with their parts that lie elsewhere, and the findings of all cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from devtrace.drawing import palette
+from devtrace.notebook.cells import Traced, Tracing
+from devtrace.notebook.inventory.inventory import Row, listing
+from devtrace.words.catalogue import comma, sentence
+from devtrace.words.text_format import escape_markup, format_bytes, safe_line
+
+MOST_NAMES: Final = 100
+MOST_FINDINGS: Final = 20
+
+
+@dataclass(frozen=True)
+class DeviceList:
+    """Headings with their lines; a line has a name in front."""
+
+    sections: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+
+    def __str__(self) -> str:
+        return "\n\n".join("\n".join([heading, *_columns(lines)]) for heading, lines in self.sections)
+
+    def bundle(self) -> dict[str, Any]:
+        html = "\n".join(
+            f"<div><b>{escape_markup(heading)}</b></div>\n{_table(rows)}" for heading, rows in self.sections
+        )
+        return {"text/html": f'<div data-devtrace="devices">\n{html}\n</div>', "text/plain": str(self)}
+
+
+def device_list(tracing: Tracing) -> DeviceList:
+    """Look at the names of the notebook; nothing of them is run or changed."""
+    steps = listing(tracing.names_of_user(), simulated=bool(tracing.simulated))
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return DeviceList((*_names(end.value), _findings(list(tracing.history))))
+
+
+def _names(inventory: Row) -> Iterator[tuple[str, tuple[tuple[str, str], ...]]]:
+    if not inventory["devices"]:
+        yield sentence("devices.none"), ()
+    for total in inventory["devices"]:
+        device = total["device"]
+        rows = [row for row in inventory["holdings"] if any(each["device"] == device for each in row["devices"])]
+        simulated = sentence("devices.simulated") if total["simulated"] else ""
+        size = sentence("devices.total", count=total["tensors"], size=total["bytes"])
+        lines = [line for row in rows[:MOST_NAMES] for line in _lines(row, device)]
+        more = len(rows) - MOST_NAMES
+        left_out = [("", sentence("devices.more", count=more))] if more > 0 else []
+        yield f"{device}{simulated}{size}", (*lines, *left_out)
+
+
+def _lines(row: Row, device: str) -> Iterator[tuple[str, str]]:
+    here = next(each for each in row["devices"] if each["device"] == device)
+    names = " = ".join(safe_line(name, 60) for name in [row["name"], *row["names"]][:3])
+    yield names, f"{_what(row)}  {format_bytes(here['bytes'])}"
+    for part in row.get("parts", ()):
+        if any(each["device"] == device for each in part["devices"]):
+            yield f"  {safe_line(row['name'], 60)}.{safe_line(part['path'], 80)}", _what(part)
+
+
+def _what(row: Row) -> str:
+    shape = f" {row['dtype']} {tuple(row['shape'])}" if "shape" in row else ""
+    return f"{safe_line(row['type'], 60)}{shape}"
+
+
+def _findings(history: list[Traced]) -> tuple[str, tuple[tuple[str, str], ...]]:
+    found = [
+        (traced, finding)
+        for traced in reversed(history)
+        for finding in traced.report.findings
+        if finding.severity != "note"
+    ]
+    lines = [
+        (f"{palette.sign(finding.severity)} {finding.site or traced.label}", safe_line(finding.message, 400))
+        for traced, finding in found[:MOST_FINDINGS]
+    ]
+    more = len(found) - MOST_FINDINGS
+    left_out = [("", sentence("report.more", count=more))] if more > 0 else []
+    cells = comma().join(traced.label for traced in history)
+    heading = sentence("devices.findings", cells=cells) if cells else sentence("devices.no-cells")
+    return heading if found or not cells else sentence("devices.no-findings", cells=cells), (*lines, *left_out)
+
+
+def _columns(lines: tuple[tuple[str, str], ...]) -> list[str]:
+    width = min(max((len(name) for name, _ in lines), default=0), 40)
+    return [f"  {name:<{width}}  {rest}".rstrip() for name, rest in lines]
+
+
+def _table(lines: tuple[tuple[str, str], ...]) -> str:
+    rows = (f"<tr><td>{escape_markup(name)}</td><td>{escape_markup(rest, 500)}</td></tr>" for name, rest in lines)
+    return f"<table>{''.join(rows)}</table>" if lines else ""

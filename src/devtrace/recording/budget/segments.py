@@ -1,0 +1,153 @@
+"""Cuts a recording into segments, from one event to the next, and finds where their sequence repeats.
+
+An event is an outermost call of a module or a step of an optimizer. Two segments are the same if the same ops ran at
+the same lines and copied the same between devices. Their layouts must not differ where both know them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from devtrace.recording.columns.chunk import WIDTH, Array
+from devtrace.recording.columns.recorded_ops import RecordedOps
+from devtrace.recording.columns.thread_state import NUMBERS, ThreadState
+
+LONGEST_PERIOD: Final = 32
+_MOST_KINDS: Final = 256
+_LONGEST_TRAIL: Final = 2048
+
+
+class Range(NamedTuple):
+    """Ops of one thread: begin <= number < end."""
+
+    thread: int
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Ops between two events; equal `kind`: the same ran."""
+
+    event: Hashable
+    kind: int
+    ranges: tuple[Range, ...]
+
+    @property
+    def line(self) -> Hashable:
+        """Return the event without its object: that of another model at the same line is the same."""
+        return self.event[1:] if isinstance(self.event, tuple) else None
+
+    @property
+    def ops(self) -> int:
+        return sum(part.end - part.begin for part in self.ranges)
+
+
+def columns(state: ThreadState, begin: int, end: int) -> tuple[Array, Array, Array, Array]:
+    """Return number, head, site and layout of a thread's ops with begin <= number < end that are not folded away."""
+    parts = []
+    for chunk in reversed(state.chunks):
+        if not len(chunk) or chunk.number[-1] < begin:
+            break
+        first, last = np.searchsorted(chunk.number, (begin, end))
+        parts.append(
+            (chunk.number[first:last], chunk.head[first:last], chunk.site[first:last], chunk.layout[first:last])
+        )
+    first, last = (max(number - state.packed, 0) * WIDTH for number in (begin, end))
+    table = np.array(state.heads[first:last], dtype=np.int64).reshape(-1, WIDTH)
+    numbers = state.packed + first // WIDTH + np.arange(len(table))
+    parts = [*parts[::-1], (numbers, table[:, 0], table[:, 1], table[:, 6])]
+    number, head, site, layout = (np.concatenate([part[index] for part in parts]) for index in range(4))
+    return number, head, site, layout
+
+
+class Trail:
+    """Segments so far, the latest last."""
+
+    def __init__(self, recorded: RecordedOps) -> None:
+        self._recorded = recorded
+        self.segments: list[Segment] = []
+        self._kinds: dict[Hashable, list[tuple[list[Array], int]]] = {}
+        self._next = 0
+        self._event: Hashable = None
+        self._begins: list[int] = []
+        self._copies = 0
+
+    def begin(self, event: Hashable) -> None:
+        """Begin a segment with the op that comes next."""
+        self._event = event
+        self._begins = [state.op & NUMBERS for state in self._recorded.threads]
+        self._copies = len(self._recorded.copies)
+
+    def ranges(self) -> tuple[Range, ...]:
+        """Return the ops of the segment that runs now."""
+        begins = [*self._begins, *([0] * (len(self._recorded.threads) - len(self._begins)))]
+        return tuple(
+            Range(index, begin, state.op & NUMBERS)
+            for index, (state, begin) in enumerate(zip(self._recorded.threads, begins, strict=True))
+        )
+
+    def end(self) -> Segment | None:
+        """End the segment that runs now, and add it to the others; None where none was begun."""
+        if not self._begins:
+            return None
+        ranges = self.ranges()
+        segment = Segment(self._event, self._kind(ranges), ranges)
+        self.add(segment)
+        return segment
+
+    def add(self, segment: Segment) -> None:
+        """Add a segment that ended, or one that stands for it."""
+        self.segments.append(segment)
+        if len(self.segments) > _LONGEST_TRAIL:
+            del self.segments[: _LONGEST_TRAIL // 2]
+
+    def forget(self) -> None:
+        """Begin anew: what comes next follows none of the segments so far."""
+        self.segments.clear()
+        self._begins = []
+
+    def _kind(self, ranges: tuple[Range, ...]) -> int:
+        found = [columns(self._recorded.threads[part.thread], part.begin, part.end) for part in ranges]
+        copies = tuple((copied.source, copied.target) for copied in self._recorded.copies[self._copies :])
+        ops = tuple(_digest(head) + _digest(site) for _, head, site, _ in found)
+        layouts = [layout.astype(np.int64) for _, _, _, layout in found]
+        if len(self._kinds) > _MOST_KINDS:
+            self._kinds.clear()
+        known = self._kinds.setdefault((self._event, ops, copies), [])
+        for others, kind in known:
+            if all(_agree(one, other) for one, other in zip(layouts, others, strict=True)):
+                others[:] = [np.maximum(one, other) for one, other in zip(layouts, others, strict=True)]
+                return kind
+        self._next += 1
+        known.append((layouts, self._next))
+        return self._next
+
+    def period(self, needed: int, event: Hashable) -> int:
+        """Return the shortest number of segments that was repeated so often until an event begins it anew, or 0."""
+        kinds = [segment.kind for segment in self.segments[-needed * LONGEST_PERIOD :]]
+        for period in range(1, min(LONGEST_PERIOD, len(kinds) // needed) + 1):
+            if self.segments[-period].event == event and repetitions(kinds, period) >= needed:
+                return period
+        return 0
+
+
+def repetitions(kinds: Sequence[int], period: int) -> int:
+    """Return how often the last `period` kinds stand at the end, one after the other."""
+    last, found = kinds[-period:], 1
+    while (found + 1) * period <= len(kinds) and kinds[-(found + 1) * period : -found * period] == last:
+        found += 1
+    return found
+
+
+def _digest(values: Array) -> bytes:
+    return hashlib.blake2b(values.astype(np.int64).tobytes(), digest_size=16).digest()
+
+
+def _agree(one: Array, other: Array) -> bool:
+    return len(one) == len(other) and not bool(((one != other) & (one >= 0) & (other >= 0)).any())

@@ -1,0 +1,81 @@
+"""A real marimo in an environment of its own, for the tests of `make e2e-marimo`."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.error import URLError
+
+from built import ROOT
+
+START_LIMIT = 120  # seconds
+HOW_TO_GET_IT = "marimo is not installed: `make e2e-marimo` installs it and runs these tests"
+SETTINGS = """\
+[runtime]
+auto_instantiate = true
+[display]
+theme = "{theme}"
+"""
+
+
+def executable() -> Path:
+    """Return the marimo that is installed, or would be."""
+    return Path(os.environ.get("DEVTRACE_MARIMO") or ROOT / "build" / "marimo") / "bin" / "marimo"
+
+
+def is_installed() -> bool:
+    return executable().exists()
+
+
+@dataclass
+class Marimo:
+    """A marimo that shows one notebook, and the folder in which that runs."""
+
+    url: str
+    folder: Path
+
+
+@contextmanager
+def serve(command: str, notebook: str, folder: Path, theme: str = "light") -> Iterator[Marimo]:
+    """Show a notebook for the time of the block: "run" as an app, "edit" to be edited, with its cells run at once."""
+    (folder / "notebook.py").write_text(notebook)
+    settings = folder / ".config" / "marimo" / "marimo.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(SETTINGS.format(theme=theme))
+    address = f"127.0.0.1:{_free_port()}"
+    host, port = address.split(":")
+    line = [str(executable()), command, "notebook.py", "--headless", "--no-token", f"--host={host}", f"--port={port}"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "HOME": str(folder)}
+    environment |= {"XDG_CONFIG_HOME": str(folder / ".config")}
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(line, cwd=folder, env=environment, stdout=log, stderr=log)
+    try:
+        _wait_for(process, f"http://{address}", folder / "log")
+        yield Marimo(f"http://{address}", folder)
+    finally:
+        process.terminate()
+        process.wait(timeout=START_LIMIT)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _wait_for(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
+    end = time.monotonic() + START_LIMIT
+    while time.monotonic() < end and process.poll() is None:
+        try:
+            urllib.request.urlopen(f"{url}/health", timeout=START_LIMIT).close()
+            return
+        except URLError:
+            time.sleep(0.05)
+    raise AssertionError(f"no marimo after {START_LIMIT} s or it ended:\n{log.read_text()[-3000:]}")

@@ -1,0 +1,65 @@
+/**
+ * Builds the scripts of the views for pages without our extension: `views.js` in both languages, for a page of its own, and one in each
+ * language alone, which html that upgrades itself carries in every output. And `live.js`, the view that an anywidget brings along.
+ */
+import { readFile } from 'node:fs/promises';
+import { build, transform } from 'esbuild';
+
+const WORDS = { en: ['chinese', 'CHINESE', 'english', 'ENGLISH'], zh: ['english', 'ENGLISH', 'chinese', 'CHINESE'] };
+
+const styles = {
+  name: 'styles',
+  setup({ onLoad }) {
+    onLoad({ filter: /\.css$/ }, async ({ path }) => {
+      const { code } = await transform(await readFile(path, 'utf8'), { loader: 'css', minify: true });
+      return { contents: code.trim(), loader: 'text' };
+    });
+  }
+};
+
+const entry = {
+  entryPoints: ['labextension/src/view/standalone.ts'],
+  bundle: true,
+  minify: true,
+  format: 'iife',
+  metafile: true
+};
+
+/** The texts of a language whose keys' first part (`panel` of `panel.title`) some of these sources name. */
+async function textsFor(sources, path) {
+  const { code } = await transform(await readFile(path, 'utf8'), { loader: 'ts' });
+  const [texts] = Object.values(await import(`data:text/javascript,${encodeURIComponent(code)}`));
+  const isNamed = key => sources.some(source => new RegExp(`['"\`]${key.split('.')[0]}\\.`).test(source));
+  return Object.fromEntries(Object.entries(texts).filter(([key]) => isNamed(key)));
+}
+
+/** The catalogue of the other language becomes another name of this one, which has only what the views say. */
+const only = (language, sources) => ({
+  name: 'words',
+  setup({ onLoad }) {
+    const [other, itsName, own, name] = WORDS[language];
+    onLoad({ filter: new RegExp(`words/${other}\\.ts$`) }, () => ({
+      contents: `export { ${name} as ${itsName} } from './${own}';`,
+      loader: 'ts'
+    }));
+    onLoad({ filter: new RegExp(`words/${own}\\.ts$`) }, async ({ path }) => ({
+      contents: `export const ${name} = ${JSON.stringify(await textsFor(sources, path))};`,
+      loader: 'ts'
+    }));
+  }
+});
+
+const { metafile } = await build({ ...entry, outfile: 'src/devtrace/static/views.js', plugins: [styles] });
+const code = Object.keys(metafile.inputs).filter(path => path.endsWith('.ts') && !/words\/(english|chinese)/.test(path));
+const sources = await Promise.all(code.map(path => readFile(path, 'utf8')));
+for (const language of Object.keys(WORDS)) {
+  await build({ ...entry, outfile: `src/devtrace/static/views.${language}.js`, plugins: [styles, only(language, sources)] });
+}
+
+await build({
+  ...entry,
+  entryPoints: ['labextension/src/view/live-widget.ts'],
+  format: 'esm',
+  outfile: 'src/devtrace/static/live.js',
+  plugins: [styles]
+});
