@@ -20,6 +20,8 @@ import devtrace
 from devtrace.api.options import FLAGS
 from devtrace.api.recording import record
 from devtrace.diagnosis.findings import Finding
+from devtrace.recording.budget.lines import Lines
+from devtrace.recording.budget.sampling import Sampling
 from devtrace.recording.budget.segments import repetitions
 from devtrace.recording.columns.chunk import WIDTH
 from devtrace.recording.hot import dispatch
@@ -213,18 +215,59 @@ def test_two_loops_with_an_evaluation_now_and_then_are_counted() -> None:
     assert ops[1] == pytest.approx(ops[0], rel=0.02)
 
 
-def test_what_follows_a_loop_in_another_one_is_recorded_from_its_second_time_on() -> None:
-    def program() -> None:
-        for _ in range(20):
-            model = nn.Linear(4, 2).to("cuda:0")
-            total = torch.zeros((), device="cuda:0")
-            for _ in range(25):
-                total += model(torch.ones(3, 4, device="cuda:0")).sum().detach()
-            total.item()
+def in_loops(after: Callable[[torch.Tensor], object]) -> None:
+    for _ in range(20):
+        model = nn.Linear(4, 2).to("cuda:0")
+        total = torch.zeros((), device="cuda:0")
+        for _ in range(25):
+            total += model(torch.ones(3, 4, device="cuda:0")).sum().detach()
+        after(total)
 
-    whole, short = both(program)
-    expected, got = ([(seen(each), each.count) for each in one.report.findings] for one in (whole, short))
-    assert got == [(what, count - (what[0] == "host-sync" and sys.version_info < (3, 12))) for what, count in expected]
+
+def test_what_follows_a_loop_in_another_one_is_recorded_from_its_second_time_on() -> None:
+    whole, short = both(lambda: in_loops(lambda total: total.mul_(2)))
+    rows = [row for each in (whole, short) for row in each.report.ledger if "mul_" in row.site.text]
+    counts = [dict(row.ops)["cuda:0"] for row in rows]
+    assert counts == [20, 20 - (sys.version_info < (3, 12))]
+
+
+def test_a_value_that_is_read_in_between_is_counted_each_time() -> None:
+    def rare(model: nn.Sequential, step: int) -> None:
+        torch.ones(1, device="cuda:0").item()
+
+    def program() -> None:
+        in_loops(lambda total: total.item())
+        train(rare, at=20)
+
+    waits = [
+        [(seen(finding), finding.count) for finding in each.report.findings if finding.rule == "host-sync"]
+        for each in both(program)
+    ]
+    assert waits[0] == waits[1] != []
+
+
+def test_a_fault_of_ours_at_a_value_that_is_read_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: Sampling) -> None:
+        raise ZeroDivisionError("ours")
+
+    monkeypatch.setattr(Sampling, "_at_an_unknown_line", fail)
+    monkeypatch.setattr(Lines, "are_seen", False)
+    read = []
+    short = recorded(lambda: train(lambda model, step: read.append(torch.ones(1).item()), at=20))
+    assert read == [1.0]
+    assert any("ZeroDivisionError" in note for note in short.report.notes)
+
+
+def test_no_kernel_is_left_behind() -> None:
+    recorded(train)
+    assert not torch._C._dispatch_has_kernel_for_dispatch_key("aten::_local_scalar_dense", "ADInplaceOrView")
+
+
+@pytest.mark.parametrize("value", [True, 3, 2**60, 2.5, 1 + 2j])
+def test_values_that_are_read_in_between_are_what_they_are(value: complex) -> None:
+    read = []
+    recorded(lambda: train(lambda model, step: read.append(torch.tensor(value).item()), at=20))
+    assert [(type(each), each) for each in read] == [(type(value), value)]
 
 
 def test_accumulated_gradients_are_one_repetition() -> None:

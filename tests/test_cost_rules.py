@@ -602,3 +602,23 @@ def test_a_tensor_that_is_used_where_it_is_as_well_is_not_moved_by_an_edit() -> 
     (found,) = [each for each in findings(program) if each.severity != "note"]
     assert found.edits == ()
     assert found.help
+
+
+class Window(nn.Module):
+    """A module that moves its window in each call."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.window = torch.ones(size)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.window.to(x.device)
+
+
+def test_tensors_of_several_modules_that_one_line_copies_are_counted_and_none_is_called_the_same() -> None:
+    def program() -> None:
+        first, second = Window(4), Window(4)
+        train(lambda _, loss: [each(loss.detach().expand(4)) for each in (first, second)] and None)
+
+    (found,) = [each for each in findings(program) if each.rule == "host-to-device-copy" and each.severity == "warning"]
+    assert "they are the same 2 tensors each time, `" in found.message

@@ -245,9 +245,10 @@ def folder(tmp_path: Path, warm: Warm, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def git_apply(folder: Path, patch: str) -> None:
+def git_apply(folder: Path, patch: str | bytes) -> None:
+    data = patch if isinstance(patch, bytes) else patch.encode()
     subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
-    subprocess.run(["git", "apply", "-"], cwd=folder, check=True, input=patch.encode())
+    subprocess.run(["git", "apply", "-"], cwd=folder, check=True, input=data)
 
 
 @pytest.mark.slow
@@ -272,6 +273,50 @@ def test_a_program_is_written_once_it_is_proven(folder: Path, capfd: pytest.Capt
     assert main(["fix", "train.py"]) == 0
     again = capfd.readouterr()
     assert (again.out, "proven: the program ran to its end" in again.err) == ("", True)
+
+
+@pytest.mark.slow
+def test_a_patch_of_files_outside_of_the_working_directory_names_the_folder_that_takes_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    project = folder / "project"
+    project.mkdir()
+    (project / "train.py").write_text(TWO_BUGS.replace("shift = torch.ones(3)", "from shifts import shift"))
+    (project / "shifts.py").write_text("import torch\n\nshift = torch.ones(3)\n")
+    (folder / "here").mkdir()
+    monkeypatch.chdir(folder / "here")
+    assert main(["fix", str(project / "train.py")]) == 0
+    printed = capfd.readouterr()
+    assert f"`git apply` takes it in {project}\n" in printed.err
+    git_apply(project, printed.out)
+    assert main(["fix", str(project / "train.py")]) == 0
+    assert capfd.readouterr().out == ""
+
+
+WRITTEN = {
+    "CRLF": TWO_BUGS.replace("\n", "\r\n").encode(),
+    "tabs": TWO_BUGS.replace("x = x", "if True:\n\tx = x").encode(),
+    "Latin-1": f"# coding: latin-1\nname = 'é'\n{TWO_BUGS}".encode("latin-1"),
+    "byte order mark": b"\xef\xbb\xbf" + TWO_BUGS.encode(),
+    "no last line end": TWO_BUGS.removesuffix("\n").encode(),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("data", WRITTEN.values(), ids=WRITTEN)
+def test_a_file_keeps_its_bytes_where_nothing_is_fixed_as_written_and_as_git_applies_it(
+    data: bytes, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "train.py").write_bytes(data)
+    assert main(["fix", "--write", "--patch", "train.patch", "train.py"]) == 0
+    written = (folder / "train.py").read_bytes()
+    old, new = data.split(b"\n"), written.split(b"\n")
+    assert len([line for line in old if line not in new]) == 2
+    assert {line.endswith(b"\r") for line in new[:-1]} == {line.endswith(b"\r") for line in old[:-1]}
+    (folder / "train.py").write_bytes(data)
+    git_apply(folder, (folder / "train.patch").read_bytes())
+    assert (folder / "train.py").read_bytes() == written
+    assert "written: train.py" in capfd.readouterr().err
 
 
 @pytest.mark.slow

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from corpus_programs import FAILING
 from corpus_programs import Program as Folder
+from devtrace.cli.fix import reasons
 from devtrace.fixing.patch import unified_diff
+from devtrace.fixing.rounds import Rounds
 from devtrace.fixing.source_text import SourceText
 from fix_rounds import Program, fixed, outcome
 from warm import Warm
@@ -23,10 +27,20 @@ def test_a_program_is_fixed_and_returns_what_its_authors_fix_returns_on_the_cpu(
     program = Program(folder.folder / "bug.py", folder.arguments)
     rounds, value = fixed(warm, program)
     assert (rounds.is_proven, rounds.last.ending, rounds.last.raised) == (True, "ended", "")
-    before = {file: SourceText(file, Path(file).read_bytes()) for file in rounds.texts}
-    assert unified_diff(before, rounds.texts, {}).count(b"\n@@") >= 1
-    on_cpu = Program(folder.with_fix(tmp_path), tuple(map(as_cpu, program.arguments)), simulate="")
+    assert_git_applies(rounds, folder.folder, tmp_path / "ours")
+    on_cpu = Program(folder.with_fix(tmp_path / "authors"), tuple(map(as_cpu, program.arguments)), simulate="")
     assert value == outcome(warm, on_cpu, {}).value
+
+
+def assert_git_applies(rounds: Rounds, folder: Path, copy: Path) -> None:
+    """Apply the patch to a copy of the program, and compare byte by byte."""
+    before = {file: SourceText(file, Path(file).read_bytes()) for file in rounds.texts}
+    patch = unified_diff(before, rounds.texts, reasons(rounds), str(folder))
+    shutil.copytree(folder, copy)
+    subprocess.run(["git", "apply", "-"], cwd=copy, check=True, input=patch)
+    for file, text in rounds.texts.items():
+        changed = (copy / Path(file).relative_to(folder)).read_bytes()
+        assert changed == text.data != before[file].data
 
 
 def as_cpu(argument: str) -> str:

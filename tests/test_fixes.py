@@ -13,6 +13,7 @@ import devtrace
 from devtrace.diagnosis.edits import Code, applied
 from devtrace.diagnosis.findings import Finding, Site
 from devtrace.source.parsing import parse
+from shells import new_shell
 
 HEAD = "import numpy as np\nimport torch\nfrom torch import nn\n\n\n"
 STORE = """\
@@ -171,6 +172,49 @@ def test_the_edit_is_what_a_programmer_would_write(
     finding, after = diagnosed(tmp_path, program)
     assert finding.edits, finding.help
     assert changes(program, after) == (went, came)
+
+
+CELL = """\
+import torch
+from torch import nn
+import torch.nn.functional as F
+device = "cuda"
+model = nn.Linear(4, 3).to(device)"""
+
+
+@pytest.mark.parametrize(
+    ("cell", "fix"),
+    [
+        (
+            "weights = torch.ones(3)\nfor _ in range(2):\n    x, y = torch.randn(8, 4), torch.randint(0, 3, (8,))\n"
+            "    F.cross_entropy(model(x.to(device)), y.to(device), weight=weights)",
+            "weights = torch.ones(3).to(device)",
+        ),
+        (
+            "for _ in range(2):\n    x = torch.randn(8, 4)\n    y = torch.randint(0, 3, (8,))\n"
+            "    F.cross_entropy(model(x.to(device)), y)",
+            "y = torch.randint(0, 3, (8,)).to(device)",
+        ),
+        (
+            "def fit(x, weights):\n    x = model(x.to(device))\n    return x * weights\n"
+            "weights = torch.ones(3)\nfit(torch.ones(1, 4), weights)",
+            "device",
+        ),
+        (STORE.format(line="self.layers = [nn.Linear(2, 2)]", use="layers[0](x)") + "main(device)", "nn.ModuleList(["),
+    ],
+    ids=["a cell's first line", "beside a move in a loop", "a function of the cell's", "a container of layers"],
+)
+@pytest.mark.parametrize("magic", ["", "%%devtrace\n"], ids=["read", "recorded"])
+def test_a_fix_uses_the_names_of_an_earlier_cell(cell: str, fix: str, magic: str) -> None:
+    with new_shell() as shell:
+        shell.run("%load_ext devtrace")
+        shell.run("%devtrace simulate cuda:1")
+        shell.run(CELL)
+        printed = " ".join(shell.run(magic + cell).text.split())
+    _, _, shown = printed.rpartition(" Fix ")
+    assert f"{fix}" in shown
+    assert "torch.nn" not in shown
+    assert '"cuda' not in shown
 
 
 def code(text: str) -> Code:

@@ -156,7 +156,7 @@ def test_a_closed_view_is_told_nothing(view: Heard) -> None:
     assert view.messages == []
 
 
-def test_until_a_view_says_that_it_is_there_all_is_sent_again_each_time_the_recording_has_run_twice_as_long(
+def test_until_a_view_is_heard_of_all_is_sent_again_each_time_the_recording_has_run_twice_as_long(
     view: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     view._is_seen = False
@@ -196,7 +196,7 @@ def test_stop_interrupts_no_recording_of_another_thread(view: Heard) -> None:
     thread.join()
 
 
-def test_a_view_whose_channel_was_closed_by_another_is_told_nothing(view: Heard) -> None:
+def test_a_view_whose_channel_was_closed_by_another_is_sent_nothing(view: Heard) -> None:
     view.comm = SimpleNamespace(_closed=True, comm_id="1", on_msg=lambda _: None, close=lambda **_: None)
     with devtrace.record():
         torch.ones(1)

@@ -150,14 +150,20 @@ def test_two_again(model): assert torch.cuda.device_count() == 2 and model.weigh
 """
 
 
-def test_a_whole_suite_runs_on_simulated_devices_and_device_errors_are_explained(tmp_path: Path) -> None:
-    flags = ("--devtrace=cuda:2", "--devtrace-json=a.json", "--devtrace-sarif=a.sarif")
+@pytest.mark.parametrize("workers", [(), ("-p", "xdist", "-n", "2")], ids=["one process", "pytest-xdist"])
+def test_a_whole_suite_runs_on_simulated_devices_and_device_errors_are_explained(
+    workers: tuple[str, ...], tmp_path: Path
+) -> None:
+    flags = (*workers, "--devtrace=cuda:2", "--devtrace-json=a.json", "--devtrace-sarif=a.sarif")
     ran = pytest_in(tmp_path, SUITE, "-q", "-rA", *flags, environment={"GITHUB_ACTIONS": "true"})
     assert "3 failed, 4 passed" in ran.stdout
     assert ran.stdout.count(" Captured devtrace call ") == 2
     assert "`torch.zeros(3, 4)` is on cpu" in ran.stdout
     written = json.loads((tmp_path / "a.json").read_text())
-    assert written["tests"] == ["test_project.py::test_mixed", "test_project.py::TestCase::test_unittest"]
+    assert sorted(written["tests"], reverse=True) == [
+        "test_project.py::test_mixed",
+        "test_project.py::TestCase::test_unittest",
+    ]
     lines = [line for line in ran.stdout.splitlines() if line.startswith("::error file=test_project.py,line=")]
     results = json.loads((tmp_path / "a.sarif").read_text())["runs"][0]["results"]
     assert len(lines) == len(results) == len(written["findings"]) == 2

@@ -222,3 +222,69 @@ def test_a_mode_of_the_users_that_stays_on_the_stack_stays() -> None:
     assert torch._C._get_dispatch_stack_at(0) is mode
     mode.__exit__(None, None, None)
     assert [op.name for op in recording.trace.ops] == ["aten.ones", "aten.add_.Tensor"]
+
+
+class Named(torch.Tensor):
+    """A subclass with a constructor of its own."""
+
+    note: str
+
+    @staticmethod
+    def __new__(cls, *given: Any, note: str = "") -> Named:
+        made: Named = super().__new__(cls, *given)
+        made.note = note
+        return made
+
+
+class Bare(torch.Tensor):
+    """A subclass without one."""
+
+
+def _made_of_subclasses() -> list[Any]:
+    with_gradient = torch.ones(2, requires_grad=True)
+    given: tuple[Any, ...] = ((), ([1.0, 2.0],), (torch.ones(2),), (with_gradient,))
+    return [
+        *(kind(*each) for kind in (Bare, Named) for each in given),
+        Bare(2, 3).zero_(),
+        Named(torch.Size([2])).zero_(),
+        Named([1.0], note="a"),
+        torch.Tensor.__new__(Bare, [3.0]),
+        torch.Tensor([4.0]),
+        nn.Parameter(torch.ones(1)),
+    ]
+
+
+def _facts(made: list[Any]) -> list[Any]:
+    return [
+        (type(x), tuple(x.shape), x.is_leaf, x.requires_grad, x._is_view(), x._version, getattr(x, "note", None))
+        for x in made
+    ]
+
+
+def _values(made: list[Any]) -> list[Any]:
+    return [x.detach().as_subclass(torch.Tensor).tolist() for x in made]
+
+
+@pytest.mark.parametrize("devices", [None, "cuda:2"])
+def test_a_subclass_of_tensor_is_called_as_without_a_recording(devices: str | None) -> None:
+    before = torch.Tensor.__new__
+    plain = _made_of_subclasses()
+    with devtrace.record(simulate=devices) as recording:
+        recorded = _made_of_subclasses()
+        (recorded[2] * 2).sum()
+    assert _facts(recorded) == _facts(plain)
+    assert _values(recorded) == _values(plain)
+    assert recording.report.findings == ()
+    assert torch.Tensor.__new__ == before
+    assert "__new__" not in vars(torch.Tensor)
+    assert _facts(_made_of_subclasses()) == _facts(plain)
+
+
+@pytest.mark.parametrize("devices", [None, "cuda:2"])
+def test_torch_compile_finds_the_constructor_of_tensors_unchanged(devices: str | None) -> None:
+    own = torch.Tensor.__new__
+    seen: list[object] = []
+    with devtrace.record(simulate=devices):
+        exec("seen.append(torch.Tensor.__new__)", {"__name__": "torch._dynamo.variables", "seen": seen, "torch": torch})
+        assert torch.Tensor.__new__ is not own
+    assert seen == [own]

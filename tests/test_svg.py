@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from devtrace.drawing.lanes import LONGEST_SHARE, Scale, lanes
 from devtrace.drawing.svg import MOST_LANES, timeline
+from devtrace.trace.merge_ranks import merge, with_rank
 from devtrace.trace.tables import TraceData
 from goldens import assert_golden
 from samples import Sample, training
@@ -176,3 +178,32 @@ def test_notes_have_no_flag_and_flags_keep_the_numbers_of_the_report() -> None:
     sample.builder.findings = tuple({"severity": name, "op": op} for name, op in zip(severities, ops, strict=True))
     shown = texts(timeline(sample.builder.build()))
     assert [number in shown for number in "123"] == [True, False, True]
+
+
+def of_rank(rank: int, *more: str) -> TraceData:
+    sample = Sample("train.py")
+    for name in ("aten.mm", *more, "c10d.allreduce_", "aten.add_", "c10d.allreduce_", "c10d.send"):
+        sample.op(name, f"cuda:{rank}")
+    return with_rank(sample.builder.build(), rank)
+
+
+def test_ranks_that_did_the_same_are_drawn_once_and_each_collective_of_all_is_one_bar() -> None:
+    svg = timeline(merge([of_rank(rank, *(["aten.item"] if rank == 2 else [])) for rank in (0, 1, 2, 3, 5)]))
+    assert [text for text in texts(svg) if text.startswith("cuda")] == ["cuda:0", "cuda:2"]
+    assert [text for text in texts(svg) if text.startswith("rank")] == [
+        "rank 0-1, 3, 5 · 5 ops · simulated",
+        "rank 2 · 6 ops · simulated",
+    ]
+    assert any("▯ 2 collectives" in text for text in texts(svg))
+    bars = re.findall(r'<path d="([^"]*)"[^>]*stroke-opacity="0.22"', svg)
+    assert len(bars) == 1
+    assert bars[0].count("h") == 2
+
+
+def test_of_ranks_that_did_the_same_the_one_with_a_finding_is_drawn() -> None:
+    merged = merge([of_rank(rank) for rank in range(3)])
+    op = next(id for id, op in enumerate(merged.ops) if op.thread.rank == 1)
+    finding = {"rule": "rank-device", "severity": "warning", "op": op, "devices": []}
+    svg = timeline(replace(merged, findings=(finding,)))
+    assert [text for text in texts(svg) if text.startswith("cuda")] == ["cuda:1"]
+    assert [text for text in texts(svg) if text.startswith("rank")] == ["rank 0-2 · 5 ops · simulated"]

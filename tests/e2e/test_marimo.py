@@ -163,6 +163,13 @@ def test_a_report_is_dark_as_marimo_is_and_answers_the_keyboard(page: Page, dark
     page.goto(dark.url)
     outputs = page.frame_locator("iframe")
     outputs.locator('.dt-report.dt-dark[data-ready="true"]').wait_for()
+    # Of another colour scheme than marimo's, the frame would be white round the report.
+    expect(outputs.locator(":root")).to_have_css("color-scheme", "dark")
+    expect(page.locator(":root")).to_have_css("color-scheme", "dark")
     outputs.get_by_role("tab", name="Timeline", exact=True).focus()
     page.keyboard.press("ArrowRight")
     expect(outputs.get_by_role("tab", name="Modules", exact=True)).to_be_focused()
+    page.evaluate("document.documentElement.classList.replace('dark', 'light')")
+    page.evaluate("document.body.classList.replace('dark', 'light')")
+    expect(outputs.locator(".dt-report.dt-dark")).to_have_count(0)
+    expect(outputs.locator(":root")).to_have_css("color-scheme", "light")

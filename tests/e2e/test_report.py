@@ -46,6 +46,7 @@ def expect_the_story(notebook: Notebook) -> None:
     expect(finding).to_have_attribute("aria-selected", "true")
     # JupyterLab floats the terms of lists in outputs, each a fifth of the width.
     expect(finding.get_by_text("Created", exact=True)).to_have_css("float", "none")
+    page.locator('[data-devtrace="timeline"][data-ready="true"]').wait_for()
     for tab, picked in (
         ("Modules", '[data-module="model.head"][data-device="cpu"][aria-selected="true"]'),
         ("Lines", '[data-line="3"][aria-selected="true"]'),

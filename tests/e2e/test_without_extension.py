@@ -11,6 +11,7 @@ from devtrace.api.results import diagnose
 from devtrace.report.mime import mime_bundle
 from e2e.notebook import Notebook
 from e2e.server import serve
+from e2e.views import TABS
 
 pytestmark = pytest.mark.e2e
 
@@ -39,4 +40,34 @@ def test_without_the_extension_an_untrusted_notebook_shows_the_words_only(
         expect(shown.locator("svg")).to_have_count(0)
         lines = [line.strip() for line in shown.inner_text().splitlines() if line.strip()]
         assert lines[0].startswith("model.out_head.weight and .bias are on cpu")
+        assert lines[-2:] == ["100 ops on cuda:0, 2 ops on cpu.", "1 copy to a device; 8.2 KB copied in total."]
+
+
+def test_without_the_extension_html_with_a_script_is_alive_in_a_trusted_notebook(
+    page: Page, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with serve(tmp_path_factory.mktemp("bare"), extension=False) as server:
+        cells = ("%load_ext devtrace", "%devtrace renderer script", "%%devtrace\nimport torch\nx = torch.ones(3) + 1")
+        notebook = Notebook.open(page, server, server.write("script.ipynb", *cells))
+        notebook.run_all()
+        page.locator('.dt-report[data-ready="true"]').wait_for()
+        for tab in TABS:
+            page.get_by_role("tab", name=tab, exact=True).click()
+            page.locator(f'[data-devtrace="{tab.lower()}"][data-ready="true"]').wait_for()
+        page.get_by_role("tab", name="Ops", exact=True).press("ArrowLeft")
+        expect(page.get_by_role("tab", name="Lines", exact=True)).to_be_focused()
+
+
+def test_without_the_extension_html_with_a_script_is_its_words_in_an_untrusted_notebook(
+    page: Page, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEVTRACE_RENDERER", "script")
+    data, _ = mime_bundle(diagnose(make_traces.failing()))
+    assert "<script" in data["text/html"]
+    cell = nbformat.v4.new_code_cell("model(x)", outputs=[nbformat.v4.new_output("display_data", data)])
+    with serve(tmp_path_factory.mktemp("bare"), extension=False) as server:
+        notebook = Notebook.open(page, server, server.write("untrusted.ipynb", cell), kernel=False)
+        shown = notebook.panel.locator(".jp-RenderedHTML")
+        expect(shown).to_contain_text("model.out_head.weight and .bias are on cpu")
+        lines = [line.strip() for line in shown.inner_text().splitlines() if line.strip()]
         assert lines[-2:] == ["100 ops on cuda:0, 2 ops on cpu.", "1 copy to a device; 8.2 KB copied in total."]

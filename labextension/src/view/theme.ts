@@ -107,14 +107,18 @@ export class Theme {
   }
 }
 
-/** Call `changed` whenever the page may have gone from light to dark or back, or to another palette. */
+/** Call `changed` whenever the page, or one that it is framed in, may have gone from light to dark or back, or to another palette. */
 export function onThemeChange(root: HTMLElement, disposables: Disposables, changed: () => void): void {
   const observer = new MutationObserver(changed);
   const attributeFilter = ['class', 'style', 'theme', 'data-theme', 'data-dt-theme', 'data-dt-palette'];
-  observer.observe(root.ownerDocument.body, {
-    attributeFilter: [...attributeFilter, 'data-jp-theme-light', 'data-jp-theme-name']
-  });
-  observer.observe(root.ownerDocument.documentElement, { attributeFilter });
+  for (
+    let page: Document | undefined = root.ownerDocument;
+    page;
+    page = page.defaultView?.frameElement?.ownerDocument
+  ) {
+    observer.observe(page.body, { attributeFilter: [...attributeFilter, 'data-jp-theme-light', 'data-jp-theme-name'] });
+    observer.observe(page.documentElement, { attributeFilter });
+  }
   disposables.add(() => {
     observer.disconnect();
   });

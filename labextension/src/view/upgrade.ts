@@ -2,7 +2,9 @@
  * The interactive report in the place of the static one that came with the page: only once it stands, or not at all.
  */
 import css from '../../style/base.css';
+import { Disposables } from './disposables';
 import { showTrace } from './page';
+import { isDark, onThemeChange } from './theme';
 
 /** Give the page our style; false where it allows none. */
 export function addStyle(el: HTMLElement): boolean {
@@ -38,5 +40,18 @@ export async function upgrade(slot: HTMLElement, trace: unknown): Promise<boolea
   }
   stage.removeAttribute('style');
   slot.replaceChildren(stage);
+  onThemeChange(stage, new Disposables(), () => {
+    shareScheme(stage);
+  });
+  shareScheme(stage);
   return true;
+}
+
+/** A frame shows the ground that it lies on only where both pages have one colour scheme; else it is white in a dark page. */
+function shareScheme(el: HTMLElement): void {
+  const { defaultView, documentElement } = el.ownerDocument;
+  const scheme = isDark(el) ? 'dark' : 'light';
+  if (defaultView?.frameElement && documentElement.style.colorScheme !== scheme) {
+    documentElement.style.colorScheme = scheme;
+  }
 }

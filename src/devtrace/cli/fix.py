@@ -66,19 +66,30 @@ def run_rounds(run_once: Runner, options: argparse.Namespace) -> int:
         costs.go()
     ours, packages = _by_owner(rounds)
     before = {file: _first_text(rounds, file) for file in rounds.texts}
-    patch = unified_diff(before, ours, _reasons(rounds))
+    folder = _folder_of(ours)
+    patch = unified_diff(before, ours, reasons(rounds), folder)
     sys.stdout.buffer.write(patch)
     sys.stdout.flush()
     if options.patch is not None:
         options.patch.write_bytes(patch)
     _print(_summary(rounds, costs, options))
-    for (package, folder), texts in packages.items():
-        shown = unified_diff(before, texts, _reasons(rounds), folder).decode(errors="backslashreplace")
-        _print([sentence("fix.package", package=package, folder=folder)])
+    if folder:
+        _print([sentence("fix.elsewhere", folder=folder)])
+    for (package, installed), texts in packages.items():
+        shown = unified_diff(before, texts, reasons(rounds), installed).decode(errors="backslashreplace")
+        _print([sentence("fix.package", package=package, folder=installed)])
         print(shown, file=sys.stderr, end="")
     if options.write and ours:
         _write(rounds, before, ours)
     return CLEAN if rounds.is_proven and rounds.last.ending in ("ended", "time") else LEFT
+
+
+def _folder_of(files: Iterable[str]) -> str:
+    """Return the folder for `git apply` if a file is outside of the working directory: it takes no `..`."""
+    here, real = os.path.realpath(os.getcwd()), [os.path.realpath(file) for file in files]
+    if all(Path(file).is_relative_to(here) for file in real):
+        return ""
+    return os.path.commonpath([os.path.dirname(file) for file in real])
 
 
 def _announce(rounds: Rounds, own: frozenset[str]) -> None:
@@ -130,7 +141,7 @@ def _by_owner(rounds: Rounds) -> tuple[dict[str, SourceText], dict[tuple[str, st
     return ours, packages
 
 
-def _reasons(rounds: Rounds) -> dict[str, list[tuple[int, str]]]:
+def reasons(rounds: Rounds) -> dict[str, list[tuple[int, str]]]:
     """Return, by file, the lines of each fix in the last text, and the reason for it."""
     reasons: dict[str, list[tuple[int, str]]] = {}
     for change in rounds.changes:

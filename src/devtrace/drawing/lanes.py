@@ -128,13 +128,11 @@ def _idle(trace: TraceData, made: list[Lane]) -> list[Lane]:
     return [Lane(device, 0, np.zeros(0, np.int64)) for device in sorted(touched - seen) if device >= 0]
 
 
-def detail(trace: TraceData, lane: Lane, *, threads: bool) -> str:
-    """Describe a lane: its thread where there are several, the number of its ops."""
-    parts = []
+def detail(trace: TraceData, lane: Lane, *, threads: bool, ranks: str) -> str:
+    """Describe a lane: its ranks, its thread where there are several, the number of its ops."""
+    parts = [sentence("picture.ranks", ranks=ranks)] if ranks else []
     if threads and len(trace.threads):
-        thread = trace.threads[lane.thread]
-        parts += [sentence("picture.rank", rank=thread.rank)] if thread.rank >= 0 else []
-        parts.append(thread.name)
+        parts.append(trace.threads[lane.thread].name)
     parts.append(sentence("picture.ops", count=len(lane.ops)))
     if trace.devices[lane.device].simulated:
         parts.append(sentence("picture.simulated"))

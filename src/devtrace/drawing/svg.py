@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from devtrace.drawing import palette
+from devtrace.drawing import job_lanes, palette
 from devtrace.drawing.lanes import Floats, Lane, Scale, detail, lanes
 from devtrace.trace.ledger_counts import waits
 from devtrace.trace.tables import Ints, TraceData
@@ -69,11 +69,23 @@ class _Picture:
             for number, finding in enumerate(trace.findings or (), 1)
             if int(finding.get("op", -1)) >= 0 and finding.get("severity") != "note"
         ][:MOST_FLAGS]
-        every = lanes(trace)
-        chosen = _choose(every, [int(finding["op"]) for _, finding in self.flagged])
+        flagged = [int(finding["op"]) for _, finding in self.flagged]
+        self.ranks = job_lanes.alike(trace, flagged)
+        self.bars = job_lanes.collectives(trace) if self.is_job else None
+        every = job_lanes.drawn(lanes(trace), trace, self.ranks)
+        chosen = _choose(every, flagged)
         self.rows = [self._row(lane, TOP + number * LANE) for number, lane in enumerate(chosen)]
         self.hidden = len(every) - len(chosen)
         self.bottom = TOP + len(self.rows) * LANE - (LANE - BAR)
+
+    @property
+    def is_job(self) -> bool:
+        return sum(map(len, self.ranks.values())) > 1
+
+    def ranks_of(self, lane: Lane) -> str:
+        """Return the ranks that a lane is drawn for."""
+        rank = self.trace.threads[lane.thread].rank if len(self.trace.threads) else -1
+        return job_lanes.in_short(self.ranks.get(rank, [rank])) if rank >= 0 else ""
 
     def _row(self, lane: Lane, top: int) -> _Row:
         device = self.trace.devices[lane.device].name
@@ -86,8 +98,9 @@ def timeline(trace: TraceData) -> str:
         return ""
     picture = _Picture(trace)
     labels, bars, names = ("".join(draw(picture, row) for row in picture.rows) for draw in (_label, _bar, _names))
+    bars = _collectives(picture) + bars
     flags = "".join(_flag(picture, number, finding) for number, finding in reversed(picture.flagged))
-    above = f"{_arrows(picture)}{flags}{_ribbon(picture)}{_cuts(picture)}"
+    above = f"{_between_ranks(picture)}{_arrows(picture)}{flags}{_ribbon(picture)}{_cuts(picture)}"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="100%" height="{picture.bottom + 34}" role="img" '
         f'aria-label="{_summary(picture)}" font-family="system-ui, sans-serif" font-size="11" fill="currentColor">'
@@ -127,15 +140,43 @@ def _choose(every: Sequence[Lane], flagged: Sequence[int]) -> list[Lane]:
 def _label(picture: _Picture, row: _Row) -> str:
     shade = row.shade
     wide = 7 + 6 * len(shade.letter)
-    threads = len({row.lane.thread for row in picture.rows}) > 1
+    threads = _several_threads(picture)
+    ranks = picture.ranks_of(row.lane) if threads or picture.is_job else ""
     return (
         f'<rect y="{row.top - 1}" width="{wide}" height="12" rx="3" fill="{shade.fill}"/>'
         f'<text x="{wide / 2}" y="{row.top + 8.5}" font-size="9" font-weight="600" text-anchor="middle" '
         f'fill="{shade.ink}">{escape_markup(shade.letter)}</text>'
         f'<text x="{wide + 5}" y="{row.top + 9}">{escape_markup(row.device, 40)}</text>'
         f'<text y="{row.top + 21}" font-size="9.5" opacity="0.75">'
-        f"{escape_markup(detail(picture.trace, row.lane, threads=threads))}</text>"
+        f"{escape_markup(detail(picture.trace, row.lane, threads=threads, ranks=ranks))}</text>"
     )
+
+
+def _several_threads(picture: _Picture) -> bool:
+    """Return whether a rank has several threads among what is drawn."""
+    threads = {row.lane.thread for row in picture.rows}
+    ranks = {picture.trace.threads[thread].rank for thread in threads} if len(picture.trace.threads) else threads
+    return len(threads) > len(ranks) or (len(threads) > 1 and ranks == {-1})
+
+
+def _between_ranks(picture: _Picture) -> str:
+    """Draw a line above the first lane of each rank."""
+    parts, above = [], ""
+    for row in picture.rows:
+        ranks = picture.ranks_of(row.lane)
+        if above and ranks != above:
+            line = f'y="{row.top - 9}" width="100%" height="1" fill="currentColor" fill-opacity="0.25"'
+            parts.append(f"<rect {line}/>")
+        above = ranks
+    return "".join(parts)
+
+
+def _collectives(picture: _Picture) -> str:
+    """Draw each collective as one bar across the lanes."""
+    if picture.bars is None or not len(picture.bars.begin):
+        return ""
+    run = _run(picture.scale(picture.bars.begin), picture.scale(picture.bars.end), 3)
+    return _stretched(TOP - 3, picture.bottom - TOP + 6, run, 'stroke="currentColor" stroke-opacity="0.22"')
 
 
 def _bar(picture: _Picture, row: _Row) -> str:
@@ -331,6 +372,8 @@ def _foot(picture: _Picture) -> str:
         words += [sentence("picture.copies", count=len(trace.copies), size=copied)]
         words += [sentence("picture.pinned", count=pinned)] if pinned else []
     words += [sentence("picture.syncs", count=syncs)] if syncs else []
+    together = len(picture.bars.begin) if picture.bars is not None else 0
+    words += [sentence("picture.collectives", count=together)] if together else []
     words += [sentence("picture.cut", time=cuts[0].nanoseconds)] if cuts else []
     words += [format_time(picture.scale.total)]
     return (

@@ -33,10 +33,10 @@ def unified_diff(
     for file in sorted(after):
         old, new = before[file], after[file]
         name = relative(file, folder)
-        lines = difflib.unified_diff(_whole(old.lines), _whole(new.lines), f"a/{name}", f"b/{name}", n=3)
-        marked = (_with_reason(line, tuple(reasons.get(file, ()))) for line in lines)
-        text = "".join(line if line.endswith("\n") else f"{line}\n" for line in marked)
-        parts.append(f"diff --git a/{name} b/{name}\n{text}".encode(new.encoding, "surrogateescape"))
+        lines = list(difflib.unified_diff(_whole(old.lines), _whole(new.lines), n=3))[2:]
+        if lines:
+            parts.append(os.fsencode(f"diff --git a/{name} b/{name}\n--- a/{name}\n+++ b/{name}\n"))
+        parts += [_encoded(line, tuple(reasons.get(file, ())), new.encoding) for line in lines]
     return b"".join(parts)
 
 
@@ -45,10 +45,15 @@ def _whole(lines: list[str]) -> list[str]:
     return [*lines[:-1], f"{lines[-1]}\n{_NO_END}"] if lines and not lines[-1].endswith("\n") else lines
 
 
-def _with_reason(line: str, reasons: tuple[tuple[int, str], ...]) -> str:
+def _encoded(line: str, reasons: tuple[tuple[int, str], ...], encoding: str) -> bytes:
+    """Return a line of a diff in the file's encoding; a reason is in the reader's language, which may not fit that."""
     hunk = _HUNK.match(line)
-    if hunk is None:
-        return line
+    if hunk is not None:
+        return _with_reason(hunk, reasons).encode()
+    return (line if line.endswith("\n") else f"{line}\n").encode(encoding, "surrogateescape")
+
+
+def _with_reason(hunk: re.Match[str], reasons: tuple[tuple[int, str], ...]) -> str:
     first, count = int(hunk[1]), int(hunk[2] or 1)
     messages = [one_line(reason) for at, reason in reasons if first <= at < first + max(count, 1)]
     longest = max(LONGEST_REASON // max(len(messages), 1), SHORTEST_REASON)

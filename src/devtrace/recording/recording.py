@@ -73,6 +73,8 @@ class Recording:
             patches = Patches()
             stack.callback(patches.undo)
             self.modules.install(patches)
+            for handle in self.modules.follow_tensors():
+                stack.callback(handle.remove)
             threads.install(self.recorder, patches)
             jit_tracing.install(self.recorder, patches)
             synchronizing.install(self.recorder, patches)

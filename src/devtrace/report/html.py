@@ -30,6 +30,8 @@ def fragment(report: ReportData, *, picture: bool = True) -> str:
     rest = [sentence("report.more", count=more)] if more > 0 else []
     drawn = without_loose_words(timeline(report.trace)) if picture else ""
     end = _rows(map(_marked_up, [*rest, *parts.summary(report)]))
+    of_job = _rows(map(_marked_up, parts.of_the_job(report)))
+    findings = f"{of_job}\n{findings}" if of_job else findings
     return f'<div data-devtrace="report" data-op-count="{len(report.trace.ops)}">\n{findings}{end}\n{drawn}\n</div>'
 
 

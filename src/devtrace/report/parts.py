@@ -32,7 +32,21 @@ def where(site: Site | None) -> str:
 def summary(report: ReportData) -> list[str]:
     """Return a sentence on each: all ops, all copies and syncs, advice, notes; no count where nothing was recorded."""
     counts = [] if _only_failed(report) else [_ops(report), *_copies_and_syncs(report)]
-    return [*counts, *_advice(report), *(sentence("report.note", note=note) for note in report.notes)]
+    return [*counts, *_advice(report), *([] if is_job(report) else _notes(report))]
+
+
+def is_job(report: ReportData) -> bool:
+    """Return whether a trace is of several ranks."""
+    return len(set(report.trace.threads.ints("rank").tolist())) > 1
+
+
+def of_the_job(report: ReportData) -> list[str]:
+    """Return what comes first in the report of several ranks: who failed, who is missing, who did otherwise."""
+    return _notes(report) if is_job(report) else []
+
+
+def _notes(report: ReportData) -> list[str]:
+    return [sentence("report.note", note=note) for note in report.notes]
 
 
 def _advice(report: ReportData) -> list[str]:

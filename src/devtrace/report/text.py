@@ -30,7 +30,8 @@ def text(report: ReportData, width: int = WIDTH) -> str:
     """Write the report in lines of so many columns."""
     blocks = [_finding_lines(finding, report.trace, width) for _, finding in parts.shown(report)]
     last = [line for each in parts.summary(report) for line in _wrapped(each, width, "", "")]
-    return "\n\n".join(map("\n".join, [*blocks, last]))
+    first = [line for each in parts.of_the_job(report) for line in _wrapped(each, width, "", "")]
+    return "\n\n".join(map("\n".join, filter(None, [first, *blocks, last])))
 
 
 def terminal_width(stream: TextIO) -> int:

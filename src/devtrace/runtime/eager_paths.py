@@ -1,20 +1,23 @@
 """Calls of torch that take another path under any dispatch mode: they take here the path that they take without one.
 
-`torch.ctc_loss` is the only one known that then refuses what it takes otherwise. Without a mode it reads lengths that
-are tensors into lists of the host. Under one it keeps them as tensors, and on CUDA these must then be on the device.
+Two are known that then refuse what they take otherwise. `torch.ctc_loss` reads lengths that are tensors into lists of
+the host; under a mode it keeps them as tensors, and on CUDA these must then be on the device. A subclass of
+`torch.Tensor` that is called makes a plain tensor first, which a mode has given a Python object by then.
 """
 
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch.compiler import is_compiling
 
 from devtrace.runtime.mode_stack import all_are_ours
 from devtrace.runtime.patches import Patches
+from devtrace.runtime.quiet import Quiet
 
 _own_device: Any = torch._C.TensorBase.device.__get__  # a simulated one is the CPU here
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
@@ -23,6 +26,32 @@ _INTEGRAL = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
 def install(patches: Patches) -> None:
     patches.set(torch, "ctc_loss", _with_lengths_on_the_host(torch.ctc_loss))
+    patches.set(torch.Tensor, "__new__", _Constructor())
+
+
+class _Constructor:
+    """`torch.Tensor.__new__`, which torch.compile must find unchanged: it knows torch's own by identity."""
+
+    _own: Final[Any] = torch._C.TensorBase.__new__
+
+    def __get__(self, instance: object, owner: type | None = None) -> Callable[..., Any]:
+        asking = sys._getframe(1).f_globals.get("__name__")
+        is_torch = type(asking) is str and asking.partition(".")[0] == "torch"
+        return self._own if is_torch else self._make
+
+    def _make(self, kind: Any, *args: Any, **kwargs: Any) -> Any:
+        if kind is torch.Tensor or not _is_class_of_tensors(kind) or not torch._C._len_torch_dispatch_stack():
+            return self._own(kind, *args, **kwargs)
+        made = self._own(torch.Tensor, *args, **kwargs)
+        with Quiet(), torch._C._DisableTorchDispatch():
+            if made.requires_grad or made._is_view():
+                return made.as_subclass(kind)
+            return torch.Tensor._make_subclass(kind, made)
+
+
+def _is_class_of_tensors(kind: object) -> bool:
+    """Return whether an object is a class of tensors, without asking its metaclass."""
+    return issubclass(type(kind), type) and torch.Tensor in type.__dict__["__mro__"].__get__(kind)
 
 
 def _with_lengths_on_the_host(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -18,6 +18,7 @@ from devtrace.trace import format
 from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.columns import LEDGER_COUNTS, OP_POSITIONS, SEVERITIES, TABLES, Column
 from devtrace.trace.lost_ranks import LastWords, lost_ranks, missing
+from devtrace.trace.rank_differences import Did, differences, done_by, own_device, sentences, together
 from devtrace.trace.shared_findings import on_ranks, shared_findings
 from devtrace.trace.tables import Ints, Lists, TraceData, Values
 from devtrace.words.catalogue import sentence
@@ -127,6 +128,7 @@ class _Rank:
 class _Merge:
     def __init__(self, traces: Sequence[TraceData], lost: Mapping[int, LastWords]) -> None:
         self.lost = lost
+        self.lines: list[dict[int, tuple[dict[str, int], int, int]]] = []  # by rank and site: ops, copies, waits
         producer = traces[0].producer
         self.builder = TraceBuilder(_title(traces), min(trace.recorded for trace in traces), producer)
         lateness = zip(traces, _lateness(traces), strict=True)
@@ -152,7 +154,21 @@ class _Merge:
         merged = self.builder.build()
         numbers = [rank.number for rank in self.ranks]
         lost = missing(numbers, self.lost, self.builder.recorded)
-        return replace(merged, notes=(*merged.notes, *filter(None, [_first_to_fail(merged)]), *lost))
+        of_job = (*filter(None, [_first_to_fail(merged)]), *lost, *self._differences(merged))
+        return replace(merged, notes=(*of_job, *merged.notes))
+
+    def _differences(self, merged: TraceData) -> Iterator[str]:
+        """Yield what lines some ranks ran otherwise than the rest; ranks that ended early are not compared."""
+        if len(merged.errors) or len(self.ranks) < 2 or any(rank.findings is None for rank in self.ranks):
+            return
+        did: dict[int, dict[int, Did]] = {}
+        for rank, lines in zip(self.ranks, self.lines, strict=True):
+            own = own_device([ops for ops, _, _ in lines.values()])
+            for site, (ops, copies, waits) in lines.items():
+                here, done = did.setdefault(_line(merged, site), {}), done_by(ops, own, copies, waits)
+                here[rank.number] = together(here.get(rank.number, Did()), done)
+        found = differences(did, [rank.number for rank in self.ranks])
+        yield from sentences(found, {each.site: _named(merged, each.site) for each in found})
 
     def _notes(self) -> Iterator[str]:
         """Yield the notes of all ranks, each once."""
@@ -210,8 +226,12 @@ class _Merge:
         sums: dict[int, dict[str, Any]] = {}
         width = self.builder.count("devices")
         for rank in self.ranks:
+            lines: dict[int, tuple[dict[str, int], int, int]] = {}
+            self.lines.append(lines)
             for row in rank.trace.ledger:
                 site = int(rank.ids["sites"][row.site.id])
+                by_name = {device.name: count for device, count in zip(rank.trace.devices, row.ops, strict=False)}
+                lines[site] = by_name, row.h2d + row.d2h + row.d2d, row.syncs
                 total = sums.setdefault(site, {"ops": [0] * width} | dict.fromkeys(LEDGER_COUNTS, 0))
                 for device, count in enumerate(row.ops):
                     total["ops"][int(rank.ids["devices"][device])] += count
@@ -219,6 +239,21 @@ class _Merge:
                     total[name] += getattr(row, name)
         for site, fields in sums.items():
             self.builder.append("ledger", site=site, **fields)
+
+
+def _line(trace: TraceData, site: int) -> int:
+    """Return the first site of the line that a site is in."""
+    sites = trace.sites
+    same = np.ones(len(sites), dtype=bool)
+    for name in ("file", "line", "cell", "cell_id"):
+        same &= sites.ints(name) == sites.number(name, site)
+    return int(same.argmax())
+
+
+def _named(trace: TraceData, site: int) -> str:
+    row = trace.sites[site]
+    name = row.file.rsplit("/", 1)[-1] if row.cell is None else f"In[{row.cell}]"
+    return sentence("site", name=name, line=row.line)
 
 
 def _worst_and_first(finding: Mapping[str, Any]) -> tuple[int, int]:

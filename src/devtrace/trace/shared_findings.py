@@ -10,6 +10,8 @@ from devtrace.words.catalogue import sentence
 
 _DEVICE: Final = re.compile(r"\b([a-z]+):\d+\b")
 """Ranks that do the same do it each on a device of its own."""
+_FIGURE: Final = re.compile(r"\d[\d.,]*(?: ?[KMGT]?i?B\b)?")
+"""Ranks that do the same need not do it equally often."""
 MOST_NAMED: Final = 4
 """Of more ranks than these their number is named, and which are left out."""
 
@@ -28,7 +30,7 @@ def shared_findings(found: Mapping[int, Sequence[Mapping[str, Any]]]) -> Iterato
 
 
 def _key(finding: Mapping[str, Any]) -> Hashable:
-    message = _DEVICE.sub(r"\1", finding.get("message", ""))
+    message = _FIGURE.sub("#", _DEVICE.sub(r"\1", finding.get("message", "")))
     return finding["rule"], finding["severity"], finding.get("cause", ""), finding["site"], message
 
 
@@ -38,8 +40,12 @@ def _joined(of_ranks: Mapping[int, Mapping[str, Any]], all_ranks: list[int]) -> 
         return {**first, "message": f"{on_ranks(list(of_ranks), all_ranks)} {first.get('message', '')}"}
     ops = {op for finding in of_ranks.values() for op in (finding["op"], *finding["ops"]) if op >= 0}
     devices = dict.fromkeys(device for finding in of_ranks.values() for device in finding.get("devices", ()))
-    message = f"{on_ranks(list(of_ranks), all_ranks)} {first.get('message', '')}"
-    return {**first, "ops": sorted(ops), "devices": list(devices), "message": message}
+    lowest = min(of_ranks)
+    shown = of_ranks[lowest]
+    wordings = {_DEVICE.sub(r"\1", finding.get("message", "")) for finding in of_ranks.values()}
+    figures = sentence("ranks.figures", rank=lowest) if len(wordings) > 1 else ""
+    message = f"{on_ranks(list(of_ranks), all_ranks)} {shown.get('message', '')}{figures}"
+    return {**shown, "op": first["op"], "ops": sorted(ops), "devices": list(devices), "message": message}
 
 
 def on_ranks(ranks: list[int], all_ranks: list[int]) -> str:

@@ -180,7 +180,15 @@ class FailingFrame:
         for name in bound:
             if names_device(variables.get(name), self.expected_device):
                 return name
-        return next(filter(None, map(self._device_attribute, bound)), "")
+        return next(filter(None, map(self._device_attribute, bound)), "") or self._device_global()
+
+    def _device_global(self) -> str:
+        """Return the name of the expected device that the code reads of its module, or of an earlier cell."""
+        own = {name for statement in self.statements() for name in _bound_by(statement)} | set(self.bound(0))
+        read = (n.id for n in ast.walk(self.body) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+        namespace = self.snapshot.frames[self.number].f_globals
+        others = (name for name in read if name not in own)
+        return next((name for name in others if names_device(namespace.get(name), self.expected_device)), "")
 
     def _device_attribute(self, variable: str) -> str:
         """Return `self.device`, if the attribute of a variable's object names the expected device."""

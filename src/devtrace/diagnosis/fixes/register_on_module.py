@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import itertools
+import sys
 from collections.abc import Iterator
+from types import FunctionType
 from typing import Any
 
 from devtrace.diagnosis.edits import Code
@@ -107,7 +109,7 @@ def _registered(code: Code, statement: ast.Assign, reference: Reference, moved: 
     container = _module_container(reference.value)
     if not container:
         return
-    new = f"{_torch_nn(code)}.{container}({'' if right in ('{}', 'dict()') else right})"
+    new = f"{_torch_nn(code, reference.owner)}.{container}({'' if right in ('{}', 'dict()') else right})"
     edit = code.replaced(statement.value, new)
     yield from suggested(
         sentence("fixed.container", container=container, code=f"{left} = {one_line(new)}"), edit, moved=moved
@@ -127,12 +129,15 @@ def _all_modules(values: list[Any]) -> bool:
     return bool(values) and all(access_paths.is_module(value) for value in values)
 
 
-def _torch_nn(code: Code) -> str:
-    """Return the file's own name for torch.nn."""
+def _torch_nn(code: Code, owner: Any) -> str:
+    """Return the file's own name for torch.nn; a cell's may be from an earlier cell."""
     for node in ast.walk(code.source.tree):
         for alias in node.names if isinstance(node, ast.Import | ast.ImportFrom) else ():
             if alias.name == "nn" and isinstance(node, ast.ImportFrom) and node.module == "torch":
                 return alias.asname or "nn"
             if alias.name == "torch.nn" and alias.asname:
                 return alias.asname
-    return "torch.nn"
+    functions = (value for klass in classes_of(type(owner)) for value in class_dict(klass).values())
+    namespace = next((each.__globals__ for each in functions if type(each) is FunctionType), {})
+    known = (name for name, value in namespace.items() if value is sys.modules.get("torch.nn"))
+    return next(known, "torch.nn")

@@ -224,7 +224,9 @@ def of_one_tensor(copies: CopiesOfALine) -> Habit | None:
     name = str(queries.trace.tensors.raw("name", row)) or source_text(copies)
     tensor, born = queries.trace.tensors[row], queries.site(queries.born(row))
     culprit = Culprit(name, (name,), tensor.device, tuple(tensor.shape), tensor.dtype, born)
-    message = sentence("copy.same-in-steps" if severity == "note" else "copy.same", name=name)
+    key = "copy.same-in-steps" if severity == "note" else "copy.same"
+    several = len(bases) > 1
+    message = sentence(f"{key}-of-several", name=name, count=len(bases)) if several else sentence(key, name=name)
     advice = _move_once(copies, name, is_parameter=tensor.role == "parameter")
     return Habit(message, advice.help, culprit, advice.edits, severity, advice.until)
 

@@ -32,7 +32,8 @@ def moved_after_wrap(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
         wrapped = sharded if wrapper.type not in _WRAPPERS else _first_child(queries, wrapper.id)
         moves = [move for move in trace.moves if wrapped <= move.op and _concerns(move, wrapper)]
         origin = next((device for move in moves if (device := _origin(queries, move)) != ""), "")
-        for move, after in zip(moves, [*(move.op for move in moves[1:]), len(trace.ops)], strict=True):
+        ends = [*(move.op for move in moves[1:]), len(trace.ops)][: len(moves)]
+        for move, after in zip(moves, ends, strict=True):
             device = str(trace.devices[move.device.id])
             if origin not in ("", device, META) and _ran(queries, wrapper, move.op, after):
                 yield _finding(queries, move, wrapper, device)
@@ -62,7 +63,7 @@ def _first_sharding(queries: TraceQueries) -> int:
 def _first_child(queries: TraceQueries, wrapper: int) -> int:
     """Return the op before which the wrapper got its module."""
     modules = queries.trace.modules
-    attached = modules.ints("op")[modules.ints("parent") == wrapper]
+    attached = modules.ints("op")[(modules.ints("parent") == wrapper) & (modules.ints("site") >= 0)]
     return int(attached.min()) if len(attached) else len(queries.trace.ops)
 
 
@@ -123,5 +124,5 @@ def _culprit(queries: TraceQueries, move: Move, device: str) -> Culprit | None:
         if name := str(trace.tensors.raw("name", row)):
             moved_at = queries.site(int(queries.users[move.site.id])) if move.site is not None else None
             shape, dtype = tuple(trace.tensors[row].shape), str(trace.tensors.raw("dtype", row))
-            return Culprit(name, (name,), device, shape, dtype, queries.site(queries.born(row)), moved_at)
+            return Culprit(name, (name,), device, shape, dtype, moved=moved_at)
     return None

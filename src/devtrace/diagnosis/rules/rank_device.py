@@ -31,8 +31,12 @@ def on_the_device_of_another(queries: TraceQueries, ranks: Ranks) -> Iterator[Fi
             site = queries.born(row)
             if site >= 0 and _came_here(queries, row):
                 seen.setdefault((int(queries.users[site]), int(devices[row])), {}).setdefault(rank, row)
+    chosen = {(site, device): _reason(queries, site, queries.device_names[device]) for site, device in seen}
+    explained = {(rank, key[1]) for key, rows in seen.items() if chosen[key] != "other" for rank in rows}
     for (site, device), rows in seen.items():
-        yield _finding(queries, ranks, site, device, rows)
+        # A line that names no device follows the tensors that others have put there.
+        if chosen[site, device] != "other" or not {(rank, device) for rank in rows} <= explained:
+            yield _finding(queries, ranks, site, device, rows, chosen[site, device])
 
 
 RULE: Final = JobRule(
@@ -46,11 +50,10 @@ def _came_here(queries: TraceQueries, row: int) -> bool:
     return all(queries.device(parent) != queries.device(row) for parent in queries.made_from(row))
 
 
-def _finding(queries: TraceQueries, ranks: Ranks, site: int, device: int, rows: dict[int, int]) -> Finding:
+def _finding(queries: TraceQueries, ranks: Ranks, site: int, device: int, rows: dict[int, int], reason: str) -> Finding:
     name = queries.device_names[device]
     owner = next(rank for rank, own in ranks.own_device.items() if own == device and rank not in rows)
     row = next(iter(rows.values()))
-    reason = _reason(queries, site, name)
     born = statement_site(queries, site)
     tensor = name_by_its_line(queries, site, row)
     message = sentence("rank-device.message", count=len(rows), ranks=list(map(str, rows)), device=name, owner=owner)

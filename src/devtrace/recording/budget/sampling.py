@@ -23,6 +23,7 @@ from devtrace.recording.budget.credit import Credit
 from devtrace.recording.budget.lengths import Lengths
 from devtrace.recording.budget.lines import Lines
 from devtrace.recording.budget.segments import Segment, Trail, columns, repetitions
+from devtrace.recording.budget.waits import Waits
 from devtrace.recording.columns import sites
 from devtrace.recording.columns.thread_state import ThreadState
 from devtrace.recording.context.module_tree import is_training
@@ -54,6 +55,8 @@ class Sampling:
         self.trail = Trail(recorder)
         self.credit = Credit(recorder)
         self.lines = Lines(self._at_an_unknown_line)
+        self.waits = Waits(self._at_a_read)
+        self._sites_of_loop = set[int]()
         self._events = 0
         self._given_up = False
         self._changed_inside = False
@@ -137,6 +140,7 @@ class Sampling:
                 self.credit.add_rest(self._late, self.trail.ranges())
                 self._late = None
             self.lines.forget()
+            self.waits.forget()
             self._note_what_was_counted()
         except Exception as fault:  # noqa: BLE001
             self._give_up(fault)
@@ -196,6 +200,17 @@ class Sampling:
         except Exception as fault:  # noqa: BLE001
             self._give_up(fault)
 
+    def _at_a_read(self, frame: Any) -> bool:
+        """Record a value that is read where no repetition reads one; return whether it is recorded."""
+        try:
+            if self.inside or get_ident() != self.ident or self.state.where(frame) in self._sites_of_loop:
+                return False
+            if mode_stack.all_are_ours():
+                self._at_an_unknown_line()
+        except Exception as fault:  # noqa: BLE001
+            self._give_up(fault)
+        return not self.off
+
     def _resume(self, in_region: bool) -> None:
         self._account()
         self._follow_again()
@@ -216,6 +231,7 @@ class Sampling:
 
     def _follow_again(self) -> None:
         self.lines.rest()
+        self.waits.rest()
         self.off = self.inside = False
         with self.recorder.lock:
             self.recorder.states[self.ident] = self.state
@@ -286,6 +302,7 @@ class Sampling:
             self.recorded_repetitions += found
             self._lengths.begin(tuple(segment.line for segment in segments[-period:]), found)
             self._batch = self._batches.get(loop, FIRST_BATCH)
+            self._sites_of_loop = self._sites_of(period)
         self._batches[loop] = self._batch
         self._loop = segments[-period:]
         self._done = [0] * period
@@ -300,12 +317,16 @@ class Sampling:
 
     def _codes(self, period: int) -> set[CodeType]:
         """Return the user's code that runs ops of the last segments."""
-        found = set()
+        found = {sites.own(site) for site in self._sites_of(period)}
+        return {sites.position(site).code for site in found if site >= 0}
+
+    def _sites_of(self, period: int) -> set[int]:
+        found = set[int]()
         for segment in self.trail.segments[-period:]:
             for part in segment.ranges:
                 _, _, site, _ = columns(self.recorder.threads[part.thread], part.begin, part.end)
-                found |= {sites.own(each) for each in set(site.tolist()) if each >= 0}
-        return {sites.position(site).code for site in found if site >= 0}
+                found.update(site.tolist())
+        return found
 
     def _may_leave(self) -> bool:
         state = self.state
@@ -329,7 +350,10 @@ class Sampling:
             self.recorder.states.pop(self.ident, None)
         self._began = clock()
         self.off = True
-        self.lines.watch()
+        if self.lines.are_seen:
+            self.lines.watch()
+        else:
+            self.waits.watch()
 
     def _give_up(self, fault: Exception) -> None:
         """Record all from here on."""

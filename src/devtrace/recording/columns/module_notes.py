@@ -80,6 +80,12 @@ class ModuleNotes:
         parent = self._modules.get(self._parents[key], _nothing)
         return Attached(reference, parent, self._names[key], unpacked(at))  # type: ignore[arg-type]
 
+    def attached_at(self, module: Any) -> int:
+        """Return what `packed` made of where a module was attached; -1 where that is not known."""
+        key = id(module)
+        reference = self._modules.get(key)
+        return self._attached.get(key, -1) if reference is not None and reference() is module else -1
+
     def registered(self, module: Any, name: str) -> Happening | None:
         """Return where a module last got its parameter or buffer of this name, other than by a move."""
         key = id(module)

@@ -6,12 +6,16 @@ import sys
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from types import CodeType, FrameType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.compiler import is_compiling
+from torch.nn.modules import module as registry
 
 from devtrace.recording.columns import sites
+from devtrace.recording.columns.process_history import history
 from devtrace.recording.context import hooks, module_calls
 from devtrace.recording.context.module_tree import (
     children,
@@ -49,6 +53,7 @@ class Known:
     site: int = -1  # of a root: where it was first used, a line with the user's name for it
     method: bool = False  # ... and there a method of it was called, not the root itself
     passed: bool = False  # ... and there it was passed to torch, which called it: `checkpoint(block, x)`
+    attached: int = -1  # where, as `packed`: it may be gone when the recording ends
     ran: bool = False
 
 
@@ -60,6 +65,8 @@ class Modules:
         self.known: list[Known] = []
         # Replicas that DataParallel makes for each step share the rows of their originals.
         self._rows: dict[int, tuple[weakref.ref[Module], int]] = {}
+        self._by_reference: dict[int, int] = {}  # Python has one weak reference a module, also when that is gone
+        self.latest: dict[tuple[int, str], tuple[str, list[int]]] = {}  # by row of module and name: role, rows
         self.noted: dict[int, tuple[int, str, str]] = {}  # row of a tensor -> row of its module, role, name in it
 
     def install(self, patches: Patches) -> None:
@@ -70,6 +77,23 @@ class Modules:
             patches.set(Module, "__call__", call)
         patches.set(module_calls, "recording", self)
         patches.set(module_calls, "budget", self.recorder.budget)
+
+    def follow_tensors(self) -> Iterator[Any]:
+        """Yield the handles of hooks that note what a known module gets in place of a parameter or buffer."""
+        yield registry.register_module_parameter_registration_hook(partial(self._got, "parameter"))
+        yield registry.register_module_buffer_registration_hook(partial(self._got, "buffer"))
+
+    def _got(self, role: str, module: Module, name: str, tensor: Any) -> None:
+        row = self.row_of(module)
+        if row < 0 or tensor is None or is_compiling():
+            return
+        try:
+            with Quiet():
+                rows: list[int] = []
+                self.recorder.gather(tensor, rows)
+                self.latest[row, name] = role, rows
+        except Exception:  # noqa: BLE001 (a lazy parameter: then it has no name)
+            return
 
     def open(self, module: Module, state: ThreadState) -> tuple[int, int, int] | None:
         """Begin a call, in the frame below this one; return None where that fails, which is a note."""
@@ -108,6 +132,11 @@ class Modules:
         reference, row = self._rows.get(id(module), _NONE)
         return row if reference() is module else -1
 
+    def row_of_reference(self, reference: weakref.ref[Module]) -> int:
+        """Return the row of a module that may be gone."""
+        row = self._by_reference.get(id(reference), -1)
+        return row if row >= 0 and self.known[row].module is reference else -1
+
     def _add(self, module: Module, caller: FrameType | None, state: ThreadState) -> int:
         """Add the tree of a module at its first call."""
         if instance_dict(module).get("_is_replica", False) is True and state.parent >= 0:
@@ -138,6 +167,8 @@ class Modules:
             reference = weakref.ref(module)
             self.known.append(Known(reference, "", class_name(type(module), "__name__"), -1, row, _plain(module)))
             self._rows[id(module)] = reference, row
+            self._by_reference[id(reference)] = row
+        self.known[row].attached = history.modules.attached_at(module)
         return row
 
     def _share(self, replica: Module, parallel: int) -> None:

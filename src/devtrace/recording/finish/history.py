@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from devtrace.recording.columns.module_notes import Attached, Happening
+from devtrace.recording.columns.module_notes import Happening, unpacked
 from devtrace.recording.columns.process_history import UNCOUNTED, Moved
 from devtrace.recording.columns.thread_state import NUMBERS, THREAD_SHIFT
 from devtrace.recording.context import hooks
@@ -27,7 +27,7 @@ class History:
         self._take_moved()
         self.attached = [_attached(known) for known in modules.known]
         # With their rows and counts now: Python may collect a module while the tables are made.
-        rows = [(moved, modules.row_of(moved.module())) for moved in hooks.moves()]
+        rows = [(moved, modules.row_of_reference(moved.module)) for moved in hooks.moves()]
         self.moves = [(moved, row, _tensors(moved)) for moved, row in rows if row >= 0]
         earlier = sorted(at.tick for at in self._happenings() if at.tick < first_tick)
         self._rank = {tick: index - len(earlier) for index, tick in enumerate(earlier)}
@@ -40,7 +40,7 @@ class History:
                 self._modules.take(module, moved.at.site)
 
     def _happenings(self) -> Iterator[Happening]:
-        yield from (found.at for found in self.attached if found is not None)
+        yield from (at for at in self.attached if at is not None)
         yield from (moved.at for moved, _, _ in self.moves)
 
     def sites(self) -> Iterator[int]:
@@ -49,14 +49,14 @@ class History:
         yield from (known.site for known in self._modules.known)
 
     def add_modules(self, builder: TraceBuilder, paths: list[str], sites: dict[int, int], ops: OpNumbering) -> None:
-        for known, path, found in zip(self._modules.known, paths, self.attached, strict=True):
+        for known, path, at in zip(self._modules.known, paths, self.attached, strict=True):
             builder.append(
                 "modules",
                 path=path,
                 type=known.type,
                 parent=known.parent,
-                site=sites[found.at.site] if found else -1,
-                op=self._op(found.at, ops) if found else -1,
+                site=sites[at.site] if at else -1,
+                op=self._op(at, ops) if at else -1,
                 ran=int(known.ran),
             )
 
@@ -85,6 +85,12 @@ def _tensors(moved: Moved) -> int:
     return count_registered(module) if moved.tensors == UNCOUNTED and module is not None else moved.tensors
 
 
-def _attached(known: Known) -> Attached | None:
+def _attached(known: Known) -> Happening | None:
+    """Return where a module was attached; of one that is gone, where it was when it first ran."""
+    if known.parent < 0:
+        return None
     module = known.module()
-    return hooks.attached(module) if module is not None and known.parent >= 0 else None
+    found = hooks.attached(module) if module is not None else None
+    if found is not None:
+        return found.at
+    return unpacked(known.attached) if module is None and known.attached >= 0 else None

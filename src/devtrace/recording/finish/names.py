@@ -80,6 +80,9 @@ class Named:
             live = module.module()
             if live is not None:
                 self._module(live, path)
+        for (owner, name), (role, rows) in modules.latest.items():
+            if known[owner].module() is None:
+                self._found.update((row, (role, f"{paths[owner]}.{name}")) for row in rows)
         for row, (owner, role, name) in modules.noted.items():
             self._found.setdefault(row, (role, f"{paths[owner]}.{name}"))
         for moved in reversed(moves):

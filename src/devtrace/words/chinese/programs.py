@@ -85,6 +85,7 @@ SENTENCES: Final[dict[str, str]] = {
     "fix.time": "在 {devices}上运行到 {limit} 秒的时限：没有设备错误；之后的部分没有运行",
     "fix.ended-early": "在 {devices}上已没有设备错误，但程序提前结束：{raised}",
     "fix.signal": "收到信号",
+    "fix.elsewhere": "补丁针对工作目录之外的文件；可在 {folder} 中用 `git apply` 应用",
     "fix.package": "属于已安装的软件包 {package}，`--write` 不会改动它；可在 {folder} 中用 `git apply` 应用：",
     "fix.nothing-written": "没有写入任何内容：`--write` 需要经过证明的修复",
     "fix.written": "已写入：{files}",
@@ -118,7 +119,7 @@ SENTENCES: Final[dict[str, str]] = {
     "note.repetitions": (
         "{count} 次重复中记录了 {recorded} 次；另有约 {ops} 个运算连同其等待和复制没有记录，按相同的重复计数"
     ),
-    "note.unseen-lines": "只在未记录的重复中运行的行没有被看到；Python 3.12 及更新版本可以看到",
+    "note.unseen-lines": "只在未记录的重复中运行的行，只看到了读取张量数值的那些；Python 3.12 及更新版本可以看到全部",
     "note.profiler": (
         "此追踪记录读自 `torch.profiler`，它不记录张量的名称、创建处和所在设备；"
         "运算的设备由它启动的内核和复制得知，行号是所在函数的开头"
@@ -162,7 +163,8 @@ SENTENCES: Final[dict[str, str]] = {
     "picture.label": "{count} 个运算的时间线：{devices}",
     "picture.ops": "{count} 个运算",
     "picture.simulated": "模拟",
-    "picture.rank": "rank {rank}",
+    "picture.ranks": "rank {ranks}",
+    "picture.collectives": "▯ {count} 次集合通信",
     "picture.lanes": "另有 {count} 条泳道",
     "picture.copies": "↓ {count} 次复制，{size:bytes}",
     "picture.pinned": "{count} 次来自固定内存",

@@ -62,6 +62,8 @@ SENTENCES: Final[dict[str, str]] = {
     "copy.unpinned": "；源内存未固定时 `non_blocking` 不起作用（`DataLoader(pin_memory=True)`）。",
     "copy.same": "`{name}` 每次都是同一个张量。",
     "copy.same-in-steps": "每一步都复制，而 `{name}` 每次都是同一个张量。",
+    "copy.same-of-several": "每次都是同样的 {count} 个张量，`{name}` 是其中之一。",
+    "copy.same-in-steps-of-several": "每一步都是同样的 {count} 个张量，`{name}` 是其中之一。",
     "copy.move-module": "把 `{module}` 移动到它工作的设备",
     "copy.move-its-module": "把它的模块移动到它工作的设备",
     "copy.keep": "从一开始就把 `{name}` 放在设备上：创建时写 `device=`",

@@ -89,6 +89,7 @@ SENTENCES: Final[dict[str, str]] = {
     "fix.time": "seen until the time limit of {limit} s on {devices}: no device error; what comes later was not run",
     "fix.ended-early": "no device error is left on {devices}, but the program ended early: {raised}",
     "fix.signal": "by a signal",
+    "fix.elsewhere": "the patch is for files outside of the working directory; `git apply` takes it in {folder}",
     "fix.package": (
         "for {package}, an installed package that `--write` leaves alone; `git apply` takes it in {folder}:"
     ),
@@ -131,7 +132,8 @@ SENTENCES: Final[dict[str, str]] = {
         "copies, were counted as repeating them"
     ),
     "note.unseen-lines": (
-        "lines that ran only between the recorded repetitions were not seen; Python 3.12 and newer shows them"
+        "of lines that ran only between the recorded repetitions, those that read a tensor's value were seen; Python "
+        "3.12 and newer shows all"
     ),
     "note.profiler": (
         "this trace was read from torch.profiler, which records neither names nor births of tensors, nor "
@@ -179,7 +181,8 @@ SENTENCES: Final[dict[str, str]] = {
     "picture.label": "Timeline of {count:op|ops}: {devices}",
     "picture.ops": "{count:op|ops}",
     "picture.simulated": "simulated",
-    "picture.rank": "rank {rank}",
+    "picture.ranks": "rank {ranks}",
+    "picture.collectives": "▯ {count:collective|collectives}",
     "picture.lanes": "{count:more lane|more lanes}",
     "picture.copies": "↓ {count:copy|copies}, {size:bytes}",
     "picture.pinned": "{count} from pinned memory",

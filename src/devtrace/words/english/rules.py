@@ -73,6 +73,8 @@ SENTENCES: Final[dict[str, str]] = {
     "copy.unpinned": "; `non_blocking` has no effect from memory that is not pinned (`DataLoader(pin_memory=True)`).",
     "copy.same": "`{name}` is the same tensor each time.",
     "copy.same-in-steps": "`{name}` is the same tensor each time, in each step.",
+    "copy.same-of-several": "they are the same {count} tensors each time, `{name}` among them.",
+    "copy.same-in-steps-of-several": "they are the same {count} tensors each time, `{name}` among them, in each step.",
     "copy.move-module": "move `{module}` to the device where it works",
     "copy.move-its-module": "move its module to the device where it works",
     "copy.keep": "keep `{name}` on the device from the start: create it with `device=`",

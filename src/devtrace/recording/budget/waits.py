@@ -1,0 +1,47 @@
+"""Notices on Python 3.11, while nothing is recorded, that a value is read: perhaps at a line that no repetition has.
+
+Newer Pythons call back at such a line itself (`lines`). A kernel of Python's for the op that reads a value lies between
+autograd's and the dispatch modes: it sees what no mode has to see, and a mode that it puts on sees the op.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, Final
+
+import torch
+from torch._C import _after_ADInplaceOrView_keyset as BELOW
+
+READ: Final = torch.ops.aten._local_scalar_dense.default
+
+
+class Waits:
+    """Asks at each value that is read, in the frame that reads it, whether recording goes on there."""
+
+    def __init__(self, goes_on: Callable[[Any], bool]) -> None:
+        self._goes_on = goes_on
+        self._is_watching = False
+        self._library: Any = None
+
+    def watch(self) -> None:
+        """Nothing is recorded from here on."""
+        if self._library is None:
+            self._library = torch.library.Library("aten", "IMPL", "ADInplaceOrView")
+            self._library.impl("_local_scalar_dense", self._read, with_keyset=True)
+        self._is_watching = True
+
+    def rest(self) -> None:
+        """All is recorded from here on."""
+        self._is_watching = False
+
+    def forget(self) -> None:
+        self.rest()
+        if self._library is not None:
+            self._library._destroy()
+            self._library = None
+
+    def _read(self, keys: Any, tensor: Any) -> Any:
+        if self._is_watching and self._goes_on(sys._getframe(1)):
+            return READ(tensor)  # from the top, where the mode is now
+        return READ.redispatch(keys & BELOW, tensor)
