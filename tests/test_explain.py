@@ -319,8 +319,8 @@ def test_a_parameter_that_a_loop_gives_new_values_was_made_by_the_caller() -> No
         weight = torch.ones(3, device="cuda:0")
         for _ in range(2):
             x = x + weight
-        x = (x * weight).mean(0)
-        return x
+        x = x * weight
+        return x.mean(0)
 
     def program() -> None:
         images = torch.zeros(3)
