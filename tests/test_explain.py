@@ -314,6 +314,24 @@ def test_in_a_comprehension_the_list_that_it_goes_through_tells_the_birth() -> N
     assert "torch.zeros(3)" in finding.culprit.born.text
 
 
+def test_a_parameter_that_a_loop_gives_new_values_was_made_by_the_caller() -> None:
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        weight = torch.ones(3, device="cuda:0")
+        for _ in range(2):
+            x = x + weight
+        x = x * weight
+        return x.mean(0)
+
+    def program() -> None:
+        images = torch.zeros(3)
+        forward(images)
+
+    finding = explained(program)
+    assert finding.culprit is not None
+    assert finding.culprit.born is not None
+    assert (finding.culprit.name, finding.culprit.born.text) == ("images", "images = torch.zeros(3)")
+
+
 def test_a_hook_in_backward_is_explained() -> None:
     def program() -> None:
         weight = torch.ones(3, device="cuda:0", requires_grad=True)

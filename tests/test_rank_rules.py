@@ -208,7 +208,7 @@ def test_a_sharded_module_is_moved_after_it(end: str) -> None:
             model(torch.ones(2, 4, device="cuda:0")).sum().backward()
     [finding] = [each for each in recording.report.findings if each.rule == "moved-after-wrap"]
     where = "cuda:1" if end == "device" else "cpu"
-    assert finding.message.startswith(f"model was moved to {where} after fully_shard had wrapped it.")
+    assert finding.message.startswith(f"`model` was moved to {where} after fully_shard had wrapped it.")
     assert line_of(finding) == 'model.to("cuda:1" if end == "device" else "cpu")'
     assert finding.culprit is not None
     assert finding.culprit.name.startswith("model.0.")

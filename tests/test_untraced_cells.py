@@ -79,6 +79,13 @@ def test_the_users_own_error_of_the_same_words_and_silence_that_was_asked_for_ge
     assert "devtrace:" not in shell.run("torch.ones(2).cuda()").text
 
 
+def test_a_loop_that_gives_a_parameter_new_values_did_not_make_what_its_caller_gave(shell: Shell) -> None:
+    shell.run("def repeat(x, w):\n    for _ in range(2):\n        x = x + w\n    x = x * w\n    return x")
+    shell.run("images = torch.randn(1, 4)\nweight = torch.ones(4, device='cuda:0')")
+    shown = shell.run("repeat(images, weight)").reports[0]["text/plain"]
+    assert f"Created  In[{(shell.count or 0) - 1}] line 1  images = torch.randn(1, 4)" in shown
+
+
 def test_the_users_exception_and_its_traceback_are_untouched(shell: Shell) -> None:
     error = shell.run("model(x)").error
     assert error is not None

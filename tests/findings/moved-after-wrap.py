@@ -15,5 +15,6 @@ def report():
         model = DistributedDataParallel(nn.Linear(4, 4).to("cuda:0"))
         model(torch.ones(2, 4, device="cuda:0"))
         model.to("cuda:1")
+        model(torch.ones(2, 4, device="cuda:1"))
         dist.destroy_process_group()
     return recording.report

@@ -40,6 +40,7 @@ _OWN_RESULTS: Final = frozenset((
     "float", "double", "half", "bfloat16", "train", "eval", "requires_grad_", "type",
 ))  # fmt: skip
 """Methods of a module that return the module, beside those named after a kind of device."""
+_REPEATS: Final = (ast.For, ast.AsyncFor, ast.While)
 
 
 def is_own_result(method: str) -> bool:
@@ -155,7 +156,7 @@ def definitions(
     yield from _all(reader, nearest_first(above, activation.line), activation)
     if name in parameters(activation.body):
         yield from _of_parameter(reader, name, activation)
-    below = [each for each in found if each.line >= activation.line]
+    below = [each for each in found if each.line >= activation.line and _comes_before(each, activation)]
     yield from _all(reader, nearest_first(below, activation.line), activation)
     around = None if found else _around_line(name, activation)
     if around is not None:
@@ -166,6 +167,15 @@ def definitions(
         yield from of_globals(reader, name, activation)
     else:
         yield from _of_outer_function(reader, name, activation)
+
+
+def _comes_before(found: Assigned, activation: Activation) -> bool:
+    """Return whether a line below may have run first: a cell may run again, a function only comes back in a loop."""
+    if activation.is_file:
+        return True
+    around = (each for each in activation.source.ancestors(found.value) if isinstance(each, _REPEATS))
+    spans = (activation.source.span(each) for each in around)
+    return any(span.line <= activation.line <= span.end_line for span in spans)
 
 
 def _all(reader: Reader, found: list[Assigned], activation: Activation) -> Iterator[Definition]:

@@ -233,7 +233,8 @@ class Reader:
             made = self.part(self.see(node, activation), position, node, activation)
             self._sought[id(tensor)] = sought
             site = self._sites.pop(id(tensor), site)
-            if site < 0 and (found.is_source or isinstance(node, _MADE)) and not found.is_one_of_many:
+            is_other = isinstance(made, TensorValue) and made.row != ITSELF and made.device != device
+            if site < 0 and (found.is_source or isinstance(node, _MADE)) and not (found.is_one_of_many or is_other):
                 site = self.site(node, activation)
             if self._is_known(tensor):
                 return
