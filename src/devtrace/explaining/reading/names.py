@@ -163,7 +163,7 @@ def definitions(
         yield from elements(reader, *around, activation)
     if found or around is not None or name in parameters(activation.body):
         return
-    if activation.scope is not None and name not in activation.scope.locals:
+    if activation.is_file or (activation.scope is not None and name not in activation.scope.locals):
         yield from of_globals(reader, name, activation)
     else:
         yield from _of_outer_function(reader, name, activation)
