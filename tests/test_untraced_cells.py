@@ -86,20 +86,26 @@ def test_a_loop_that_gives_a_parameter_new_values_did_not_make_what_its_caller_g
     assert f"Created  In[{(shell.count or 0) - 1}] line 1  images = torch.randn(1, 4)" in shown
 
 
-def test_a_global_of_an_earlier_cell_that_a_loop_of_a_function_takes_was_made_in_that_cell(shell: Shell) -> None:
-    shell.run(
-        "class Net(nn.Module):",
-        "    def __init__(self):",
-        "        super().__init__()",
-        "        self.blocks = nn.ModuleList([nn.Linear(4, 4), nn.Linear(4, 4)])",
-        "    def forward(self, x):",
-        "        for block in self.blocks:",
-        "            x = torch.relu(block(x))",
-        "        return x",
-    )
-    shell.run("net = Net().to('cuda:0')", "images = torch.randn(2, 4)")
-    ran = shell.run("net(images)")
-    assert f"Created  In[{(shell.count or 0) - 1}] line 2  images = torch.randn(2, 4)" in ran.text
+def test_a_global_of_an_earlier_cell_that_a_loop_of_a_function_takes_was_made_in_that_cell() -> None:
+    with new_shell() as shell:
+        shell.run("%load_ext devtrace")
+        shell.run("%devtrace simulate cuda:1")
+        shell.run("import torch", "from torch import nn", "from torch.nn.functional import relu")
+        shell.run(
+            "class Net(nn.Module):",
+            "    def __init__(self):",
+            "        super().__init__()",
+            "        self.blocks = nn.ModuleList([nn.Conv2d(3, 3, 3) for _ in range(2)])",
+            "        self.head = nn.Linear(3, 2)",
+            "    def forward(self, x):",
+            "        for block in self.blocks:",
+            "            x = relu(block(x))",
+            "        return self.head(x.mean((2, 3)))",
+        )
+        shell.run("net = Net().to('cuda')", "images = [torch.randn(2, 3, 9, 9) for _ in range(1)].pop()")
+        ran = shell.run("out = net(images)")
+    created = next(line for line in ran.text.splitlines() if "Created" in line)
+    assert f"In[{(shell.count or 0) - 1}] line 2 " in created
 
 
 def test_the_users_exception_and_its_traceback_are_untouched(shell: Shell) -> None:

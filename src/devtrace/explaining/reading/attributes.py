@@ -9,10 +9,11 @@ from types import FunctionType, MethodType, ModuleType
 from typing import Any, Final
 
 from devtrace.explaining.reading.activation import END, Activation
+from devtrace.explaining.reading.definition import Definition
 from devtrace.explaining.reading.devices import is_move
 from devtrace.explaining.reading.file_index import index_of
 from devtrace.explaining.reading.names import of_module
-from devtrace.explaining.reading.reader import Definition, Reader
+from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.runs import is_theirs, returned, run_around, run_of
 from devtrace.explaining.reading.statements import is_none, position_of_attribute, position_of_name, statements, targets
 from devtrace.explaining.reading.values import Known, TensorValue, Value

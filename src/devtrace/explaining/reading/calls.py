@@ -13,9 +13,10 @@ import torch
 
 from devtrace.explaining.reading.activation import Activation
 from devtrace.explaining.reading.attributes import member
+from devtrace.explaining.reading.definition import Definition
 from devtrace.explaining.reading.expressions import computed
 from devtrace.explaining.reading.names import is_own_result
-from devtrace.explaining.reading.reader import MOST_ITEMS, Definition, Reader
+from devtrace.explaining.reading.reader import MOST_ITEMS, Reader
 from devtrace.explaining.reading.runs import arguments, function_of, is_theirs, results, returned, run_of
 from devtrace.explaining.reading.stored import stored_in
 from devtrace.explaining.reading.torch_calls import Written, call_method, call_torch

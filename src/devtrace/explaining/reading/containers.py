@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from devtrace.explaining.reading.activation import Activation
+from devtrace.explaining.reading.definition import Definition
 from devtrace.explaining.reading.file_index import index_of
 from devtrace.explaining.reading.names import elements
-from devtrace.explaining.reading.reader import Definition, Reader
+from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.runs import run_around
 from devtrace.explaining.reading.stored import stored_in
 from devtrace.explaining.reading.values import Known, Several, TensorValue, Value

@@ -13,9 +13,10 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any, Final
 
 from devtrace.explaining.reading.activation import END, Activation
+from devtrace.explaining.reading.definition import Definition
 from devtrace.explaining.reading.devices import is_move
 from devtrace.explaining.reading.file_index import index_of
-from devtrace.explaining.reading.reader import Definition, Reader
+from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.runs import run_around
 from devtrace.explaining.reading.statements import (
     COMPREHENSIONS,
@@ -157,7 +158,8 @@ def definitions(
     if name in parameters(activation.body):
         yield from _of_parameter(reader, name, activation)
     below = [each for each in found if each.line >= activation.line and _comes_before(each, activation)]
-    yield from _all(reader, nearest_first(below, activation.line), activation)
+    for each in _all(reader, nearest_first(below, activation.line), activation):
+        yield each._replace(is_of_repetition=not activation.is_file)
     around = None if found else _around_line(name, activation)
     if around is not None:
         yield from elements(reader, *around, activation)

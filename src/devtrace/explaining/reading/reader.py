@@ -12,12 +12,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from types import CodeType, FrameType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import torch
 
 from devtrace.diagnosis.evidence.access_paths import device_named_by
 from devtrace.explaining.reading.activation import Activation
+from devtrace.explaining.reading.definition import Definition
 from devtrace.explaining.reading.devices import in_full
 from devtrace.explaining.reading.pasts import Pasts
 from devtrace.explaining.reading.positions import site_of
@@ -42,21 +43,6 @@ ITSELF: Final = -1
 """Row of a tensor whose birth is being sought, where that leads back to it."""
 _COMPREHENSIONS: Final = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 _MADE: Final = (ast.Call, ast.BinOp, ast.UnaryOp, ast.ListComp, ast.Compare)
-
-
-class Definition(NamedTuple):
-    """An expression that gave something its value, where it ran.
-
-    `is_source`: what it gave came out of it, whatever it is. `is_one_of_many`: others are as likely.
-    `is_own_move`: it is `x.to(device)` for x, and reads what x was before.
-    """
-
-    node: ast.expr
-    position: Position
-    activation: Activation
-    is_source: bool = False
-    is_one_of_many: bool = False
-    is_own_move: bool = False
 
 
 Handler = Callable[["Reader", Any, Activation], Value | None]
@@ -227,6 +213,8 @@ class Reader:
         site = self._sites.pop(id(tensor), sites.NOWHERE)
         others: list[TensorValue] = []
         for found in islice(definitions(), MOST_DEFINITIONS):
+            if found.is_of_repetition and site >= 0:
+                break
             node, position, activation = found.node, found.position, found.activation
             sought = self._sought[id(tensor)]
             self._sought[id(tensor)] = MOST_ALIASES if found.is_own_move else sought

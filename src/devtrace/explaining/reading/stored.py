@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from devtrace.explaining.reading.activation import Activation
+from devtrace.explaining.reading.definition import Definition
 from devtrace.explaining.reading.devices import is_move
-from devtrace.explaining.reading.reader import Definition, Reader
+from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.statements import statements, targets
 from devtrace.explaining.reading.values import Known
 from devtrace.source.matching import called_name, same_code
