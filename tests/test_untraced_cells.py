@@ -102,8 +102,8 @@ def test_a_global_of_an_earlier_cell_that_a_loop_of_a_function_takes_was_made_in
             "            x = relu(block(x))",
             "        return self.head(x.mean((2, 3)))",
         )
-        shell.run("net = Net().to('cuda')", "images = [torch.randn(2, 3, 9, 9) for _ in range(1)].pop()")
-        ran = shell.run("out = net(images)")
+        shell.run("net = Net().to('cuda')", "pictures = [torch.randn(2, 3, 9, 9) for _ in range(1)].pop()")
+        ran = shell.run("out = net(pictures)")
     created = next(line for line in ran.text.splitlines() if "Created" in line)
     assert f"In[{(shell.count or 0) - 1}] line 2 " in created
 
