@@ -187,6 +187,48 @@ def test_insert_puts_in_the_whole_fix_and_one_undo_takes_it_back(lab: Lab, name:
     expect(notebook.cell(0).locator(".jp-OutputArea-output .dt-none").first).to_be_visible()
 
 
+APART = "%%devtrace\nx = torch.ones(8, 8)\nw = torch.ones(8, 8, device='cuda:0')"
+TOGETHER = "%%devtrace\ny = torch.ones(8, 8)\nz = w + x\nz = z + y"
+# No diagnosis gives a fix for two cells yet: this one is put into the last report, which is shown again.
+WHOLE = """from dataclasses import asdict, replace
+from devtrace.diagnosis.findings import Edit
+from devtrace.notebook import magic
+kept = list(magic.extensions[get_ipython()].tracing.history)
+above, below = ({site.cell: site.file for site in each.report.trace.sites}.popitem() for each in kept[-2:])
+device = "device='cuda:0'"
+edits = (
+    Edit(above[1], above[0], 2, "x = torch.ones(8, 8)", f"x = torch.ones(8, 8, {device})"),
+    Edit(above[1], above[0], 3, "", "assert x.device == w.device"),
+    Edit(below[1], below[0], 2, "y = torch.ones(8, 8)", f"y = torch.ones(8, 8, {device})"),
+)
+last = kept[-1].report
+findings = [{**found, "edits": [asdict(edit) for edit in edits]} for found in last.trace.findings]
+replace(last, trace=replace(last.trace, findings=findings))"""
+
+
+def test_a_fix_of_three_edits_in_two_cells_is_put_in_as_one_and_one_undo_takes_it_back(lab: Lab) -> None:
+    notebook = lab.open("two-cells.ipynb", APART, TOGETHER, WHOLE, warm=True)
+    page = notebook.page
+    for index in range(3):
+        notebook.run(index)
+    before = [source(notebook, index) for index in range(2)]
+    report = notebook.cell(2).locator('[data-devtrace="report"]')
+    report.get_by_role("button", name="Insert").first.click()
+    page.wait_for_function(f"before => {SOURCE}.getSource() !== before", arg=before[0])
+    fixed = [source(notebook, index) for index in range(2)]
+    assert fixed == [
+        APART.replace("ones(8, 8)\n", "ones(8, 8, device='cuda:0')\n") + "\nassert x.device == w.device",
+        TOGETHER.replace("ones(8, 8)\n", "ones(8, 8, device='cuda:0')\n"),
+    ]
+    page.evaluate(f"() => {{ {SOURCE}.undo(); }}")
+    assert [source(notebook, index) for index in range(2)] == before
+    for index in range(2):
+        model = SOURCE.replace("get(0)", f"get({index})")
+        page.evaluate("([model, text]) => { eval(model).setSource(text); }", [model, fixed[index]])
+        notebook.run(index)
+        expect(notebook.cell(index).locator(".dt-none").first).to_be_visible()
+
+
 def test_an_edit_whose_lines_have_changed_is_not_made(lab: Lab) -> None:
     notebook = traced(lab, "changed-lines.ipynb", MIXED)
     page = notebook.page
