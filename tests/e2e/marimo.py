@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
-import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.error import URLError
 
 from built import ROOT
+from e2e.serving import free_port, wait_for
 
 START_LIMIT = 120  # seconds
 HOW_TO_GET_IT = "marimo is not installed: `make e2e-marimo` installs it and runs these tests"
@@ -49,7 +46,7 @@ def serve(command: str, notebook: str, folder: Path, theme: str = "light") -> It
     settings = folder / ".config" / "marimo" / "marimo.toml"
     settings.parent.mkdir(parents=True)
     settings.write_text(SETTINGS.format(theme=theme))
-    address = f"127.0.0.1:{_free_port()}"
+    address = f"127.0.0.1:{free_port()}"
     host, port = address.split(":")
     line = [str(executable()), command, "notebook.py", "--headless", "--no-token", f"--host={host}", f"--port={port}"]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "HOME": str(folder)}
@@ -57,25 +54,8 @@ def serve(command: str, notebook: str, folder: Path, theme: str = "light") -> It
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(line, cwd=folder, env=environment, stdout=log, stderr=log)
     try:
-        _wait_for(process, f"http://{address}", folder / "log")
+        wait_for(process, "marimo", f"http://{address}/health", folder / "log", START_LIMIT)
         yield Marimo(f"http://{address}", folder)
     finally:
         process.terminate()
         process.wait(timeout=START_LIMIT)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _wait_for(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
-    end = time.monotonic() + START_LIMIT
-    while time.monotonic() < end and process.poll() is None:
-        try:
-            urllib.request.urlopen(f"{url}/health", timeout=START_LIMIT).close()
-            return
-        except URLError:
-            time.sleep(0.05)
-    raise AssertionError(f"no marimo after {START_LIMIT} s or it ended:\n{log.read_text()[-3000:]}")

@@ -7,21 +7,18 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
-import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.error import URLError
 
 import nbformat
 from playwright.sync_api import Frame, Page
 
 from built import ROOT
+from e2e.serving import free_port, wait_for
 
 START_LIMIT = 120  # seconds
 HOW_TO_GET_IT = "code-server is not installed: `make e2e-vscode` installs it (two minutes) and runs these tests"
@@ -86,30 +83,13 @@ def serve(base: Path, *, extension: bool = True, trusted: bool = True, **setting
     environment = {key: value for key, value in os.environ.items() if not key.startswith("VSCODE")}
     if extension:
         subprocess.run([*command, "--install-extension", str(VSIX)], check=True, env=environment, capture_output=True)
-    address = f"127.0.0.1:{_free_port()}"
+    address = f"127.0.0.1:{free_port()}"
     command += ["--bind-addr", address, "--disable-telemetry", "--disable-update-check"]
     with (base / "server.log").open("wb") as log:
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
     try:
-        _wait_for(process, f"http://{address}", base / "server.log")
+        wait_for(process, "code-server", f"http://{address}/healthz", base / "server.log", START_LIMIT)
         yield VSCode(f"http://{address}", opened)
     finally:
         process.terminate()
         process.wait(timeout=START_LIMIT)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _wait_for(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
-    end = time.monotonic() + START_LIMIT
-    while time.monotonic() < end and process.poll() is None:
-        try:
-            urllib.request.urlopen(f"{url}/healthz", timeout=START_LIMIT).close()
-            return
-        except URLError:
-            time.sleep(0.05)
-    raise AssertionError(f"no code-server after {START_LIMIT} s or it ended:\n{log.read_text()[-3000:]}")

@@ -62,6 +62,7 @@ def budgeted(self: Any, *args: Any, **kwargs: Any) -> Any:
             return original(self, *args, **kwargs)
         finally:
             budget.call_ended()
+    # Not by way of __call__: `open` takes the line of the frame that called the one that it is called by.
     state = recording.recorder.states[ident]
     before = recording.open(self, state)
     if before is None:

@@ -1,0 +1,28 @@
+"""Processes that serve a front end on a free port, until a test has ended."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import time
+import urllib.request
+from pathlib import Path
+from urllib.error import URLError
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_for(process: subprocess.Popen[bytes], name: str, url: str, log: Path, limit: float) -> None:
+    """Wait until a page that says that the server is well is there."""
+    end = time.monotonic() + limit
+    while time.monotonic() < end and process.poll() is None:
+        try:
+            urllib.request.urlopen(url, timeout=limit).close()
+            return
+        except URLError:
+            time.sleep(0.05)
+    raise AssertionError(f"no {name} after {limit} s or it ended:\n{log.read_text()[-3000:]}")
