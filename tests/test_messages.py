@@ -178,6 +178,7 @@ PROVOKED: dict[str, Callable[[pytest.MonkeyPatch], str]] = {
     ),
     "trace-too-large": lambda _: raised(too_large),
     "two-names": lambda _: typed("%%devtrace a b\n1"),
+    "wrong-argument": lambda _: raised(lambda: devtrace.diagnose(torch.nn.Linear(2, 2))),  # type: ignore[arg-type]
     "unknown-command": lambda _: typed("%devtrace bogus"),
     "unknown-flag": lambda _: typed("%%devtrace --bogus\n1"),
 }

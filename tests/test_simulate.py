@@ -104,6 +104,20 @@ def test_training_gives_the_values_of_the_cpu_bit_for_bit(optimizer: type[torch.
         assert train("cuda:0", optimizer) == plain
 
 
+def test_a_simulation_shows_what_it_does_or_how_it_begins() -> None:
+    simulation = devtrace.simulate("cuda:2")
+    waiting = (
+        "<simulate: Nothing is simulated yet. "
+        'Write `with devtrace.simulate("cuda:2"):` above a block, or call `.start()`.>'
+    )
+    assert repr(simulation) == waiting
+    with simulation:
+        assert repr(simulation) == (
+            "<simulate: cuda:0 and cuda:1 are simulated until the block ends, or until `.stop()`.>"
+        )
+    assert repr(simulation) == waiting
+
+
 def test_after_the_end_every_patched_name_is_the_original() -> None:
     before = {name: vars(torch.cuda)[name] for name in ("is_available", "device_count", "_lazy_init")}
     names = set(vars(torch.Tensor))

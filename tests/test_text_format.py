@@ -27,6 +27,11 @@ def test_a_text_of_many_lines_becomes_one() -> None:
     assert text_format.safe_line("a\n\t b  \r\n c") == "a b c"
 
 
+@pytest.mark.parametrize("file", ["/project/train.py", "C:\\project\\train.py", "train.py"])
+def test_a_file_goes_by_its_last_part_on_every_system(file: str) -> None:
+    assert text_format.file_label(file) == "train.py"
+
+
 def test_markup_is_text() -> None:
     assert text_format.escape_markup('<b onclick="x">&\'') == "&lt;b onclick=&quot;x&quot;&gt;&amp;&#x27;"
 

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
+import devtrace
 from devtrace.api.options import FLAGS, Options
 from devtrace.notebook import usage
 from devtrace.words.errors import UsageError
+from samples import training
 
 
 def test_an_empty_line_asks_for_nothing_special() -> None:
@@ -154,3 +161,23 @@ def test_the_magic_line_goes_and_every_other_line_keeps_its_place(before: str, a
 def test_the_body_of_each_magic_of_a_cell_begins_below_it() -> None:
     assert dict(usage.bodies(cell("%%devtrace\n%%time\n\nx\n"))) == {"devtrace": 1, "time": 3}
     assert dict(usage.bodies(cell("x\n"))) == {}
+
+
+@pytest.mark.parametrize(
+    ("call", "refused"),
+    [
+        (devtrace.diagnose, "diagnose(Linear); it takes a trace; give it recording.trace, or devtrace.load("),
+        (devtrace.load, "load(Linear); it takes the name of a file; save a trace with trace.save(file)"),
+        (devtrace.from_profiler, "from_profiler(Linear); it takes the name of a file; name the file that export_"),
+        (devtrace.explain, "explain(Linear); it takes an exception; leave the argument out"),
+        (partial(devtrace.diff, "a.devtrace"), "diff(Linear); it takes two traces, reports, files or names"),
+    ],
+)
+def test_an_argument_of_another_type_is_refused_by_name(
+    call: Callable[[Any], object], refused: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    training(1).save("a.devtrace")
+    with pytest.raises(UsageError) as error:
+        call(torch.nn.Linear(2, 2))
+    assert str(error.value).startswith(f"wrong-argument: got devtrace.{refused}")

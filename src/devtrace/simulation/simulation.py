@@ -39,6 +39,7 @@ from devtrace.simulation import (
 from devtrace.simulation.devices import Devices
 from devtrace.simulation.mode import SimulationMode
 from devtrace.simulation.storage_tags import HOST_TAG, SIMULATED, TAG
+from devtrace.words.catalogue import sentence
 from devtrace.words.errors import SimulateError
 
 _active: Simulation | None = None
@@ -81,6 +82,12 @@ class Simulation:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.stop()
+
+    def __repr__(self) -> str:
+        """Say what it does, or how it begins: a cell that ends with it shows this."""
+        devices = [f"cuda:{index}" for index in range(self.count)]
+        state = "simulation.running" if _active is self else "simulation.not-begun"
+        return f"<simulate: {sentence(state, devices=devices, count=self.count)}>"
 
     @staticmethod
     def device_of(tensor: torch.Tensor) -> torch.device:
