@@ -255,5 +255,5 @@ def test_an_error_gets_exactly_the_values_that_its_texts_take() -> None:
 
 
 @pytest.mark.parametrize("slug", PROVOKED)
-def test_the_docs_say_what_to_do_about_a_message(slug: str) -> None:
+def test_the_docs_explain_what_to_do_about_a_message(slug: str) -> None:
     assert re.search(rf"^\| [^|]*`{slug}`[^|]* \| \S.* \|$", documents.ALL, re.M)

@@ -96,7 +96,7 @@ def test_cond_is_one_op() -> None:
     assert [len(trace.ops[-1].inputs), len(trace.ops[-1].outputs)] == [2, 1]
 
 
-def test_jit_trace_works_and_says_that_it_is_not_recorded() -> None:
+def test_jit_trace_works_with_a_note_that_it_is_not_recorded() -> None:
     def program() -> Any:
         y = torch.ones(2) * 3
         return torch.jit.trace(nn.Linear(2, 2), (torch.ones(1, 2),)), y + 1

@@ -39,7 +39,7 @@ def test_two_simulations_do_not_nest(two: None) -> None:
     assert torch.cuda.device_count() == 2
 
 
-def test_a_tensor_says_where_it_was_put(two: None) -> None:
+def test_a_tensor_has_the_device_that_it_was_put_on(two: None) -> None:
     x = torch.zeros(3, device="cuda:1")
     assert x.device == torch.device("cuda:1")
     assert x.is_cuda

@@ -18,7 +18,7 @@ def test_letters_of_every_script_stay_as_they_are() -> None:
     assert text_format.escape_invisible(text) == text
 
 
-def test_a_long_text_is_cut_and_says_how_long_it_was() -> None:
+def test_a_long_text_is_cut_and_shows_how_long_it_was() -> None:
     shown = text_format.escape_invisible("x" * 1_048_576)
     assert shown == "x" * 200 + "… (1,048,576 characters)"
 

@@ -37,10 +37,10 @@ def test_a_plain_number_of_devices_is_taken() -> None:
     assert usage.cell_options("--simulate 2").simulate == "cuda:2"
 
 
-def test_a_file_may_be_in_the_home_folder() -> None:
-    home = os.path.expanduser("~")
+def test_a_file_may_begin_with_a_tilde() -> None:
+    folder = os.path.expanduser("~")
     assert usage.cell_options("--save ~/a.devtrace --html ~/a.html") == Options(
-        save=f"{home}/a.devtrace", html=f"{home}/a.html"
+        save=f"{folder}/a.devtrace", html=f"{folder}/a.html"
     )
 
 
@@ -107,7 +107,7 @@ def test_a_bad_subcommand_is_one_sentence(line: str, message: str) -> None:
     assert str(raised.value).startswith(message)
 
 
-def test_a_flag_of_the_cell_magic_given_to_the_line_magic_is_told_apart() -> None:
+def test_a_flag_of_the_cell_magic_given_to_the_line_magic_gets_its_own_sentence() -> None:
     with pytest.raises(UsageError, match="put a second % before it to trace a cell"):
         usage.command("--save x")
 
@@ -154,7 +154,7 @@ def cell(text: str) -> list[str]:
         ("", ""),
     ],
 )
-def test_the_magic_line_goes_and_every_other_line_keeps_its_place(before: str, after: str) -> None:
+def test_the_magic_line_goes_and_every_other_line_keeps_its_number(before: str, after: str) -> None:
     assert "".join(usage.without_magic(cell(before))) == after
 
 
