@@ -348,6 +348,21 @@ def test_an_operator_of_the_program_gives_what_its_kernel_makes() -> None:
     assert shifted(torch.ones(3)).device == torch.device("cpu")
 
 
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")
+def test_an_operator_of_quantized_tensors_runs_their_kernel() -> None:
+    weight = torch.quantize_per_tensor(torch.ones(2, 3), 0.5, 0, torch.qint8)
+    packed = torch.ops.quantized.linear_prepack(weight, None)
+    assert torch.ops.quantized.linear_dynamic(torch.ones(1, 3), packed).tolist() == [pytest.approx([3, 3])]
+
+
+def test_an_operator_runs_the_kernel_of_the_layout_that_the_program_wrote_it_for() -> None:
+    with torch.library._scoped_library("devtrace_tests", "FRAGMENT") as library:
+        library.define("stored(Tensor x) -> Tensor")
+        library.impl("stored", lambda x: x.values() + 1, "SparseCPU")
+        sparse = torch.eye(2, device="cuda:1").to_sparse().coalesce()
+        assert torch.ops.devtrace_tests.stored(sparse).tolist() == [2, 2]
+
+
 def test_an_operator_runs_the_kernel_that_the_program_wrote_for_cuda() -> None:
     @torch.library.custom_op("devtrace_tests::only_cuda", mutates_args=(), device_types="cuda")
     def only_cuda(x: torch.Tensor) -> torch.Tensor:

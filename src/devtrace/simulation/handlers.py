@@ -105,7 +105,7 @@ def foreign(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, A
     process_groups.check(func, (*args, *kwargs.values()))
     owner = common_owner((*args, *kwargs.values()))
     on_device = owner is not None and owner is not HOST and owner is not FLOATING
-    kernel = _CUDA_KERNEL if on_device and cuda_only.runs_python(func) else _CPU_KERNEL
+    kernel = _CUDA_KERNEL if on_device and cuda_only.runs_python(func) else _kernel_of(args, kwargs)
     with mode:
         out = func.redispatch(kernel, *args, **kwargs)
     if owner is not None and owner is not HOST and owner is not MIXED:
@@ -232,6 +232,15 @@ def _with_meta(func: Func, args: tuple[Any, ...], kwargs: dict[str, Any], found:
     return out
 
 
+def _kernel_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return the kernels that eager torch would choose from: quantized and sparse tensors have their own."""
+    keys = _CPU_KERNEL
+    for tensor in tensors_in((*args, *kwargs.values())):
+        keys |= torch._C._dispatch_keys(tensor) & _BELOW_MODES
+    return keys
+
+
+_BELOW_MODES = torch._C._dispatch_keyset_full_after(torch._C.DispatchKey.Python)
 _CPU_KERNEL = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
 _CUDA_KERNEL = torch._C.DispatchKeySet(torch._C.DispatchKey.CUDA)
 
