@@ -73,6 +73,7 @@ INSIDE = {
 CONFINED = {
     "torch": {
         "recording", "simulation", "explaining", "runtime.mode_stack", "runtime.quiet", "runtime.eager_paths",
+        "runtime.scripting",
         "diagnosis.evidence.access_paths", "api.environment", "interchange.torch_profiler",
     },
     "IPython": {"notebook.magic"},

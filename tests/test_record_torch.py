@@ -96,6 +96,19 @@ def test_cond_is_one_op() -> None:
     assert [len(trace.ops[-1].inputs), len(trace.ops[-1].outputs)] == [2, 1]
 
 
+def test_a_module_is_scripted_within_a_recording_that_replaced_what_it_calls() -> None:
+    def losses() -> tuple[Any, Any]:
+        scripted = torch.jit.script(nn.CTCLoss())
+        scores = torch.arange(40.0).reshape(5, 2, 4).log_softmax(2)
+        given = (scores, torch.ones(2, 2, dtype=torch.long), torch.tensor([5, 5]), torch.tensor([2, 2]))
+        return scripted(*given), nn.CTCLoss()(*given)
+
+    plain = losses()
+    with devtrace.record():
+        recorded = losses()
+    assert torch.equal(torch.stack(recorded), torch.stack(plain))
+
+
 def test_jit_trace_works_with_a_note_that_it_is_not_recorded() -> None:
     def program() -> Any:
         y = torch.ones(2) * 3

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from devtrace.runtime.mode_stack import BesideCompile
-from devtrace.simulation import cuda_only, generators, process_groups, rules, values, wider
+from devtrace.simulation import generators, kernels, process_groups, rules, values, wider
 from devtrace.simulation.storage_tags import (
     FLOATING,
     HOST,
@@ -105,9 +105,9 @@ def foreign(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, A
     process_groups.check(func, (*args, *kwargs.values()))
     owner = common_owner((*args, *kwargs.values()))
     on_device = owner is not None and owner is not HOST and owner is not FLOATING
-    kernel = _CUDA_KERNEL if on_device and cuda_only.runs_python(func) else _kernel_of(args, kwargs)
+    chosen = kernels.kernels_for(func, tensors_in((*args, *kwargs.values())), on_device=on_device)
     with mode:
-        out = func.redispatch(kernel, *args, **kwargs)
+        out = func.redispatch(chosen, *args, **kwargs)
     if owner is not None and owner is not HOST and owner is not MIXED:
         for tensor in tensors_in((out,)):
             anchor_floating(tensor, owner)
@@ -205,7 +205,7 @@ def mixed(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any
         check = rules.rule_of(func).check
         if check == "inner":
             with mode:
-                return func.redispatch(_CPU_KERNEL, *args, **kwargs)
+                return func.redispatch(kernels.CPU, *args, **kwargs)
         owner = rules.judge(func, found)
     out = func(*args, **kwargs)
     if check == "pairs" and isinstance(out, (list, tuple)):
@@ -230,19 +230,6 @@ def _with_meta(func: Func, args: tuple[Any, ...], kwargs: dict[str, Any], found:
         if not tensor.is_meta and owner is not HOST:
             claim(tensor, owner)
     return out
-
-
-def _kernel_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return the kernels that eager torch would choose from: quantized and sparse tensors have their own."""
-    keys = _CPU_KERNEL
-    for tensor in tensors_in((*args, *kwargs.values())):
-        keys |= torch._C._dispatch_keys(tensor) & _BELOW_MODES
-    return keys
-
-
-_BELOW_MODES = torch._C._dispatch_keyset_full_after(torch._C.DispatchKey.Python)
-_CPU_KERNEL = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
-_CUDA_KERNEL = torch._C.DispatchKeySet(torch._C.DispatchKey.CUDA)
 
 
 def settle(func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[rules.Arg]:

@@ -8,7 +8,7 @@ from weakref import WeakSet
 
 import torch
 
-from devtrace.runtime import eager_paths
+from devtrace.runtime import eager_paths, scripting
 from devtrace.runtime.device_spec import count_of
 from devtrace.runtime.mode_stack import push_below, take_out
 from devtrace.runtime.patches import Patches
@@ -27,7 +27,6 @@ from devtrace.simulation import (
     parallel,
     process_groups,
     remembered,
-    scripting,
     storages,
     streams,
     tensors,
