@@ -109,6 +109,18 @@ def test_a_module_is_scripted_within_a_recording_that_replaced_what_it_calls() -
     assert torch.equal(torch.stack(recorded), torch.stack(plain))
 
 
+def sum_of_norms(x: torch.Tensor) -> torch.Tensor:
+    whole: torch.Tensor = torch.norm(x) + torch.linalg.norm(x)
+    return whole
+
+
+def test_norms_are_scripted_and_compiled_as_without_a_recording() -> None:
+    with devtrace.record():
+        scripted = torch.jit.script(sum_of_norms)
+        compiled = torch.compile(sum_of_norms, backend="eager", fullgraph=True)
+        assert torch.equal(compiled(torch.eye(3)), scripted(torch.eye(3)))
+
+
 def test_jit_trace_works_with_a_note_that_it_is_not_recorded() -> None:
     def program() -> Any:
         y = torch.ones(2) * 3

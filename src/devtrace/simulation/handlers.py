@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from devtrace.runtime.mode_stack import BesideCompile
-from devtrace.simulation import generators, kernels, process_groups, rules, values, wider
+from devtrace.simulation import generators, kernels, process_groups, rules, wider
 from devtrace.simulation.storage_tags import (
     FLOATING,
     HOST,
@@ -91,13 +91,6 @@ def pack_padded_sequence(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs
     data, sizes = func(*args, **kwargs)
     claim(data, tag_of(args[0]).owner)
     return data, sizes
-
-
-def values_or_vectors(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """`_linalg_eigh` and `_linalg_svd`, whose second and third arguments are how, and whether to give vectors."""
-    if values.alone(args[0]):
-        args = (args[0], args[1] if len(args) > 1 else func._schema.arguments[1].default_value, False)
-    return any_results(mode, func, args, kwargs)
 
 
 def foreign(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -386,8 +379,6 @@ SPECIAL: dict[str, Handler] = {
     "aten::_cufft_get_plan_cache_max_size": _answering(4096),
     "aten::_cufft_set_plan_cache_max_size": nothing,
     "aten::_cufft_clear_plan_cache": nothing,
-    "aten::_linalg_eigh": values_or_vectors,
-    "aten::_linalg_svd": values_or_vectors,
     **dict.fromkeys(("aten::_fft_r2c", "aten::_fft_c2r", "aten::_fft_c2c"), transform),
     "aten::lift_fresh": plain,
     "aten::detach": plain,

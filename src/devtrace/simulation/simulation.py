@@ -31,7 +31,6 @@ from devtrace.simulation import (
     streams,
     tensors,
     threads,
-    values,
     wider,
     wrappers,
 )
@@ -126,7 +125,6 @@ class Simulation:
         process_groups.install(patches)
         checks.install(patches)
         eager_paths.install(patches)
-        values.install(patches)
         wider.install(patches)
         legacy_tensor_types.install(patches, devices)
         autocast.install(patches, undo)
