@@ -1,4 +1,4 @@
-"""vector-quantize-pytorch: codes learnt as averages, by residuals and by levels, with a question to the device in each step."""
+"""vector-quantize-pytorch: codes learnt as averages, by residuals and by levels, with a wait in each step."""
 
 import torch
 from torch import nn
