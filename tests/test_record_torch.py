@@ -406,3 +406,31 @@ def test_a_list_of_truth_values_is_a_mask_that_its_device_counts() -> None:
             x[[True, False, True, False]]
             x[[0, 1]]
     assert [(row.h2d, row.syncs) for row in recording.report.ledger] == [(1, 1), (1, 0)]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        pytest.param(lambda x: x.cumprod(1), id="cumprod"),
+        pytest.param(lambda x: x.max(), id="max"),
+        pytest.param(lambda x: x.round().max(), id="max of equal ones"),
+        pytest.param(lambda x: x.min(1)[0], id="min"),
+        pytest.param(lambda x: x.median(), id="median"),
+        pytest.param(lambda x: x.median(1)[0], id="median of rows"),
+        pytest.param(lambda x: x.masked_fill(x > 0.5, 0.0), id="masked_fill"),
+    ],
+)
+def test_a_backward_pass_that_takes_other_ops_under_a_mode_gives_the_same_gradient(
+    function: Callable[[torch.Tensor], torch.Tensor],
+) -> None:
+    def gradient() -> torch.Tensor:
+        torch.manual_seed(0)
+        x = torch.randn(7, 9, requires_grad=True)
+        values = function(x)
+        (values * torch.randn(values.shape)).sum().backward()
+        assert x.grad is not None
+        return x.grad
+
+    with devtrace.record():
+        traced = gradient()
+    assert torch.equal(traced, gradient())
