@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,11 +17,13 @@ import devtrace
 from devtrace.api.results import Trace, diagnose
 from devtrace.diagnosis.store import report_of
 from devtrace.runtime.job import ranked_path
+from devtrace.trace import format
 from devtrace.trace.checks import broken_rule
 from devtrace.trace.lost_ranks import LastWords, last_words_file
 from devtrace.trace.merge_ranks import merge, with_rank
+from devtrace.trace.own_pages import in_own_pages
 from devtrace.trace.rows import Call
-from devtrace.trace.tables import TraceData
+from devtrace.trace.tables import Ints, TraceData
 from devtrace.words.errors import UsageError
 from samples import facts_of, training
 from traces import empty_trace, head_trace, odd_trace
@@ -186,3 +191,30 @@ def test_what_a_lost_rank_last_did_is_reported_and_that_of_an_earlier_job_is_not
     assert devtrace.load(saved).notes == (
         "ranks 1 and 2 left no trace: killed, or still running; last seen in train.py line 7: dist.barrier()",
     )
+
+
+def test_what_ranks_had_is_gone_when_they_are_merged_without_waiting_for_the_collector(tmp_path: Path) -> None:
+    files = [format.save(with_rank(training(400), rank), tmp_path / f"run.rank{rank}.devtrace") for rank in range(3)]
+    columns: list[weakref.ref[Ints]] = []
+
+    def loaded() -> Iterator[TraceData]:
+        for file in files:
+            trace = in_own_pages(format.load(file))
+            columns.extend(weakref.ref(trace.ops.ints(name)) for name in ("start", "name", "device"))
+            yield trace
+
+    gc.disable()
+    try:
+        merged = merge(loaded())
+        assert len(merged.ops) == 3 * len(training(400).ops)
+        assert [column() for column in columns] == [None] * 9
+    finally:
+        gc.enable()
+
+
+def test_columns_in_pages_of_their_own_are_equal_and_cannot_be_written() -> None:
+    trace = training(1000)
+    moved = in_own_pages(trace)
+    assert format.encode(moved) == format.encode(trace)
+    assert moved.ops.ints("start") is not trace.ops.ints("start")
+    assert not moved.ops.ints("start").flags.writeable

@@ -13,6 +13,7 @@ from devtrace.trace.tables import Ints, TraceData
 
 _NAMESPACES: Final = ("c10d.", "_c10d_functional.")
 _OF_TWO: Final = ("send", "recv", "isend", "irecv")
+MOST_RUNS: Final = 8
 _NO_WORK: Final = ("wait_tensor",)
 
 
@@ -81,11 +82,12 @@ def _is_collective(name: str) -> bool:
 
 
 def in_short(ranks: Sequence[int]) -> str:
-    """Write 0, 1, 2, 5 as "0-2, 5"."""
-    return ", ".join(_runs(ranks))
+    """Write 0, 1, 2, 5 as "0–2, 5"; of many stretches the first."""
+    runs = list(_runs(ranks))
+    return ", ".join(runs if len(runs) <= MOST_RUNS else [*runs[: MOST_RUNS - 1], "…"])
 
 
 def _runs(ranks: Sequence[int]) -> Iterator[str]:
     for _, run in groupby(enumerate(sorted(ranks)), key=lambda at: at[1] - at[0]):
         numbers = [rank for _, rank in run]
-        yield str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}-{numbers[-1]}"
+        yield str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}–{numbers[-1]}"

@@ -167,7 +167,7 @@ SENTENCES: Final[dict[str, str]] = {
     "picture.label": "{count} 个运算的时间线：{devices}",
     "picture.ops": "{count} 个运算",
     "picture.simulated": "模拟",
-    "picture.ranks": "rank {ranks}",
+    "picture.ranks": "{total} 个进程中的 {ranks} 号",
     "picture.collectives": "▯ {count} 次集合通信",
     "picture.lanes": "另有 {count} 条泳道",
     "picture.copies": "↓ {count} 次复制，{size:bytes}",

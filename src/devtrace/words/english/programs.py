@@ -185,7 +185,7 @@ SENTENCES: Final[dict[str, str]] = {
     "picture.label": "Timeline of {count:op|ops}: {devices}",
     "picture.ops": "{count:op|ops}",
     "picture.simulated": "simulated",
-    "picture.ranks": "rank {ranks}",
+    "picture.ranks": "{count:=rank|ranks} {ranks} of {total}",
     "picture.collectives": "▯ {count:collective|collectives}",
     "picture.lanes": "{count:more lane|more lanes}",
     "picture.copies": "↓ {count:copy|copies}, {size:bytes}",
