@@ -60,7 +60,7 @@ def drawn(every: Sequence[Lane], trace: TraceData, shown: dict[int, list[int]]) 
 
 def collectives(trace: TraceData) -> Bars:
     """Return the collectives in which several ranks took part: the n-th of a name in each rank is the same."""
-    names = [id for id, text in enumerate(trace.strings) if _is_collective(text)]
+    names = [id for id, text in enumerate(trace.strings) if is_collective(text)]
     ops = np.flatnonzero(np.isin(trace.ops.ints("name"), names))
     ranks = rank_of_ops(trace)[ops]
     seen: dict[tuple[int, int], int] = {}
@@ -76,7 +76,7 @@ def collectives(trace: TraceData) -> Bars:
     )
 
 
-def _is_collective(name: str) -> bool:
+def is_collective(name: str) -> bool:
     short = name.partition(".")[2].partition(".")[0].rstrip("_")
     return name.startswith(_NAMESPACES) and not short.startswith(_OF_TWO) and short not in _NO_WORK
 
