@@ -25,8 +25,8 @@ def encoded(trace: TraceData, most: int = MOST_OPS) -> dict[str, Any]:
     """Return a trace as a page takes it: whole, or with the ranks that it leaves out, each with the one like it."""
     if len(trace.ops) <= most or len(np.unique(trace.threads.ints("rank"))) < 2:
         return encode(trace)
-    told = [finding for finding in trace.findings or () if finding.get("severity") != "note"]
-    flagged = [op for op in (int(finding.get("op", -1)) for finding in told) if op >= 0]
+    alarms = [finding for finding in trace.findings or () if finding.get("severity") != "note"]
+    flagged = [op for op in (int(finding.get("op", -1)) for finding in alarms) if op >= 0]
     groups = alike(trace, flagged)
     of_op = rank_of_ops(trace)
     kept = list(_fitting(groups, np.bincount(of_op[of_op >= 0]).tolist(), most))
