@@ -246,3 +246,8 @@ def test_a_page_takes_of_a_large_job_one_of_each_alike_ranks_and_the_collectives
     assert page.truncated == 0
     assert [row.ops for row in page.ledger] == [row.ops for row in merged.ledger]
     assert len(page.notes) == len(merged.notes) + (left_out is not None)
+
+
+def test_the_title_of_a_job_names_few_ranks_one_by_one_and_many_by_their_ranges() -> None:
+    assert merge([of_job(rank) for rank in range(3)]).title == "train.py (ranks 0, 1, 2)"
+    assert merge([of_job(rank) for rank in (0, 1, 2, 3, 5)]).title == "train.py (ranks 0–3, 5)"
