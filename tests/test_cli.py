@@ -20,7 +20,9 @@ from pathlib import Path
 
 import pytest
 
+from devtrace.trace import format
 from devtrace.trace.format import load
+from devtrace.trace.merge_ranks import with_rank
 from samples import training
 from warm import JOB, Warm
 
@@ -524,6 +526,16 @@ def test_view_writes_a_page_of_a_saved_trace(tmp_path: Path, warm: Warm) -> None
     got = warm.devtrace(tmp_path, "view", "a.devtrace", "--html", "a.html")
     assert "devtrace: the report is in a.html" in got.stdout
     assert (tmp_path / "a.html").read_text().startswith("<!doctype html>")
+
+
+def test_view_reads_the_ranks_of_a_job_as_one(tmp_path: Path, warm: Warm) -> None:
+    files = [f"run.rank{rank}.devtrace" for rank in range(3)]
+    for rank, file in enumerate(files):
+        format.save(with_rank(training(), rank), tmp_path / file)
+    got = warm.devtrace(tmp_path, "view", *files, "--html", "job.html")
+    assert got.returncode == 0, got.stderr
+    assert "✗ On all 3 ranks: model.out_head.weight" in got.stdout
+    assert "ranks 0–2 of 3" in (tmp_path / "job.html").read_text()
 
 
 def test_view_opens_the_page_in_the_browser(tmp_path: Path) -> None:

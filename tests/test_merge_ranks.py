@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import devtrace
 from devtrace.api.results import Trace, diagnose
 from devtrace.diagnosis.store import report_of
+from devtrace.report.ranks_of_page import encoded
 from devtrace.runtime.job import ranked_path
 from devtrace.trace import format
 from devtrace.trace.checks import broken_rule
@@ -25,7 +26,7 @@ from devtrace.trace.own_pages import in_own_pages
 from devtrace.trace.rows import Call
 from devtrace.trace.tables import Ints, TraceData
 from devtrace.words.errors import UsageError
-from samples import facts_of, training
+from samples import Sample, facts_of, training
 from traces import empty_trace, head_trace, odd_trace
 
 
@@ -218,3 +219,35 @@ def test_columns_in_pages_of_their_own_are_equal_and_cannot_be_written() -> None
     assert format.encode(moved) == format.encode(trace)
     assert moved.ops.ints("start") is not trace.ops.ints("start")
     assert not moved.ops.ints("start").flags.writeable
+
+
+def of_job(rank: int) -> TraceData:
+    """Return a rank with a collective; rank 2 does another op."""
+    sample = Sample("train.py")
+    for name in ("aten.mm", "c10d.allreduce_", "aten.item" if rank == 2 else "aten.add_"):
+        sample.op(name, f"cuda:{rank}")
+    return with_rank(sample.builder.build(), rank)
+
+
+@pytest.mark.parametrize(
+    ("most", "kept", "left_out"),
+    [(12, [0, 1, 2, 3], None), (11, [0, 2], [[1, 0], [3, 0]]), (5, [0], [[1, 0], [3, 0], [2, -1]])],
+)
+def test_a_page_takes_of_a_large_job_one_of_each_alike_ranks_and_the_collectives_of_all(
+    most: int, kept: list[int], left_out: list[list[int]] | None
+) -> None:
+    merged = merge([of_job(rank) for rank in range(4)])
+    data = encoded(merged, most)
+    assert data.get("left_out") == left_out
+    page = format.decode(data)
+    names = {rank: [op.name for op in page.ops if op.thread.rank == rank] for rank in range(4)}
+    assert all("c10d.allreduce_" in of_rank for of_rank in names.values())
+    assert [rank for rank, of_rank in names.items() if len(of_rank) == 3] == kept
+    assert page.truncated == 0
+    assert [row.ops for row in page.ledger] == [row.ops for row in merged.ledger]
+    assert len(page.notes) == len(merged.notes) + (left_out is not None)
+
+
+def test_the_title_of_a_job_names_few_ranks_one_by_one_and_many_by_their_ranges() -> None:
+    assert merge([of_job(rank) for rank in range(3)]).title == "train.py (ranks 0, 1, 2)"
+    assert merge([of_job(rank) for rank in (0, 1, 2, 3, 5)]).title == "train.py (ranks 0–3, 5)"

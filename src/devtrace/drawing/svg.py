@@ -21,6 +21,7 @@ from devtrace.drawing.strokes import run, stretched, unstretched
 from devtrace.trace.ledger_counts import waits
 from devtrace.trace.tables import Ints, TraceData
 from devtrace.words.catalogue import comma, sentence
+from devtrace.words.ranges import in_short
 from devtrace.words.text_format import escape_markup, format_bytes, format_time, safe_line, short_op_name
 from devtrace.words.wrapping import columns
 
@@ -89,7 +90,7 @@ class _Picture:
         if not self.is_job or rank < 0:
             return ""
         total, ranks = sum(map(len, self.ranks.values())), self.ranks.get(rank, [rank])
-        return sentence("picture.ranks", count=len(ranks), ranks=job_lanes.in_short(ranks), total=total)
+        return sentence("picture.ranks", count=len(ranks), ranks=in_short(ranks), total=total)
 
     def _rows(self, chosen: Sequence[Lane]) -> Iterator[_Row]:
         top, above = TOP, ""

@@ -24,7 +24,10 @@ from devtrace.trace.shared_findings import on_ranks, shared_findings
 from devtrace.trace.tables import Ints, Lists, TraceData, Values
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError
+from devtrace.words.ranges import in_short
 
+FEW: Final = 4
+"""Ranks that a title names one by one."""
 _SHARED: Final = ("devices", "shapes", "sites", "sources")
 """Tables whose equal rows become one row."""
 
@@ -284,7 +287,8 @@ def _first_to_fail(trace: TraceData) -> str:
 
 def _title(traces: Sequence[TraceData]) -> str:
     names = list(dict.fromkeys(trace.title for trace in traces if trace.title))
-    numbers = ", ".join(str(_rank_of(trace)) for trace in traces)
+    ranks = [_rank_of(trace) for trace in traces]
+    numbers = in_short(ranks) if len(ranks) > FEW else ", ".join(map(str, ranks))
     return f"{', '.join(names)} (ranks {numbers})".strip()
 
 

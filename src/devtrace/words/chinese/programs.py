@@ -116,6 +116,9 @@ SENTENCES: Final[dict[str, str]] = {
     "note.call-missed": "有一次模块调用没有记录：{fault}",
     "note.of-rank": "rank {rank}：{note}",
     "note.expect-unknown": "`--expect {device}`：torch 没有这个设备，因此没有作比较",
+    "note.ranks-left-out": (
+        "此页面包含 {kept} 个进程的运算，另外 {count} 个进程只有其集合通信：页面最多容纳 {most} 个运算"
+    ),
     "note.cut": (
         "此笔记本只含追踪记录中的 {count} 个运算，全部内容有 {size:bytes}，会使它过大；要查看每个运算，"
         "请把追踪记录保存到文件"

@@ -127,6 +127,10 @@ SENTENCES: Final[dict[str, str]] = {
     "note.call-missed": "a call of a module was not recorded: {fault}",
     "note.of-rank": "rank {rank}: {note}",
     "note.expect-unknown": "`--expect {device}`: torch knows no such device, so nothing was compared with it",
+    "note.ranks-left-out": (
+        "this page has the ops of {kept:rank|ranks}, and only the collectives of {count:other rank|other ranks}: "
+        "it takes {most:op|ops} at most"
+    ),
     "note.cut": (
         "this notebook holds {count:op|ops} of the trace, whose {size:bytes} would make it large; save the "
         "whole trace to a file to see every op"
