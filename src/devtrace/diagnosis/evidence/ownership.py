@@ -11,7 +11,14 @@ from functools import cached_property
 from typing import Any
 
 from devtrace.diagnosis.evidence.access_paths import AccessPath
-from devtrace.diagnosis.evidence.moves import Move, move_of, moves_of, moves_of_holders, was_attached_after
+from devtrace.diagnosis.evidence.moves import (
+    Move,
+    move_of,
+    moves_of,
+    moves_of_holders,
+    moves_without_tensors,
+    was_attached_after,
+)
 from devtrace.diagnosis.evidence.subject import Subject
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.source.object_walk import registered
@@ -123,9 +130,17 @@ def find_passing_move(subject: Subject, names: Iterable[AccessPath]) -> PassingM
             if name.registered_from(index):
                 continue
             moves = moves_of(subject.queries, (row for _, row in expected_tensors(subject, module)))
+            if not moves and next(registered(module), None) is None:
+                moves = _moves_of_an_empty_one(subject, type(module).__name__)
             if moves:
                 return PassingMove(name, name.prefix(index + 1), tuple(moves))
     return None
+
+
+def _moves_of_an_empty_one(subject: Subject, kind: str) -> list[Move]:
+    """Return how a module that has nothing registered was sent to the expected device, which moved nothing."""
+    moves = moves_without_tensors(subject.queries, subject.row, kind, subject.expected_device)
+    return [move for move in moves if subject.birth < move.op <= subject.op]
 
 
 def expected_tensors(subject: Subject, module: Any) -> tuple[tuple[str, int], ...]:
