@@ -69,6 +69,14 @@ BUGS = [
         "self.first = nn.Conv2d(",
         "never-moved",
     ),
+    Bug(
+        "fair_constraint",
+        "fairtorch",
+        ("constraint.py", "torch.mv(self.M, mu)"),
+        "fairness.M",
+        "self.M = torch.zeros(",
+        "not-registered",
+    ),
     Bug("prodigy_reads", "prodigyopt", ("prodigy.py", "torch.dot("), rule="host-sync", times=24),
     Bug(
         "accuracy_of_zero",
@@ -110,6 +118,7 @@ HEALTHY = {
     "augmentation": "kornia",
     "average_of_weights": "torch_ema",
     "decoder": "x_transformers",
+    "flows": "zuko",
     "graphs": "torch",
     "metric_of_an_epoch": "torchmetrics",
     "ode": "torchdiffeq",

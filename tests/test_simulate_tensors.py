@@ -327,6 +327,14 @@ def test_inference_mode_follows_the_same_rules() -> None:
         assert functional.one_hot(x.long()).device == CUDA
 
 
+def test_an_operator_with_a_kernel_of_its_own_is_not_taken_apart() -> None:
+    torch.manual_seed(0)
+    x, back = torch.randn(64), torch.randn(64)
+    for name in ("silu_backward", "mish_backward"):
+        operator = getattr(torch.ops.aten, name)
+        assert torch.equal(operator(back.to("cuda"), x.to("cuda")).cpu(), operator(back, x))
+
+
 def test_scripted_and_compiled_functions_run() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch.jit is on its way out

@@ -65,7 +65,7 @@ def _choose(func: Func) -> Handler:
         return SPECIAL[name]
     if func.namespace not in ("aten", "prim", "prims"):
         return foreign
-    if torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"):
+    if rules.is_made_of_others(func):
         return composite
     arguments, returns = func._schema.arguments, func._schema.returns
     tensors = [a for a in arguments if "Tensor" in str(a.type)]
