@@ -388,7 +388,7 @@ class Below(TorchDispatchMode):
     """Sees what a mode above it passes on: each operator, and the classes and values of its arguments."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.seen: list[tuple[str, str]] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -413,7 +413,7 @@ def every_direct_operator() -> list[torch.Tensor]:
             made += [x.clone().addcmul_(x, y, value=0.5), x.clone().addcdiv_(x, y, value=-0.5)]
     made.append(torch.where(torch.tensor([True, False]), 2.0, torch.zeros(2)))
     weight = torch.nn.Parameter(torch.rand(4, 4))
-    (torch.rand(2, 4) @ weight * weight.sum()).sqrt().sum().backward()  # type: ignore[no-untyped-call]
+    (torch.rand(2, 4) @ weight * weight.sum()).sqrt().sum().backward()
     assert weight.grad is not None
     return [*made, weight.grad]
 
