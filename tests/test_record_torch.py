@@ -97,7 +97,32 @@ def test_cond_is_one_op() -> None:
     assert [len(trace.ops[-1].inputs), len(trace.ops[-1].outputs)] == [2, 1]
 
 
-def test_jit_trace_works_and_says_that_it_is_not_recorded() -> None:
+def test_a_module_is_scripted_within_a_recording_that_replaced_what_it_calls() -> None:
+    def losses() -> tuple[Any, Any]:
+        scripted = torch.jit.script(nn.CTCLoss())
+        scores = torch.arange(40.0).reshape(5, 2, 4).log_softmax(2)
+        given = (scores, torch.ones(2, 2, dtype=torch.long), torch.tensor([5, 5]), torch.tensor([2, 2]))
+        return scripted(*given), nn.CTCLoss()(*given)
+
+    plain = losses()
+    with devtrace.record():
+        recorded = losses()
+    assert torch.equal(torch.stack(recorded), torch.stack(plain))
+
+
+def sum_of_norms(x: torch.Tensor) -> torch.Tensor:
+    whole: torch.Tensor = torch.norm(x) + torch.linalg.norm(x)
+    return whole
+
+
+def test_norms_are_scripted_and_compiled_as_without_a_recording() -> None:
+    with devtrace.record():
+        scripted = torch.jit.script(sum_of_norms)
+        compiled = torch.compile(sum_of_norms, backend="eager", fullgraph=True)
+        assert torch.equal(compiled(torch.eye(3)), scripted(torch.eye(3)))
+
+
+def test_jit_trace_works_with_a_note_that_it_is_not_recorded() -> None:
     def program() -> Any:
         y = torch.ones(2) * 3
         return torch.jit.trace(nn.Linear(2, 2), (torch.ones(1, 2),)), y + 1
@@ -382,6 +407,34 @@ def test_a_list_of_truth_values_is_a_mask_that_its_device_counts() -> None:
             x[[True, False, True, False]]
             x[[0, 1]]
     assert [(row.h2d, row.syncs) for row in recording.report.ledger] == [(1, 1), (1, 0)]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        pytest.param(lambda x: x.cumprod(1), id="cumprod"),
+        pytest.param(lambda x: x.max(), id="max"),
+        pytest.param(lambda x: x.round().max(), id="max of equal ones"),
+        pytest.param(lambda x: x.min(1)[0], id="min"),
+        pytest.param(lambda x: x.median(), id="median"),
+        pytest.param(lambda x: x.median(1)[0], id="median of rows"),
+        pytest.param(lambda x: x.masked_fill(x > 0.5, 0.0), id="masked_fill"),
+    ],
+)
+def test_a_backward_pass_that_takes_other_ops_under_a_mode_gives_the_same_gradient(
+    function: Callable[[torch.Tensor], torch.Tensor],
+) -> None:
+    def gradient() -> torch.Tensor:
+        torch.manual_seed(0)
+        x = torch.randn(7, 9, requires_grad=True)
+        values = function(x)
+        (values * torch.randn(values.shape)).sum().backward()
+        assert x.grad is not None
+        return x.grad
+
+    with devtrace.record():
+        traced = gradient()
+    assert torch.equal(traced, gradient())
 
 
 class Below(TorchDispatchMode):
