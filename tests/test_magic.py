@@ -755,6 +755,28 @@ def test_on_prints_a_line_for_a_clean_cell_and_nothing_for_one_without_ops(shell
     assert shell.run("n = 1").text.strip() == ""
 
 
+TRAINING = (
+    "model = torch.nn.Linear(2, 2)",
+    "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)",
+    "for _ in range(60):",
+    "    model(torch.ones(3, 2)).sum().backward()",
+    "    optimizer.step()",
+)
+
+
+def test_while_on_a_long_loop_is_recorded_with_a_budget_and_in_full_where_the_cell_asks_for_it(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(magic, "STANDING_BUDGET", 0.1)  # as from Python 3.12 on
+    shell.run("%devtrace on")
+    shell.run(*TRAINING)
+    shell.run("%%devtrace", *TRAINING)
+    standing, asked = (traced.report for traced in shell.traced)
+    assert any("repetitions were recorded" in note for note in standing.notes)
+    assert not any("repetitions were recorded" in note for note in asked.notes)
+    assert [sum(row.ops.values()) for row in standing.ledger] == [sum(row.ops.values()) for row in asked.ledger]
+
+
 def test_a_cell_with_the_magic_is_traced_once_while_on(shell: Shell) -> None:
     shell.run("%devtrace on")
     for cell in (["%%devtrace mine", "y = x + 1"], ["%%time", "%%devtrace mine", "y = x + 1"]):

@@ -18,6 +18,11 @@ from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError
 
 MAX_OPS: Final = 100_000
+STANDING_BUDGET: Final = 0.1 if sys.version_info >= (3, 12) else None
+"""Of a cell that nobody asked to trace: `%devtrace on` may stay on for a day.
+
+Not on Python 3.11, which shows no new line while nothing is recorded: causes of what begins there would be unknown.
+"""
 
 _DEVICE: Final = re.compile(r"(cpu|cuda|mps|xpu|meta|hpu|mtia|xla|npu|privateuseone)(:\d+)?")
 _INDEXED: Final = re.compile(r"[A-Za-z_]\w*:\d+")

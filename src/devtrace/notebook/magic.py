@@ -27,7 +27,7 @@ from IPython.core.error import UsageError as IPythonUsageError
 from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult, InteractiveShell
 from IPython.core.magic import output_can_be_silenced
 
-from devtrace.api.options import Options
+from devtrace.api.options import STANDING_BUDGET, Options
 from devtrace.interchange import kept_traces
 from devtrace.notebook import display_language, panel_comm, usage
 from devtrace.notebook.cells import Cell, Tracing
@@ -236,7 +236,8 @@ class Extension:
         try:
             if misplaced:
                 raise usage.misplaced(misplaced + running.cell.first - 1)
-            options = Options(max_ops=self.tracing.max_ops)
+            budget = None if running.asked else STANDING_BUDGET
+            options = Options(max_ops=self.tracing.max_ops, budget=budget)
             if at is not None:
                 options = usage.cell_options(self._expanded(lines[at][len("%%devtrace") :]))
             self.tracing.begin(running.cell, options, asked=running.asked)

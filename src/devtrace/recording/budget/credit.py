@@ -26,14 +26,17 @@ class Credit:
             self.ops += times * segment.ops
             self._due += [(part, times) for part in segment.ranges if part.begin < part.end]
 
-    def add_rest(self, segment: Segment, recorded: tuple[Range, ...]) -> None:
-        """Add the ops of a segment that are not among those recorded of its last run, which began late."""
+    def add_rest(self, segment: Segment, recorded: tuple[Range, ...], lacking: tuple[Range, ...] = ()) -> None:
+        """Add the ops of a segment that are not among those recorded of its last run, which began late.
+
+        `lacking`: ops that this run may not have had.
+        """
         seen = Counter(key for part in recorded for _, key in self._keys(part))
         for part in segment.ranges:
             for number, key in self._keys(part):
                 if seen[key] > 0:
                     seen[key] -= 1
-                else:
+                elif not any(gone.thread == part.thread and gone.begin <= number < gone.end for gone in lacking):
                     self.ops += 1
                     self._due.append((Range(part.thread, number, number + 1), 1))
 

@@ -22,7 +22,7 @@ from torch._C._autograd import _get_sequence_nr as sequence_number
 from devtrace.recording.budget.credit import Credit
 from devtrace.recording.budget.lengths import Lengths
 from devtrace.recording.budget.lines import Lines
-from devtrace.recording.budget.segments import Segment, Trail, columns, repetitions
+from devtrace.recording.budget.segments import Beginnings, Segment, Trail, columns, repetitions
 from devtrace.recording.budget.waits import Waits
 from devtrace.recording.columns import sites
 from devtrace.recording.columns.thread_state import ThreadState
@@ -54,6 +54,7 @@ class Sampling:
         self._share = budget * SHARE_OF_RECORDING
         self.trail = Trail(recorder)
         self.credit = Credit(recorder)
+        self._beginnings = Beginnings(recorder)
         self.lines = Lines(self._at_an_unknown_line)
         self.waits = Waits(self._at_a_read)
         self._sites_of_loop = set[int]()
@@ -134,10 +135,11 @@ class Sampling:
                 self.ended_off = True
                 if not self.inside:  # what came after the last event has come to its end
                     self._done[self._position] += 1
+                    self.credit.add(self._top(), -1)
                 self._account()
                 self._follow_again()
             elif self._late is not None:
-                self.credit.add_rest(self._late, self.trail.ranges())
+                self.credit.add_rest(self._late, self.trail.ranges(), self._top().ranges)
                 self._late = None
             self.lines.forget()
             self.waits.forget()
@@ -154,12 +156,21 @@ class Sampling:
         if self.off:
             self._compare(event, in_region)
         else:
+            self._beginnings.note(event, self.state)
             self._learn(event, in_region)
 
     # Off.
 
+    def _top(self) -> Segment:
+        """Return what the segment that runs now lacks, if the loop ends in it."""
+        return self._beginnings.top(
+            self._loop[self._position], self._loop[(self._position + 1) % len(self._loop)].event
+        )
+
     def _compare(self, event: Hashable, in_region: bool) -> None:
         self._done[self._position] += 1
+        if event != self._loop[(self._position + 1) % len(self._loop)].event:
+            self.credit.add(self._top(), -1)
         self.trail.add(self._loop[self._position])
         self._position = (self._position + 1) % len(self._loop)
         self._passed += self._position == 0
@@ -255,11 +266,12 @@ class Sampling:
     def _end_late(self, event: Hashable, in_region: bool) -> None:
         late, self._late = self._late, None
         assert late is not None
-        self.credit.add_rest(late, self.trail.ranges())
         position = (self._position + 1) % len(self._loop)
+        goes_on = event == self._loop[position].event
+        self.credit.add_rest(late, self.trail.ranges(), () if goes_on else self._top().ranges)
         self.trail.forget()
         self.trail.begin(event)
-        if self._goes_on and event == self._loop[position].event and self._may_leave():
+        if self._goes_on and goes_on and self._may_leave():
             passed = self._passed + (position == 0)
             self._take_off(in_region)
             self._position, self._passed = position, passed

@@ -19,6 +19,7 @@ from devtrace.recording.columns.thread_state import NUMBERS, ThreadState
 
 LONGEST_PERIOD: Final = 32
 _MOST_KINDS: Final = 256
+_LONGEST_TOP: Final = 512
 _LONGEST_TRAIL: Final = 2048
 
 
@@ -64,6 +65,46 @@ def columns(state: ThreadState, begin: int, end: int) -> tuple[Array, Array, Arr
     parts = [*parts[::-1], (numbers, table[:, 0], table[:, 1], table[:, 6])]
     number, head, site, layout = (np.concatenate([part[index] for part in parts]) for index in range(4))
     return number, head, site, layout
+
+
+class Beginnings:
+    """Ops before the first time of each event, among them those at a loop's top, before its first event.
+
+    A segment from a loop's last event to its first one ends with those ops. The loop's last repetition lacks them.
+    """
+
+    def __init__(self, recorded: RecordedOps) -> None:
+        self._recorded = recorded
+        self._known: dict[Hashable, tuple[Hashable, Range]] = {}
+        self._last: Hashable = None
+        self._end = 0
+
+    def note(self, event: Hashable, state: ThreadState) -> None:
+        """An event begins in a thread, recorded."""
+        now = state.op & NUMBERS
+        if event not in self._known and len(self._known) < _MOST_KINDS:
+            self._known[event] = self._last, Range(state.index, max(self._end, now - _LONGEST_TOP), now)
+        self._last, self._end = event, now
+
+    def top(self, segment: Segment, following: Hashable) -> Segment:
+        """Return those ops of a segment that the loop's last repetition lacks; none if the loop goes on within it."""
+        before, first = self._known.get(following, (segment.event, Range(0, 0, 0)))
+        mine = [] if before == segment.event else [part for part in segment.ranges if part.thread == first.thread]
+        return Segment(segment.event, segment.kind, tuple(self._common_end(part, first) for part in mine))
+
+    def _common_end(self, whole: Range, first: Range) -> Range:
+        number, head, site = self._ops(whole)
+        _, other_head, other_site = self._ops(first)
+        most = min(len(head), len(other_head))
+        agree = (head[len(head) - most :] == other_head[len(other_head) - most :]) & (
+            site[len(site) - most :] == other_site[len(other_site) - most :]
+        )
+        length = most if agree.all() else int(agree[::-1].argmin())
+        return whole._replace(begin=int(number[len(number) - length]) if length else whole.end)
+
+    def _ops(self, part: Range) -> tuple[Array, Array, Array]:
+        number, head, site, _ = columns(self._recorded.threads[part.thread], part.begin, part.end)
+        return number, head, site
 
 
 class Trail:

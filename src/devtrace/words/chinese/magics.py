@@ -89,7 +89,7 @@ SENTENCES: Final[dict[str, str]] = {
     "flag.expect": "报告单元格在 `DEVICE` 之外的设备上参与计算的每个张量",
     "flag.expect.program": "报告程序在 `DEVICE` 之外的设备上参与计算的每个张量",
     # commands of %devtrace
-    "command.on": "追踪之后的每个单元格；有内容可报告时显示报告",
+    "command.on": "追踪之后的每个单元格（Python 3.12 起时间预算为 10%）；有内容可报告时显示报告",
     "command.off": "只追踪以 `%%devtrace` 开头的单元格",
     "command.status": "说明追踪、模拟和保留了什么",
     "command.check": "说明此环境有什么：torch 的构建、设备、默认设备",

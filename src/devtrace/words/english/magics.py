@@ -93,7 +93,10 @@ SENTENCES: Final[dict[str, str]] = {
     "flag.expect": "report every tensor that the cell computes with on another device than DEVICE",
     "flag.expect.program": "report every tensor that the program computes with on another device than DEVICE",
     # commands of %devtrace
-    "command.on": "trace every following cell; show a report where there is something to say",
+    "command.on": (
+        "trace every following cell (from Python 3.12 on with a budget of 10%); "
+        "show a report where there is something to say"
+    ),
     "command.off": "trace only the cells that begin with `%%devtrace`",
     "command.status": "say what is traced, simulated and kept",
     "command.check": "say what this environment has: torch's build, devices, default device",
