@@ -52,7 +52,7 @@ def later(trace: TraceData, seconds: float) -> TraceData:
 
 
 @pytest.mark.parametrize("traces", [[training(), training(3)], [unranked(head_trace()), empty_trace(), training(2)]])
-def test_each_rank_keeps_its_ops_in_their_order_with_all_that_they_say(traces: list[TraceData]) -> None:
+def test_each_rank_keeps_its_ops_in_their_order_with_all_their_details(traces: list[TraceData]) -> None:
     merged = merge(traces)
     assert broken_rule(merged) is None
     for rank, trace in enumerate(traces):
@@ -183,7 +183,7 @@ def test_a_rank_without_a_trace_is_named() -> None:
     assert not merge(traces[:1]).notes
 
 
-def test_what_a_lost_rank_last_did_is_told_and_that_of_an_earlier_job_is_not(tmp_path: Path) -> None:
+def test_what_a_lost_rank_last_did_is_reported_and_that_of_an_earlier_job_is_not(tmp_path: Path) -> None:
     saved = Trace.of(with_rank(later(training(1, failing=False), 10), 0)).save(tmp_path / "a.rank0.devtrace")
     for rank, second in ((1, 20), (2, 20), (3, 5)):
         words = LastWords("/project/train.py", 7, "dist.barrier()", f"2026-11-21T12:00:{second:02}.000000+00:00")

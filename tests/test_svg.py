@@ -108,7 +108,7 @@ def test_the_lane_of_a_finding_is_always_shown() -> None:
     assert "mps" in texts(timeline(sample.builder.build()))
 
 
-def test_names_are_text_whatever_they_hold() -> None:
+def test_names_are_text_whatever_they_contain() -> None:
     sample = Sample()
     sample.op("aten.<script>alert(1)</script>", "<img src=x>", 10**6)
     sample.op("x" * 1_000_000, "\ud800\u202e", 10**6)
@@ -119,7 +119,7 @@ def test_names_are_text_whatever_they_hold() -> None:
     assert len(svg.encode()) < 20_000
 
 
-def test_a_long_wait_is_shortened_and_says_how_long_it_was() -> None:
+def test_a_long_wait_is_shortened_and_shows_how_long_it_was() -> None:
     sample = Sample()
     for _ in range(50):
         sample.op("aten.mm", "cpu")
@@ -156,7 +156,7 @@ def test_of_copies_between_the_same_lanes_at_one_moment_only_one_has_a_label() -
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 10**12), st.integers(-1, 10**12)), min_size=1, max_size=40))
-def test_places_keep_the_order_of_moments_and_fill_the_width(times: list[tuple[int, int]]) -> None:
+def test_positions_keep_the_order_of_moments_and_fill_the_width(times: list[tuple[int, int]]) -> None:
     sample = Sample()
     for gap, duration in times:
         sample.clock += gap

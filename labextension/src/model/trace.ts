@@ -64,7 +64,7 @@ export function siteLabel(trace: ITrace, site: number): string {
 }
 
 export function sourceLabel(cell: number, file: string): string {
-  const name = file.slice(file.lastIndexOf('/') + 1);
+  const name = file.slice(Math.max(file.lastIndexOf('/'), file.lastIndexOf('\\')) + 1);
   // marimo runs each cell as a file of its own, named by its id of the cell.
   const marimo = /^__marimo__cell_(\w+)_\.py$/.exec(name)?.[1];
   return cell >= 0 ? `In[${cell}]` : marimo === undefined ? name : `cell-${marimo}`;

@@ -103,6 +103,10 @@ SENTENCES: Final[dict[str, str]] = {
     "record.not-begun": (
         "尚未记录任何内容。请在代码块之前写 `with devtrace.record() as recording:`，并在代码块之后显示 `recording`。"
     ),
+    "simulation.not-begun": (
+        '尚未模拟任何设备。请在代码块之前写 `with devtrace.simulate("cuda:{count}"):`，或调用 `.start()`。'
+    ),
+    "simulation.running": "正在模拟 {devices:and}，直到代码块结束或调用 `.stop()`。",
     "record.running": "这次记录尚未结束。在它的代码块之后，它会显示报告。",
     # notes on a recording
     "note.recording-lost": "记录丢失（{fault}）",

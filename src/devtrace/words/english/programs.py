@@ -111,6 +111,10 @@ SENTENCES: Final[dict[str, str]] = {
         "Nothing is recorded yet. Write `with devtrace.record() as recording:` above a block, and show `recording` "
         "below it."
     ),
+    "simulation.not-begun": (
+        'Nothing is simulated yet. Write `with devtrace.simulate("cuda:{count}"):` above a block, or call `.start()`.'
+    ),
+    "simulation.running": "{devices:and} {count:=is|are} simulated until the block ends, or until `.stop()`.",
     "record.running": "This recording has not ended. Below its block, it shows the report.",
     # notes on a recording
     "note.recording-lost": "the recording was lost ({fault})",
