@@ -8,7 +8,11 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from built import stale
-from e2e.views import AXE, violations
+from devtrace.report.ranks_of_page import encoded
+from devtrace.trace.merge_ranks import merge, with_rank
+from devtrace.trace.tables import TraceData
+from e2e.views import AXE, Views, violations
+from samples import Sample
 from warm import Warm
 
 pytestmark = pytest.mark.e2e
@@ -113,3 +117,21 @@ def test_the_lines_count_all_ranks(page: Page, pages: dict[int, Path]) -> None:
     page.get_by_role("tab", name="Lines", exact=True).click()
     waiting = page.locator('[data-devtrace="lines"] [data-line="24"]')
     expect(waiting).to_contain_text("3")
+
+
+def rank_with_a_collective(rank: int) -> TraceData:
+    sample = Sample("train.py")
+    for name in ("aten.mm", "c10d.allreduce_", "aten.item" if rank == 2 else "aten.add_"):
+        sample.op(name, f"cuda:{rank}")
+    return with_rank(sample.builder.build(), rank)
+
+
+def test_a_page_without_all_ops_names_the_ranks_of_which_it_has_the_collectives_alone(page: Page) -> None:
+    job = merge([rank_with_a_collective(rank) for rank in range(4)])
+    report = Views(page).mount(encoded(job, 5))
+    titles = report.locator(".dt-rank-title")
+    expect(titles).to_have_text(
+        ["ranks 0–1, 3 of 4 did the same: 3 ops each", "rank 2 of 4: only its collectives are here"]
+    )
+    titles.first.click()
+    expect(titles.first).to_have_attribute("aria-expanded", "true")

@@ -67,7 +67,7 @@ function titleOf({ state }: IPlot, { ranks, ops, isLeftOut }: IRankGroup): strin
   const { trace, ranks: all } = state.timeline;
   const words = { ranks: rankRanges(ranks), total: all.total };
   if (isLeftOut) {
-    return sentence(trace.language, 'timeline.ranks-left-out', words);
+    return sentence(trace.language, 'timeline.ranks-left-out', { ...words, count: ranks.length });
   }
   return ranks.length === 1
     ? sentence(trace.language, 'timeline.one-of-ranks', { ...words, ops })

@@ -30,7 +30,7 @@ const text="%(views)s";
 const bytes=new DataView(new ArrayBuffer(text.length/5*4));
 for(let at=0;at<text.length;at+=5){
 let word=0;
-for(const c of text.slice(at,at+5)){const n=c.charCodeAt(0);word=word*85+n-35-(n>38)-(n>60)-(n>62)-(n>92);}
+for(let i=at;i<at+5;i++){const n=text.charCodeAt(i);word=word*85+n-35-(n>38)-(n>60)-(n>62)-(n>92);}
 bytes.setUint32(at/5*4,word);
 }
 const inflated=new Blob([bytes.buffer.slice(0,%(size)d)]).stream().pipeThrough(new DecompressionStream("deflate"));

@@ -123,7 +123,7 @@ export const ENGLISH = {
   'timeline.role': 'timeline',
   'timeline.modules': 'modules',
   'timeline.ranks-alike': 'ranks {ranks} of {total} did the same: {ops:op|ops} each',
-  'timeline.ranks-left-out': 'ranks {ranks} of {total}: only their collectives are here',
+  'timeline.ranks-left-out': '{count:=rank|ranks} {ranks} of {total}: only {count:=its|their} collectives are here',
   'timeline.one-of-ranks': 'rank {ranks} of {total}: {ops:op|ops}',
   'timeline.rank': 'rank {rank}',
   'timeline.rank-left-out': 'rank {rank}, collectives',
