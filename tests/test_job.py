@@ -89,8 +89,8 @@ def test_a_torch_without_what_simulated_jobs_need_is_named_in_one_sentence(
     with devtrace.simulate("cuda:2"):
         assert torch.ones(2, device="cuda").add(1).device.type == "cuda"
         assert not torch.distributed.is_nccl_available()
-    said = (
+    printed = (
         "devtrace: a simulated job needs `ProcessGroupGloo` and `default_pg_nccl_timeout` of `torch.distributed`, "
         f"and torch {torch.__version__} has none; its ranks have no NCCL\n"
     )
-    assert capsys.readouterr().err == (said if size else "")
+    assert capsys.readouterr().err == (printed if size else "")

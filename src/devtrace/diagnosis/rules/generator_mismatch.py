@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from devtrace.diagnosis.causes import generator_device
+from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
@@ -89,6 +91,7 @@ def _names_in_a_loader(frame: FailingFrame | None) -> tuple[str, ...]:
 def _generator_call(queries: TraceQueries, snapshot: FailureSnapshot, name: AccessPath) -> GeneratorCall | None:
     """Return the `torch.Generator(...)` that is assigned to the last step of a name."""
     owner, leaf = name.last.owner, name.last.text.lstrip(".")
+    bound: Sequence[tuple[Code, ast.stmt]]
     if owner is None:
         frame = FailingFrame.of(snapshot, name.frame, HOST)
         bound = [(frame.code, statement) for statement in reversed(frame.bindings(leaf))] if frame is not None else []
