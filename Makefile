@@ -136,7 +136,7 @@ bench: $(READY) ## print the tables of docs/performance.md (ARGS=import: only th
 sweep: $(READY) ## every sample of torch's own operators on a simulated device (minutes; `make test` asks a few of each)
 	DEVTRACE_SWEEP=whole $(PYTEST) -s tests/test_simulate_sweep.py tests/test_simulate_dtypes.py --durations=2
 
-real: $(FRAMEWORKS) ## programs of large frameworks and large old releases (installs 200 MB beside .venv)
+real: $(FRAMEWORKS) ## programs of large frameworks and large old releases (installs 460 MB beside .venv)
 	HF_HUB_OFFLINE=1 $(abspath $(REAL))/bin/python -m pytest -q -m real tests/test_real.py
 
 long-runs: $(READY) ## every program in loops of 100 steps, with a budget and without: where the findings differ (ARGS=zoo: only those)

@@ -28,8 +28,10 @@ import torch.distributed as dist
 
 import devtrace
 from corpus_programs import patched
+from devtrace.api.results import Trace, diagnose
 from devtrace.diagnosis.findings import Finding
 from devtrace.report.text import text
+from devtrace.trace.merge_ranks import merge, with_rank
 from devtrace.words import language
 from warm import Warm
 
@@ -83,8 +85,26 @@ def run_job(warm: Warm, path: Path, ranks: int, of: str = "en") -> JobReport:
 
 
 def report_of(path: str, ranks: str, of: language.Language) -> JobReport:
-    """Run each rank in a fork; none of them has run an op before."""
     language.CHOICE.user = of
+    report = devtrace.diagnose(devtrace.load(*_traces(path, ranks)))
+    lines = text(report, 100).splitlines()
+    return JobReport("\n".join(line for line in lines if not _IN_TIME.search(line)), report.findings)
+
+
+def page_of(path: str, ranks: str, page: str, of_ranks: str = "") -> int:
+    """Write the page of the merged report, and return how many ops the job ran.
+
+    Of more ranks than run here, odd ones have the trace of rank 2, even ones that of rank 0.
+    """
+    traces = [devtrace.load(file) for file in _traces(path, ranks)]
+    shown = [traces[rank] if rank < 3 else traces[rank % 2 * 2] for rank in range(int(of_ranks or 0))] or traces
+    report = diagnose(Trace.of(merge(with_rank(trace, rank) for rank, trace in enumerate(shown))))
+    report.to_html(page)
+    return len(report.trace.ops)
+
+
+def _traces(path: str, ranks: str) -> list[Path]:
+    """Run each rank in a fork; none of them has run an op before."""
     folder = tempfile.mkdtemp(dir=os.getcwd())
     store = torch._C._distributed_c10d.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     children = []
@@ -95,9 +115,7 @@ def report_of(path: str, ranks: str, of: language.Language) -> JobReport:
         children.append(child)
     for child in children:
         os.waitpid(child, 0)
-    report = devtrace.diagnose(devtrace.load(*sorted(Path(folder).glob("*.devtrace"))))
-    lines = text(report, 100).splitlines()
-    return JobReport("\n".join(line for line in lines if not _IN_TIME.search(line)), report.findings)
+    return sorted(Path(folder).glob("*.devtrace"))
 
 
 def _run_rank(rank: int, ranks: int, port: int, path: Path, folder: str) -> None:

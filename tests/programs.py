@@ -122,7 +122,7 @@ def texts_of(path: str, of: language.Language, *widths: str) -> tuple[list[str],
         _program(path).run("cuda:0")
     shown = [text(recording.report, int(width)) for width in widths]
     serious = [finding for finding in recording.report.findings if finding.severity != "note"]
-    return shown, [said for finding in serious for said in (finding.message, finding.help)]
+    return shown, [sentence for finding in serious for sentence in (finding.message, finding.help)]
 
 
 def plain_values(path: str) -> list[Any]:

@@ -127,7 +127,7 @@ def load_a_state(run: Run) -> None:
     run.model.load_state_dict(copy.deepcopy(run.model.state_dict()))
 
 
-def load_a_state_in_its_place(run: Run) -> None:
+def load_a_state_instead(run: Run) -> None:
     state = {name: value.cpu() for name, value in run.model.state_dict().items()}
     run.model.load_state_dict(state, assign=True)
 
@@ -222,7 +222,7 @@ ONCE = [
     evaluate_without_gradients,
     evaluate_in_inference_mode,
     load_a_state,
-    load_a_state_in_its_place,
+    load_a_state_instead,
     copy_the_model,
     build_another_optimizer,
     add_a_hook,

@@ -124,7 +124,7 @@ def test_the_front_end_comes_before_the_environment_and_the_user_before_all(monk
     assert language.current() == "en"
 
 
-def test_a_parameter_is_written_as_its_format_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_parameter_is_written_as_its_format_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sentence("report.count-h2d", count=1) == "1 copy to a device"
     assert sentence("report.count-h2d", count=2000) == "2,000 copies to a device"
     assert sentence("mismatch.inputs", count=1, expected="cuda:0") == "the other input of this op is on cuda:0"

@@ -20,7 +20,9 @@ from pathlib import Path
 
 import pytest
 
+from devtrace.trace import format
 from devtrace.trace.format import load
+from devtrace.trace.merge_ranks import with_rank
 from samples import training
 from warm import JOB, Warm
 
@@ -196,7 +198,7 @@ def test_what_the_script_sets_before_it_imports_torch_still_counts() -> None:
     both("threads.py", "import os\nos.environ['OMP_NUM_THREADS'] = '1'\nimport torch\nprint(torch.get_num_threads())")
 
 
-def test_a_program_without_torch_is_told_so() -> None:
+def test_a_program_without_torch_gets_a_sentence_about_it() -> None:
     got = both("plain.py", "print('hi')")
     assert got.stderr == "devtrace: the program did not import torch, so there is nothing to report\n"
 
@@ -276,7 +278,7 @@ go.set()
     assert {"ones", "full", "eye"} <= {op.name.split(".")[1] for op in load(tmp_path / "a.devtrace").ops}
 
 
-def test_daemon_threads_that_never_end_do_not_hold_up_the_report() -> None:
+def test_daemon_threads_that_never_end_do_not_delay_the_report() -> None:
     # Neither computes at the end: Python (3.11) itself aborts now and then when it ends a thread within an op of torch.
     text = """
 import threading, torch
@@ -341,7 +343,7 @@ def test_a_signal_ends_the_process_as_it_would_and_the_trace_so_far_is_saved(num
     assert [op.name for op in load(tmp_path / "a.devtrace").ops] == ["aten.ones"]
 
 
-def test_a_second_interrupt_ends_the_telling_with_one_sentence(tmp_path: Path) -> None:
+def test_a_second_interrupt_ends_the_report_with_one_sentence(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.devtrace")  # which nobody reads: saving waits for ever
     process = started(WAITS.format(wait="sys.stdin.read()"), "--save", "a.devtrace")
     process.send_signal(signal.SIGINT)
@@ -468,7 +470,7 @@ def test_a_trace_that_cannot_be_written_is_put_elsewhere_and_the_exit_code_is_th
     assert Path("/dev/full").is_char_device()
 
 
-def test_where_no_file_can_be_written_whole_none_is_left_in_part_and_that_is_said(tmp_path: Path) -> None:
+def test_where_no_file_can_be_written_whole_none_is_left_in_part_and_a_sentence_names_why(tmp_path: Path) -> None:
     script = write("four.py", "import sys, torch\ntorch.ones(1)\nsys.exit(4)")
     temporary = tmp_path / "tmp"
     temporary.mkdir()
@@ -526,6 +528,16 @@ def test_view_writes_a_page_of_a_saved_trace(tmp_path: Path, warm: Warm) -> None
     assert (tmp_path / "a.html").read_text().startswith("<!doctype html>")
 
 
+def test_view_reads_the_ranks_of_a_job_as_one(tmp_path: Path, warm: Warm) -> None:
+    files = [f"run.rank{rank}.devtrace" for rank in range(3)]
+    for rank, file in enumerate(files):
+        format.save(with_rank(training(), rank), tmp_path / file)
+    got = warm.devtrace(tmp_path, "view", *files, "--html", "job.html")
+    assert got.returncode == 0, got.stderr
+    assert "✗ On all 3 ranks: model.out_head.weight" in got.stdout
+    assert "ranks 0–2 of 3" in (tmp_path / "job.html").read_text()
+
+
 def test_view_opens_the_page_in_the_browser(tmp_path: Path) -> None:
     training(2).save(tmp_path / "a.devtrace")
     browser = tmp_path / "browser"
@@ -552,13 +564,13 @@ def test_view_refuses_what_is_no_trace_with_one_sentence(
     assert got.stderr.count("\n") == 1
 
 
-def test_check_tells_torch_its_devices_and_what_would_be_chosen(warm: Warm, tmp_path: Path) -> None:
+def test_check_lists_torch_its_devices_and_what_would_be_chosen(warm: Warm, tmp_path: Path) -> None:
     text = warm.devtrace(tmp_path, "check").stdout
     labels = [line.split()[0] for line in text.splitlines()]
     assert labels == ["devtrace", "torch", "real", "simulated", "default", "chosen", "jupyter"]
 
 
-def test_diff_tells_what_came_and_its_exit_code_whether_it_is_worse(warm: Warm, tmp_path: Path) -> None:
+def test_diff_shows_what_came_and_its_exit_code_whether_it_is_worse(warm: Warm, tmp_path: Path) -> None:
     script = write("train.py", TRAIN)
     warm.devtrace(tmp_path, "run", "--simulate", "cuda:1", "--save", "a.devtrace", script)
     warm.devtrace(

@@ -89,7 +89,7 @@ def unquoted(text: str) -> str:
     return text
 
 
-def test_a_fix_is_text_in_the_place_of_whole_lines() -> None:
+def test_a_fix_is_text_that_replaces_whole_lines() -> None:
     site = Site("/project/a.py", 2)
     finding = Finding("device-mismatch", "error", "never-moved", (), site, help="move it")
     edits = (Edit("/project/a.py", None, 2, "x = 1\ny = 2", "x = 3"), Edit("/project/b c.py", None, 4, "", "z = 1"))

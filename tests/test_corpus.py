@@ -67,7 +67,7 @@ def test_the_edits_make_the_program_run_clean(program: Program, warm: Warm, tmp_
 
 
 @failing
-def test_the_fix_is_where_its_author_made_it_or_says_why_not(program: Program) -> None:
+def test_the_fix_is_where_its_author_made_it_or_the_reason_is_written_down(program: Program) -> None:
     same = bool(program.lines_of_fix() & set(program.expected["fix"]))
     assert same != bool(program.expected.get("why", {}).get("fix"))
 
@@ -79,6 +79,6 @@ def test_costs_are_counted_exactly(program: Program, warm: Warm) -> None:
 
 
 @each
-def test_the_mended_program_raises_no_alarm(program: Program, warm: Warm, tmp_path: Path) -> None:
+def test_the_fixed_program_raises_no_alarm(program: Program, warm: Warm, tmp_path: Path) -> None:
     repaired = run(warm, program.with_fix(tmp_path), program.arguments)
     assert (repaired.raised, repaired.alarms) == ("", [])

@@ -261,16 +261,35 @@ def test_elements_copied_one_by_one_are_a_warning() -> None:
     assert (found.rule, found.count) == ("device-to-host-copy", 60)
 
 
-def test_numbers_copied_to_the_device_in_each_step_are_a_warning() -> None:
-    def program() -> None:
-        net = nn.Linear(8, 4).to(GPU)
-        for _ in range(30):
-            out = net(torch.rand(2, 8, device=GPU))
-            torch.where(out > 0, out, torch.tensor(0.5).to(GPU)).sum()
+def _scaled_by_a_number() -> None:
+    net = nn.Linear(8, 4).to(GPU)
+    for _ in range(30):
+        out = net(torch.rand(2, 8, device=GPU))
+        torch.where(out > 0, out, torch.tensor(0.5).to(GPU)).sum()
 
+
+def _scaled_by_a_list_of_one() -> None:
+    net = nn.Linear(8, 4).to(GPU)
+    for _ in range(30):
+        out = net(torch.rand(2, 8, device=GPU))
+        (out * torch.sqrt(torch.FloatTensor([0.5]).to(GPU))).sum()
+
+
+@pytest.mark.parametrize("program", [_scaled_by_a_number, _scaled_by_a_list_of_one])
+def test_numbers_copied_to_the_device_in_each_step_are_a_warning(program: Callable[[], None]) -> None:
     (found,) = [each for each in findings(program) if each.severity != "note"]
     assert (found.rule, found.count) == ("host-to-device-copy", 30)
+    assert "is a single number" in found.message
     assert "each step" in found.message
+
+
+def test_one_element_of_the_data_copied_in_each_step_is_no_warning() -> None:
+    def program() -> None:
+        net = nn.Linear(1, 4).to(GPU)
+        for step in range(30):
+            net(torch.tensor([float(step)]).to(GPU)).sum()
+
+    assert warned(program) == []
 
 
 def test_copies_that_an_optimizer_of_torchs_makes_are_no_warning() -> None:

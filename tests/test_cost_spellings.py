@@ -114,7 +114,7 @@ def test_what_each_step_reads_is_a_warning(program: ModuleType, steps: int) -> N
 
 @spelt
 @pytest.mark.parametrize("steps", [3, 4])
-def test_a_short_loop_gets_a_note_that_says_each_step(program: ModuleType, steps: int) -> None:
+def test_a_short_loop_gets_a_note_about_each_step(program: ModuleType, steps: int) -> None:
     (found,) = waits_of(program, steps)
     assert (found.severity, found.count) == ("note", steps)
     assert "in each step" in found.message

@@ -91,7 +91,7 @@ def test_a_diagnosis_that_fails_leaves_torchs_own_words(monkeypatch: pytest.Monk
     assert len(report.ledger) > 0
 
 
-def test_without_live_objects_the_recorded_names_tell() -> None:
+def test_without_live_objects_the_recorded_names_are_used() -> None:
     trace = replace(failing().trace, findings=None)
     found = list(device_errors(TraceQueries(trace)))
     assert found[0].culprit is not None
@@ -249,7 +249,7 @@ class Encoder(nn.Module):
         return str(self.device)
 
 
-def test_a_device_compared_with_a_string_is_told_of_a_tensor() -> None:
+def test_a_device_compared_with_a_string_is_found_on_a_tensor() -> None:
     def program() -> object:
         x: Any = torch.ones(4)
         if x.device == "cpu":
@@ -262,7 +262,7 @@ def test_a_device_compared_with_a_string_is_told_of_a_tensor() -> None:
     assert [edit.after.strip() for edit in found.edits] == ['if x.device.type == "cpu":']
 
 
-def test_a_device_compared_with_a_string_is_told_of_an_objects_property() -> None:
+def test_a_device_compared_with_a_string_is_found_on_an_objects_property() -> None:
     encoder: Any = Encoder()
     with pytest.raises(RuntimeError), devtrace.record(simulate="cuda:1") as recording:  # noqa: PT012
         if encoder.device == "cpu":
@@ -360,7 +360,7 @@ def test_an_optimizer_built_before_the_model_moved_is_well() -> None:
     assert traced(program) == []
 
 
-def test_a_part_left_on_the_cpu_beside_parts_on_two_devices_is_told_without_a_move_that_was_not_its_own() -> None:
+def test_a_part_left_on_the_cpu_beside_parts_on_two_devices_is_not_given_a_move_that_was_not_its_own() -> None:
     class Pipeline(nn.Module):
         def __init__(self) -> None:
             super().__init__()

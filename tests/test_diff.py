@@ -57,7 +57,7 @@ def test_a_notebook_shows_the_table_above_the_second_trace() -> None:
     assert "<script" not in bundle["text/html"]
 
 
-def test_in_a_notebook_that_holds_a_part_of_the_trace_rows_are_those_of_the_part(
+def test_in_a_notebook_that_has_a_part_of_the_trace_rows_are_those_of_the_part(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sys.modules[Comparison.__module__], "BUDGET", 8_000)
@@ -105,7 +105,7 @@ def test_worked_yesterday_fails_today_is_one_table() -> None:
     assert max(map(len, compared.text.splitlines())) <= 100
 
 
-def test_a_module_that_works_elsewhere_is_told() -> None:
+def test_a_module_that_works_elsewhere_is_reported() -> None:
     def on(device: str) -> TraceData:
         sample = Sample()
         builder = sample.builder
@@ -117,7 +117,7 @@ def test_a_module_that_works_elsewhere_is_told() -> None:
     assert changes(diff(on("cuda:0"), on("cpu")), "compute") == [("model.head", "cuda:0", "cpu")]
 
 
-def test_an_error_that_no_finding_speaks_of_is_told() -> None:
+def test_an_error_without_a_finding_is_reported() -> None:
     def run(fails: bool) -> TraceData:
         sample = Sample()
         op = sample.op("aten.view", "cpu", -1 if fails else 5)
@@ -135,7 +135,7 @@ def test_the_text_of_a_comparison() -> None:
     assert_golden("diff-training.txt", diff(training(2, failing=False), training(9)).text + "\n")
 
 
-def test_files_are_compared_as_well_and_a_page_holds_the_table_and_the_views(tmp_path: Path) -> None:
+def test_files_are_compared_as_well_and_a_page_has_the_table_and_the_views(tmp_path: Path) -> None:
     first, second = training(2).save(tmp_path / "a.devtrace"), training(3).save(tmp_path / "b.devtrace")
     compared = devtrace.diff(first, str(second))
     page = compared.to_html(tmp_path / "d.html").read_text(encoding="utf-8")
@@ -161,7 +161,7 @@ def test_of_many_changes_the_first_are_shown_and_the_rest_counted() -> None:
     assert "and 60 more changes" in compared._repr_html_()
 
 
-def test_a_comparison_is_a_trace_that_also_says_what_changed() -> None:
+def test_a_comparison_is_a_trace_that_also_shows_what_changed() -> None:
     compared = diff(training(2, failing=False), training(3))
     data = json.loads(json.dumps(compared.data))
     trace = decode(data)
@@ -196,7 +196,7 @@ def test_a_change_names_the_module_that_it_speaks_of() -> None:
     }  # fmt: skip
 
 
-def test_of_what_came_and_went_the_worst_stands_first() -> None:
+def test_of_what_came_and_went_the_worst_is_first() -> None:
     broken, clean = diff(training(2), training(2)).after, diff(empty_trace(), empty_trace()).after
     came = [change.finding for change in diff(clean, broken).changes if change.what == "finding"]
     assert came == sorted(came)

@@ -85,7 +85,7 @@ def test_the_fragment_of_readmes_example() -> None:
 
 
 @pytest.mark.parametrize("trace", [training(), head_trace(), odd_trace(), empty_trace()])
-def test_the_html_holds_no_script_no_style_and_no_handler(trace: Trace) -> None:
+def test_the_html_has_no_script_no_style_and_no_handler(trace: Trace) -> None:
     data, _ = mime_bundle(diagnose(trace))
     seen = Seen(data["text/html"])
     assert not seen.tags & {"script", "style", "link", "iframe", "img", "object"}
@@ -95,7 +95,7 @@ def test_the_html_holds_no_script_no_style_and_no_handler(trace: Trace) -> None:
     assert classes <= {"jp-InternalAnchorLink", "jp-text-truncated jp-RenderedHTMLCommon"}
 
 
-def test_what_a_trace_says_is_text_in_every_form() -> None:
+def test_what_a_trace_contains_is_text_in_every_form() -> None:
     report = hostile_report()
     for html in (fragment(report), page.page(report)):
         assert "onerror=alert" not in Seen(html).attributes
@@ -141,7 +141,7 @@ def test_a_name_with_signs_of_markup_stays_a_name_in_the_picture() -> None:
     assert drawn == '<text x="1"><![CDATA[a ]]>&lt;<![CDATA[b]]>&gt;<![CDATA[ c; d]]></text>'
 
 
-def test_the_html_says_the_tensor_the_line_that_made_it_the_move_and_the_fix() -> None:
+def test_the_html_names_the_tensor_the_line_that_made_it_the_move_and_the_fix() -> None:
     text = " ".join(Seen(fragment(diagnose(head_trace()))).text.split())
     for part in (
         "In[7] line 6 self.out_head(x) addmm · cuda:0 + cpu",
@@ -163,7 +163,7 @@ def test_notes_are_not_shown_and_many_findings_are_counted() -> None:
     assert "a note" not in html
 
 
-def test_the_bundle_holds_the_trace_itself_the_html_and_the_text() -> None:
+def test_the_bundle_has_the_trace_itself_the_html_and_the_text() -> None:
     trace = diagnose(training()).trace
     data, metadata = mime_bundle(diagnose(trace))
     assert list(data) == [MIME_TYPE, "text/html", "text/plain"]
@@ -197,7 +197,7 @@ def test_a_training_loop_of_20_000_ops_takes_at_most_300_kb_of_a_notebook() -> N
     assert len(nbformat.writes(nbformat.v4.new_notebook(cells=[cell]))) <= 300_000
 
 
-def test_above_its_budget_a_bundle_holds_fewer_ops_and_says_so() -> None:
+def test_above_its_budget_a_bundle_has_fewer_ops_and_a_sentence_about_it() -> None:
     trace = training(300)
     data, _ = mime_bundle(diagnose(trace), budget=6_000)
     assert len(json.dumps(data[MIME_TYPE])) <= 6_000
@@ -286,7 +286,7 @@ def test_the_script_counts_against_the_budget_of_an_output(monkeypatch: pytest.M
     assert len(data["text/html"]) <= 130_000 + len(fragment(diagnose(training(20_000))))
 
 
-def test_without_built_views_a_page_still_tells_everything_in_words(
+def test_without_built_views_a_page_still_has_everything_in_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(page, "STATIC", tmp_path)
@@ -308,13 +308,12 @@ def test_a_report_whose_diagnosis_failed_still_shows_its_trace() -> None:
     assert "devtrace: the diagnosis failed (X: y); the trace is complete" in html
     assert "Timeline of" in html
 
-
-def test_a_finding_has_the_text_that_the_page_copies() -> None:
+    """Compare with the golden that the page's tests read too."""
     """The page's tests read the same golden."""
     assert_golden("story-report.txt", diagnose(story_trace()).text + "\n")
 
 
-def test_a_trace_says_in_which_language_its_findings_were_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trace_knows_in_which_language_its_findings_were_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(language.CHOICE, "user", "zh")
     trace = diagnose(replace(training(1), findings=None)).trace
     assert trace.findings

@@ -31,7 +31,7 @@ def case_of(asked: TraceQueries, op: int) -> Case:
 
 
 def code(text: str) -> SourceNode:
-    """The first call in a line of code."""
+    """Return the first call in a line of code."""
     source = parse(text, "<test>")
     assert source is not None
     found = next(each for each in ast.walk(source.tree) if isinstance(each, ast.Call))

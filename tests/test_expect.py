@@ -90,7 +90,7 @@ def test_the_message_names_what_was_got_what_was_expected_each_tensor_and_its_fi
     )
 
 
-def test_the_birth_is_told_where_it_was_seen() -> None:
+def test_the_birth_is_named_where_it_was_seen() -> None:
     with devtrace.record():
         mask = torch.zeros(3)
     with pytest.raises(
@@ -161,7 +161,7 @@ def test_a_tensor_in_a_slot_is_found() -> None:
     assert list(elsewhere(holder=holder)) == ["holder.mask"]
 
 
-def test_things_that_hold_each_other_are_looked_at_once() -> None:
+def test_things_that_refer_to_each_other_are_looked_at_once() -> None:
     ring: list[Any] = [torch.zeros(1)]
     ring.append(ring)
     assert list(elsewhere(ring=ring, again=ring)) == ["ring[0]"]
@@ -281,7 +281,7 @@ def test_the_blocks_own_exception_passes_through_unchanged() -> None:
     assert caught.value is mine
 
 
-def test_a_function_is_held_to_it_at_each_call() -> None:
+def test_a_function_is_checked_at_each_call() -> None:
     @devtrace.expect("cuda:0", syncs=0)
     def step(x: torch.Tensor) -> float:
         """Its own words."""
@@ -323,7 +323,7 @@ def test_a_program_may_make_its_model_and_its_batches_on_the_cpu_and_move_them()
     assert expectations(recording) == []
 
 
-def test_what_a_program_computes_elsewhere_and_never_moves_is_told() -> None:
+def test_what_a_program_computes_elsewhere_and_never_moves_is_reported() -> None:
     with devtrace.record(expect="cuda:0") as recording:
         x = torch.ones(4)
         (x * 2).to("cuda:0")
@@ -342,7 +342,7 @@ def test_filling_a_tensor_is_no_computation_and_preparing_one_in_a_block_is() ->
         (torch.ones(4) * 2).to("cuda:0")
 
 
-def test_a_block_is_told_all_that_it_did_against_what_was_expected() -> None:
+def test_a_block_reports_all_that_it_did_against_what_was_expected() -> None:
     def block() -> None:
         with devtrace.expect("cuda:0", syncs=0, copies=0):
             (torch.ones(4) * 2).to("cuda:0").sum().item()

@@ -79,7 +79,7 @@ def test_an_error_that_nobody_recorded_is_explained() -> None:
     assert "Probably, by what the source says" in finding.message
 
 
-def test_the_report_says_once_that_nothing_was_recorded() -> None:
+def test_the_report_mentions_once_that_nothing_was_recorded() -> None:
     text = str(devtrace.explain(raised(mixed)))
     assert text.count("this code ran untraced") == 1
     assert " ops" not in text
@@ -301,7 +301,7 @@ def test_the_error_of_a_thread_is_explained() -> None:
     assert_explains_mixed(finding)
 
 
-def test_in_a_comprehension_the_list_that_it_goes_through_tells_the_birth() -> None:
+def test_in_a_comprehension_the_birth_comes_from_the_list_that_it_goes_through() -> None:
     def program() -> None:
         x = torch.ones(3, device="cuda:0")
         tables = [torch.zeros(3) for _ in range(2)]
@@ -836,7 +836,7 @@ def test_nothing_is_kept_alive_by_the_report() -> None:
     assert report.findings
 
 
-def test_a_long_list_is_looked_at_in_part_and_the_report_says_so() -> None:
+def test_a_long_list_is_looked_at_in_part_and_the_report_mentions_it() -> None:
     def program() -> torch.Tensor:
         rows = [{"row": row} for row in range(5_000)]
         return mixed() if rows else torch.ones(1)

@@ -49,7 +49,7 @@ def test_perfetto_entries_keep_the_rules_of_the_format(name: str, tmp_path: Path
 
 
 @pytest.mark.parametrize("name", TRACES)
-def test_perfetto_holds_every_op_once(name: str, tmp_path: Path) -> None:
+def test_perfetto_has_every_op_once(name: str, tmp_path: Path) -> None:
     ops = [entry["args"]["op"] for entry in perfetto(TRACES[name], tmp_path) if entry.get("cat") == "op"]
     assert ops == list(range(len(TRACES[name].ops)))
 

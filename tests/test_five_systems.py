@@ -141,7 +141,7 @@ def test_ai_toolkits_vae_was_loaded_on_the_cpu_and_never_moved(tmp_path: Path, w
 
 
 @pytest.mark.parametrize(("name", "change"), [("ai_toolkit/sampling", "pinned"), ("ai_toolkit/control", "moved")])
-def test_ai_toolkit_as_it_was_mended_runs(name: str, change: str, warm: Warm) -> None:
+def test_ai_toolkit_with_its_authors_fix_runs(name: str, change: str, warm: Warm) -> None:
     outcome = program(warm, name, "cuda:0", change)
     assert (outcome.raised, outcome.errors) == ("", [])
 

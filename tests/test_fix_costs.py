@@ -89,7 +89,7 @@ def test_what_gives_the_same_for_less_is_kept_with_the_counts() -> None:
     ],
     ids=["another value", "another output", "as many that need not be", "more in all", "another end"],
 )
-def test_what_is_not_proven_is_taken_back_and_says_why(after: tuple[Run, ...], why: str) -> None:
+def test_what_is_not_proven_is_taken_back_with_a_reason(after: tuple[Run, ...], why: str) -> None:
     costs = costs_of(run_with(cost(9)), *after)
     assert [why in reason for _, reason in costs.rejected] == [True]
     assert (costs.rounds.texts, costs.rounds.changes) == ({}, [])

@@ -77,7 +77,7 @@ def test_a_column_that_repeats_is_packed_by_its_period() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_period_of_a_column_is_the_nearest_place_where_its_end_occurred(seed: int) -> None:
+def test_the_period_of_a_column_is_the_distance_to_where_its_end_last_occurred(seed: int) -> None:
     draw = np.random.default_rng(seed)
     steps = np.tile(draw.integers(0, 3, int(draw.integers(1, 300))), 12).astype(np.int64)
     steps[: int(draw.integers(0, 200))] = 7  # what ran before the loop

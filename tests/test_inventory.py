@@ -33,7 +33,7 @@ def devices(row: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
     return {each["device"]: (each["tensors"], each["parameters"], each["bytes"]) for each in row["devices"]}
 
 
-def test_a_tensor_is_listed_where_it_says_it_is_when_its_simulation_has_ended() -> None:
+def test_a_tensor_is_listed_on_its_own_device_when_its_simulation_has_ended() -> None:
     with devtrace.simulate("cuda:1"):
         net, x = nn.Linear(2, 2).cuda(), torch.ones(3, device="cuda")
     found = listed(net=net, x=x, y=torch.ones(1))
@@ -79,7 +79,7 @@ def test_a_mixed_model_names_the_largest_parts_that_lie_elsewhere() -> None:
     assert (found["parts"][0]["shape"], found["parts"][0]["dtype"]) == ([2], "float32")
 
 
-def test_what_torch_does_not_register_is_part_of_the_model_and_said_to_be_unregistered() -> None:
+def test_what_torch_does_not_register_is_part_of_the_model_and_marked_as_unregistered() -> None:
     net = Net().to("meta")
     net.mask = torch.ones(2)
     vars(net)["heads"] = [nn.Linear(1, 1)]
@@ -148,7 +148,7 @@ def test_mixed_models_come_first_then_the_largest() -> None:
     assert [each["name"] for each in found["holdings"]] == ["mixed", "large", "small"]
 
 
-def test_names_that_hold_no_tensor_list_nothing() -> None:
+def test_names_that_have_no_tensor_list_nothing() -> None:
     found = listed(a=1, b="x", c=[1, 2], d=torch, e=Net, f=None, g=Net.forward)
     assert found == {"devices": [], "holdings": [], "left_out": 0, "cut": False}
 
@@ -299,7 +299,7 @@ def test_every_kind_of_tensor_is_listed(make: Callable[[], torch.Tensor]) -> Non
     assert row("x", listed(x=make()))["kind"] == "tensor"
 
 
-def test_fake_tensors_say_the_device_that_they_stand_for() -> None:
+def test_fake_tensors_have_the_device_that_they_pretend() -> None:
     from torch._subclasses import FakeTensorMode
 
     with FakeTensorMode():
@@ -325,7 +325,7 @@ def test_listing_changes_nothing_and_keeps_nothing_alive() -> None:
     assert set(vars(net)) == set(vars(Net()))
 
 
-def test_a_model_that_holds_itself_and_a_list_that_holds_itself_end() -> None:
+def test_a_model_that_contains_itself_and_a_list_that_contains_itself_end() -> None:
     net = Net()
     vars(net)["me"] = [net]
     loop: list[Any] = [torch.ones(1)]
@@ -333,12 +333,12 @@ def test_a_model_that_holds_itself_and_a_list_that_holds_itself_end() -> None:
     assert {each["name"] for each in listed(net=net, loop=loop)["holdings"]} == {"net", "loop[0]"}
 
 
-def test_more_tensors_than_are_sent_are_counted_and_said_to_be_left_out() -> None:
+def test_more_tensors_than_are_sent_are_counted_and_named_as_left_out() -> None:
     found = listed(many=[torch.ones(1) for _ in range(MOST_ROWS + 5)])
     assert (len(found["holdings"]), found["left_out"], devices(found)["cpu"][0]) == (MOST_ROWS, 5, MOST_ROWS + 5)
 
 
-def test_a_list_that_is_too_long_to_be_searched_is_said_to_be_cut_and_hides_nothing_else() -> None:
+def test_a_list_that_is_too_long_to_be_searched_is_marked_as_cut_and_hides_nothing_else() -> None:
     found = listed(rows=[[] for _ in range(20_000)], x=torch.ones(1))
     assert found["cut"]
     assert [each["name"] for each in found["holdings"]] == ["x"]

@@ -31,7 +31,7 @@ def joined(parts: list[New]) -> dict[str, Any]:
     return {name: np.concatenate([part.columns[name] for part in parts]) for name in COLUMNS}
 
 
-def test_the_ops_told_piece_by_piece_are_those_of_the_trace() -> None:
+def test_the_ops_sent_piece_by_piece_are_those_of_the_trace() -> None:
     with record(simulate="cuda:2") as recording:
         growth = recording.growth()
         assert growth is not None
@@ -56,7 +56,7 @@ def test_the_ops_told_piece_by_piece_are_those_of_the_trace() -> None:
     ]
 
 
-def test_each_chunk_and_what_is_not_packed_yet_is_told_once() -> None:
+def test_each_chunk_and_what_is_not_packed_yet_is_sent_once() -> None:
     with record() as recording:
         growth = recording.growth()
         assert growth is not None
@@ -117,7 +117,7 @@ def view() -> Iterator[Heard]:
     heard.close()
 
 
-def test_a_view_is_told_of_a_recording_from_its_beginning_to_its_end(view: Heard) -> None:
+def test_a_view_hears_of_a_recording_from_its_beginning_to_its_end(view: Heard) -> None:
     with devtrace.record(name="In[3]") as recording:
         torch.ones(4).add_(1)
     kinds = [content["kind"] for content, _ in view.messages]
@@ -130,7 +130,7 @@ def test_a_view_is_told_of_a_recording_from_its_beginning_to_its_end(view: Heard
     assert columns(view.messages)["start"].tolist() == [op.start for op in recording.trace.ops]
 
 
-def test_a_view_that_comes_late_is_told_all_and_one_that_comes_when_nothing_runs_that(view: Heard) -> None:
+def test_a_view_that_comes_late_gets_all_and_one_that_comes_when_nothing_runs_gets_that(view: Heard) -> None:
     view._receive(view, {"kind": "ready"}, [])
     assert [content["kind"] for content, _ in view.messages] == ["idle"]
     with devtrace.record() as recording:
@@ -149,7 +149,7 @@ def test_what_is_not_understood_or_comes_when_nothing_runs_does_nothing(view: He
     assert view.messages == []
 
 
-def test_a_closed_view_is_told_nothing(view: Heard) -> None:
+def test_a_closed_view_gets_nothing(view: Heard) -> None:
     view.close()
     with devtrace.record():
         torch.ones(1)

@@ -183,7 +183,7 @@ def born_of_the_last(shell: Shell) -> tuple[str, str, str]:
     return f"{born} {born.text}" if born else "", finding.culprit.certainty, finding.message
 
 
-def test_what_an_untraced_cell_made_is_said_to_be_born_where_its_source_makes_it(shell: Shell) -> None:
+def test_the_birth_of_what_an_untraced_cell_made_is_where_its_source_makes_it(shell: Shell) -> None:
     shell.run("%devtrace simulate cuda:1")
     shell.run("mask = torch.zeros(3)")
     shell.run(
@@ -230,7 +230,7 @@ def test_an_attribute_of_a_module_of_an_untraced_cell_is_born_in_its_class(shell
         ["mask = [other][0]"],
     ],
 )
-def test_source_that_does_not_say_where_a_tensor_was_made_says_nothing(shell: Shell, made: list[str]) -> None:
+def test_no_birth_is_named_where_the_source_does_not_show_one(shell: Shell, made: list[str]) -> None:
     shell.run("%devtrace simulate cuda:1")
     shell.run("g = torch.ones(3, device='cuda')", "other = torch.rand(3)")
     shell.run(*made)
@@ -239,7 +239,7 @@ def test_source_that_does_not_say_where_a_tensor_was_made_says_nothing(shell: Sh
     shell.run("%devtrace simulate off")
 
 
-def test_what_the_traced_cell_itself_made_unseen_is_not_taken_for_an_earlier_one(shell: Shell) -> None:
+def test_what_the_traced_cell_itself_made_unrecorded_is_not_taken_for_an_earlier_one(shell: Shell) -> None:
     shell.run("%devtrace simulate cuda:1")
     shell.run("g = torch.ones(3, device='cuda')", "mask = torch.rand(3)")
     shell.run("%%devtrace", "mask = torch.frombuffer(bytearray(12), dtype=torch.float32)", "g * mask")
@@ -430,7 +430,7 @@ def test_the_magic_on_a_later_line_below_time_is_answered_with_what_to_do(shell:
     assert "UsageError: magic-line: got %%devtrace on a later line; " in shell.run("%%time", "x", "%%devtrace").text
 
 
-def test_a_cell_with_nothing_but_the_magic_is_told_how_to_trace_the_next(shell: Shell) -> None:
+def test_a_cell_with_nothing_but_the_magic_shows_how_to_trace_the_next(shell: Shell) -> None:
     ran = shell.run("%%devtrace", "# later")
     assert ran.text.strip() == (
         "devtrace: there is no code below `%%devtrace` in this cell; `%devtrace on` traces every following cell"
@@ -442,7 +442,7 @@ def test_the_magic_on_a_later_line_of_a_branch_that_is_not_taken_stops_nothing(s
     assert shell.run("if False:", "    %%devtrace", "    pass", "x + 1").error is None
 
 
-def test_a_lone_line_magic_above_code_says_that_it_traces_nothing(shell: Shell) -> None:
+def test_a_lone_line_magic_above_code_warns_that_it_traces_nothing(shell: Shell) -> None:
     hint = "`%%devtrace` on the first line traces the cell"
     assert hint in shell.run("%devtrace", "y = x + 1").stdout
     assert hint not in shell.run("%devtrace").stdout
@@ -645,8 +645,8 @@ def test_simulated_devices_are_there_for_the_cell_alone(shell: Shell) -> None:
 
 def test_a_number_of_devices_is_taken_wherever_they_are_asked_for(shell: Shell) -> None:
     assert shell.run("%%devtrace --simulate 2", "torch.cuda.device_count()").value == 2
-    said = shell.run("%devtrace simulate 3").stdout
-    assert said == "devtrace: cuda:0, cuda:1 and cuda:2 are simulated until `%devtrace simulate off`\n"
+    printed = shell.run("%devtrace simulate 3").stdout
+    assert printed == "devtrace: cuda:0, cuda:1 and cuda:2 are simulated until `%devtrace simulate off`\n"
     assert shell.run("%%devtrace --simulate 3", "torch.cuda.device_count()").value == 3
     assert "cuda:0, cuda:1 and cuda:2 (cuda:3)" in shell.run("%devtrace status").stdout
     shell.run("%devtrace simulate 1")
@@ -655,13 +655,13 @@ def test_a_number_of_devices_is_taken_wherever_they_are_asked_for(shell: Shell) 
 
 
 @pytest.mark.parametrize("line", ["%devtrace simulate cuda:0", "%%devtrace --simulate 0\n1", "%devtrace simulate cuda"])
-def test_which_device_is_told_apart_from_how_many(shell: Shell, line: str) -> None:
+def test_which_device_is_not_taken_for_how_many(shell: Shell, line: str) -> None:
     assert "is how many devices there are, not which one; for one device, named cuda:0, write cuda:1." in (
         shell.run(line).text
     )
 
 
-def test_a_cell_with_devices_of_its_own_says_which_names_it_left_on_them_and_how_to_go_on(shell: Shell) -> None:
+def test_a_cell_with_devices_of_its_own_names_what_it_left_on_them_and_how_to_go_on(shell: Shell) -> None:
     ran = shell.run(
         "%%devtrace --simulate cuda:2", "net = torch.nn.Linear(3, 3).to('cuda:1')", "z, _hidden = x.cuda(), x.cuda()"
     )
@@ -679,7 +679,7 @@ def test_a_cell_with_devices_of_its_own_says_which_names_it_left_on_them_and_how
     shell.run("%devtrace simulate off")
 
 
-def test_a_cell_whose_devices_nothing_ran_on_says_so_and_how_the_notebook_would_run_on_them(shell: Shell) -> None:
+def test_a_cell_whose_devices_nothing_ran_on_shows_how_the_notebook_would_run_on_them(shell: Shell) -> None:
     chosen = "device = 'cuda' if torch.cuda.is_available() else 'cpu'"
     shell.run(chosen)
     ran = shell.run("%%devtrace --simulate 1", "y = x.to(device) + 1")
@@ -694,7 +694,7 @@ def test_a_cell_whose_devices_nothing_ran_on_says_so_and_how_the_notebook_would_
     assert "no op of this cell" not in shell.run("%%devtrace --simulate 1", "z = 1").text
 
 
-def test_a_cell_that_leaves_nothing_on_its_devices_says_nothing_of_them(shell: Shell) -> None:
+def test_a_cell_that_leaves_nothing_on_its_devices_does_not_mention_them(shell: Shell) -> None:
     assert "left on" not in shell.run("%%devtrace --simulate cuda:1", "y = x.cuda().cpu()").text
 
 
@@ -746,7 +746,7 @@ def test_on_traces_every_following_cell_and_off_ends_it(shell: Shell) -> None:
     assert len(shell.traced) == 2
 
 
-def test_on_says_a_line_for_a_clean_cell_and_nothing_for_one_without_ops(shell: Shell) -> None:
+def test_on_prints_a_line_for_a_clean_cell_and_nothing_for_one_without_ops(shell: Shell) -> None:
     shell.run("%devtrace on")
     clean = shell.run("y = x + 1")
     (line,) = clean.displayed
@@ -796,7 +796,7 @@ def test_save_writes_the_last_trace(shell: Shell, tmp_path: Path) -> None:
     assert len(devtrace.load(tmp_path / "kept.devtrace").ops) == 1
 
 
-def test_status_says_what_is_traced_simulated_and_kept(shell: Shell) -> None:
+def test_status_lists_what_is_traced_simulated_and_kept(shell: Shell) -> None:
     shell.run("%devtrace on")
     shell.run("%devtrace simulate cuda:3")
     shell.run("%%devtrace fit", "y = x + 1")
@@ -942,7 +942,7 @@ def test_observers_hear_of_every_change_until_they_stop(shell: Shell) -> None:
     assert heard == ["switched", "began", "finished fit"]
 
 
-def test_an_observer_that_fails_is_told_no_more_and_the_trace_goes_on(shell: Shell) -> None:
+def test_an_observer_that_fails_is_left_out_and_the_trace_goes_on(shell: Shell) -> None:
     def broken(*_: object) -> None:
         raise RuntimeError("broken view")
 
@@ -992,7 +992,7 @@ def test_without_a_timeline_the_html_has_no_drawing(shell: Shell) -> None:
     assert "<svg" not in without["text/html"]
 
 
-def test_an_expected_device_is_held_against_every_op(shell: Shell) -> None:
+def test_an_expected_device_is_compared_with_every_op(shell: Shell) -> None:
     ran = shell.run("%%devtrace --simulate cuda:1 --expect cuda:0", "y = x + 1")
     assert ran.error is None
     assert "cuda:0" in ran.reports[0]["text/plain"]

@@ -261,7 +261,7 @@ def test_a_cell_that_ran_twice_or_within_capture_before_is_named_by_its_last_run
     assert "  In[4] line 3 " in report["text/plain"]
 
 
-def test_a_cell_without_torch_says_that_there_was_nothing_to_trace(fresh: Kernel) -> None:
+def test_a_cell_without_torch_reports_that_there_was_nothing_to_trace(fresh: Kernel) -> None:
     sent = fresh.run("%%devtrace", "1 + 1")
     assert sent.result == "2"
     assert sent.streams == "devtrace: torch was not imported, so there was nothing to trace\n"

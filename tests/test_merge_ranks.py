@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,14 +16,17 @@ from hypothesis import strategies as st
 import devtrace
 from devtrace.api.results import Trace, diagnose
 from devtrace.diagnosis.store import report_of
+from devtrace.report.ranks_of_page import encoded
 from devtrace.runtime.job import ranked_path
+from devtrace.trace import format
 from devtrace.trace.checks import broken_rule
 from devtrace.trace.lost_ranks import LastWords, last_words_file
 from devtrace.trace.merge_ranks import merge, with_rank
+from devtrace.trace.own_pages import in_own_pages
 from devtrace.trace.rows import Call
-from devtrace.trace.tables import TraceData
+from devtrace.trace.tables import Ints, TraceData
 from devtrace.words.errors import UsageError
-from samples import facts_of, training
+from samples import Sample, facts_of, training
 from traces import empty_trace, head_trace, odd_trace
 
 
@@ -46,7 +52,7 @@ def later(trace: TraceData, seconds: float) -> TraceData:
 
 
 @pytest.mark.parametrize("traces", [[training(), training(3)], [unranked(head_trace()), empty_trace(), training(2)]])
-def test_each_rank_keeps_its_ops_in_their_order_with_all_that_they_say(traces: list[TraceData]) -> None:
+def test_each_rank_keeps_its_ops_in_their_order_with_all_their_details(traces: list[TraceData]) -> None:
     merged = merge(traces)
     assert broken_rule(merged) is None
     for rank, trace in enumerate(traces):
@@ -177,7 +183,7 @@ def test_a_rank_without_a_trace_is_named() -> None:
     assert not merge(traces[:1]).notes
 
 
-def test_what_a_lost_rank_last_did_is_told_and_that_of_an_earlier_job_is_not(tmp_path: Path) -> None:
+def test_what_a_lost_rank_last_did_is_reported_and_that_of_an_earlier_job_is_not(tmp_path: Path) -> None:
     saved = Trace.of(with_rank(later(training(1, failing=False), 10), 0)).save(tmp_path / "a.rank0.devtrace")
     for rank, second in ((1, 20), (2, 20), (3, 5)):
         words = LastWords("/project/train.py", 7, "dist.barrier()", f"2026-11-21T12:00:{second:02}.000000+00:00")
@@ -186,3 +192,62 @@ def test_what_a_lost_rank_last_did_is_told_and_that_of_an_earlier_job_is_not(tmp
     assert devtrace.load(saved).notes == (
         "ranks 1 and 2 left no trace: killed, or still running; last seen in train.py line 7: dist.barrier()",
     )
+
+
+def test_what_ranks_had_is_gone_when_they_are_merged_without_waiting_for_the_collector(tmp_path: Path) -> None:
+    files = [format.save(with_rank(training(400), rank), tmp_path / f"run.rank{rank}.devtrace") for rank in range(3)]
+    columns: list[weakref.ref[Ints]] = []
+
+    def loaded() -> Iterator[TraceData]:
+        for file in files:
+            trace = in_own_pages(format.load(file))
+            columns.extend(weakref.ref(trace.ops.ints(name)) for name in ("start", "name", "device"))
+            yield trace
+
+    gc.disable()
+    try:
+        merged = merge(loaded())
+        assert len(merged.ops) == 3 * len(training(400).ops)
+        assert [column() for column in columns] == [None] * 9
+    finally:
+        gc.enable()
+
+
+def test_columns_in_pages_of_their_own_are_equal_and_cannot_be_written() -> None:
+    trace = training(1000)
+    moved = in_own_pages(trace)
+    assert format.encode(moved) == format.encode(trace)
+    assert moved.ops.ints("start") is not trace.ops.ints("start")
+    assert not moved.ops.ints("start").flags.writeable
+
+
+def of_job(rank: int) -> TraceData:
+    """Return a rank with a collective; rank 2 does another op."""
+    sample = Sample("train.py")
+    for name in ("aten.mm", "c10d.allreduce_", "aten.item" if rank == 2 else "aten.add_"):
+        sample.op(name, f"cuda:{rank}")
+    return with_rank(sample.builder.build(), rank)
+
+
+@pytest.mark.parametrize(
+    ("most", "kept", "left_out"),
+    [(12, [0, 1, 2, 3], None), (11, [0, 2], [[1, 0], [3, 0]]), (5, [0], [[1, 0], [3, 0], [2, -1]])],
+)
+def test_a_page_takes_of_a_large_job_one_of_each_alike_ranks_and_the_collectives_of_all(
+    most: int, kept: list[int], left_out: list[list[int]] | None
+) -> None:
+    merged = merge([of_job(rank) for rank in range(4)])
+    data = encoded(merged, most)
+    assert data.get("left_out") == left_out
+    page = format.decode(data)
+    names = {rank: [op.name for op in page.ops if op.thread.rank == rank] for rank in range(4)}
+    assert all("c10d.allreduce_" in of_rank for of_rank in names.values())
+    assert [rank for rank, of_rank in names.items() if len(of_rank) == 3] == kept
+    assert page.truncated == 0
+    assert [row.ops for row in page.ledger] == [row.ops for row in merged.ledger]
+    assert len(page.notes) == len(merged.notes) + (left_out is not None)
+
+
+def test_the_title_of_a_job_names_few_ranks_one_by_one_and_many_by_their_ranges() -> None:
+    assert merge([of_job(rank) for rank in range(3)]).title == "train.py (ranks 0, 1, 2)"
+    assert merge([of_job(rank) for rank in (0, 1, 2, 3, 5)]).title == "train.py (ranks 0–3, 5)"

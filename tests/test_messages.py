@@ -178,6 +178,7 @@ PROVOKED: dict[str, Callable[[pytest.MonkeyPatch], str]] = {
     ),
     "trace-too-large": lambda _: raised(too_large),
     "two-names": lambda _: typed("%%devtrace a b\n1"),
+    "wrong-argument": lambda _: raised(lambda: devtrace.diagnose(torch.nn.Linear(2, 2))),  # type: ignore[arg-type]
     "unknown-command": lambda _: typed("%devtrace bogus"),
     "unknown-flag": lambda _: typed("%%devtrace --bogus\n1"),
 }
@@ -254,5 +255,5 @@ def test_an_error_gets_exactly_the_values_that_its_texts_take() -> None:
 
 
 @pytest.mark.parametrize("slug", PROVOKED)
-def test_the_docs_say_what_to_do_about_a_message(slug: str) -> None:
+def test_the_docs_explain_what_to_do_about_a_message(slug: str) -> None:
     assert re.search(rf"^\| [^|]*`{slug}`[^|]* \| \S.* \|$", documents.ALL, re.M)

@@ -70,7 +70,7 @@ def test_attributes_slots_and_shared_containers_of_a_class_are_members() -> None
     assert found(Shared()) == {".own": "attribute", ".table": "attribute", ".settings": "attribute"}
 
 
-def test_a_module_holds_what_it_registers_and_what_it_does_not_by_different_kinds() -> None:
+def test_a_module_has_what_it_registers_and_what_it_does_not_by_different_kinds() -> None:
     assert found(Net()) == {
         ".scale": "parameter",
         ".mean": "buffer",

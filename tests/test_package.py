@@ -85,7 +85,7 @@ def test_type_checkers_see_each_public_name_where_it_is_taken_from() -> None:
     assert {name for name in built if hasattr(devtrace, name)} <= set(typed)
 
 
-def test_package_json_holds_the_one_version_number() -> None:
+def test_package_json_has_the_one_version_number() -> None:
     version = json.loads((ROOT / "package.json").read_text())["version"]
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert "version" not in project["project"]
@@ -126,7 +126,7 @@ def test_no_tracked_file_is_built_or_large() -> None:
     assert [name for name in names if (ROOT / name).stat().st_size > 600 * 1024] == []
 
 
-def test_a_message_says_what_was_got_expected_and_to_do() -> None:
+def test_a_message_names_what_was_got_expected_and_to_do() -> None:
     error = errors.FormatError("trace-newer", "version 3", "this devtrace reads version 1", "update devtrace")
     assert str(error) == "trace-newer: got version 3; this devtrace reads version 1; update devtrace."
     assert error.slug == "trace-newer"

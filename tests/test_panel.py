@@ -102,7 +102,7 @@ def trace(tracing: Tracing, work: Callable[[], object], count: int = 1, id: str 
 
 
 @pytest.mark.parametrize(("tag", "expected"), [("zh-CN", "zh"), ("en", "en"), ("fr_FR", None)])
-def test_the_front_end_tells_its_display_language(
+def test_the_front_end_sends_its_display_language(
     panel: Panel, tag: str, expected: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(language.CHOICE, "front_end", None)
@@ -110,14 +110,14 @@ def test_the_front_end_tells_its_display_language(
     assert language.CHOICE.front_end == expected
 
 
-def test_a_front_end_is_welcomed_and_told_the_state(panel: Panel) -> None:
+def test_a_front_end_is_welcomed_with_the_state(panel: Panel) -> None:
     front = FrontEnd(panel)
     assert front.welcome["protocol"] == 1
     assert front.welcome["fresh"]
     front.state(tracing=False, simulated=0, running=False)
 
 
-def test_every_cell_is_traced_when_the_panel_says_so(panel: Panel, tracing: Tracing) -> None:
+def test_every_cell_is_traced_when_the_panel_asks_for_it(panel: Panel, tracing: Tracing) -> None:
     front = FrontEnd(panel)
     assert front.ask("trace_cells", on=True)["kind"] == "done"
     assert tracing.on
@@ -136,13 +136,13 @@ def test_the_new_state_comes_before_the_answer_and_no_older_one_after_it(panel: 
         assert all(message["state"]["tracing"] is on for message in front.got[answered:] if "state" in message)
 
 
-def test_a_wish_to_trace_the_next_run_of_a_cell_is_granted_once(panel: Panel, tracing: Tracing) -> None:
+def test_a_request_to_trace_the_next_run_of_a_cell_works_once(panel: Panel, tracing: Tracing) -> None:
     FrontEnd(panel).ask("trace_next", cell="a")
     other, requested = Cell("f", "", 1, "b"), Cell("f", "", 2, "a")
     assert [tracing.take_request(cell) for cell in (other, requested, requested)] == [False, True, False]
 
 
-def test_what_another_one_switches_is_told_to_all(panel: Panel, tracing: Tracing) -> None:
+def test_what_another_one_switches_reaches_all(panel: Panel, tracing: Tracing) -> None:
     fronts = [FrontEnd(panel), FrontEnd(panel)]
     fronts[0].ask("trace_cells", on=True)
     for front in fronts:
@@ -168,7 +168,7 @@ def test_what_cannot_be_done_is_refused_with_the_reason(panel: Panel) -> None:
     assert answer["reason"].startswith("simulate-devices: got 'cuda:99'")
 
 
-def test_traces_are_told_once_with_an_outline_that_decodes(panel: Panel, tracing: Tracing) -> None:
+def test_traces_are_sent_once_with_an_outline_that_decodes(panel: Panel, tracing: Tracing) -> None:
     front = FrontEnd(panel)
     trace(tracing, lambda: torch.ones(3) + 1, count=7)
     message = front.wait(lambda message: message.get("traces"))
@@ -200,7 +200,7 @@ def test_of_an_optimizers_line_its_kinds_of_op_on_the_cpu_are_in_the_outline(pan
     assert len(set(kinds)) <= len(kinds) < message["traces"][0]["ops"] / 3
 
 
-def test_who_comes_later_is_told_all_that_is_kept(panel: Panel, tracing: Tracing) -> None:
+def test_who_comes_later_gets_all_that_is_kept(panel: Panel, tracing: Tracing) -> None:
     tracing.history.most = 2
     for count in (1, 2, 3):
         trace(tracing, lambda: torch.ones(3), count=count)
@@ -244,9 +244,7 @@ def test_while_a_cell_runs_its_counts_come_in_and_stop_when_it_ends(panel: Panel
     assert not ended["state"]["running"]
 
 
-def test_a_hidden_panel_is_told_of_traces_but_a_short_cell_is_not_counted_for_it(
-    panel: Panel, tracing: Tracing
-) -> None:
+def test_a_hidden_panel_hears_of_traces_but_a_short_cell_is_not_counted_for_it(panel: Panel, tracing: Tracing) -> None:
     front = FrontEnd(panel, visible=False)
 
     def work() -> None:
@@ -259,7 +257,7 @@ def test_a_hidden_panel_is_told_of_traces_but_a_short_cell_is_not_counted_for_it
     assert not any("live" in message or "inventory" in message for message in front.got)
 
 
-def test_a_hidden_panel_is_told_now_and_then_how_far_a_long_cell_is(panel: Panel, tracing: Tracing) -> None:
+def test_a_hidden_panel_hears_now_and_then_how_far_a_long_cell_is(panel: Panel, tracing: Tracing) -> None:
     front = FrontEnd(panel, visible=False)
 
     def work() -> None:
@@ -278,7 +276,7 @@ def test_many_changes_become_few_messages(panel: Panel, tracing: Tracing) -> Non
     assert len(front.got) - sent <= 10
 
 
-def test_who_is_gone_is_told_nothing(panel: Panel, tracing: Tracing) -> None:
+def test_who_is_gone_gets_nothing(panel: Panel, tracing: Tracing) -> None:
     gone, there = FrontEnd(panel), FrontEnd(panel)
     gone.state(tracing=False)
     gone.disconnect()
@@ -318,7 +316,7 @@ def test_what_is_not_on_the_list_is_refused_with_one_log_line(
     assert len([got for got in front.got[answers:] if got["kind"] != "update"]) == 0
 
 
-def test_a_front_end_of_another_protocol_is_told_ours_whatever_else_it_says(panel: Panel) -> None:
+def test_a_front_end_of_another_protocol_is_sent_ours_whatever_else_it_asks(panel: Panel) -> None:
     front = FrontEnd(panel, greet=False)
     front.send({"kind": "hello", "request": 5, "protocol": 99, "theme": "dark"})
     assert front.wait(lambda message: message["kind"] == "welcome")["protocol"] == spec()["protocol"]
@@ -377,13 +375,13 @@ def listed(front: FrontEnd, *wanted: str) -> Message:
     return front.wait(lambda message: "inventory" in message and names(message) == set(wanted))
 
 
-def test_a_visible_panel_is_told_what_the_users_names_hold(kernel: Kernel) -> None:
+def test_a_visible_panel_is_sent_what_the_users_names_refer_to(kernel: Kernel) -> None:
     assert listed(FrontEnd(kernel.panel), "x", "Out[3]")["inventory"]["devices"] == [
         {"device": "cpu", "simulated": False, "tensors": 2, "parameters": 0, "bytes": 24}
     ]
 
 
-def test_after_a_cell_the_names_are_listed_again_and_told_if_they_changed(kernel: Kernel) -> None:
+def test_after_a_cell_the_names_are_listed_again_and_sent_if_they_changed(kernel: Kernel) -> None:
     front = FrontEnd(kernel.panel)
     listed(front, "x", "Out[3]")
     kernel.cell(lambda: kernel.namespace.update(y=torch.ones(1)))
@@ -396,7 +394,7 @@ def test_after_a_cell_the_names_are_listed_again_and_told_if_they_changed(kernel
     assert len([message for message in front.got[count:] if "inventory" in message]) == 1
 
 
-def test_a_panel_that_becomes_visible_is_told_then(kernel: Kernel) -> None:
+def test_a_panel_that_becomes_visible_is_sent_them_then(kernel: Kernel) -> None:
     front = FrontEnd(kernel.panel, visible=False)
     kernel.cell(lambda: None)
     assert not any("inventory" in message for message in front.got)
@@ -404,7 +402,9 @@ def test_a_panel_that_becomes_visible_is_told_then(kernel: Kernel) -> None:
     listed(front, "x", "Out[3]")
 
 
-def test_a_cell_that_begins_ends_the_listing_and_what_it_held(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cell_that_begins_ends_the_listing_and_what_it_kept_alive(
+    kernel: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     steps: list[str] = []
     begun = threading.Event()
 

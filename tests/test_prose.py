@@ -107,7 +107,7 @@ PROGRAMS = (
 
 
 @pytest.mark.parametrize("cause", PROGRAMS)
-def test_all_that_a_finding_says_is_of_the_catalogue(cause: str, warm: Warm) -> None:
+def test_every_sentence_of_a_finding_is_of_the_catalogue(cause: str, warm: Warm) -> None:
     folders = (HERE / "corpus" / cause).iterdir()
     folder = min(folders, key=lambda folder: (len((folder / "bug.py").read_text()), folder.name))
     findings = warm.call("programs", pseudo_report_of.__name__, str(folder / "bug.py"))
@@ -126,7 +126,7 @@ def test_a_report_without_findings_is_of_the_catalogue(pseudo: None) -> None:
 
 
 @pytest.mark.parametrize("slug", PROVOKED)
-def test_all_that_an_error_says_is_of_the_catalogue(
+def test_every_sentence_of_an_error_is_of_the_catalogue(
     slug: str, pseudo: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -106,7 +106,7 @@ def test_it(model): model(torch.zeros(3, 4, device="cuda"))
     assert 'self.register_buffer("scale", torch.ones(2), persistent=False)' in printed
 
 
-def test_a_marker_that_is_not_understood_is_said_so(tmp_path: Path) -> None:
+def test_a_marker_that_is_not_understood_is_named(tmp_path: Path) -> None:
     got = pytest_in(tmp_path, "import pytest\n@pytest.mark.devices(sinks=0)\ndef test_a(): pass\n")
     assert "pytest.mark.devices: got sinks; it takes devices(simulate=None" in got.stdout
     assert got.returncode == 1

@@ -91,7 +91,7 @@ def test_of_two_ranks_the_one_that_does_more_is_named(monkeypatch: pytest.Monkey
     assert notes_of(program, 2, monkeypatch) == ["1 wait for a device on rank 1, 0 waits for a device on the others"]
 
 
-def test_of_many_lines_five_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_many_lines_five_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     def program(rank: int) -> None:
         x = torch.ones(4, device=f"cuda:{rank}")
         if rank == 1:

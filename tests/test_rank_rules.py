@@ -238,6 +238,29 @@ def test_a_sharded_module_that_comes_from_meta_is_fine() -> None:
     assert not [each for each in recording.report.findings if each.rule in OF_JOBS]
 
 
+def test_a_second_model_that_is_moved_and_then_sharded_is_fine() -> None:
+    with devtrace.record("cuda:1") as recording, group("nccl"):
+        for _ in range(2):
+            model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)).to("cuda:0")
+            fully_shard(model[0])
+            fully_shard(model)
+            model(torch.ones(2, 4, device="cuda:0")).sum().backward()
+    assert not [each for each in recording.report.findings if each.rule in OF_JOBS]
+
+
+def test_of_two_sharded_models_the_one_that_is_moved_after_it_is_named() -> None:
+    with devtrace.record("cuda:2") as recording, group("nccl"):
+        first = fully_shard(nn.Linear(4, 4).to("cuda:0"))
+        first(torch.ones(2, 4, device="cuda:0")).sum().backward()
+        second = fully_shard(nn.Linear(4, 4).to("cuda:0"))
+        second(torch.ones(2, 4, device="cuda:0")).sum().backward()
+        second.to("cuda:1")
+        with pytest.raises((RuntimeError, AssertionError)):
+            second(torch.ones(2, 4, device="cuda:0")).sum().backward()
+    [finding] = [each for each in recording.report.findings if each.rule == "moved-after-wrap"]
+    assert finding.message.startswith("`second` was moved to cuda:1 after fully_shard had wrapped it.")
+
+
 def test_a_module_that_is_moved_and_then_wrapped_is_fine() -> None:
     with devtrace.record("cuda:2") as recording, group("nccl"):
         model = DistributedDataParallel(nn.Linear(4, 4).to("cuda:1"))

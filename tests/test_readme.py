@@ -24,7 +24,7 @@ def test_tables_and_examples_are_those_of_the_code(page: str) -> None:
 
 
 @pytest.mark.parametrize("slug", [*get_args(RuleSlug), *get_args(CauseSlug)])
-def test_the_docs_say_what_each_rule_and_cause_means(slug: str) -> None:
+def test_the_docs_explain_what_each_rule_and_cause_means(slug: str) -> None:
     assert slug == "expectation" or re.search(rf"^\| `{slug}` \| \S.* \|$", PAGES["findings.md"], re.M)
 
 

@@ -69,6 +69,14 @@ BUGS = [
         "self.first = nn.Conv2d(",
         "never-moved",
     ),
+    Bug(
+        "fair_constraint",
+        "fairtorch",
+        ("constraint.py", "torch.mv(self.M, mu)"),
+        "fairness.M",
+        "self.M = torch.zeros(",
+        "not-registered",
+    ),
     Bug("prodigy_reads", "prodigyopt", ("prodigy.py", "torch.dot("), rule="host-sync", times=24),
     Bug(
         "accuracy_of_zero",
@@ -110,6 +118,7 @@ HEALTHY = {
     "augmentation": "kornia",
     "average_of_weights": "torch_ema",
     "decoder": "x_transformers",
+    "flows": "zuko",
     "graphs": "torch",
     "metric_of_an_epoch": "torchmetrics",
     "ode": "torchdiffeq",
@@ -183,12 +192,28 @@ LARGE_BUGS = [
         rule="host-to-device-copy",
         times=24,
     ),
+    Bug(
+        "costs/structural_similarity",
+        "pytorch_msssim",
+        ("ssim.py", "win.to(X.device"),
+        "several.win",
+        rule="host-to-device-copy",
+        times=20,
+    ),
+    Bug("costs/stochastic_ode", "torchsde", ("base_solver.py", "min(curr_t"), rule="host-sync", times=15),
+    Bug(
+        "costs/vector_quantized",
+        "vector_quantize_pytorch",
+        ("vector_quantize_pytorch.py", "self.initted"),
+        rule="host-sync",
+        times=12,
+    ),
 ]
 
 
 @pytest.mark.real
 @pytest.mark.parametrize("bug", LARGE_BUGS, ids=lambda bug: bug.name)
-def test_a_device_bug_of_a_large_release_is_explained(bug: Bug, warm: Warm) -> None:
+def test_what_a_release_does_wrong_or_in_each_step_is_explained(bug: Bug, warm: Warm) -> None:
     finding = finding_of(run(warm, HERE / "large" / f"{bug.name}.py"), bug)
     assert (finding.rule, finding.cause, finding.count) == (bug.rule, bug.cause, bug.times)
     assert bug.culprit in (finding.culprit.name if finding.culprit else "")

@@ -56,7 +56,7 @@ def test_an_op_knows_its_tensors_its_line_and_its_module() -> None:
     assert broken_rule(trace) is None
 
 
-def test_the_failing_op_is_the_last_row_and_its_inputs_say_why() -> None:
+def test_the_failing_op_is_the_last_row_and_its_inputs_show_why() -> None:
     with pytest.raises(RuntimeError, match="same device"), devtrace.record(simulate="cuda:2") as recording:  # noqa: PT012
         model = Net().to("cuda:0")
         model.head = nn.Linear(8, 2)

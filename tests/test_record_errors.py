@@ -158,7 +158,7 @@ def test_a_device_that_is_not_there() -> None:
     assert (op.name, [tensor.device for tensor in op.inputs]) == ("Tensor.cuda", ["cpu"])
 
 
-def test_data_of_a_device_may_take_the_place_of_host_data() -> None:
+def test_data_of_a_device_may_replace_host_data() -> None:
     """CUDA's rule: both kinds of dense tensor have the same implementation (`_has_compatible_shallow_copy_type`)."""
     with devtrace.record(simulate="cuda:1"):
         p = nn.Parameter(torch.ones(3))
@@ -251,7 +251,7 @@ def test_an_error_that_was_caught_stays_with_its_op_and_the_next_one_has_its_own
     assert str(error) == trace.errors[1].message
 
 
-def test_an_error_wrapped_in_another_is_told_once() -> None:
+def test_an_error_wrapped_in_another_is_reported_once() -> None:
     def program() -> None:
         try:
             torch.ones(3).view(7)
@@ -280,7 +280,7 @@ def test_the_users_traceback_is_the_same(trace_it: bool) -> None:
     assert frames[frames.index("program") :] == ["program", "_wrapped_call_impl", "_call_impl", "forward"]
 
 
-def test_an_interrupt_in_the_middle_of_an_op_is_told_and_passes_through() -> None:
+def test_an_interrupt_in_the_middle_of_an_op_is_recorded_and_passes_through() -> None:
     class Interrupting(torch.Tensor):
         @classmethod
         def __torch_dispatch__(cls, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def, override]

@@ -16,6 +16,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
+from torch.autograd import forward_ad
 from torch.optim.optimizer import _global_optimizer_post_hooks, _global_optimizer_pre_hooks
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -288,3 +289,55 @@ def test_torch_compile_finds_the_constructor_of_tensors_unchanged(devices: str |
         exec("seen.append(torch.Tensor.__new__)", {"__name__": "torch._dynamo.variables", "seen": seen, "torch": torch})
         assert torch.Tensor.__new__ is not own
     assert seen == [own]
+
+
+def tangent_of_eigenvalues(x: torch.Tensor) -> torch.Tensor:
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x, torch.ones_like(x))
+        tangent: torch.Tensor | None = forward_ad.unpack_dual(torch.linalg.eigvalsh(dual)).tangent
+        assert tangent is not None
+        return tangent
+
+
+def gradient_of_singular_values(x: torch.Tensor) -> torch.Tensor:
+    leaf = x.clone().requires_grad_()
+    torch.linalg.svdvals(leaf).sum().backward()
+    assert leaf.grad is not None
+    return leaf.grad
+
+
+@pytest.mark.parametrize("devices", [None, "cuda:1"])
+@pytest.mark.parametrize(
+    "computed",
+    [
+        lambda x: torch.linalg.eigvalsh(x),
+        lambda x: torch.linalg.svdvals(A=x),
+        lambda x: torch.linalg.cond(x),
+        lambda x: torch.linalg.cond(x, -2),
+        lambda x: torch.linalg.norm(x, "nuc"),
+        lambda x: torch.linalg.matrix_norm(x, ord=2),
+        lambda x: x.norm("nuc"),
+        torch.func.grad(lambda x: torch.linalg.eigvalsh(x).pow(2).sum()),
+        lambda x: torch.func.jvp(lambda y: torch.linalg.svdvals(y), (x,), (torch.ones_like(x),))[1],
+        lambda x: torch.func.vmap(lambda y: torch.linalg.eigvalsh(y))(x.expand(2, 7, 7)),
+        tangent_of_eigenvalues,
+        gradient_of_singular_values,
+    ],
+)
+def test_eigenvalues_and_singular_values_are_those_of_no_mode(
+    computed: Callable[[torch.Tensor], torch.Tensor], devices: str | None
+) -> None:
+    factor = torch.randn(7, 7, generator=torch.Generator().manual_seed(0))
+    matrix = factor @ factor.T
+    plain = computed(matrix)
+    with devtrace.record(simulate=devices):
+        recorded = computed(matrix.to("cuda:0" if devices else "cpu")).cpu()
+    assert torch.equal(recorded, plain)
+
+
+def test_what_computes_values_alone_is_recorded_at_its_line() -> None:
+    with devtrace.record() as recording:
+        torch.linalg.eigvalsh(torch.eye(3))
+    (row,) = (op for op in recording.trace.ops if op.name == "aten._linalg_eigh")
+    assert row.site is not None
+    assert row.site.text == "torch.linalg.eigvalsh(torch.eye(3))"

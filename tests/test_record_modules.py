@@ -68,7 +68,7 @@ def test_the_tree_has_the_modules_that_did_not_run_too() -> None:
     ]
 
 
-def test_calls_nest_and_hold_their_ops() -> None:
+def test_calls_nest_and_contain_their_ops() -> None:
     net = Net()
     with devtrace.record() as recording:
         net.train()(torch.rand(1, 4))
@@ -137,7 +137,7 @@ def test_modules_that_one_loop_variable_calls_have_a_name_each() -> None:
     assert named == {"part.weight", "part.bias", "part#2.weight"}
 
 
-def test_of_models_that_one_variable_held_in_turn_the_living_one_keeps_the_name() -> None:
+def test_of_models_that_one_variable_named_in_turn_the_living_one_keeps_the_name() -> None:
     with devtrace.record(namespace={}) as recording:
         for width in (2, 3):
             model = nn.Linear(4, width)
@@ -428,17 +428,17 @@ def test_what_a_function_called_its_tensors_is_known_after_it_has_returned() -> 
 
 
 def test_a_module_that_is_collected_while_the_trace_is_made_keeps_its_moves(monkeypatch: pytest.MonkeyPatch) -> None:
-    held = [nn.Linear(2, 2)]
+    models = [nn.Linear(2, 2)]
     whole = History.add_modules
 
     def collected(*given: Any) -> None:
-        held.clear()
+        models.clear()
         gc.collect()
         whole(*given)
 
     monkeypatch.setattr(History, "add_modules", collected)
     with devtrace.simulate("cuda:2"), devtrace.record() as recording:
-        held[0].to("cuda:0")
+        models[0].to("cuda:0")
     (move,) = recording.trace.moves
     assert move.module is not None
     assert (move.module.type, move.tensors) == ("Linear", 2)

@@ -43,7 +43,7 @@ def test_a_sparse_tensor_is_known_again() -> None:
     assert last.inputs[0].producer is not None
 
 
-def test_where_storages_forget_tensors_are_told_apart_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_storages_forget_tensors_are_distinguished_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stamps, "are_kept", lambda: False)
     x = torch.ones(2)
     stamps.put(x, (-1, {}, 3, None))
@@ -70,7 +70,7 @@ def rows_of(*tensors: torch.Tensor) -> list[int]:
         lambda x: (x[0:1].expand(2, 3), x[1:2].expand(2, 3)),
     ],
 )
-def test_parts_of_a_tensor_are_told_apart(parts: Callable[[torch.Tensor], Sequence[torch.Tensor]]) -> None:
+def test_parts_of_a_tensor_are_distinguished(parts: Callable[[torch.Tensor], Sequence[torch.Tensor]]) -> None:
     def program() -> None:
         for part in parts(torch.ones(3, 3)):
             part.sin()
@@ -97,7 +97,7 @@ def test_a_tensor_turned_is_still_that_tensor() -> None:
     assert len(set(rows_of(w, w.t(), w.mT, w.detach()))) == 1
 
 
-def test_what_was_made_in_place_of_a_part_is_that_part() -> None:
+def test_what_replaced_a_part_is_that_part() -> None:
     with devtrace.record() as recording:
         x = torch.zeros(2, 3)
         x[1].add_(1)

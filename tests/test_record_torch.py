@@ -15,6 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
 import devtrace
+from devtrace.recording.columns.operator_info import DIRECT, operators
 from devtrace.trace.checks import broken_rule
 from devtrace.trace.tables import TraceData
 
@@ -96,7 +97,32 @@ def test_cond_is_one_op() -> None:
     assert [len(trace.ops[-1].inputs), len(trace.ops[-1].outputs)] == [2, 1]
 
 
-def test_jit_trace_works_and_says_that_it_is_not_recorded() -> None:
+def test_a_module_is_scripted_within_a_recording_that_replaced_what_it_calls() -> None:
+    def losses() -> tuple[Any, Any]:
+        scripted = torch.jit.script(nn.CTCLoss())
+        scores = torch.arange(40.0).reshape(5, 2, 4).log_softmax(2)
+        given = (scores, torch.ones(2, 2, dtype=torch.long), torch.tensor([5, 5]), torch.tensor([2, 2]))
+        return scripted(*given), nn.CTCLoss()(*given)
+
+    plain = losses()
+    with devtrace.record():
+        recorded = losses()
+    assert torch.equal(torch.stack(recorded), torch.stack(plain))
+
+
+def sum_of_norms(x: torch.Tensor) -> torch.Tensor:
+    whole: torch.Tensor = torch.norm(x) + torch.linalg.norm(x)
+    return whole
+
+
+def test_norms_are_scripted_and_compiled_as_without_a_recording() -> None:
+    with devtrace.record():
+        scripted = torch.jit.script(sum_of_norms)
+        compiled = torch.compile(sum_of_norms, backend="eager", fullgraph=True)
+        assert torch.equal(compiled(torch.eye(3)), scripted(torch.eye(3)))
+
+
+def test_jit_trace_works_with_a_note_that_it_is_not_recorded() -> None:
     def program() -> Any:
         y = torch.ones(2) * 3
         return torch.jit.trace(nn.Linear(2, 2), (torch.ones(1, 2),)), y + 1
@@ -381,3 +407,85 @@ def test_a_list_of_truth_values_is_a_mask_that_its_device_counts() -> None:
             x[[True, False, True, False]]
             x[[0, 1]]
     assert [(row.h2d, row.syncs) for row in recording.report.ledger] == [(1, 1), (1, 0)]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        pytest.param(lambda x: x.cumprod(1), id="cumprod"),
+        pytest.param(lambda x: x.max(), id="max"),
+        pytest.param(lambda x: x.round().max(), id="max of equal ones"),
+        pytest.param(lambda x: x.min(1)[0], id="min"),
+        pytest.param(lambda x: x.median(), id="median"),
+        pytest.param(lambda x: x.median(1)[0], id="median of rows"),
+        pytest.param(lambda x: x.masked_fill(x > 0.5, 0.0), id="masked_fill"),
+    ],
+)
+def test_a_backward_pass_that_takes_other_ops_under_a_mode_gives_the_same_gradient(
+    function: Callable[[torch.Tensor], torch.Tensor],
+) -> None:
+    def gradient() -> torch.Tensor:
+        torch.manual_seed(0)
+        x = torch.randn(7, 9, requires_grad=True)
+        values = function(x)
+        (values * torch.randn(values.shape)).sum().backward()
+        assert x.grad is not None
+        return x.grad
+
+    with devtrace.record():
+        traced = gradient()
+    assert torch.equal(traced, gradient())
+
+
+class Below(TorchDispatchMode):
+    """Sees what a mode above it passes on: each operator, and the classes and values of its arguments."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.seen: list[tuple[str, str]] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.seen.append((str(func), str((args, kwargs))))
+        return func(*args, **(kwargs or {}))
+
+
+def every_direct_operator() -> list[torch.Tensor]:
+    """Run every operator that the recorder calls by torch's own method, also with numbers for tensors."""
+    torch.manual_seed(0)
+    kinds = (torch.float32, torch.float64, torch.float16, torch.complex64, torch.int32)
+    made = []
+    for kind in kinds:
+        x, y = (torch.arange(1, 13).reshape(3, 4).to(kind) for _ in range(2))
+        made += [x.view(2, 6), x.expand(2, 3, 4), x.t(), x.transpose(0, 1), x.permute(1, 0), x.detach()]
+        made += [x.unsqueeze(0), x.unsqueeze(0).squeeze(0), x.select(0, 1), x.clone(), x.sqrt()]
+        made += [x.clone(memory_format=torch.contiguous_format), x.t().reshape(12), torch.add(x, y, alpha=2)]
+        made += [2 * x, x * 2.5, 2 - x, x / 3, 3 / x, x + True, torch.sub(x, y, alpha=3), x * y, x / y, x - y]
+        made += [x.clone().add_(y), x.clone().add_(2, alpha=3), x.clone().sub_(y), x.clone().mul_(y), x.clone().mul_(3)]
+        if kind.is_floating_point:
+            made += [x.relu(), x.clone().div_(y), x.clone().div_(2), x.clone().lerp_(y, 0.3), x * torch.tensor(2.0)]
+            made += [x.clone().addcmul_(x, y, value=0.5), x.clone().addcdiv_(x, y, value=-0.5)]
+    made.append(torch.where(torch.tensor([True, False]), 2.0, torch.zeros(2)))
+    weight = torch.nn.Parameter(torch.rand(4, 4))
+    (torch.rand(2, 4) @ weight * weight.sum()).sqrt().sum().backward()
+    assert weight.grad is not None
+    return [*made, weight.grad]
+
+
+def test_what_runs_below_the_recorder_is_what_runs_without_it() -> None:
+    with Below() as plain:
+        expected = every_direct_operator()
+    with Below() as below:
+        values, trace = traced(every_direct_operator)
+    assert below.seen == plain.seen
+    assert all(
+        torch.equal(one, other) and one.dtype == other.dtype for one, other in zip(values, expected, strict=True)
+    )
+    assert {*DIRECT} <= {*names(trace)}
+
+
+def test_operators_that_are_called_by_torchs_method_have_one() -> None:
+    traced(every_direct_operator)
+    found = {operator.name: operator for operator in operators.values() if operator.name in DIRECT}
+    assert {*found} == {*DIRECT}
+    assert all(operator.direct is not operator.call for operator in found.values())
+    assert not any(operator.special or operator.may_carry for operator in found.values())

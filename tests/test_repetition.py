@@ -70,7 +70,7 @@ def test_few_ops_are_no_fault(count: int) -> None:
     ),
     most=st.integers(1, 60),
 )
-def test_ops_stand_only_for_ops_of_their_key_and_are_all_counted(loops: list[tuple[list[int], int]], most: int) -> None:
+def test_ops_represent_only_ops_of_their_key_and_are_all_counted(loops: list[tuple[list[int], int]], most: int) -> None:
     keys = np.array([key for body, times in loops for key in body * times])
     into = fold(keys, most, 2 * most)
     assert (keys[into] == keys).all()

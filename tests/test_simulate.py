@@ -39,7 +39,7 @@ def test_two_simulations_do_not_nest(two: None) -> None:
     assert torch.cuda.device_count() == 2
 
 
-def test_a_tensor_says_where_it_was_put(two: None) -> None:
+def test_a_tensor_has_the_device_that_it_was_put_on(two: None) -> None:
     x = torch.zeros(3, device="cuda:1")
     assert x.device == torch.device("cuda:1")
     assert x.is_cuda
@@ -102,6 +102,20 @@ def test_training_gives_the_values_of_the_cpu_bit_for_bit(optimizer: type[torch.
     plain = train("cpu", optimizer)
     with devtrace.simulate("cuda:1"):
         assert train("cuda:0", optimizer) == plain
+
+
+def test_a_simulation_shows_what_it_does_or_how_it_begins() -> None:
+    simulation = devtrace.simulate("cuda:2")
+    waiting = (
+        "<simulate: Nothing is simulated yet. "
+        'Write `with devtrace.simulate("cuda:2"):` above a block, or call `.start()`.>'
+    )
+    assert repr(simulation) == waiting
+    with simulation:
+        assert repr(simulation) == (
+            "<simulate: cuda:0 and cuda:1 are simulated until the block ends, or until `.stop()`.>"
+        )
+    assert repr(simulation) == waiting
 
 
 def test_after_the_end_every_patched_name_is_the_original() -> None:

@@ -87,7 +87,7 @@ def test_the_default_device_and_with_torch_device_reach_every_factory() -> None:
     assert not torch.arange(3).is_cuda
 
 
-def test_a_device_tells_its_name_capability_and_memory() -> None:
+def test_a_device_has_a_name_a_capability_and_memory() -> None:
     properties = torch.cuda.get_device_properties(1)
     assert torch.cuda.get_device_name(1) == properties.name
     assert torch.cuda.get_device_capability() == (properties.major, properties.minor)

@@ -288,7 +288,7 @@ def after() -> tuple[torch.Tensor, nn.Linear, torch.Tensor]:
         lambda x, model, loss: torch.save(model.state_dict(), io.BytesIO()),
     ],
 )
-def test_a_tensor_used_after_its_simulation_says_so(use_it: Callable[..., object]) -> None:
+def test_a_tensor_used_after_its_simulation_raises_a_sentence_about_it(use_it: Callable[..., object]) -> None:
     with pytest.raises(SimulateError, match="simulate-ended: got a tensor on the simulated cuda:"):
         use_it(*after())
 
@@ -300,7 +300,7 @@ def test_a_tensor_can_be_looked_at_after_its_simulation() -> None:
     assert isinstance(model.weight, nn.Parameter)
 
 
-def test_what_devtrace_reads_of_a_tensor_after_its_simulation_is_what_the_tensor_says() -> None:
+def test_what_devtrace_reads_of_a_tensor_after_its_simulation_is_what_the_tensor_answers() -> None:
     x, model, _ = after()
     for tensor in (x, model.weight, torch.ones(1)):
         with Quiet():

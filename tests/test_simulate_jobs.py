@@ -48,7 +48,7 @@ def test_a_job_on_simulated_devices_has_the_values_of_the_same_job_on_the_cpu(
 
 
 @of_both
-def test_a_healthy_job_has_no_device_error(job: tuple[Results, Any]) -> None:
+def test_a_healthy_job_raises_no_alarm(job: tuple[Results, Any]) -> None:
     assert [rank["found"] for rank in job[0]] == [{}] * len(job[0])
 
 

@@ -41,7 +41,7 @@ def rows(name: str) -> list[list[str]]:
     ("maker", "table"),
     [("cuda_rules_from_torch", "cuda_rules.tsv"), ("cuda_autocast_from_torch", "cuda_autocast.tsv")],
 )
-def test_a_derived_table_is_what_torch_says_today(maker: str, table: str) -> None:
+def test_a_derived_table_is_what_torch_answers_today(maker: str, table: str) -> None:
     needs.imported("yaml")
     made = ["\t".join(row).rstrip() for row in script(maker).rows()]
     assert made == ["\t".join(row) for row in rows(table)]

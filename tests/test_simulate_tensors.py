@@ -69,7 +69,7 @@ FACTORIES: list[Callable[..., torch.Tensor]] = [
 
 
 @pytest.mark.parametrize("make", FACTORIES)
-def test_every_factory_makes_tensors_where_it_is_told(make: Callable[..., torch.Tensor]) -> None:
+def test_every_factory_makes_tensors_on_the_device_asked_for(make: Callable[..., torch.Tensor]) -> None:
     assert make(device="cuda").device == CUDA
     assert make(device=torch.device("cuda:1")).device == make(device=1).device == torch.device("cuda:1")
     assert make().device == torch.device("cpu")
@@ -165,7 +165,7 @@ def test_a_tensor_prints_its_device() -> None:
     assert "cuda:0" in repr(torch.eye(3, device="cuda").to_sparse())
 
 
-def test_pinned_memory_is_host_memory_that_says_so() -> None:
+def test_pinned_memory_is_host_memory_that_is_known_as_pinned() -> None:
     x = torch.rand(3)
     assert x.pin_memory().is_pinned()
     assert not x.is_pinned()
@@ -201,7 +201,7 @@ def test_a_data_loader_gives_host_batches_pinned_as_asked(workers: int, pin: boo
         (lambda storage, target: storage.cuda(0), "cuda:0"),
     ],
 )
-def test_what_was_saved_is_loaded_to_the_place_asked_for(map_location: Any, expected: str, tmp_path: Path) -> None:
+def test_what_was_saved_is_loaded_to_the_device_asked_for(map_location: Any, expected: str, tmp_path: Path) -> None:
     x = torch.rand(4, device="cuda:1")
     torch.save({"x": x, "view": x[2:]}, tmp_path / "x.pt")
     loaded = torch.load(tmp_path / "x.pt", map_location=map_location)
@@ -240,7 +240,7 @@ def test_copies_and_pickles_stay_on_the_device() -> None:
         assert again.weight.device == CUDA
 
 
-def test_a_storage_says_where_it_is() -> None:
+def test_a_storage_has_the_device_of_its_tensor() -> None:
     storage = torch.rand(3, device="cuda:1").untyped_storage()
     assert storage.device == torch.device("cuda:1")
     assert storage.is_cuda
@@ -289,7 +289,7 @@ def test_legacy_constructors_make_host_tensors_whatever_was_used_last() -> None:
     assert isinstance(torch.ones(2, device="cuda"), torch.cuda.FloatTensor)  # type: ignore[attr-defined]
 
 
-def test_what_a_composite_makes_in_cpp_joins_the_tensors_it_meets() -> None:
+def test_what_a_composite_makes_in_cpp_joins_the_tensors_it_is_combined_with() -> None:
     torch.ones(3, device="cuda") * 2  # the last device used is no reason to be there
     assert functional.one_hot(torch.tensor([0, 1])).device == torch.device("cpu")
     assert functional.one_hot(torch.tensor([0, 1], device="cuda:1")).device == torch.device("cuda:1")
@@ -305,7 +305,7 @@ def test_a_packed_sequence_keeps_its_batch_sizes_on_the_host() -> None:
     assert output.data.device == CUDA
 
 
-def test_tensors_of_a_transform_say_where_they_are() -> None:
+def test_tensors_of_a_transform_have_their_device() -> None:
     def loss(weight: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         assert weight.device == x.device == CUDA
         return (weight * x + torch.ones(3, device=x.device)).sum()
@@ -327,6 +327,14 @@ def test_inference_mode_follows_the_same_rules() -> None:
         assert functional.one_hot(x.long()).device == CUDA
 
 
+def test_an_operator_with_a_kernel_of_its_own_is_not_taken_apart() -> None:
+    torch.manual_seed(0)
+    x, back = torch.randn(64), torch.randn(64)
+    for name in ("silu_backward", "mish_backward"):
+        operator = getattr(torch.ops.aten, name)
+        assert torch.equal(operator(back.to("cuda"), x.to("cuda")).cpu(), operator(back, x))
+
+
 def test_scripted_and_compiled_functions_run() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch.jit is on its way out
@@ -346,6 +354,21 @@ def test_an_operator_of_the_program_gives_what_its_kernel_makes() -> None:
 
     assert shifted(torch.ones(3, device="cuda:1")).device == torch.device("cuda:1")
     assert shifted(torch.ones(3)).device == torch.device("cpu")
+
+
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")
+def test_an_operator_of_quantized_tensors_runs_their_kernel() -> None:
+    weight = torch.quantize_per_tensor(torch.ones(2, 3), 0.5, 0, torch.qint8)
+    packed = torch.ops.quantized.linear_prepack(weight, None)
+    assert torch.ops.quantized.linear_dynamic(torch.ones(1, 3), packed).tolist() == [pytest.approx([3, 3])]
+
+
+def test_an_operator_runs_the_kernel_of_the_layout_that_the_program_wrote_it_for() -> None:
+    with torch.library._scoped_library("devtrace_tests", "FRAGMENT") as library:
+        library.define("stored(Tensor x) -> Tensor")
+        library.impl("stored", lambda x: x.values() + 1, "SparseCPU")
+        sparse = torch.eye(2, device="cuda:1").to_sparse().coalesce()
+        assert torch.ops.devtrace_tests.stored(sparse).tolist() == [2, 2]
 
 
 def test_an_operator_runs_the_kernel_that_the_program_wrote_for_cuda() -> None:

@@ -104,7 +104,7 @@ def test_fake_tensors_know_the_devices_of_the_simulation() -> None:
 
 
 @pytest.mark.parametrize("mode", ["real", "fake", "symbolic"])
-def test_a_traced_graph_holds_the_devices_that_the_program_named(mode: Any) -> None:
+def test_a_traced_graph_has_the_devices_that_the_program_named(mode: Any) -> None:
     x = torch.rand(3, 3, device="cuda")
 
     def compute(t: torch.Tensor) -> torch.Tensor:

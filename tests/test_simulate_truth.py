@@ -64,6 +64,6 @@ def test_the_questions_leave_each_tensor_behind_in_turn() -> None:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine can answer")
-def test_without_cuda_one_sentence_says_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_cuda_one_sentence_names_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
     assert cuda_truth.main([]) == 2
     assert capsys.readouterr().err.startswith("truth: got a machine without CUDA;")

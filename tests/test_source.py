@@ -98,7 +98,7 @@ def test_names_attributes_and_constant_subscripts_are_followed() -> None:
     assert value("(y := x)", y=4) == 4
 
 
-def test_what_look_ups_cannot_tell_is_missing() -> None:
+def test_what_look_ups_cannot_find_is_missing() -> None:
     assert value("nothing") is MISSING
     assert value("s.empty", s=Slotted()) is MISSING
     assert value("d['a']", d=OwnDict(a=1)) is MISSING
@@ -186,7 +186,7 @@ def test_nodes_know_what_is_around_them() -> None:
     assert isinstance(source.statement(node), ast.Return)
 
 
-def test_without_columns_the_line_tells() -> None:
+def test_without_columns_the_line_decides() -> None:
     source = parse(CODE)
     assert source is not None
     node = source.node_at(Span(3, -1, -1, -1))
@@ -194,7 +194,7 @@ def test_without_columns_the_line_tells() -> None:
     assert source.segment(node).startswith("y = (x")
 
 
-def test_an_indented_part_of_a_file_keeps_its_places() -> None:
+def test_an_indented_part_of_a_file_keeps_its_lines_and_columns() -> None:
     text = "    def f(self):\n        é = 1; return self.x + 1\n"
     part = parse(text, "a.py", 40)
     assert part is not None

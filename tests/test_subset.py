@@ -21,7 +21,7 @@ TRACES = [training(4), head_trace(), odd_trace()]
 
 @settings(max_examples=60, deadline=None)
 @given(st.data(), st.sampled_from(TRACES))
-def test_whatever_is_cut_the_rest_keeps_the_rules_and_says_the_same(data: st.DataObject, trace: TraceData) -> None:
+def test_whatever_is_cut_the_rest_keeps_the_rules_and_is_unchanged(data: st.DataObject, trace: TraceData) -> None:
     keep = np.array(data.draw(st.lists(st.booleans(), min_size=len(trace.ops), max_size=len(trace.ops))), dtype=bool)
     less = cut(trace, keep)
     assert broken_rule(less) is None
@@ -38,7 +38,7 @@ def test_nothing_cut_is_the_same_trace(trace: TraceData) -> None:
     assert dump(less).count("\n") <= dump(trace).count("\n")
 
 
-def test_what_is_kept_is_about_as_many_ops_as_asked_for_and_holds_every_finding() -> None:
+def test_what_is_kept_is_about_as_many_ops_as_asked_for_and_has_every_finding() -> None:
     trace = training(200)
     keep = around(trace, 300)
     assert 250 <= keep.sum() <= 350

@@ -108,7 +108,7 @@ def test_the_lane_of_a_finding_is_always_shown() -> None:
     assert "mps" in texts(timeline(sample.builder.build()))
 
 
-def test_names_are_text_whatever_they_hold() -> None:
+def test_names_are_text_whatever_they_contain() -> None:
     sample = Sample()
     sample.op("aten.<script>alert(1)</script>", "<img src=x>", 10**6)
     sample.op("x" * 1_000_000, "\ud800\u202e", 10**6)
@@ -119,7 +119,7 @@ def test_names_are_text_whatever_they_hold() -> None:
     assert len(svg.encode()) < 20_000
 
 
-def test_a_long_wait_is_shortened_and_says_how_long_it_was() -> None:
+def test_a_long_wait_is_shortened_and_shows_how_long_it_was() -> None:
     sample = Sample()
     for _ in range(50):
         sample.op("aten.mm", "cpu")
@@ -156,7 +156,7 @@ def test_of_copies_between_the_same_lanes_at_one_moment_only_one_has_a_label() -
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 10**12), st.integers(-1, 10**12)), min_size=1, max_size=40))
-def test_places_keep_the_order_of_moments_and_fill_the_width(times: list[tuple[int, int]]) -> None:
+def test_positions_keep_the_order_of_moments_and_fill_the_width(times: list[tuple[int, int]]) -> None:
     sample = Sample()
     for gap, duration in times:
         sample.clock += gap
@@ -191,8 +191,8 @@ def test_ranks_that_did_the_same_are_drawn_once_and_each_collective_of_all_is_on
     svg = timeline(merge([of_rank(rank, *(["aten.item"] if rank == 2 else [])) for rank in (0, 1, 2, 3, 5)]))
     assert [text for text in texts(svg) if text.startswith("cuda")] == ["cuda:0", "cuda:2"]
     assert [text for text in texts(svg) if text.startswith("rank")] == [
-        "rank 0-1, 3, 5 · 5 ops · simulated",
-        "rank 2 · 6 ops · simulated",
+        "ranks 0–1, 3, 5 of 5",
+        "rank 2 of 5",
     ]
     assert any("▯ 2 collectives" in text for text in texts(svg))
     bars = re.findall(r'<path d="([^"]*)"[^>]*stroke-opacity="0.22"', svg)
@@ -206,4 +206,24 @@ def test_of_ranks_that_did_the_same_the_one_with_a_finding_is_drawn() -> None:
     finding = {"rule": "rank-device", "severity": "warning", "op": op, "devices": []}
     svg = timeline(replace(merged, findings=(finding,)))
     assert [text for text in texts(svg) if text.startswith("cuda")] == ["cuda:1"]
-    assert [text for text in texts(svg) if text.startswith("rank")] == ["rank 0-2 · 5 ops · simulated"]
+    assert [text for text in texts(svg) if text.startswith("rank")] == ["ranks 0–2 of 3"]
+
+
+def test_no_label_of_a_job_is_longer_than_its_room() -> None:
+    def threads(rank: int) -> TraceData:
+        sample = Sample("train.py")
+        for number in range(2):
+            thread = sample.builder.append("threads", name=f"pt_data_worker_{number}", rank=-1)
+            sample.op("aten.mm", f"cuda:{rank}", thread=thread)
+        for _ in range(rank % 2):
+            sample.op("aten.item", f"cuda:{rank}")
+        return with_rank(sample.builder.build(), rank)
+
+    shown = texts(timeline(merge([threads(rank) for rank in range(64)])))
+    assert [text for text in shown if text.startswith("ranks")] == [
+        "ranks 0, 2, 4, 6, 8, 10, 12, … of 64",
+        "ranks 1, 3, 5, 7, 9, 11, 13, … of 64",
+    ]
+    beside = [text for text in shown if text.endswith((" op", " ops", "…", "simulated"))]
+    assert "pt_data_worker…" in beside
+    assert max(map(len, beside)) <= 15

@@ -18,13 +18,18 @@ def test_letters_of_every_script_stay_as_they_are() -> None:
     assert text_format.escape_invisible(text) == text
 
 
-def test_a_long_text_is_cut_and_says_how_long_it_was() -> None:
+def test_a_long_text_is_cut_and_shows_how_long_it_was() -> None:
     shown = text_format.escape_invisible("x" * 1_048_576)
     assert shown == "x" * 200 + "… (1,048,576 characters)"
 
 
 def test_a_text_of_many_lines_becomes_one() -> None:
     assert text_format.safe_line("a\n\t b  \r\n c") == "a b c"
+
+
+@pytest.mark.parametrize("file", ["/project/train.py", "C:\\project\\train.py", "train.py"])
+def test_a_file_goes_by_its_last_part_on_every_system(file: str) -> None:
+    assert text_format.file_label(file) == "train.py"
 
 
 def test_markup_is_text() -> None:

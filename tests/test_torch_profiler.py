@@ -73,7 +73,7 @@ def test_a_profile_with_stacks_has_ops_phases_modules_calls_and_lines(tmp_path: 
     assert {op.device for op in trace.ops} == {"cpu"}
 
 
-def test_a_profile_without_stacks_says_that_lines_are_not_known(tmp_path: Path) -> None:
+def test_a_profile_without_stacks_notes_that_lines_are_not_known(tmp_path: Path) -> None:
     trace = devtrace.from_profiler(exported(tmp_path, stack=False))
     assert broken_rule(trace) is None
     assert len(trace.ops) > 20
@@ -81,7 +81,7 @@ def test_a_profile_without_stacks_says_that_lines_are_not_known(tmp_path: Path) 
     assert trace.notes[1] == "it was profiled without `with_stack=True`: neither lines nor modules are known"
 
 
-def test_its_limits_are_said_in_the_report_and_nothing_is_found_that_is_not_there(tmp_path: Path) -> None:
+def test_its_limits_are_in_the_report_and_nothing_is_found_that_is_not_there(tmp_path: Path) -> None:
     trace = devtrace.from_profiler(exported(tmp_path, stack=True))
     report = diagnose(trace)
     assert not [finding for finding in report.findings if finding.severity != "note"]

@@ -135,7 +135,7 @@ def test_of_a_job_in_which_one_rank_hangs_all_are_saved_and_that_one_is_named_wi
     assert f"rank 1: SIGTERM ended it; last seen in {where}" in devtrace.load(*files).notes
 
 
-def test_of_a_job_in_which_one_rank_has_no_disk_left_the_others_are_saved_and_its_reason_is_told(
+def test_of_a_job_in_which_one_rank_has_no_disk_left_the_others_are_saved_and_its_reason_is_reported(
     tmp_path: Path,
 ) -> None:
     got = torchrun(tmp_path, 2, 1, "full")

@@ -38,7 +38,7 @@ def born(finding: Finding) -> str:
 # Which device is meant.
 
 
-def test_a_batch_on_the_accelerator_is_odd_where_the_only_device_variable_says_cpu() -> None:
+def test_a_batch_on_the_accelerator_is_odd_where_the_only_device_variable_is_cpu() -> None:
     def program() -> None:
         device = "cpu"
         model = nn.Linear(4, 2).to(device)
@@ -57,7 +57,7 @@ def restored(device: str) -> nn.Module:
     return nn.Linear(4, 2, device=device)
 
 
-def test_what_a_model_was_told_on_its_own_line_decides() -> None:
+def test_the_device_that_a_model_was_given_on_its_own_line_decides() -> None:
     def program() -> None:
         policy = restored(device="cpu")
         for rows in [torch.rand(2, 4, device="cuda:0")]:
@@ -77,7 +77,7 @@ class Schedule:
         return x * self.table
 
 
-def test_a_default_that_nobody_wrote_down_is_no_wish_for_the_cpu() -> None:
+def test_a_default_that_nobody_wrote_down_does_not_ask_for_the_cpu() -> None:
     def program() -> None:
         schedule = Schedule(4)
         schedule.at(torch.rand(4).cuda())
@@ -120,7 +120,7 @@ def test_a_variable_for_the_cpu_beside_a_model_on_the_accelerator_decides_nothin
     assert error_of(program).devices == ("cuda:0", "cpu")
 
 
-def test_both_sides_are_told_where_nothing_says_which_device_is_meant() -> None:
+def test_both_sides_are_named_where_nothing_shows_which_device_is_meant() -> None:
     def program() -> None:
         model = nn.Linear(4, 2)
         rows = torch.rand(2, 4).cuda()
@@ -168,7 +168,7 @@ def training(reraise: Callable[[Exception], Exception]) -> None:
         raise reraise(error) from error
 
 
-def test_the_frames_of_the_cause_are_read_where_an_error_was_raised_in_its_place() -> None:
+def test_the_frames_of_the_cause_are_read_where_another_error_replaced_it() -> None:
     found = error_of(lambda: training(lambda _: StepFailedError("step 3")))
     assert found.culprit is not None
     assert found.culprit.name == "model.weight"
@@ -311,7 +311,7 @@ def _default_device() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_default_device")
-def test_the_default_device_does_not_reach_what_numpy_holds() -> None:
+def test_the_default_device_does_not_reach_memory_of_numpy() -> None:
     def program() -> None:
         torch.set_default_device("cuda:0")
         weights = torch.from_numpy(np.ones(4, np.float32))
@@ -407,7 +407,7 @@ class Both(torch.autograd.Function):
         return first, second
 
 
-def test_of_several_gradients_on_the_wrong_device_the_one_at_the_place_that_torch_names_is_meant() -> None:
+def test_of_several_gradients_on_the_wrong_device_the_one_at_the_index_that_torch_names_is_meant() -> None:
     def program() -> None:
         x = torch.ones(3, device="cuda:0", requires_grad=True)
         scale = torch.ones(3, device="cuda:0", requires_grad=True)
@@ -471,7 +471,7 @@ def test_where_the_device_of_a_copy_is_not_known_the_tensor_without_data_is_name
     assert found.devices == ("meta",)
 
 
-def test_an_error_of_torchs_about_devices_is_told_in_its_words_where_nothing_is_known_of_it() -> None:
+def test_an_error_of_torchs_about_devices_is_reported_in_its_words_where_nothing_is_known_of_it() -> None:
     class Kept(torch.autograd.Function):
         @staticmethod
         def forward(context: Any, x: torch.Tensor) -> torch.Tensor:

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
+import devtrace
 from devtrace.api.options import FLAGS, Options
 from devtrace.notebook import usage
 from devtrace.words.errors import UsageError
+from samples import training
 
 
 def test_an_empty_line_asks_for_nothing_special() -> None:
@@ -30,10 +37,10 @@ def test_a_plain_number_of_devices_is_taken() -> None:
     assert usage.cell_options("--simulate 2").simulate == "cuda:2"
 
 
-def test_a_file_may_be_in_the_home_folder() -> None:
-    home = os.path.expanduser("~")
+def test_a_file_may_begin_with_a_tilde() -> None:
+    folder = os.path.expanduser("~")
     assert usage.cell_options("--save ~/a.devtrace --html ~/a.html") == Options(
-        save=f"{home}/a.devtrace", html=f"{home}/a.html"
+        save=f"{folder}/a.devtrace", html=f"{folder}/a.html"
     )
 
 
@@ -100,7 +107,7 @@ def test_a_bad_subcommand_is_one_sentence(line: str, message: str) -> None:
     assert str(raised.value).startswith(message)
 
 
-def test_a_flag_of_the_cell_magic_given_to_the_line_magic_is_told_apart() -> None:
+def test_a_flag_of_the_cell_magic_given_to_the_line_magic_gets_its_own_sentence() -> None:
     with pytest.raises(UsageError, match="put a second % before it to trace a cell"):
         usage.command("--save x")
 
@@ -147,10 +154,30 @@ def cell(text: str) -> list[str]:
         ("", ""),
     ],
 )
-def test_the_magic_line_goes_and_every_other_line_keeps_its_place(before: str, after: str) -> None:
+def test_the_magic_line_goes_and_every_other_line_keeps_its_number(before: str, after: str) -> None:
     assert "".join(usage.without_magic(cell(before))) == after
 
 
 def test_the_body_of_each_magic_of_a_cell_begins_below_it() -> None:
     assert dict(usage.bodies(cell("%%devtrace\n%%time\n\nx\n"))) == {"devtrace": 1, "time": 3}
     assert dict(usage.bodies(cell("x\n"))) == {}
+
+
+@pytest.mark.parametrize(
+    ("call", "refused"),
+    [
+        (devtrace.diagnose, "diagnose(Linear); it takes a trace; give it recording.trace, or devtrace.load("),
+        (devtrace.load, "load(Linear); it takes the name of a file; save a trace with trace.save(file)"),
+        (devtrace.from_profiler, "from_profiler(Linear); it takes the name of a file; name the file that export_"),
+        (devtrace.explain, "explain(Linear); it takes an exception; leave the argument out"),
+        (partial(devtrace.diff, "a.devtrace"), "diff(Linear); it takes two traces, reports, files or names"),
+    ],
+)
+def test_an_argument_of_another_type_is_refused_by_name(
+    call: Callable[[Any], object], refused: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    training(1).save("a.devtrace")
+    with pytest.raises(UsageError) as error:
+        call(torch.nn.Linear(2, 2))
+    assert str(error.value).startswith(f"wrong-argument: got devtrace.{refused}")

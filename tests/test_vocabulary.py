@@ -19,6 +19,7 @@ import pytest
 
 ROOT: Final = Path(__file__).parents[1]
 SOURCES: Final = (ROOT / "src" / "devtrace", ROOT / "labextension" / "src")
+TESTS: Final = (*sorted((ROOT / "tests").glob("*.py")), ROOT / "tests" / "e2e", ROOT / "tests" / "bench")
 RETIRED: Final = frozenset({
     "place", "places", "placed", "home", "homes", "told", "tell", "tells", "telling", "untold", "held", "hold", "holds",
     "said", "say", "says", "saying", "spoken", "speak", "met", "meet", "meets", "unmeet", "unmet", "stand", "stands",
@@ -101,7 +102,7 @@ def files(roots: tuple[Path, ...]) -> list[Path]:
 
 
 def test_names_and_docstrings_are_in_plain_words() -> None:
-    assert [complaint for path in files(SOURCES) for complaint in complaints(path)] == []
+    assert [complaint for path in files(SOURCES + TESTS) for complaint in complaints(path)] == []
 
 
 @pytest.mark.parametrize(

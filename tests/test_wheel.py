@@ -55,7 +55,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return prefix
 
 
-def test_the_wheel_holds_the_package_once_and_the_built_extension(wheel: Path) -> None:
+def test_the_wheel_has_the_package_once_and_the_built_extension(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     data = [name for name in names if "/share/jupyter/labextensions/devtrace/" in name]
     assert [name for name in data if name.endswith("/package.json")]
@@ -78,7 +78,7 @@ def test_jupyterlab_lists_the_extension_of_an_installed_wheel(installed: Path, t
     assert "OK" in ours.split("devtrace v")[1].splitlines()[0]
 
 
-def test_without_torch_devtrace_imports_and_says_what_is_missing_on_first_use(installed: Path, tmp_path: Path) -> None:
+def test_without_torch_devtrace_imports_and_names_what_is_missing_on_first_use(installed: Path, tmp_path: Path) -> None:
     code = (
         "import devtrace\nprint(devtrace.__version__)\n"
         "try: devtrace.record\nexcept devtrace.DevtraceError as error: print(error)"

@@ -8,7 +8,7 @@ import { paintFrame } from '../src/paint/frame';
 import { paintMinimap } from '../src/paint/header';
 import { severityLook } from '../src/paint/palette';
 import { PixelBuffers } from '../src/paint/pixel-buffers';
-import { opsInTurn, traceOf } from './traces';
+import { jobOf, opsInTurn, traceOf } from './traces';
 
 interface IRect {
   readonly x: number;
@@ -67,7 +67,11 @@ function recordingContext(): [Context, IRecord] {
 }
 
 const COLOURS = ['#cpu', '#gpu0', '#gpu1'];
-const NO_MARKS: IMarks = { selected: -1, finding: -1, hovered: -1, module: -1, pins: [], found: null };
+const NO_MARKS: IMarks = {
+  ...{ selected: -1, finding: -1, hovered: -1, collective: -1, module: -1 },
+  pins: [],
+  found: null
+};
 
 function frameOf(trace: ITrace, change: Partial<IFrame> = {}): IFrame {
   const timeline = buildTimeline(trace, 'time');
@@ -176,6 +180,7 @@ test('a finding has its pin, its outline, and its tensor’s name in the lane th
   assert.equal(outlines.filter(({ fill }) => fill === severityLook('error', false).fill).length, 1);
   const name = texts.find(({ text }) => text === 'model.out_head.weight');
   const [lane] = frame.stack.lanes;
+  assert(lane);
   const top = frame.timeline.header.height + lane.y;
   assert(name && name.y >= top && name.y <= top + lane.height);
 });
@@ -202,4 +207,25 @@ test('the minimap shows every lane over the whole time', async () => {
   const [ctx, record] = recordingContext();
   paintMinimap(ctx, frameOf(trace, { range: { begin: 0, end: 1 } }));
   assert.deepEqual(new Set(record.rects.map(({ fill }) => fill)), new Set(COLOURS));
+});
+
+test('a collective of several ranks is one bar over the rows of all that took part', async () => {
+  const frame = frameOf(await jobOf([0, 1, 2, 3], [2]));
+  const { rects, texts } = paint(frame);
+  const { groups } = frame.timeline.ranks;
+  const stretches = [...frame.stack.ranks.values()];
+  const [top, bottom] = [Math.min(...stretches.map(each => each.top)), Math.max(...stretches.map(each => each.bottom))];
+  const bars = rects.filter(({ fill, height }) => fill === '#text' && height === bottom - top);
+  assert.equal(groups.length, 2);
+  assert.equal(bars.length, 1);
+  assert(bars.every(({ y }) => y === frame.timeline.header.height + top));
+  assert(texts.some(({ text }) => text === 'd1') || frame.stack.shownLanes === 2);
+});
+
+test('bars that stand closer than pixels are one grey', async () => {
+  const ops = opsInTurn(4000, op => ({ name: 'c10d.allreduce_', thread: op % 2, device: 1 + (op % 2) }));
+  const threads = [0, 1].map(rank => ({ name: 'MainThread', rank }));
+  const { rects } = paint(frameOf(await traceOf({ ops, threads })));
+  const grey = rects.filter(({ fill }) => fill === '#text');
+  assert(grey.length > 500 && grey.length <= 801, String(grey.length));
 });

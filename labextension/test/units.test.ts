@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { countTicks, formatBytes, formatTime, shortOpName, timeTicks } from '../src/layout/units';
+import { sourceLabel } from '../src/model/trace';
 import { filledIn } from '../src/model/words/catalogue';
 
 interface IGolden {
@@ -58,4 +59,10 @@ test('ticks are round, in view, and no more than asked for', () => {
     timeTicks(0, 4e6, 4).map(({ label }) => label),
     ['0 ms', '1 ms', '2 ms', '3 ms', '4 ms']
   );
+});
+
+test('a file goes by its last part on every system, as by Python', () => {
+  for (const file of ['/project/train.py', 'C:\\project\\train.py', 'train.py']) {
+    assert.equal(sourceLabel(-1, file), 'train.py');
+  }
 });

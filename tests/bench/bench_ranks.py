@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import devtrace
+from devtrace.api.results import Trace
 from devtrace.trace import format
 from devtrace.trace.merge_ranks import with_rank
 
@@ -22,13 +23,25 @@ OPS = 100_000
 BUDGETS = {"s": 20.0, "GiB": 2.0}
 
 
+def saved(folder: str) -> list[Path]:
+    """Save the traces of a job's ranks, each with its report."""
+    trace = replace(loop_trace(OPS), recorded="2026-11-21T12:00:00+00:00")
+    carrying = devtrace.diagnose(trace).trace
+    files = [Path(folder, f"run.rank{rank}.devtrace") for rank in range(RANKS)]
+    for rank, file in enumerate(files):
+        format.save(with_rank(carrying, rank), file)
+    return files
+
+
+def job() -> Trace:
+    """Return the diagnosed trace of all ranks."""
+    with tempfile.TemporaryDirectory() as folder:
+        return devtrace.diagnose(devtrace.load(*saved(folder))).trace
+
+
 def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
-        trace = replace(loop_trace(OPS), recorded="2026-11-21T12:00:00+00:00")
-        carrying = devtrace.diagnose(trace).trace
-        files = [Path(folder, f"run.rank{rank}.devtrace") for rank in range(RANKS)]
-        for rank, file in enumerate(files):
-            format.save(with_rank(carrying, rank), file)
+        files = saved(folder)
         start = time.perf_counter()
         merged = devtrace.load(*files)
         loaded = time.perf_counter() - start

@@ -42,7 +42,7 @@ def test_a_failing_cell_shows_its_error_and_below_it_the_report_and_stops_run_al
     assert count(notebook, 2) is None
 
 
-def test_the_value_stands_above_the_report_and_a_second_run_replaces_both(lab: Lab) -> None:
+def test_the_value_is_above_the_report_and_a_second_run_replaces_both(lab: Lab) -> None:
     cells = (LOAD, "%%devtrace\nimport asyncio\nawait asyncio.sleep(0)\nx * 2")
     notebook = lab.open("value.ipynb", *cells)
     notebook.run_all()

@@ -65,7 +65,7 @@ def compared(page: Page, folder: Path, before: TraceData) -> Locator:
     return page.locator('[data-devtrace="diff"]')
 
 
-def test_a_comparison_stands_above_the_views_and_a_click_selects_what_came(page: Page, tmp_path: Path) -> None:
+def test_a_comparison_is_above_the_views_and_a_click_selects_what_came(page: Page, tmp_path: Path) -> None:
     table = compared(page, tmp_path, training(3, failing=False))
     row = table.get_by_role("row").filter(has_text="device-mismatch: model.out_head.weight")
     expect(row).to_contain_text("new")

@@ -56,11 +56,11 @@ def expect_the_story(notebook: Notebook) -> None:
         expect(page.locator(picked)).to_be_visible()
 
 
-def test_a_failing_cell_tells_its_story(lab: Lab) -> None:
+def test_a_failing_cell_shows_its_story(lab: Lab) -> None:
     expect_the_story(run(lab.open("story.ipynb", *CELLS)))
 
 
-def test_a_failing_cell_tells_its_story_in_notebook_7(page: Page, server: Server) -> None:
+def test_a_failing_cell_shows_its_story_in_notebook_7(page: Page, server: Server) -> None:
     expect_the_story(run(Notebook.open(page, server, server.write("story-7.ipynb", *CELLS), "notebook")))
 
 

@@ -262,7 +262,7 @@ def test_names_are_listed_by_device_and_a_mixed_model_by_what_differs(lab: Lab) 
     expect(sidebar.row_of("x")).to_have_count(0)
 
 
-def test_every_command_is_in_the_palette_and_does_what_it_says(lab: Lab) -> None:
+def test_every_command_is_in_the_palette_and_does_what_its_label_promises(lab: Lab) -> None:
     notebook = lab.open("palette.ipynb", LOAD, "torch.ones(3) + 1")
     notebook.run(0)
     sidebar = Sidebar.open(notebook)

@@ -52,7 +52,7 @@ get_ipython().kernel.comm_manager.register_target("devtrace", opened)
 """
 
 
-def test_without_a_notebook_the_panel_says_what_it_is_for(lab: Lab) -> None:
+def test_without_a_notebook_the_panel_shows_what_it_is_for(lab: Lab) -> None:
     notebook = lab.open("closed.ipynb", "1")
     sidebar = Sidebar.open(notebook, link="absent")
     notebook.command("docmanager:save")
@@ -85,7 +85,7 @@ def test_devtrace_is_loaded_from_the_panel(lab: Lab) -> None:
     expect(sidebar.tracing).to_have_attribute("aria-disabled", "false")
 
 
-def test_a_kernel_without_devtrace_is_told_how_to_get_it(lab: Lab) -> None:
+def test_for_a_kernel_without_devtrace_the_panel_shows_how_to_install_it(lab: Lab) -> None:
     notebook = lab.open("none.ipynb", MISSING)
     notebook.run(0)
     sidebar = Sidebar.open(notebook, link="absent")
@@ -135,7 +135,7 @@ def test_an_interrupted_cell_is_not_shown_as_running(lab: Lab) -> None:
     expect(sidebar.root.locator("[data-live=ops]")).to_have_count(0)
 
 
-def test_a_kernel_that_dies_is_met_again_when_jupyter_has_started_it_anew(lab: Lab) -> None:
+def test_the_panel_connects_again_when_jupyter_has_restarted_a_kernel_that_died(lab: Lab) -> None:
     notebook = lab.open("dies.ipynb", LOAD, TRACED, "import os; os._exit(1)")
     notebook.run(0)
     notebook.run(1)
@@ -149,7 +149,7 @@ def test_a_kernel_that_dies_is_met_again_when_jupyter_has_started_it_anew(lab: L
     sidebar.wait_link("connected")
 
 
-def test_a_page_that_is_loaded_while_a_cell_runs_says_so_and_connects_after_it(page: Page, server: Server) -> None:
+def test_a_page_that_is_loaded_while_a_cell_runs_shows_that_and_connects_after_it(page: Page, server: Server) -> None:
     running = "import os\nwhile not os.path.exists('loaded-again'): pass"
     notebook = Notebook.open(page, server, server.write("busy.ipynb", LOAD, running, TRACED))
     notebook.run(0)
@@ -165,7 +165,7 @@ def test_a_page_that_is_loaded_while_a_cell_runs_says_so_and_connects_after_it(p
     expect(sidebar.traces).to_have_count(1)
 
 
-def test_a_lost_connection_is_said_and_mended(page: Page, server: Server) -> None:
+def test_a_lost_connection_is_shown_and_comes_back(page: Page, server: Server) -> None:
     routes: list[WebSocketRoute] = []
     cut = False
 
@@ -282,7 +282,7 @@ def test_a_kernel_of_another_language_is_left_alone(page: Page, server: Server) 
 
 
 @pytest.mark.parametrize(("protocol", "link"), [(99, "newer"), (0, "older")])
-def test_another_devtrace_in_the_kernel_is_told_from_ours(lab: Lab, protocol: int, link: str) -> None:
+def test_another_devtrace_in_the_kernel_is_not_taken_for_ours(lab: Lab, protocol: int, link: str) -> None:
     welcome = {"kind": "welcome", "request": 1, "protocol": protocol, "version": "9.9", "mood": "fine"}
     notebook = lab.open(f"{link}.ipynb", IMPOSTOR.format(messages=[welcome]))
     notebook.run(0)

@@ -90,7 +90,7 @@ def test_the_ledger_of_a_line_is_shown_on_hover_and_by_keyboard(lab: Lab) -> Non
     expect(card).to_have_count(0)
 
 
-def test_a_findings_span_is_underlined_and_says_why(lab: Lab) -> None:
+def test_a_findings_span_is_underlined_and_shows_why(lab: Lab) -> None:
     notebook = traced(lab, "underline.ipynb", MIXED)
     page = notebook.page
     mark = notebook.cell(0).locator(".dt-underline")
@@ -239,7 +239,7 @@ def test_an_edit_whose_lines_have_changed_is_not_made(lab: Lab) -> None:
     assert source(notebook, 0) == "%%devtrace\ntotal = 1"
 
 
-def test_the_settings_say_what_is_shown_and_how_a_kernel_starts(page: Page, server: Server) -> None:
+def test_the_settings_show_what_is_shown_and_how_a_kernel_starts(page: Page, server: Server) -> None:
     wanted = {"stripes": False, "traceEveryCell": True, "simulatedDevices": 4, "maxOps": 5000, "palette": "grey"}
     cells = ("%load_ext devtrace\nimport torch", MIXED.replace("x + y", "y + y.cuda()"))
     with server.settings("devtrace:panel", **wanted):

@@ -155,7 +155,7 @@ def card_of_the_failing_op(page: Page) -> Locator:
     return page.locator(".dt-card")
 
 
-def test_the_card_says_op_shapes_devices_module_and_line(page: Page) -> None:
+def test_the_card_shows_op_shapes_devices_module_and_line(page: Page) -> None:
     assert not (reason := stale()), reason
     card = card_of_the_failing_op(page)
     for text in (
@@ -170,7 +170,7 @@ def test_the_card_says_op_shapes_devices_module_and_line(page: Page) -> None:
         expect(card).to_contain_text(text)
 
 
-def test_a_search_tells_how_many_ops_it_lights_up_and_lets_the_others_fade(plot: Plot) -> None:
+def test_a_search_shows_how_many_ops_it_lights_up_and_lets_the_others_fade(plot: Plot) -> None:
     page = plot.page
     picture = "() => document.querySelector('.dt-canvas').toDataURL()"
     before = page.evaluate(picture)

@@ -1,7 +1,7 @@
 """Html that upgrades itself, in frames as Colab and Kaggle give one to an output, and where no script may run.
 
-Colab and Kaggle are only emulated: what of them matters here is the sandbox, and that Colab sets html and starts its
-scripts itself, while Kaggle shows a page of the whole notebook.
+Colab and Kaggle are only emulated, by their sandboxes. Colab also sets html and starts its scripts itself, while
+Kaggle shows a page of the whole notebook.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def expect_every_view(frame: FrameLocator | Page) -> None:
 
 @pytest.mark.parametrize("sandbox", SANDBOXES)
 @pytest.mark.parametrize("way", ["Colab", "Kaggle"])
-def test_in_a_sandboxed_frame_every_view_stands(
+def test_in_a_sandboxed_frame_every_view_is_drawn(
     page: Page, tmp_path: Path, sandbox: str, way: Literal["Colab", "Kaggle"]
 ) -> None:
     output = shown(make_traces.failing())
@@ -94,7 +94,7 @@ def test_in_a_sandboxed_frame_every_view_stands(
 
 
 @pytest.mark.parametrize("sandbox", SANDBOXES)
-def test_100_000_ops_stand_in_a_frame(page: Page, tmp_path: Path, sandbox: str) -> None:
+def test_100_000_ops_are_drawn_in_a_frame(page: Page, tmp_path: Path, sandbox: str) -> None:
     frame = framed(page, tmp_path, sandbox, as_page(shown(make_traces.million(100_000))))
     frame.locator('[data-devtrace="timeline"][data-ready="true"]').wait_for()
     assert int(frame.locator(UPGRADED).get_attribute("data-op-count") or 0) > 100_000
@@ -109,7 +109,7 @@ def test_two_copies_and_another_output_all_upgrade_in_one_page(page: Page, tmp_p
     expect(page.get_by_role("img", name="Timeline of")).to_have_count(0)
 
 
-def test_the_static_report_stands_until_the_views_do(page: Page, tmp_path: Path) -> None:
+def test_the_static_report_stays_until_the_views_are_drawn(page: Page, tmp_path: Path) -> None:
     """Looked at after each change of the page: one of the two is there, never none."""
     watched = """<script>
     const states = [];

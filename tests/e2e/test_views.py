@@ -34,7 +34,7 @@ def selected(page: Page, view: str) -> list[str]:
     return list(page.eval_on_selector_all(within, f"all => all.map({read})"))
 
 
-def test_a_finding_is_told_whole(page: Page) -> None:
+def test_a_finding_is_shown_whole(page: Page) -> None:
     report = Views(page).mount(make_traces.failing())
     finding = report.locator('[data-devtrace="finding"][data-rule="device-mismatch"][data-severity="error"]')
     for text in ("In[7] line 6", "model.out_head(x[:, -1])", "aten.addmm", "which could not see it", "In[5] line 1"):

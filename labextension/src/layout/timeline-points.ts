@@ -50,5 +50,8 @@ export function pinsOf(state: ITimelineState): IPin[] {
 export function scrollToOp({ timeline, stack }: ITimelineState, op: number, scrolled: number, height: number): number {
   const row = stack.lanes[timeline.lanes.laneOf[op]];
   const room = height - timeline.header.height;
+  if (row === undefined) {
+    return scrolled;
+  }
   return row.y < scrolled || row.y + row.height > scrolled + room ? row.y - room / 2 : scrolled;
 }

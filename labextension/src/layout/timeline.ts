@@ -4,10 +4,12 @@
 import { waitingOps } from '../model/syncs';
 import type { ITrace } from '../model/trace';
 import { buildCalls, type ICallRows } from './calls';
+import { buildCollectives, type ICollectives } from './collectives';
 import { buildCopies, type ICopies } from './copies';
 import { makeHeader, type IHeader } from './header';
 import { culpritLanes, type ICulpritLanes } from './culprit-lanes';
 import { buildLanes, type ILanes } from './lanes';
+import { groupRanks, type IRanks } from './ranks';
 import type { IRange } from './scale';
 import { buildTracks, type ITracks } from './tracks';
 
@@ -35,6 +37,8 @@ export interface ITimeline {
   readonly syncs: ITracks;
   /** A row for each of PHASES; a span is a run of ops of that phase. */
   readonly phases: ITracks;
+  readonly ranks: IRanks;
+  readonly collectives: ICollectives;
 }
 
 export function buildTimeline(trace: ITrace, clock: Clock): ITimeline {
@@ -52,6 +56,8 @@ export function buildTimeline(trace: ITrace, clock: Clock): ITimeline {
     copies: buildCopies(trace, lanes, start),
     syncs: buildSyncs(trace, lanes, start),
     phases,
+    ranks: groupRanks(trace),
+    collectives: buildCollectives(trace, start, end),
     culprits: culpritLanes(trace, lanes),
     header: makeHeader(
       (trace.findings ?? []).some(({ op }) => op >= 0),

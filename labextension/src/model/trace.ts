@@ -20,6 +20,8 @@ export interface ITrace extends Tables {
   readonly findings: readonly IFinding[] | null;
   /** The changes since another trace, where this one was compared. */
   readonly comparison: IComparison | null;
+  /** Ranks of which only the collectives are here, each with the rank that did the same; -1 where none did. */
+  readonly leftOut: ReadonlyArray<readonly [rank: number, like: number]>;
   /** In which it was diagnosed, and is shown. */
   readonly language: Language;
 }
@@ -62,7 +64,7 @@ export function siteLabel(trace: ITrace, site: number): string {
 }
 
 export function sourceLabel(cell: number, file: string): string {
-  const name = file.slice(file.lastIndexOf('/') + 1);
+  const name = file.slice(Math.max(file.lastIndexOf('/'), file.lastIndexOf('\\')) + 1);
   // marimo runs each cell as a file of its own, named by its id of the cell.
   const marimo = /^__marimo__cell_(\w+)_\.py$/.exec(name)?.[1];
   return cell >= 0 ? `In[${cell}]` : marimo === undefined ? name : `cell-${marimo}`;

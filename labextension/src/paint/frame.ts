@@ -8,6 +8,7 @@ import { deviceName } from '../model/trace';
 import { sentence } from '../model/words/catalogue';
 import { paintArrows, paintCulprits } from './arrows';
 import { paintCalls } from './calls';
+import { paintCollectives } from './collectives';
 import { paintOf, snap, type Context, type IFrame } from './context';
 import { paintAxis, paintPins, paintPhases, paintWindow } from './header';
 import { edges, paintLane } from './lanes';
@@ -28,6 +29,7 @@ export function paintFrame(ctx: Context, frame: IFrame, drawMinimap: () => void)
     paintPhases(ctx, frame);
   });
   inPlot(ctx, frame, frame.timeline.header.height, () => {
+    paintCollectives(ctx, frame);
     paintRows(ctx, frame);
     ctx.translate(0, frame.timeline.header.height);
     paintArrows(ctx, frame);
@@ -77,18 +79,25 @@ function paintLabels(ctx: Context, frame: IFrame): void {
   for (const row of visibleRows(frame)) {
     const y = frame.timeline.header.height + row.y - frame.scrolled;
     const middle = y + row.height / 2 + 0.5;
-    if (row.kind === 'thread') {
-      const { threads, strings } = frame.timeline.trace;
-      ctx.fillStyle = frame.theme.faintText;
-      drawFitted(ctx, threads.length > row.index ? strings[threads.name[row.index]] : '', 0, middle, frame.gutter);
-    } else if (row.kind === 'lane') {
+    if (row.kind === 'lane') {
       paintLaneLabel(ctx, frame, row, y, middle);
-    } else if (frame.timeline.calls.rows[row.index].depth === 0) {
+    } else if (row.kind === 'thread' || row.kind === 'rank') {
+      ctx.fillStyle = frame.theme.faintText;
+      drawFitted(ctx, titleOf(frame, row), 0, middle, frame.gutter);
+    } else if (row.kind === 'calls' && frame.timeline.calls.rows[row.index].depth === 0) {
       ctx.fillStyle = frame.theme.faintText;
       drawFitted(ctx, sentence(frame.timeline.trace.language, 'timeline.modules'), 0, middle, frame.gutter - 8);
     }
   }
   ctx.restore();
+}
+
+function titleOf({ timeline: { trace } }: IFrame, { kind, index }: IStackRow): string {
+  if (kind === 'rank') {
+    const key = trace.leftOut.some(([rank]) => rank === index) ? 'timeline.rank-left-out' : 'timeline.rank';
+    return sentence(trace.language, key, { rank: String(index) });
+  }
+  return trace.threads.length > index ? trace.strings[trace.threads.name[index]] : '';
 }
 
 function paintLaneLabel(ctx: Context, frame: IFrame, row: IStackRow, y: number, middle: number): void {
@@ -149,6 +158,9 @@ function outline(ctx: Context, frame: IFrame, op: number, colour: string, line: 
     return;
   }
   const row = stack.lanes[timeline.lanes.laneOf[op]];
+  if (!row) {
+    return;
+  }
   const [left, right] = edges(frame, timeline.start[op], timeline.end[op]);
   const room = Math.max(right - left, 5);
   ctx.strokeStyle = colour;

@@ -29,6 +29,7 @@ import { TimelineCanvas, type IFrameContent } from './timeline-canvas';
 import { listenToKeys } from './timeline-keys';
 import { listenToPointer, type IPlot } from './timeline-pointer';
 import { NowhereHint } from './timeline-nowhere';
+import { RankTitles } from './timeline-ranks';
 import { timelineTools } from './timeline-tools';
 
 /** The plot grows with its lanes up to this height (px), then scrolls. */
@@ -59,6 +60,7 @@ class TimelineView implements IPlot {
   private readonly _readout: HTMLElement;
   private readonly _card: Card;
   private readonly _nowhere: NowhereHint;
+  private readonly _ranks: RankTitles;
 
   constructor(
     el: HTMLElement,
@@ -75,7 +77,8 @@ class TimelineView implements IPlot {
     const frame = h(el, 'div', { class: 'dt-plot-frame' }, this.node);
     this._card = new Card(trace, frame);
     this._nowhere = new NowhereHint(frame, this, this._disposables);
-    frame.append(this._card.node, this._nowhere.node);
+    this._ranks = new RankTitles(frame, this, this._disposables);
+    frame.append(this._ranks.node, this._card.node, this._nowhere.node);
     this._root.append(timelineTools(this._root, this, this._disposables), frame, this._readout);
     el.append(this._root);
     this._listen(theme);
@@ -91,7 +94,12 @@ class TimelineView implements IPlot {
 
   change(state: ITimelineState): void {
     if (state !== this._state) {
+      const hasOtherRows = state.stack !== this._state.stack;
       this._state = state;
+      if (hasOtherRows) {
+        this._ranks.update();
+        this._resize();
+      }
       this._nowhere.update();
       this._canvas.redraw();
     }
@@ -115,10 +123,13 @@ class TimelineView implements IPlot {
       this._card.hide();
     } else if (item.kind === 'op') {
       this._card.showOp(item.op, point);
-    } else {
+    } else if (item.kind === 'call') {
       this._card.showCall(item.call, point);
+    } else {
+      this._card.showCollective(this._state.timeline.collectives.ops[item.collective], point);
     }
-    this.change(hover(this._state, item?.kind === 'op' ? item.op : -1));
+    const collective = item?.kind === 'collective' ? item.collective : -1;
+    this.change(hover(this._state, item?.kind === 'op' ? item.op : -1, collective));
   }
 
   private _listen(theme: Theme): void {
@@ -164,7 +175,7 @@ class TimelineView implements IPlot {
 
   private _content(now: number): IFrameContent {
     this.change(advance(this._state, now));
-    const { timeline, stack, range, picked, hovered, found } = this._state;
+    const { timeline, stack, range, picked, hovered, hoveredCollective: collective, found } = this._state;
     const { op: selected, finding, module } = picked;
     return {
       timeline,
@@ -172,7 +183,7 @@ class TimelineView implements IPlot {
       range,
       scrolled: this.node.scrollTop,
       gutter: gutterOf(this._state),
-      marks: { selected, finding, hovered, module, pins: pinsOf(this._state), found: found?.tracks ?? null }
+      marks: { selected, finding, hovered, collective, module, pins: pinsOf(this._state), found: found?.tracks ?? null }
     };
   }
 }
@@ -189,8 +200,10 @@ function plotElement(owner: Node, state: ITimelineState, ...children: Node[]): H
 }
 
 function labelOf({ timeline }: ITimelineState): string {
-  const { trace, whole } = timeline;
+  const { trace, whole, ranks } = timeline;
   const time = formatTime(whole.end - whole.begin);
   const counts = { ops: trace.ops.length, devices: trace.devices.length };
-  return sentence(trace.language, 'timeline.label', { ...counts, time });
+  return ranks.groups.length > 0
+    ? sentence(trace.language, 'timeline.label-ranks', { ...counts, time, ranks: ranks.total })
+    : sentence(trace.language, 'timeline.label', { ...counts, time });
 }

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.subset import cut
 from devtrace.trace.tables import TraceData
 from devtrace.words.catalogue import sentence
+from devtrace.words.errors import expect_kind
 
 
 def explain(error: BaseException | None = None) -> Report:
@@ -29,6 +31,7 @@ def explain(error: BaseException | None = None) -> Report:
 
     The report of an error that is not about devices has no finding.
     """
+    expect_kind("explain", error, BaseException, NoneType, takes="error")
     error = (sys.exc_info()[1] or _last_shown()) if error is None else error
     path = path_to_origin(error) if error is not None else []
     if error is None:

@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from devtrace.diagnosis.findings import SEVERITIES, ReportData
 from devtrace.trace.tables import TraceData
+from devtrace.words.errors import expect_kind
 from devtrace.words.text_format import pluralize
 
 if TYPE_CHECKING:
@@ -117,6 +119,7 @@ def diagnose(trace: TraceData, live: Live | None = None) -> Report:
     """
     from devtrace.diagnosis import diagnose as diagnosis
 
+    expect_kind("diagnose", trace, TraceData, takes="trace")
     given = Trace.of(trace)
     if not given._report:
         report = Report.of(diagnosis.diagnose(given, live))
@@ -136,6 +139,8 @@ def load(*files: str | Path) -> Trace:
     """Read a saved trace; of several files, the ranks of one job, one trace with lanes for each."""
     from devtrace.trace import merge_ranks
 
+    for file in files:
+        expect_kind("load", file, str, PathLike, takes="file")
     return Trace.of(merge_ranks.load(*files))
 
 
@@ -143,6 +148,7 @@ def from_profiler(path: str | Path) -> Trace:
     """Read what torch.profiler exported as a Chrome trace."""
     from devtrace.interchange import torch_profiler
 
+    expect_kind("from_profiler", path, str, PathLike, takes="profile")
     return Trace.of(torch_profiler.from_profiler(path))
 
 

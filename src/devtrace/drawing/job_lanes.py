@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from itertools import groupby
+from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -59,7 +58,7 @@ def drawn(every: Sequence[Lane], trace: TraceData, shown: dict[int, list[int]]) 
 
 def collectives(trace: TraceData) -> Bars:
     """Return the collectives in which several ranks took part: the n-th of a name in each rank is the same."""
-    names = [id for id, text in enumerate(trace.strings) if _is_collective(text)]
+    names = [id for id, text in enumerate(trace.strings) if is_collective(text)]
     ops = np.flatnonzero(np.isin(trace.ops.ints("name"), names))
     ranks = rank_of_ops(trace)[ops]
     seen: dict[tuple[int, int], int] = {}
@@ -75,17 +74,6 @@ def collectives(trace: TraceData) -> Bars:
     )
 
 
-def _is_collective(name: str) -> bool:
+def is_collective(name: str) -> bool:
     short = name.partition(".")[2].partition(".")[0].rstrip("_")
     return name.startswith(_NAMESPACES) and not short.startswith(_OF_TWO) and short not in _NO_WORK
-
-
-def in_short(ranks: Sequence[int]) -> str:
-    """Write 0, 1, 2, 5 as "0-2, 5"."""
-    return ", ".join(_runs(ranks))
-
-
-def _runs(ranks: Sequence[int]) -> Iterator[str]:
-    for _, run in groupby(enumerate(sorted(ranks)), key=lambda at: at[1] - at[0]):
-        numbers = [rank for _, rank in run]
-        yield str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}-{numbers[-1]}"

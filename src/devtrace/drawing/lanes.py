@@ -15,6 +15,7 @@ from devtrace.drawing import palette
 from devtrace.trace.tables import Ints, TraceData
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import safe_line
+from devtrace.words.wrapping import columns
 
 Floats = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
@@ -23,6 +24,9 @@ LONGEST_SHARE: Final = 0.05
 """A stretch without change may take this share of the width: twenty of them fill it."""
 CUT: Final = 3
 """A stretch shortened by more than this is marked, with its real length."""
+LONGEST_DETAIL: Final = 15
+"""Columns beside a lane: the gutter of a picture that is 500 wide."""
+MOST_DETAILS: Final = 2
 
 
 class Lane(NamedTuple):
@@ -128,12 +132,26 @@ def _idle(trace: TraceData, made: list[Lane]) -> list[Lane]:
     return [Lane(device, 0, np.zeros(0, np.int64)) for device in sorted(touched - seen) if device >= 0]
 
 
-def detail(trace: TraceData, lane: Lane, *, threads: bool, ranks: str) -> str:
-    """Describe a lane: its ranks, its thread where there are several, the number of its ops."""
-    parts = [sentence("picture.ranks", ranks=ranks)] if ranks else []
+def details(trace: TraceData, lane: Lane, *, threads: bool) -> list[str]:
+    """Describe a lane in short lines, what matters most first; what has no room is left out."""
+    parts = []
     if threads and len(trace.threads):
         parts.append(trace.threads[lane.thread].name)
     parts.append(sentence("picture.ops", count=len(lane.ops)))
     if trace.devices[lane.device].simulated:
         parts.append(sentence("picture.simulated"))
-    return safe_line(" · ".join(parts), 60)
+    lines: list[str] = []
+    for part in map(_short, parts):
+        joined = f"{lines[-1]} · {part}" if lines else part
+        if lines and columns(joined) <= LONGEST_DETAIL:
+            lines[-1] = joined
+        elif len(lines) < MOST_DETAILS:
+            lines.append(part)
+    return lines
+
+
+def _short(text: str) -> str:
+    line = safe_line(text)
+    while columns(line) > LONGEST_DETAIL:
+        line = f"{line[:-2]}…"
+    return line

@@ -10,21 +10,21 @@ no reader depends on colour.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from devtrace.drawing import job_lanes, palette
-from devtrace.drawing.lanes import Floats, Lane, Scale, detail, lanes
+from devtrace.drawing.lanes import Floats, Lane, Scale, details, lanes
+from devtrace.drawing.strokes import run, stretched, unstretched
 from devtrace.trace.ledger_counts import waits
 from devtrace.trace.tables import Ints, TraceData
 from devtrace.words.catalogue import comma, sentence
+from devtrace.words.ranges import in_short
 from devtrace.words.text_format import escape_markup, format_bytes, format_time, safe_line, short_op_name
 from devtrace.words.wrapping import columns
 
-COLUMNS: Final = 2000
-"""Columns across the width of the bars: half a pixel where a notebook's output is 1000 wide."""
 MOST_LANES: Final = 10
 MOST_ARROWS: Final = 40
 ROOM: Final = 0.13
@@ -40,6 +40,8 @@ WIDE: Final = 82.5
 TOP: Final = 22
 BAR: Final = 22
 LANE: Final = BAR + 18
+TITLE: Final = 18
+"""Above the first lane of some ranks, for their title."""
 NARROWEST: Final = 430
 """Names are put into boxes that hold them even where the bars are only this many pixels wide."""
 
@@ -74,18 +76,31 @@ class _Picture:
         self.bars = job_lanes.collectives(trace) if self.is_job else None
         every = job_lanes.drawn(lanes(trace), trace, self.ranks)
         chosen = _choose(every, flagged)
-        self.rows = [self._row(lane, TOP + number * LANE) for number, lane in enumerate(chosen)]
+        self.rows = list(self._rows(chosen))
         self.hidden = len(every) - len(chosen)
-        self.bottom = TOP + len(self.rows) * LANE - (LANE - BAR)
+        self.bottom = self.rows[-1].top + BAR
 
     @property
     def is_job(self) -> bool:
         return sum(map(len, self.ranks.values())) > 1
 
-    def ranks_of(self, lane: Lane) -> str:
-        """Return the ranks that a lane is drawn for."""
-        rank = self.trace.threads[lane.thread].rank if len(self.trace.threads) else -1
-        return job_lanes.in_short(self.ranks.get(rank, [rank])) if rank >= 0 else ""
+    def title_of(self, row: _Row) -> str:
+        """Return the title of a job's ranks: the same above all their lanes."""
+        rank = self.trace.threads[row.lane.thread].rank if len(self.trace.threads) else -1
+        if not self.is_job or rank < 0:
+            return ""
+        total, ranks = sum(map(len, self.ranks.values())), self.ranks.get(rank, [rank])
+        return sentence("picture.ranks", count=len(ranks), ranks=in_short(ranks), total=total)
+
+    def _rows(self, chosen: Sequence[Lane]) -> Iterator[_Row]:
+        top, above = TOP, ""
+        for lane in chosen:
+            row = self._row(lane, top)
+            title = self.title_of(row)
+            if title and title != above:
+                row = row._replace(top=top + TITLE)
+            top, above = row.top + LANE, title
+            yield row
 
     def _row(self, lane: Lane, top: int) -> _Row:
         device = self.trace.devices[lane.device].name
@@ -100,12 +115,12 @@ def timeline(trace: TraceData) -> str:
     labels, bars, names = ("".join(draw(picture, row) for row in picture.rows) for draw in (_label, _bar, _names))
     bars = _collectives(picture) + bars
     flags = "".join(_flag(picture, number, finding) for number, finding in reversed(picture.flagged))
-    above = f"{_between_ranks(picture)}{_arrows(picture)}{flags}{_ribbon(picture)}{_cuts(picture)}"
+    above = f"{_arrows(picture)}{flags}{_ribbon(picture)}{_cuts(picture)}"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="100%" height="{picture.bottom + 34}" role="img" '
         f'visibility="visible" aria-label="{_summary(picture)}" font-family="system-ui, sans-serif" '
         f'font-size="11" fill="currentColor">'
-        f'<svg width="{GUTTER - 1}%">{labels}</svg>'
+        f'<svg width="{GUTTER - 1}%" overflow="visible">{labels}</svg>{_titles(picture)}'
         f'<svg x="{GUTTER}%" width="{WIDE}%" overflow="visible">{bars}{names}{above}</svg>{_foot(picture)}</svg>'
     )
 
@@ -142,14 +157,15 @@ def _label(picture: _Picture, row: _Row) -> str:
     shade = row.shade
     wide = 7 + 6 * len(shade.letter)
     threads = _several_threads(picture)
-    ranks = picture.ranks_of(row.lane) if threads or picture.is_job else ""
+    lines = details(picture.trace, row.lane, threads=threads)
     return (
         f'<rect y="{row.top - 1}" width="{wide}" height="12" rx="3" fill="{shade.fill}"/>'
         f'<text x="{wide / 2}" y="{row.top + 8.5}" font-size="9" font-weight="600" text-anchor="middle" '
         f'fill="{shade.ink}">{escape_markup(shade.letter)}</text>'
         f'<text x="{wide + 5}" y="{row.top + 9}">{escape_markup(row.device, 40)}</text>'
-        f'<text y="{row.top + 21}" font-size="9.5" opacity="0.75">'
-        f"{escape_markup(detail(picture.trace, row.lane, threads=threads, ranks=ranks))}</text>"
+    ) + "".join(
+        f'<text y="{row.top + 21 + 11 * number}" font-size="9.5" opacity="0.75">{escape_markup(line)}</text>'
+        for number, line in enumerate(lines)
     )
 
 
@@ -160,15 +176,16 @@ def _several_threads(picture: _Picture) -> bool:
     return len(threads) > len(ranks) or (len(threads) > 1 and ranks == {-1})
 
 
-def _between_ranks(picture: _Picture) -> str:
-    """Draw a line above the first lane of each rank."""
+def _titles(picture: _Picture) -> str:
+    """Write above the first lane of a job's ranks which they are, with a line that sets them off."""
     parts, above = [], ""
     for row in picture.rows:
-        ranks = picture.ranks_of(row.lane)
-        if above and ranks != above:
-            line = f'y="{row.top - 9}" width="100%" height="1" fill="currentColor" fill-opacity="0.25"'
-            parts.append(f"<rect {line}/>")
-        above = ranks
+        title = picture.title_of(row)
+        if title and title != above:
+            line = f'y="{row.top - TITLE - 3}" width="100%" height="1" fill="currentColor" fill-opacity="0.25"'
+            parts.append(f"<rect {line}/>" if above else "")
+            parts.append(f'<text y="{row.top - 7}" font-weight="600">{escape_markup(title)}</text>')
+        above = title
     return "".join(parts)
 
 
@@ -176,42 +193,16 @@ def _collectives(picture: _Picture) -> str:
     """Draw each collective as one bar across the lanes."""
     if picture.bars is None or not len(picture.bars.begin):
         return ""
-    run = _run(picture.scale(picture.bars.begin), picture.scale(picture.bars.end), 3)
-    return _stretched(TOP - 3, picture.bottom - TOP + 6, run, 'stroke="currentColor" stroke-opacity="0.22"')
+    boxes = run(picture.scale(picture.bars.begin), picture.scale(picture.bars.end), 3)
+    return stretched(TOP - 3, picture.bottom - TOP + 6, boxes, 'stroke="currentColor" stroke-opacity="0.22"')
 
 
 def _bar(picture: _Picture, row: _Row) -> str:
-    boxes = _stretched(row.top, BAR, _run(row.begin, row.end), f'stroke="{row.shade.fill}"')
+    boxes = stretched(row.top, BAR, run(row.begin, row.end), f'stroke="{row.shade.fill}"')
     at = row.begin[picture.waits[row.lane.ops]]
-    ticks = _stretched(row.top - 5, 4, _run(at, at, 2), 'stroke="currentColor"')
+    ticks = stretched(row.top - 5, 4, run(at, at, 2), 'stroke="currentColor"')
     back = f'<rect y="{row.top}" width="100%" height="{BAR}" rx="2" fill="#808080" fill-opacity="0.13"/>'
     return back + boxes + ticks
-
-
-def _stretched(top: int, height: int, run: str, stroke: str) -> str:
-    """Draw a run of boxes over the whole width, wherever that ends."""
-    if not run:
-        return ""
-    return (
-        f'<svg y="{top}" width="100%" height="{height}" viewBox="0 {-height / 2:g} {COLUMNS} {height}" '
-        f'preserveAspectRatio="none"><path d="{run}" stroke-width="{height}" {stroke}/></svg>'
-    )
-
-
-def _run(begin: Floats, end: Floats, least: int = 1) -> str:
-    """Write boxes from 0 to 1 as one path of dashes ("M0 0h9m2 0h3"); those closer than a column become one."""
-    if not len(begin):
-        return ""
-    first = np.minimum((begin * COLUMNS).astype(np.int64), COLUMNS - least)
-    last = np.minimum(np.ceil(end * COLUMNS).astype(np.int64), COLUMNS)
-    last = np.maximum(np.where(last - first > 3, last - 1, last), first + least)
-    order = np.argsort(first, kind="stable")
-    first, last = first[order], np.maximum.accumulate(last[order])
-    opens = np.flatnonzero(first[1:] > last[:-1]) + 1
-    starts, stops = first[np.append(0, opens)], last[np.append(opens, len(last)) - 1]
-    lengths, gaps = (stops - starts).tolist(), (starts[1:] - stops[:-1]).tolist()
-    rest = [f"m{gap} 0h{length}" for gap, length in zip(gaps, lengths[1:], strict=True)]
-    return "".join([f"M{starts[0]} 0h{lengths[0]}", *rest])
 
 
 def _names(picture: _Picture, row: _Row) -> str:
@@ -280,12 +271,7 @@ def _arrow(arrow: _Arrow, label: str) -> str:
     back = -5 if down else 5
     text = f'<text x="5" y="{end - 5 if down else end + 12}" font-size="10">{label}</text>' if label else ""
     line = f"M0 {begin}V{end}m-3 {back}l3 {-back}l3 {back}"
-    return _unstretched(arrow.x, f'<path d="{line}" stroke="currentColor" fill="none"/>{text}', 'opacity="0.85"')
-
-
-def _unstretched(x: float, content: str, attributes: str = "") -> str:
-    """Draw something at x (0 to 1) that does not stretch with the page."""
-    return f'<svg x="{100 * x:.2f}%" overflow="visible" {attributes}>{content}</svg>'
+    return unstretched(arrow.x, f'<path d="{line}" stroke="currentColor" fill="none"/>{text}', 'opacity="0.85"')
 
 
 def _middle(picture: _Picture, finding: Mapping[str, Any]) -> float:
@@ -315,7 +301,7 @@ def _flag(picture: _Picture, number: int, finding: Mapping[str, Any]) -> str:
         )
     )
     line = f'<path d="M0 15V{low}" stroke="{fill}" stroke-width="1.5" stroke-dasharray="3 2"/>'
-    return _unstretched(x, line + ring + disc + words)
+    return unstretched(x, line + ring + disc + words)
 
 
 def _words(picture: _Picture, finding: Mapping[str, Any], x: float, fill: str) -> tuple[str, int]:
@@ -350,8 +336,8 @@ def _phases(picture: _Picture) -> list[tuple[str, float, Ints]]:
 def _ribbon(picture: _Picture) -> str:
     """Draw below the lanes in which part of a training step each moment is."""
     return "".join(
-        _stretched(
-            picture.bottom + 6, 6, _run(*picture.scale.spans(ops)), f'stroke="currentColor" stroke-opacity="{opacity}"'
+        stretched(
+            picture.bottom + 6, 6, run(*picture.scale.spans(ops)), f'stroke="currentColor" stroke-opacity="{opacity}"'
         )
         for _, opacity, ops in _phases(picture)
     )
@@ -359,7 +345,7 @@ def _ribbon(picture: _Picture) -> str:
 
 def _cuts(picture: _Picture) -> str:
     path = f'<path d="M-5 {picture.bottom + 2}l4 -{BAR + 4}m2 {BAR + 4}l4 -{BAR + 4}" stroke="currentColor"/>'
-    return "".join(_unstretched((cut.begin + cut.end) / 2, path) for cut in picture.scale.cuts[:MOST_FLAGS])
+    return "".join(unstretched((cut.begin + cut.end) / 2, path) for cut in picture.scale.cuts[:MOST_FLAGS])
 
 
 def _foot(picture: _Picture) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from os import PathLike
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
@@ -25,6 +26,7 @@ from devtrace.trace.merge_ranks import load
 from devtrace.trace.rows import Failure
 from devtrace.trace.tables import TraceData
 from devtrace.words.catalogue import comma, sentence
+from devtrace.words.errors import expect_kind
 from devtrace.words.text_format import one_line
 
 _MODULE_ROLES: Final = ("parameter", "buffer", "attribute")
@@ -35,7 +37,7 @@ _COUNTS: Final[dict[str, Callable[[LedgerRow], int]]] = {
     "syncs": lambda row: row.syncs,
 }
 
-Given = TraceData | ReportData | str | Path
+Given = TraceData | ReportData | str | int | Path
 Key = tuple[str, ...]
 
 
@@ -98,8 +100,10 @@ def _report(given: Given) -> ReportData:
         return given
     if isinstance(given, TraceData):
         return diagnose(given)
-    named = kept(str(given)) if not Path(given).exists() else None
-    return named or diagnose(load(given))
+    expect_kind("diff", given, str, int, PathLike, takes="traces")
+    name = str(given)
+    named = kept(name) if not Path(name).exists() else None
+    return named or diagnose(load(name))
 
 
 def _same_line(site: Site | None) -> Key:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from devtrace.diagnosis.findings import ReportData
 from devtrace.report.html import fragment
-from devtrace.trace.format import encode
+from devtrace.report.ranks_of_page import encoded
 from devtrace.words import language
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import escape_markup, safe_line
@@ -56,7 +56,7 @@ def _scripted(report: ReportData, data: dict[str, Any] | None, above: str) -> st
     static = above + fragment(report)
     if not built():
         return static
-    text = as_script(encode(report.trace) if data is None else data)
+    text = as_script(encoded(report.trace) if data is None else data)
     slot = f"devtrace-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     start = (
         f"(()=>{{const slot=document.getElementById('{slot}');slot.replaceChildren();devtraceMount(slot,{text})}})()"

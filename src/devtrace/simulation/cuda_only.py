@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import sys
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, Final, NoReturn
@@ -51,14 +50,6 @@ def _answers() -> dict[str, object]:
         "_cuda_sleep": _returning(None),
         "_cuda_CUDAAllocator_AllocatorState": type("AllocatorState", (), {}),
     }
-
-
-def runs_python(func: Any) -> bool:
-    """Return whether Python code was registered as the operator's kernel for CUDA. Triton's needs a real device."""
-    overload = "" if func._overloadname == "default" else f".{func._overloadname}"
-    if f"{func.namespace}/{func._opname}{overload}/CUDA" not in torch.library._impls:
-        return False
-    return "triton" not in sys.modules or not torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CPU")
 
 
 def _emit_to_nobody(block: Any) -> Any:

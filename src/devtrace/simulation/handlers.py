@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from devtrace.runtime.mode_stack import BesideCompile
-from devtrace.simulation import cuda_only, generators, process_groups, rules, values, wider
+from devtrace.simulation import generators, kernels, process_groups, rules, wider
 from devtrace.simulation.storage_tags import (
     FLOATING,
     HOST,
@@ -65,7 +65,7 @@ def _choose(func: Func) -> Handler:
         return SPECIAL[name]
     if func.namespace not in ("aten", "prim", "prims"):
         return foreign
-    if torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"):
+    if rules.is_made_of_others(func):
         return composite
     arguments, returns = func._schema.arguments, func._schema.returns
     tensors = [a for a in arguments if "Tensor" in str(a.type)]
@@ -93,21 +93,14 @@ def pack_padded_sequence(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs
     return data, sizes
 
 
-def values_or_vectors(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """`_linalg_eigh` and `_linalg_svd`, whose second and third arguments are how, and whether to give vectors."""
-    if values.alone(args[0]):
-        args = (args[0], args[1] if len(args) > 1 else func._schema.arguments[1].default_value, False)
-    return any_results(mode, func, args, kwargs)
-
-
 def foreign(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """An operator that is not torch's own: the mode sees each operator that its kernel calls, from Python or C++."""
     process_groups.check(func, (*args, *kwargs.values()))
     owner = common_owner((*args, *kwargs.values()))
     on_device = owner is not None and owner is not HOST and owner is not FLOATING
-    kernel = _CUDA_KERNEL if on_device and cuda_only.runs_python(func) else _CPU_KERNEL
+    chosen = kernels.kernels_for(func, tensors_in((*args, *kwargs.values())), on_device=on_device)
     with mode:
-        out = func.redispatch(kernel, *args, **kwargs)
+        out = func.redispatch(chosen, *args, **kwargs)
     if owner is not None and owner is not HOST and owner is not MIXED:
         for tensor in tensors_in((out,)):
             anchor_floating(tensor, owner)
@@ -205,7 +198,7 @@ def mixed(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any
         check = rules.rule_of(func).check
         if check == "inner":
             with mode:
-                return func.redispatch(_CPU_KERNEL, *args, **kwargs)
+                return func.redispatch(kernels.CPU, *args, **kwargs)
         owner = rules.judge(func, found)
     out = func(*args, **kwargs)
     if check == "pairs" and isinstance(out, (list, tuple)):
@@ -230,10 +223,6 @@ def _with_meta(func: Func, args: tuple[Any, ...], kwargs: dict[str, Any], found:
         if not tensor.is_meta and owner is not HOST:
             claim(tensor, owner)
     return out
-
-
-_CPU_KERNEL = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
-_CUDA_KERNEL = torch._C.DispatchKeySet(torch._C.DispatchKey.CUDA)
 
 
 def settle(func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[rules.Arg]:
@@ -390,8 +379,6 @@ SPECIAL: dict[str, Handler] = {
     "aten::_cufft_get_plan_cache_max_size": _answering(4096),
     "aten::_cufft_set_plan_cache_max_size": nothing,
     "aten::_cufft_clear_plan_cache": nothing,
-    "aten::_linalg_eigh": values_or_vectors,
-    "aten::_linalg_svd": values_or_vectors,
     **dict.fromkeys(("aten::_fft_r2c", "aten::_fft_c2r", "aten::_fft_c2c"), transform),
     "aten::lift_fresh": plain,
     "aten::detach": plain,

@@ -43,6 +43,11 @@ def install(patches: Patches) -> None:
     if not dist.is_available():
         return
     c10d = dist.distributed_c10d
+    if lacking := _lacking(c10d):
+        if "WORLD_SIZE" in os.environ:
+            names = [f"`{name}`" for name in lacking]
+            sys.stderr.write(f"devtrace: {sentence('job.lacking', version=torch.__version__, names=names)}\n")
+        return
     nccl = _nccl()
     for module in (dist, c10d, torch._C._distributed_c10d):
         patches.set(module, "ProcessGroupNCCL", nccl)
@@ -55,6 +60,18 @@ def install(patches: Patches) -> None:
     for name in (*_OF_ALL, *_METHODS_OF_TWO):
         if hasattr(group, name):
             patches.set(group, name, _asked_by_the_program(getattr(group, name)))
+
+
+def _lacking(c10d: Any) -> list[str]:
+    """Return what is built upon here and this torch does not have."""
+    needed = {
+        "ProcessGroup": c10d,
+        "ProcessGroupGloo": c10d,
+        "default_pg_nccl_timeout": c10d,
+        "_register_backend": getattr(c10d, "ProcessGroup", None),
+        "_device_types": getattr(c10d, "ProcessGroup", None),
+    }
+    return [name for name, owner in needed.items() if not hasattr(owner, name)]
 
 
 class Options:

@@ -250,3 +250,9 @@ CHECKS: dict[str, Callable[[torch._ops.OpOverload, Rule, list[Arg]], None]] = {
     "none": anything,
     "inner": anything,
 }
+
+
+def is_made_of_others(func: Any) -> bool:
+    """Return whether torch runs an operator as others; one with a kernel too (`silu_backward`) computes otherwise."""
+    has_kernel = functools.partial(torch._C._dispatch_has_kernel_for_dispatch_key, func.name())
+    return has_kernel("CompositeImplicitAutograd") and not has_kernel("CPU")

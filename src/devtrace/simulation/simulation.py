@@ -8,7 +8,7 @@ from weakref import WeakSet
 
 import torch
 
-from devtrace.runtime import eager_paths
+from devtrace.runtime import eager_paths, scripting
 from devtrace.runtime.device_spec import count_of
 from devtrace.runtime.mode_stack import push_below, take_out
 from devtrace.runtime.patches import Patches
@@ -27,18 +27,17 @@ from devtrace.simulation import (
     parallel,
     process_groups,
     remembered,
-    scripting,
     storages,
     streams,
     tensors,
     threads,
-    values,
     wider,
     wrappers,
 )
 from devtrace.simulation.devices import Devices
 from devtrace.simulation.mode import SimulationMode
 from devtrace.simulation.storage_tags import HOST_TAG, SIMULATED, TAG
+from devtrace.words.catalogue import sentence
 from devtrace.words.errors import SimulateError
 
 _active: Simulation | None = None
@@ -82,6 +81,12 @@ class Simulation:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.stop()
 
+    def __repr__(self) -> str:
+        """Say what it does, or how it begins: a cell that ends with it shows this."""
+        devices = [f"cuda:{index}" for index in range(self.count)]
+        state = "simulation.running" if _active is self else "simulation.not-begun"
+        return f"<simulate: {sentence(state, devices=devices, count=self.count)}>"
+
     @staticmethod
     def device_of(tensor: torch.Tensor) -> torch.device:
         """Return `tensor.device`, without an attribute lookup."""
@@ -120,7 +125,6 @@ class Simulation:
         process_groups.install(patches)
         checks.install(patches)
         eager_paths.install(patches)
-        values.install(patches)
         wider.install(patches)
         legacy_tensor_types.install(patches, devices)
         autocast.install(patches, undo)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from devtrace.words.catalogue import sentence
+from devtrace.words.text_format import file_label
 
 _OF_RANK: Final = re.compile(r"(?P<stem>.+)\.rank(?P<rank>\d+)(?P<suffix>\.[^.]+)")
 LAST: Final = ".last"
@@ -46,7 +47,7 @@ class LastWords:
     @property
     def position(self) -> str:
         """Return the line as a sentence names it; nothing where it is unknown."""
-        site = sentence("site", name=re.split(r"[/\\]", self.file)[-1], line=self.line)
+        site = sentence("site", name=file_label(self.file), line=self.line)
         return sentence("rank.position", site=site, text=self.text) if self.file else ""
 
 

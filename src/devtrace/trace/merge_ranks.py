@@ -18,12 +18,16 @@ from devtrace.trace import format
 from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.columns import LEDGER_COUNTS, OP_POSITIONS, SEVERITIES, TABLES, Column
 from devtrace.trace.lost_ranks import LastWords, lost_ranks, missing
+from devtrace.trace.own_pages import in_own_pages
 from devtrace.trace.rank_differences import Did, differences, done_by, own_device, sentences, together
 from devtrace.trace.shared_findings import on_ranks, shared_findings
 from devtrace.trace.tables import Ints, Lists, TraceData, Values
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError
+from devtrace.words.ranges import in_short
 
+FEW: Final = 4
+"""Ranks that a title names one by one."""
 _SHARED: Final = ("devices", "shapes", "sites", "sources")
 """Tables whose equal rows become one row."""
 
@@ -42,7 +46,7 @@ def load(*files: str | Path) -> TraceData:
         raise UsageError.of("load-nothing")
     lost = lost_ranks(files)
     if len(files) > 1:
-        return merge((format.load(file) for file in files), lost)
+        return merge((in_own_pages(format.load(file)) for file in files), lost)
     trace = format.load(files[0])
     known = list(missing([_rank_of(trace)], lost, trace.recorded)) if lost else []
     return replace(trace, notes=(*trace.notes, *known))
@@ -53,15 +57,23 @@ def merge(traces: Iterable[TraceData], lost: Mapping[int, LastWords] | None = No
 
     Each column is let go of when it is merged, so of traces that nobody else keeps there is never a second copy.
     """
-    ranked = [with_rank(trace, _rank_of(trace, index)) for index, trace in enumerate(traces)]
+    ranked = [_numbered(trace, index) for index, trace in enumerate(traces)]
     ranks = [_rank_of(trace) for trace in ranked]
     if len(set(ranks)) < len(ranks):
         twice = next(rank for rank in ranks if ranks.count(rank) > 1)
         raise UsageError.of("rank-twice", count=len(ranks), rank=twice)
     ranked.sort(key=_rank_of)
     merging = _Merge(ranked, lost or {})
+    for trace in ranked:
+        trace.forget_tables()
     ranked.clear()
     return merging.trace()
+
+
+def _numbered(trace: TraceData, index: int) -> TraceData:
+    numbered = with_rank(trace, _rank_of(trace, index))
+    trace.forget_tables()
+    return numbered
 
 
 def _rank_of(trace: TraceData, otherwise: int = -1) -> int:
@@ -275,7 +287,8 @@ def _first_to_fail(trace: TraceData) -> str:
 
 def _title(traces: Sequence[TraceData]) -> str:
     names = list(dict.fromkeys(trace.title for trace in traces if trace.title))
-    numbers = ", ".join(str(_rank_of(trace)) for trace in traces)
+    ranks = [_rank_of(trace) for trace in traces]
+    numbers = in_short(ranks) if len(ranks) > FEW else ", ".join(map(str, ranks))
     return f"{', '.join(names)} (ranks {numbers})".strip()
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,9 @@ from devtrace.trace.columns import TABLES, Column
 
 Ints = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 RowT = TypeVar("RowT")
+
+ROWS_AT_ONCE: Final = 1 << 18
+"""Lists are gathered so many at a time: where each value is takes more room than the values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +45,15 @@ class Lists:
     @classmethod
     def gather(cls, begins: Ints, lengths: Ints, flat: Ints) -> Lists:
         """Return the lists flat[begin : begin + length]."""
-        gathered = cls.of(lengths, flat)
-        at = np.repeat(begins - gathered.offsets[:-1], lengths) + np.arange(gathered.offsets[-1])
-        return cls(gathered.offsets, flat[at])
+        offsets = cls.of(lengths, flat).offsets
+        taken = np.empty(offsets[-1], flat.dtype)
+        for first in range(0, len(lengths), ROWS_AT_ONCE):
+            rows = slice(first, first + ROWS_AT_ONCE)
+            begin, end = offsets[first], offsets[min(first + ROWS_AT_ONCE, len(lengths))]
+            at = np.repeat(begins[rows] - offsets[:-1][rows], lengths[rows])
+            at += np.arange(begin, end, dtype=at.dtype)
+            taken[begin:end] = flat[at]
+        return cls(offsets, taken)
 
     @property
     def lengths(self) -> Ints:
@@ -70,7 +79,7 @@ class Table(Sequence[RowT], Generic[RowT]):
         self.trace = trace
         self.name = name
         self.columns = TABLES[name]
-        self._values = dict(values)
+        self._values = values
         self._kinds = {column.name: column for column in self.columns}
         self._length = len(next(iter(self._values.values())))
 
@@ -161,6 +170,10 @@ class TraceData:
         if name not in self._tables:
             self._tables[name] = Table(self, name, self.values[name])
         return self._tables[name]
+
+    def forget_tables(self) -> None:
+        """Let go of the tables that were asked for, each of which refers to the trace: columns then end with it."""
+        self._tables.clear()
 
     ops = _Named(rows.Op)
     devices = _Named(rows.device)

@@ -82,3 +82,12 @@ class SetupError(DevtraceError):
 
 class UsageError(DevtraceError):
     """A magic, a command or a function called with arguments it does not take."""
+
+
+def expect_kind(call: str, given: object, *kinds: type, takes: str) -> None:
+    """Refuse an argument of another type by name, before an attribute of it is missed deep below.
+
+    devtrace.diagnose(model)        takes="trace"
+    """
+    if not isinstance(given, kinds):
+        raise UsageError.of(f"wrong-argument.{takes}", call=call, kind=type(given).__name__)

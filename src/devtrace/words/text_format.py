@@ -42,7 +42,7 @@ def safe_line(text: str, longest: int = LONGEST) -> str:
 
 def file_label(file: str) -> str:
     """Return the last part of a path; a cell of marimo, which runs each as a file of its own, by marimo's id of it."""
-    name = file.rsplit("/", 1)[-1]
+    name = file[max(file.rfind("/"), file.rfind("\\")) + 1 :]
     cell = _MARIMO_CELL.fullmatch(name)
     return f"cell-{cell[1]}" if cell else name
 

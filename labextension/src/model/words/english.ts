@@ -86,6 +86,10 @@ export const ENGLISH = {
 
   // An op or a call in words.
   'fact.device': 'device',
+  'fact.rank': 'rank',
+  'fact.ranks': 'ranks',
+  'fact.last': 'last to come',
+  'fact.late': 'rank {rank}, {time} after the first',
   'fact.took': 'took',
   'fact.in': 'in',
   'fact.out': 'out',
@@ -115,8 +119,14 @@ export const ENGLISH = {
 
   // The timeline.
   'timeline.label': 'Timeline of {ops:op|ops} on {devices:device|devices} over {time}',
+  'timeline.label-ranks': 'Timeline of {ranks:rank|ranks} with {ops:op|ops} on {devices:device|devices} over {time}',
   'timeline.role': 'timeline',
   'timeline.modules': 'modules',
+  'timeline.ranks-alike': 'ranks {ranks} of {total} did the same: {ops:op|ops} each',
+  'timeline.ranks-left-out': 'ranks {ranks} of {total}: only their collectives are here',
+  'timeline.one-of-ranks': 'rank {ranks} of {total}: {ops:op|ops}',
+  'timeline.rank': 'rank {rank}',
+  'timeline.rank-left-out': 'rank {rank}, collectives',
   'timeline.search': 'Highlight ops',
   'timeline.search-for': 'Highlight ops, modules, lines',
   'timeline.equal': 'Equal steps',

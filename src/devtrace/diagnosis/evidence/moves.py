@@ -66,6 +66,18 @@ def was_attached_after(queries: TraceQueries, row: int, move: Move) -> bool:
     return any(op > moved[holders[top]] for op in attached)
 
 
+def moves_without_tensors(queries: TraceQueries, row: int, kind: str, device: str) -> list[Move]:
+    """Return where the modules of a class that hold a tensor were sent to a device and took none along, last first."""
+    modules, moves = queries.trace.modules, queries.trace.moves
+    holders = {module for module in _holders(queries, row) if modules.raw("type", module) == kind}
+    found = [
+        Move(move.op, move.site.id if move.site is not None else -1, row, row)
+        for move in moves
+        if move.module.id in holders and move.tensors == 0 and move.device is not None and str(move.device) == device
+    ]
+    return sorted(found, key=lambda move: -move.op)
+
+
 def _modules_moved_at(queries: TraceQueries, site: int) -> dict[int, int]:
     """Return the modules that were moved at a site, each with the op of its last move."""
     moves = queries.trace.moves
@@ -78,10 +90,19 @@ def _holders(queries: TraceQueries, row: int) -> list[int]:
 
     Of several that had its name one after the other it is the last.
     """
-    path = str(queries.trace.tensors.raw("name", queries.base(row))).rpartition(".")[0]
+    path = _name_of(queries, queries.base(row)).rpartition(".")[0]
     modules, found = queries.trace.modules, []
     module = next((at for at in reversed(range(len(modules))) if path and modules.raw("path", at) == path), -1)
     while module >= 0:
         found.append(module)
         module = modules.number("parent", module)
     return found
+
+
+def _name_of(queries: TraceQueries, base: int) -> str:
+    """Return the recorder's name of a tensor, or of a view of it: `self.table = torch.tensor(rows).unsqueeze(0)`."""
+    name = str(queries.trace.tensors.raw("name", base))
+    if name:
+        return name
+    views = np.flatnonzero(queries.bases == base).tolist()
+    return next(filter(None, (str(queries.trace.tensors.raw("name", row)) for row in views)), "")

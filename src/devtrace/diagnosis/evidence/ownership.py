@@ -6,12 +6,19 @@ Names of live objects tell it with certainty. Where no frame is left, the record
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from devtrace.diagnosis.evidence.access_paths import AccessPath
-from devtrace.diagnosis.evidence.moves import Move, move_of, moves_of, moves_of_holders, was_attached_after
+from devtrace.diagnosis.evidence.moves import (
+    Move,
+    move_of,
+    moves_of,
+    moves_of_holders,
+    moves_without_tensors,
+    was_attached_after,
+)
 from devtrace.diagnosis.evidence.subject import Subject
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.source.object_walk import registered
@@ -123,9 +130,25 @@ def find_passing_move(subject: Subject, names: Iterable[AccessPath]) -> PassingM
             if name.registered_from(index):
                 continue
             moves = moves_of(subject.queries, (row for _, row in expected_tensors(subject, module)))
+            if not moves and next(registered(module), None) is None:
+                moves = _moves_of_an_empty_one(subject, type(module).__name__)
             if moves:
                 return PassingMove(name, name.prefix(index + 1), tuple(moves))
     return None
+
+
+def _moves_of_an_empty_one(subject: Subject, kind: str) -> list[Move]:
+    """Return how a module that has nothing registered was sent to the expected device, which moved nothing."""
+    moves = moves_without_tensors(subject.queries, subject.row, kind, subject.expected_device)
+    if _was_read_in_a_constructor(subject):  # which ends before its module can be moved
+        moves = [replace(move, op=max(move.op, subject.birth + 1)) for move in moves]
+    return [move for move in moves if subject.birth < move.op <= subject.op]
+
+
+def _was_read_in_a_constructor(subject: Subject) -> bool:
+    """Return whether only the source says when the tensor was made, and says that it was as its module was built."""
+    live, site = subject.queries.live, subject.queries.site(subject.born)
+    return live is not None and live.was_read and site is not None and site.function.endswith("__init__")
 
 
 def expected_tensors(subject: Subject, module: Any) -> tuple[tuple[str, int], ...]:

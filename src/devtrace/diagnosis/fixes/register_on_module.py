@@ -81,8 +81,11 @@ def _registering(case: Case, verdict: Verdict, reference: Reference) -> Iterator
 
 
 def assignments(queries: TraceQueries, owner: Any, attribute: str) -> Iterator[tuple[Code, ast.Assign]]:
-    """Yield the statements `self.attribute = ...` in the user's own classes of an object."""
-    for klass in classes_of(type(owner))[:-1]:
+    """Yield the statements `self.attribute = ...` in the user's own classes of an object, a class's after its bases'.
+
+    What a base class has set as a plain attribute is no name for a buffer any more; a buffer takes what is set later.
+    """
+    for klass in reversed(classes_of(type(owner))[:-1]):
         code = next((value.__code__ for value in vars(klass).values() if hasattr(value, "__code__")), None)
         source = read(code.co_filename) if code is not None and owner_of(code.co_filename) == "user" else None
         if code is None or source is None:

@@ -93,7 +93,7 @@ def _generator_call(queries: TraceQueries, snapshot: FailureSnapshot, name: Acce
         frame = FailingFrame.of(snapshot, name.frame, HOST)
         bound = [(frame.code, statement) for statement in reversed(frame.bindings(leaf))] if frame is not None else []
     else:
-        bound = list(assignments(queries, owner, leaf))
+        bound = list(assignments(queries, owner, leaf))[::-1]
     calls = ((code, call) for code, statement in bound for call in calls_in(statement))
     return next((GeneratorCall(code, call) for code, call in calls if called_name(call) == "Generator"), None)
 

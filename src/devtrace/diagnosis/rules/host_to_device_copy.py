@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
@@ -14,6 +15,7 @@ from devtrace.diagnosis.ledger import Tally
 from devtrace.diagnosis.rules import copies_of_a_line
 from devtrace.diagnosis.rules.copies_of_a_line import AGAIN, CopiesOfALine, Habit, is_of_ddp
 from devtrace.diagnosis.rules.rule import CostRule
+from devtrace.source.matching import match_code
 from devtrace.words.catalogue import sentence
 
 
@@ -38,13 +40,22 @@ def _numbers(copies: CopiesOfALine) -> Habit | None:
     """Find single numbers of the host's that are made into tensors and copied in each step."""
     queries = copies.queries
     taken = [queries.inputs(op) or queries.outputs(op) for op in copies.ops]
-    if any(not rows or queries.dims[rows[0]] != 0 for rows in taken):
+    if any(not rows or queries.dims[rows[0]] != 0 for rows in taken) and not _is_one_literal(copies, taken):
         return None
     severity = copies_of_a_line.weight_of_each_step(copies)
     if severity is None:
         return None
     message = sentence("copy.number", name=copies_of_a_line.source_text(copies))
     return Habit(message, sentence("copy.number.help"), severity=severity)
+
+
+def _is_one_literal(copies: CopiesOfALine, taken: list[list[int]]) -> bool:
+    """Return whether the line makes a tensor of one element that the source has: `torch.tensor([0.5]).to(device)`."""
+    tensors, found = copies.queries.trace.tensors, copies.queries.source_node(copies.line)
+    moved = match_code("torch.$factory($value).$move(...)", found.node) if found is not None else None
+    if moved is None or not all(rows and all(size == 1 for size in tensors[rows[0]].shape) for rows in taken):
+        return False
+    return all(isinstance(node, ast.List | ast.Tuple | ast.Constant | ast.Load) for node in ast.walk(moved["value"]))
 
 
 _FINDERS: Final = (copies_of_a_line.of_one_tensor, _numbers, copies_of_a_line.of_single_elements)

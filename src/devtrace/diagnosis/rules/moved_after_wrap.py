@@ -17,6 +17,7 @@ from devtrace.diagnosis.findings import Culprit, Finding
 from devtrace.diagnosis.ledger import Tally
 from devtrace.diagnosis.rules.rule import CostRule
 from devtrace.trace.rows import Module, Move
+from devtrace.trace.tables import Ints
 from devtrace.words.catalogue import sentence
 
 _WRAPPERS: Final = ("DistributedDataParallel", "FullyShardedDataParallel")
@@ -27,10 +28,12 @@ _SHARDED: Final = "FSDP"
 
 def moved_after_wrap(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
     trace = queries.trace
-    sharded = _first_sharding(queries)
+    shardings = _shardings(queries)
+    sharded = int(shardings[0]) if len(shardings) else len(trace.ops)
     for wrapper in (each for each in trace.modules if _is_wrapper(each)):
         wrapped = sharded if wrapper.type not in _WRAPPERS else _first_child(queries, wrapper.id)
         moves = [move for move in trace.moves if wrapped <= move.op and _concerns(move, wrapper)]
+        moves = [move for move in moves if not _is_sharded_after(queries, move, shardings)]
         origin = next((device for move in moves if (device := _origin(queries, move)) != ""), "")
         ends = [*(move.op for move in moves[1:]), len(trace.ops)][: len(moves)]
         for move, after in zip(moves, ends, strict=True):
@@ -53,11 +56,17 @@ def _is_wrapper(module: Module) -> bool:
     return module.parent is None or not _is_wrapper(module.parent)
 
 
-def _first_sharding(queries: TraceQueries) -> int:
-    """Return the first op of `fully_shard`; where none was recorded, the number of ops."""
+def _shardings(queries: TraceQueries) -> Ints:
+    """Return the ops of `fully_shard`."""
     sites = [site.id for site in queries.trace.sites if _SHARDS.search(site.text)]
-    ops = np.flatnonzero(np.isin(queries.trace.ops.ints("site"), sites))
-    return int(ops[0]) if len(ops) else len(queries.trace.ops)
+    return np.flatnonzero(np.isin(queries.trace.ops.ints("site"), sites))
+
+
+def _is_sharded_after(queries: TraceQueries, move: Move, shardings: Ints) -> bool:
+    """Return whether what was moved is sharded only then: the ops of `fully_shard` before are of another model."""
+    moved = [row for copy in _copies(queries, move) for row in queries.outputs(queries.trace.copies.number("op", copy))]
+    later = queries.trace.ops.lists("inputs").take(shardings[shardings >= move.op])
+    return bool(np.isin(queries.bases[later.flat], queries.bases[moved]).any())
 
 
 def _first_child(queries: TraceQueries, wrapper: int) -> int:

@@ -28,9 +28,21 @@ _SILENT: Final = frozenset({
 _INDEXING: Final = frozenset({"index", "index_put_", "index_put", "_index_put_impl_", "_unsafe_index"})
 _REGIONS: Final = {"profiler::_record_function_enter_new": 1, "profiler::_record_function_exit": -1}
 
-OTHER, ONE, FIRST_ARGUMENT = range(3)
-"""Values of `result_kind`. OTHER: several tensors, none, or a copy. ONE: one new tensor, or a view."""
+OTHER, ONE, FIRST_ARGUMENT, NOTHING = range(4)
+"""Values of `result_kind`. OTHER: several tensors, or a copy. ONE: one new tensor, or a view. NOTHING: no tensor."""
 
+DIRECT: Final = frozenset({
+    "aten.view", "aten.expand", "aten.t", "aten.transpose.int", "aten.permute", "aten.detach",
+    "aten.unsqueeze", "aten.squeeze.dim", "aten.select.int", "aten.clone", "aten.sqrt", "aten.relu",
+    "aten.add_.Tensor", "aten.sub_.Tensor", "aten.mul_.Tensor", "aten.div_.Tensor", "aten.addcmul_", "aten.addcdiv_",
+    "aten.lerp_.Scalar", "aten.add.Tensor", "aten.sub.Tensor", "aten.mul.Tensor", "aten.div.Tensor",
+})  # fmt: skip
+"""Operators that torch's own method of that name runs 0.3 to 0.5 us sooner than the operator's entry does.
+
+Not others: the method must choose the same overload for the same arguments, and the kernel must never warn, because a
+warning would get the line at which the method is called.
+"""
+_NUMBERS: Final = frozenset((int, float, bool, complex))
 _NO_TENSOR: Final = frozenset(
     (int, float, bool, complex, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format)
 )
@@ -40,12 +52,13 @@ _NO_TENSOR_LIST: Final = _NO_TENSOR | {list, tuple}
 class OperatorInfo:
     """One operator, and how to record it.
 
-    `plain` holds the classes of arguments without tensors. `special` is true if the hot path must ask
-    `Recorder.special`. `profiler_region` is 1 or -1 where a region of torch's profiler begins or ends.
+    `call` takes all arguments; `direct` a plain tensor, then plain tensors and what has a class in `plain`, which are
+    those without tensors. `special` is true if the hot path must ask `Recorder.special`. `profiler_region` is 1 or -1
+    where a region of torch's profiler begins or ends.
     """
 
     __slots__ = (
-        "call", "creates_from_host", "func", "head", "id", "keywords", "kind", "lifts", "may_carry",
+        "call", "creates_from_host", "direct", "func", "head", "id", "keywords", "kind", "lifts", "may_carry",
         "may_index_by_mask", "name", "plain", "profiler_region", "result_kind", "silent", "special",
     )  # fmt: skip
 
@@ -65,6 +78,7 @@ class OperatorInfo:
         if isinstance(func, OpOverload):
             self._read(func)
         self.special = self.keywords or self.may_index_by_mask or self.creates_from_host
+        self.direct = self._method() if self.name in DIRECT else self.call
 
     def _read(self, func: OpOverload[..., Any]) -> None:
         schema = func._schema
@@ -87,7 +101,16 @@ class OperatorInfo:
             self.plain = _NO_TENSOR_LIST
         self.result_kind = self._result_kind(schema)
 
+    def _method(self) -> Any:
+        """Return torch's own method of this name."""
+        if self.name.endswith(".Tensor") and not self.name.endswith("_.Tensor"):
+            self.plain -= _NUMBERS  # a number may stand where the method wants its tensor
+        base = self.name.split(".")[1]
+        return getattr(torch._C.TensorBase, base, self.call)
+
     def _result_kind(self, schema: Any) -> int:
+        if not self.may_carry and not any("Tensor" in str(result.type) for result in schema.returns):
+            return NOTHING
         if self.may_carry or len(schema.returns) != 1 or str(schema.returns[0].type) != "Tensor":
             return OTHER
         first = schema.arguments[0].alias_info if schema.arguments else None

@@ -28,7 +28,7 @@ THREAD_SHIFT: Final = 40
 """An op is known as (thread << 40 | its number in the thread) until the threads are merged."""
 NUMBERS: Final = (1 << THREAD_SHIFT) - 1
 
-_ENGINE: Final = _engine_run_backward.__code__
+ENGINE: Final = _engine_run_backward.__code__
 frames_to_skip: Final[set[CodeType]] = set()
 """Functions of the dispatch mode that only call it again."""
 
@@ -83,7 +83,7 @@ class ThreadState:
         self.packed = 0  # ops in chunks, with those that were folded away
         self.op = index << THREAD_SHIFT
         self.call = -1
-        self.opened: list[Call] = []
+        self.opened: list[tuple[int, int, int, int, bool]] = []  # calls without their end
         self.ended = array("q")  # calls, flat
         self.called = 0
         self.outers: list[int] = []  # for each open call the site of whoever called, UNKNOWN until asked for
@@ -113,17 +113,17 @@ class ThreadState:
         return sites.find(frame, self.outer, self.base)
 
     def backward(self, node: Any, head: int, nodes: dict[type, int]) -> tuple[int, int, int]:
-        """Return head, site and number of an op of the backward pass.
+        """Return head, site and number of an op of the backward pass; `nodes` has the bits of each class of nodes.
 
         Its site is where backward was called, until its forward op is found. Python code that runs in the pass (a hook,
         a Function's `backward`, the forward pass that checkpoint repeats) has lines of its own.
         """
         kind = nodes.get(type(node))
         if kind is None:
-            kind = nodes[type(node)] = min(len(nodes), NODES - 1)
-        head |= BACKWARD | kind << NODE_SHIFT
+            kind = nodes[type(node)] = BACKWARD | min(len(nodes), NODES - 1) << NODE_SHIFT
+        head |= kind
         caller = below_the_mode(sys._getframe(1).f_back)
-        if caller is not None and caller.f_code is not _ENGINE:
+        if caller is not None and caller.f_code is not ENGINE:
             return head, self.where(caller), -1
         task = current_task()
         if task != self.task:
@@ -134,7 +134,7 @@ class ThreadState:
 
     def waits_at(self, frame: FrameType | None) -> int | None:
         """Return the site that called backward if this thread, which has come to `frame`, is in it."""
-        while frame is not None and frame.f_code is not _ENGINE:
+        while frame is not None and frame.f_code is not ENGINE:
             frame = frame.f_back
         return None if frame is None else self.find(frame)
 
@@ -153,7 +153,7 @@ class ThreadState:
     @property
     def module(self) -> int:
         """Row of the module whose call this thread is in, -1 for none."""
-        return self.opened[-1].module if self.opened else -1
+        return self.opened[-1][1] if self.opened else -1
 
     def open(self, module_row: int, caller: FrameType | None, *, training: bool, plain: bool) -> tuple[int, int, int]:
         """Begin a module's call; return what `close` needs. All ops of a plain one are at the line that called it."""
@@ -164,13 +164,14 @@ class ThreadState:
             self.fixed = self.where(caller)
         self.call = self.called
         self.called += 1
-        self.opened.append(Call(self.call, module_row, before[0], self.op & NUMBERS, -1, training))
+        self.opened.append((self.call, module_row, before[0], self.op & NUMBERS, training))
         self.outers.append(self.fixed if self.fixed >= 0 else UNKNOWN)
         self.phase = 0
         return before
 
     def close(self, before: tuple[int, int, int]) -> None:
-        self.ended.extend(self.opened.pop()._replace(end=self.op & NUMBERS))
+        id, module, parent, begin, training = self.opened.pop()
+        self.ended.fromlist([id, module, parent, begin, self.op & NUMBERS, training])
         self.call, self.fixed, self.phase = before
         self.outers.pop()
 
@@ -191,7 +192,8 @@ class ThreadState:
 
     def calls(self) -> list[Call]:
         """Return all calls so far, in the order in which they began; one that is still open ends at the next op."""
-        return sorted([*self.ended_calls(), *(call._replace(end=self.op & NUMBERS) for call in self.opened)])
+        end = self.op & NUMBERS
+        return sorted([*self.ended_calls(), *(Call(*call[:4], end, call[4]) for call in self.opened)])
 
     def ended_calls(self) -> Iterator[Call]:
         for at in range(0, len(self.ended), CALL):

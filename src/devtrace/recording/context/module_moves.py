@@ -67,6 +67,7 @@ class _Move:
         self.parameters: set[int] = set()
         self.others = False  # buffers, or gradients, which are none of a module's tensors: then they are to be counted
         self.gone: set[torch.device] = set()
+        self.target: Any = None  # which is asked where to, if there is nothing to move
         self.stamps: list[tuple[Stamp, Stamp]] = []
         self.classes_of_torch: set[int] = set()
         # By the id of the stamp before: where from, the stamp after. One for all tensors of a line.
@@ -90,6 +91,7 @@ class _Move:
     def around(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap the function that moves a tensor. A model has thousands, and most go as the one before of their line."""
         take, known, device_of = self._take, self._after, self.device_of
+        self.target = fn
 
         parameter, count = torch.nn.Parameter, self.parameters.add
 
@@ -150,6 +152,8 @@ class _Move:
     def end(self, module: Module) -> None:
         with suppress(Exception), Quiet():  # such a move is not noted
             device = self.gone.pop() if len(self.gone) == 1 else None
+            if not self.parameters and not self.others:
+                device = _target(self.target)
             tensors = UNCOUNTED
             if self.changed:
                 tensors = count_registered(module) if self.others else len(self.parameters)
@@ -158,7 +162,30 @@ class _Move:
             )
 
 
-def _is_torchs_own(fn: Callable[..., Any]) -> bool:
+def _is_torchs_own(fn: Any) -> bool:
     """Return whether a function is one of `nn.Module`'s, which takes a tensor and has one target for all."""
     code = getattr(fn, "__code__", None)
     return code is not None and code.co_filename == Module.to.__code__.co_filename
+
+
+def _target(fn: Any) -> torch.device | None:
+    """Return where a function of `nn.Module`'s would have moved a tensor, for a module that has none."""
+    if not _is_torchs_own(fn):
+        return None
+    method = fn.__qualname__.split(".")[1]  # of Module.to.<locals>.convert
+    if method not in ("to", "cpu", "cuda", "xpu"):
+        return None
+    kept: dict[str, Any] = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
+    given = kept["device"].cell_contents if "device" in kept else None
+    if given is None and method == "to":
+        return None
+    device = torch.device(method, given) if type(given) is int else torch.device(given or method)
+    is_whole = device.type == "cpu" or ":" in str(device)
+    return device if is_whole else torch.device(device.type, _current(device))
+
+
+def _current(device: torch.device) -> int:
+    """Return the index of a type's device that is used where none is named, without starting the type's driver."""
+    of_type: Any = getattr(torch, device.type, None)
+    is_started = getattr(of_type, "is_initialized", bool)()
+    return int(of_type.current_device()) if is_started else 0

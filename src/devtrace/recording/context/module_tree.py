@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -90,8 +90,14 @@ def _table(module: Module, name: str) -> list[tuple[str, Any]]:
     return list(entries.items()) if class_name(type(entries), "__module__") == "torch.jit._script" else []
 
 
+def attributes(module: Module) -> Mapping[str, Any]:
+    """Return a module's own attributes: `instance_dict` for each call of a module."""
+    own: Any = _dictionary(module)
+    return own if type(own) is dict else instance_dict(module)
+
+
 def is_training(module: Module) -> bool:
-    own = instance_dict(module)
+    own = attributes(module)
     scripted: Any = own.get("_c")
     if type(scripted) is _SCRIPT and scripted.hasattr("training"):
         return bool(scripted.getattr("training"))
@@ -99,7 +105,7 @@ def is_training(module: Module) -> bool:
 
 
 def has_hooks(module: Module) -> bool:
-    own = instance_dict(module)
+    own = attributes(module)
     return bool(own.get("_forward_hooks") or own.get("_forward_pre_hooks"))
 
 

@@ -237,4 +237,4 @@ def _plain(module: Module) -> bool:
 
 
 def _global_hooks() -> bool:
-    return bool(torch.nn.modules.module._global_forward_hooks or torch.nn.modules.module._global_forward_pre_hooks)
+    return bool(registry._global_forward_hooks or registry._global_forward_pre_hooks)

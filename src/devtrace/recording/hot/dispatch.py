@@ -14,11 +14,12 @@ from typing import Any
 
 import torch
 from torch._C import _current_autograd_node as current_node
+from torch._C import _current_graph_task_id as current_task
 from torch._C._autograd import _get_sequence_nr as sequence_number
 
 from devtrace.recording.columns.chunk import COUNT_SHIFT, FULL, GRAD_SHIFT, SEVERAL
-from devtrace.recording.columns.operator_info import FIRST_ARGUMENT, ONE, learn_operator, operators
-from devtrace.recording.columns.thread_state import ThreadState, frames_to_skip
+from devtrace.recording.columns.operator_info import FIRST_ARGUMENT, NOTHING, ONE, learn_operator, operators
+from devtrace.recording.columns.thread_state import ENGINE, NO_NUMBER, ThreadState, frames_to_skip
 from devtrace.recording.hot.recorder import Recorder
 from devtrace.runtime.mode_stack import BesideCompile
 from devtrace.runtime.quiet import ALL_DISABLED, Restored, function_state, set_function_state
@@ -47,11 +48,11 @@ class RecordMode(BesideCompile):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None, shown: Any = None) -> Any:
         operator = operators.get(id(func)) or learn_operator(func)
-        recorder, call = self.recorder, operator.call
+        recorder, call, direct = self.recorder, operator.call, operator.direct
         if function_modes():
             if shown is None:
                 return self._quiet(func, types, args, kwargs)
-            call = Restored(call, shown)
+            call = direct = Restored(call, shown)
         if operator.silent or not recorder.active:
             if operator.profiler_region:
                 self.state.region(operator.profiler_region)
@@ -64,6 +65,15 @@ class RecordMode(BesideCompile):
                 site = state.fixed if state.fixed >= 0 else state.where(_frame(1))
                 before, state.number = state.number, sequence_number()
                 number = -1 if state.number == before else state.number - 1  # -1: autograd made no node for this op
+            elif (
+                _ident() == state.ident
+                and _frame(1).f_code is ENGINE
+                and current_task() == state.task
+                and (bits := recorder.nodes.get(type(node))) is not None
+            ):
+                head, site, number = operator.head | bits, state.task_site, node._sequence_nr()
+                if number >= NO_NUMBER:
+                    number = -1
             else:
                 if _ident() != state.ident:
                     state = recorder.native()
@@ -72,16 +82,20 @@ class RecordMode(BesideCompile):
             rows: list[int] = []
             try:
                 for value in args:
-                    kind = value.__class__
+                    kind = type(value)
                     if kind is _Tensor or kind is _Parameter:
                         stamp = value.untyped_storage()._devtrace_stamp
                         row = stamp[1].get(value.shape) if stamp[0] == epoch else None
                         rows.append(known.row_for_input(value) if row is None else row)
                     elif kind not in operator.plain:
+                        direct = call
                         recorder.gather(value, rows)
             except _NO_STORAGE:
                 rows.clear()
+                direct = call
                 recorder.gather(args, rows)
+            if not rows:
+                direct = call
             if operator.special:
                 head |= recorder.special(state, operator, args, kwargs, rows)
         except Exception as fault:  # noqa: BLE001 (whatever it is, the user's op runs)
@@ -89,17 +103,20 @@ class RecordMode(BesideCompile):
             return call(*args, **(kwargs or _NONE))
         start = clock()
         try:
-            out = call(*args, **kwargs) if kwargs else call(*args)
+            out = direct(*args, **kwargs) if kwargs else direct(*args)
         except BaseException as error:
             recorder.raised(state, (head, site, start, number), rows, error)
             raise
         end = clock()
         try:
             head |= len(rows) << COUNT_SHIFT
-            if operator.result_kind == ONE and out.__class__ is _Tensor:
+            if operator.result_kind == ONE and type(out) is _Tensor:
                 row, layout = known.row_for_result(out, state.op, site)
             elif operator.result_kind == FIRST_ARGUMENT and rows:
                 row, layout = rows[0], -1
+            elif operator.result_kind == NOTHING:
+                row, layout = -1, 0
+                head |= SEVERAL
             else:
                 row, layout = -1, recorder.outputs(operator, state.op, site, (args, kwargs), out, rows)
                 head |= SEVERAL

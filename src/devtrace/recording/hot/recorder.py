@@ -18,7 +18,7 @@ from devtrace.recording.columns.process_history import Past
 from devtrace.recording.columns.recorded_ops import Failed, RecordedOps, Waited
 from devtrace.recording.columns.thread_state import ThreadState, below_the_mode
 from devtrace.recording.folding import fold as folding
-from devtrace.runtime.quiet import Quiet, is_tensor
+from devtrace.runtime.quiet import PLAIN, Quiet, function_modes, is_tensor
 from devtrace.source.safe_values import instance_dict
 
 
@@ -96,7 +96,9 @@ class Recorder(RecordedOps):
 
     def gather(self, value: Any, rows: list[int]) -> None:
         """Append the rows of all tensors in an argument."""
-        if is_tensor(value):
+        if type(value) in PLAIN and not function_modes():
+            rows.append(self.rows.row_for_input(value))
+        elif is_tensor(value):
             try:
                 with Quiet():
                     rows.append(self.rows.row_for_input(value))
@@ -138,7 +140,9 @@ class Recorder(RecordedOps):
         return len(rows) - before
 
     def _outputs(self, out: Any, op: int, site: int, source: int, past: Past | None, rows: list[int]) -> None:
-        if is_tensor(out):
+        if type(out) in PLAIN and not function_modes():
+            rows.append(self.rows.row_for_output(out, op, site, source, past))
+        elif is_tensor(out):
             try:
                 with Quiet():
                     rows.append(self.rows.row_for_output(out, op, site, source, past))

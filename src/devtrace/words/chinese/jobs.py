@@ -9,6 +9,7 @@ SENTENCES: Final[dict[str, str]] = {
     "moved-after-wrap.meaning": "`DistributedDataParallel` 或 `fully_shard` 包装之后又移动了模块",
     "rank-device.meaning": "某个进程把张量放到了另一个进程的设备上",
     "ranks-differ.meaning": "某个参数或缓冲区只在部分进程中留在 CPU 上",
+    "job.lacking": "模拟作业需要 `torch.distributed` 的 {names:and}，而 torch {version} 没有；各进程因此没有 NCCL",
     "job.gloo": "程序要求 `nccl` 时，模拟设备上的集合通信改用 `gloo`；数值相同",
     "collective-device.message": "{name:Tensor} 在 {device} 上，而 `NCCL` 只传输 GPU 上的数据。",
     "collective-device.help": '先把它移到本进程的设备上，或用 `init_process_group("cpu:gloo,cuda:nccl")` 启动作业',

@@ -103,6 +103,10 @@ SENTENCES: Final[dict[str, str]] = {
     "record.not-begun": (
         "尚未记录任何内容。请在代码块之前写 `with devtrace.record() as recording:`，并在代码块之后显示 `recording`。"
     ),
+    "simulation.not-begun": (
+        '尚未模拟任何设备。请在代码块之前写 `with devtrace.simulate("cuda:{count}"):`，或调用 `.start()`。'
+    ),
+    "simulation.running": "正在模拟 {devices:and}，直到代码块结束或调用 `.stop()`。",
     "record.running": "这次记录尚未结束。在它的代码块之后，它会显示报告。",
     # notes on a recording
     "note.recording-lost": "记录丢失（{fault}）",
@@ -112,6 +116,9 @@ SENTENCES: Final[dict[str, str]] = {
     "note.call-missed": "有一次模块调用没有记录：{fault}",
     "note.of-rank": "rank {rank}：{note}",
     "note.expect-unknown": "`--expect {device}`：torch 没有这个设备，因此没有作比较",
+    "note.ranks-left-out": (
+        "此页面包含 {kept} 个进程的运算，另外 {count} 个进程只有其集合通信：页面最多容纳 {most} 个运算"
+    ),
     "note.cut": (
         "此笔记本只含追踪记录中的 {count} 个运算，全部内容有 {size:bytes}，会使它过大；要查看每个运算，"
         "请把追踪记录保存到文件"
@@ -163,7 +170,7 @@ SENTENCES: Final[dict[str, str]] = {
     "picture.label": "{count} 个运算的时间线：{devices}",
     "picture.ops": "{count} 个运算",
     "picture.simulated": "模拟",
-    "picture.ranks": "rank {ranks}",
+    "picture.ranks": "{total} 个进程中的 {ranks} 号",
     "picture.collectives": "▯ {count} 次集合通信",
     "picture.lanes": "另有 {count} 条泳道",
     "picture.copies": "↓ {count} 次复制，{size:bytes}",

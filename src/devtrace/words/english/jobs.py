@@ -9,6 +9,9 @@ SENTENCES: Final[dict[str, str]] = {
     "moved-after-wrap.meaning": "a module was moved after DistributedDataParallel or fully_shard had wrapped it",
     "rank-device.meaning": "a rank puts tensors on the device of another rank",
     "ranks-differ.meaning": "a parameter or buffer is on the CPU in some ranks only",
+    "job.lacking": (
+        "a simulated job needs {names:and} of `torch.distributed`, and torch {version} has none; its ranks have no NCCL"
+    ),
     "job.gloo": "simulated devices use `gloo` where the program asks for `nccl`; the values are the same",
     "collective-device.message": "{name:Tensor} is on {device}, and NCCL sends only what is on a GPU.",
     "collective-device.help": "move it to this rank's GPU first, or start the job with "

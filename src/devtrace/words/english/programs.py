@@ -111,6 +111,10 @@ SENTENCES: Final[dict[str, str]] = {
         "Nothing is recorded yet. Write `with devtrace.record() as recording:` above a block, and show `recording` "
         "below it."
     ),
+    "simulation.not-begun": (
+        'Nothing is simulated yet. Write `with devtrace.simulate("cuda:{count}"):` above a block, or call `.start()`.'
+    ),
+    "simulation.running": "{devices:and} {count:=is|are} simulated until the block ends, or until `.stop()`.",
     "record.running": "This recording has not ended. Below its block, it shows the report.",
     # notes on a recording
     "note.recording-lost": "the recording was lost ({fault})",
@@ -123,6 +127,10 @@ SENTENCES: Final[dict[str, str]] = {
     "note.call-missed": "a call of a module was not recorded: {fault}",
     "note.of-rank": "rank {rank}: {note}",
     "note.expect-unknown": "`--expect {device}`: torch knows no such device, so nothing was compared with it",
+    "note.ranks-left-out": (
+        "this page has the ops of {kept:rank|ranks}, and only the collectives of {count:other rank|other ranks}: "
+        "it takes {most:op|ops} at most"
+    ),
     "note.cut": (
         "this notebook holds {count:op|ops} of the trace, whose {size:bytes} would make it large; save the "
         "whole trace to a file to see every op"
@@ -181,7 +189,7 @@ SENTENCES: Final[dict[str, str]] = {
     "picture.label": "Timeline of {count:op|ops}: {devices}",
     "picture.ops": "{count:op|ops}",
     "picture.simulated": "simulated",
-    "picture.ranks": "rank {ranks}",
+    "picture.ranks": "{count:=rank|ranks} {ranks} of {total}",
     "picture.collectives": "▯ {count:collective|collectives}",
     "picture.lanes": "{count:more lane|more lanes}",
     "picture.copies": "↓ {count:copy|copies}, {size:bytes}",

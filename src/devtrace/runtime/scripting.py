@@ -1,4 +1,4 @@
-"""torch.jit.script in a simulation: it knows a function by its id or reads its source, and must find torch's own."""
+"""torch.jit.script beside our patches: it knows a function by its id or reads its source, and must find torch's own."""
 
 from __future__ import annotations
 
