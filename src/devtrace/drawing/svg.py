@@ -118,7 +118,8 @@ def timeline(trace: TraceData) -> str:
     above = f"{_arrows(picture)}{flags}{_ribbon(picture)}{_cuts(picture)}"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="100%" height="{picture.bottom + 34}" role="img" '
-        f'aria-label="{_summary(picture)}" font-family="system-ui, sans-serif" font-size="11" fill="currentColor">'
+        f'visibility="visible" aria-label="{_summary(picture)}" font-family="system-ui, sans-serif" '
+        f'font-size="11" fill="currentColor">'
         f'<svg width="{GUTTER - 1}%" overflow="visible">{labels}</svg>{_titles(picture)}'
         f'<svg x="{GUTTER}%" width="{WIDE}%" overflow="visible">{bars}{names}{above}</svg>{_foot(picture)}</svg>'
     )

@@ -2,7 +2,8 @@
 
 No script and no style, so that what cleans html (GitHub, nbviewer) leaves it as it is; the page's own colours and
 fonts; no text from the trace is taken for markup. The words need only the few tags that every cleaner knows, and come
-before the picture: a cleaner that knows no svg leaves them whole (nbconvert's, JupyterLab's in an untrusted notebook).
+before the picture: a cleaner that knows no svg leaves them whole (JupyterLab's in an untrusted notebook), and what
+nbconvert's shows of it as text is not seen.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from devtrace.diagnosis.findings import Finding, Line, ReportData, Site
-from devtrace.drawing import palette
 from devtrace.drawing.svg import timeline, without_loose_words
 from devtrace.report import parts
+from devtrace.trace.tables import TraceData
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import escape_markup, safe_line, short_op_name
 
@@ -28,11 +29,27 @@ def fragment(report: ReportData, *, picture: bool = True) -> str:
     findings = "".join(_finding(report, number, finding) for number, finding in shown[:MOST_FINDINGS])
     more = len(shown) - MOST_FINDINGS
     rest = [sentence("report.more", count=more)] if more > 0 else []
-    drawn = without_loose_words(timeline(report.trace)) if picture else ""
+    drawn = _picture(report.trace) if picture else ""
     end = _rows(map(_marked_up, [*rest, *parts.summary(report)]))
     of_job = _rows(map(_marked_up, parts.of_the_job(report)))
+    findings = f"<ol>\n{findings}</ol>\n" if findings else ""
     findings = f"{of_job}\n{findings}" if of_job else findings
     return f'<div data-devtrace="report" data-op-count="{len(report.trace.ops)}">\n{findings}{end}\n{drawn}\n</div>'
+
+
+def _picture(trace: TraceData) -> str:
+    drawn = without_loose_words(timeline(trace))
+    return _HIDING_TEXT.format(drawn) if drawn else ""
+
+
+_HIDING_TEXT: Final = (
+    '<a class="jp-InternalAnchorLink"><div class="jp-text-truncated jp-RenderedHTMLCommon">{}</div></a>'
+)
+"""Classes of JupyterLab, which pages of nbconvert have too: they hide text, keep it to one line, and give it its ink.
+
+An svg shows in them all the same, as it says that it is visible. So a cleaner that makes text of its tags, and keeps
+classes, leaves an empty line. Elsewhere the classes are nobody's.
+"""
 
 
 def _finding(report: ReportData, number: int, finding: Finding) -> str:
@@ -43,26 +60,17 @@ def _finding(report: ReportData, number: int, finding: Finding) -> str:
     lines = [f"{where} &ensp; {right}", *map(_labelled, finding.lines)]
     if finding.help:
         lines.append(f"<b>{sentence('label.fix')}</b> {_marked_up(finding.help)}")
+    word = escape_markup(sentence(f"severity.{finding.severity}"))
     return (
-        f'<div data-devtrace="finding" data-rule="{escape_markup(finding.rule)}" data-severity="{finding.severity}">\n'
-        f"<div>{_disc(number, finding)} {_marked_up(finding.message)}</div>\n"
-        f"<blockquote>\n{_rows(lines)}\n</blockquote>\n</div>\n"
+        f'<li value="{number}" title="{word}" data-devtrace="finding" data-rule="{escape_markup(finding.rule)}" '
+        f'data-severity="{finding.severity}">\n'
+        f"<div>{_marked_up(finding.message)}</div>\n<blockquote>\n{_rows(lines)}\n</blockquote>\n</li>\n"
     )
 
 
 def _rows(lines: Iterable[str]) -> str:
     """Write lines below each other; the line breaks keep words apart even where every tag is taken away."""
     return "\n".join(f"<div>{line}</div>" for line in lines)
-
-
-def _disc(number: int, finding: Finding) -> str:
-    """Draw the number that the finding's flag has in the picture."""
-    fill, word = palette.severity(finding.severity), escape_markup(sentence(f"severity.{finding.severity}"))
-    return without_loose_words(
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="16" height="16" role="img" aria-label="{word}">'
-        f'<circle cx="8" cy="8" r="8" fill="{fill}"/><text x="8" y="11.5" font-size="10" font-weight="700" '
-        f'font-family="system-ui, sans-serif" text-anchor="middle" fill="#ffffff">{number}</text></svg>'
-    )
 
 
 def _labelled(line: Line) -> str:
