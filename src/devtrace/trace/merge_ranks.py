@@ -192,7 +192,7 @@ class _Merge:
             if len(ranks) == 1:
                 yield sentence("note.of-rank", rank=ranks[0], note=note)
             else:
-                yield f"{on_ranks(ranks, [rank.number for rank in self.ranks])} {note}"
+                yield on_ranks(ranks, [rank.number for rank in self.ranks], note)
 
     def _share(self, rank: _Rank, table: str) -> None:
         rows = rank.trace.table(table)

@@ -37,19 +37,23 @@ def _key(finding: Mapping[str, Any]) -> Hashable:
 def _joined(of_ranks: Mapping[int, Mapping[str, Any]], all_ranks: list[int]) -> dict[str, Any]:
     first = min(of_ranks.values(), key=lambda finding: (finding["op"] < 0, finding["op"]))
     if len(of_ranks) == 1:
-        return {**first, "message": f"{on_ranks(list(of_ranks), all_ranks)} {first.get('message', '')}"}
+        return {**first, "message": on_ranks(list(of_ranks), all_ranks, first.get("message", ""))}
     ops = {op for finding in of_ranks.values() for op in (finding["op"], *finding["ops"]) if op >= 0}
     devices = dict.fromkeys(device for finding in of_ranks.values() for device in finding.get("devices", ()))
     lowest = min(of_ranks)
     shown = of_ranks[lowest]
     wordings = {_DEVICE.sub(r"\1", finding.get("message", "")) for finding in of_ranks.values()}
     figures = sentence("ranks.figures", rank=lowest) if len(wordings) > 1 else ""
-    message = f"{on_ranks(list(of_ranks), all_ranks)} {shown.get('message', '')}{figures}"
+    message = on_ranks(list(of_ranks), all_ranks, f"{shown.get('message', '')}{figures}")
     return {**shown, "op": first["op"], "ops": sorted(ops), "devices": list(devices), "message": message}
 
 
-def on_ranks(ranks: list[int], all_ranks: list[int]) -> str:
-    """Return the words before what some of the ranks share."""
+def on_ranks(ranks: list[int], all_ranks: list[int], what: str) -> str:
+    """Return what some of the ranks share, with their numbers before it."""
+    return sentence("ranks.share", ranks=_named(ranks, all_ranks), what=what)
+
+
+def _named(ranks: list[int], all_ranks: list[int]) -> str:
     total = len(all_ranks)
     if len(ranks) == total and total > 1:
         return sentence("ranks.all", total=total)

@@ -30,6 +30,7 @@ SENTENCES: Final[dict[str, str]] = {
     "ranks-differ.message": "{name:Tensor} 在进程 {ranks:and} 中位于 {device}，在其余 {rest} 个进程中位于 GPU 上"
     "{count:=。|。}",
     "ranks-differ.help": "在每个进程中用同样的代码移动整个模型",
+    "ranks.share": "{ranks}{what}",
     "ranks.one": "进程 {rank}：",
     "ranks.all": "全部 {total} 个进程：",
     "ranks.some": "{total} 个进程中的 {count} 个（{ranks:and}）：",

@@ -35,6 +35,7 @@ SENTENCES: Final[dict[str, str]] = {
     "ranks-differ.message": "{name:Tensor} is on {device} in {count:=rank|ranks} {ranks:and}, and on a GPU "
     "in {rest:=the other|the others}.",
     "ranks-differ.help": "move the whole model in every rank, in the same lines",
+    "ranks.share": "{ranks} {what}",
     "ranks.one": "On rank {rank}:",
     "ranks.all": "On all {total} ranks:",
     "ranks.some": "On {count} of {total} ranks ({ranks:and}):",
