@@ -179,6 +179,20 @@ def test_until_a_view_is_heard_of_all_is_sent_again_each_time_the_recording_has_
     assert begun == [(1.0, 2), (2.0, 4), (4.0, 6), (8.0, 8)]
 
 
+def test_a_recording_that_ends_before_any_view_is_there_is_sent_to_the_first_that_comes(view: Heard) -> None:
+    view._is_seen = False
+    with devtrace.record(name="In[3]") as recording:
+        torch.ones(4).add_(1)
+    view.messages.clear()
+    view._receive(view, {"kind": "ready"}, [])
+    assert [content["kind"] for content, _ in view.messages] == ["begin", "append", "end"]
+    assert (view.messages[0][0]["title"], view.messages[2][0]["ops"]) == ("In[3]", 2)
+    assert columns(view.messages)["start"].tolist() == [op.start for op in recording.trace.ops]
+    view.messages.clear()
+    view._receive(view, {"kind": "ready"}, [])
+    assert [content["kind"] for content, _ in view.messages] == ["idle"]
+
+
 def test_stop_interrupts_no_recording_of_another_thread(view: Heard) -> None:
     """marimo runs an app's cells in a thread: an interrupt would end its server."""
     began, ends = threading.Event(), threading.Event()

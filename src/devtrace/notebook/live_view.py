@@ -12,7 +12,8 @@ view that has nothing yet: it is sent all of the recording that runs. "stop" int
 At most eight messages a second leave, from a thread of their own. A busy kernel hears "stop" only where comms have a
 subshell (JupyterLab 4.4 on): the view interrupts through the kernel's own channel too. An anywidget has no such
 channel, and so no button: its front end has one for the cell. It may begin to look after the recording began, and a
-busy kernel does not hear its "ready": until one is heard, all is sent again after one second, two, four, and so on.
+busy kernel does not hear its "ready": until one is heard, all is sent again after one second, two, four, and so on. A
+recording that ended before that is sent to the first view that comes.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ log = logging.getLogger("devtrace")
 
 _MODULE: Final = "devtrace"
 _VERSION: Final = f"^{version('devtrace')}"
+Message = tuple[dict[str, Any], list[bytes]]
 _SCRIPT: Final = STATIC / "live.js"
 
 
@@ -70,6 +72,7 @@ class LiveView(DOMWidget):  # type: ignore[misc]  # ipywidgets has no types
         super().__init__(**traits)
         self._lock = threading.RLock()
         self._reader: _Reader | None = None
+        self._waiting: list[Message] = []
         self._feed = Feed(self._look, lambda: self._reader is not None)
         self._unwatch = watch(self._recording)
         self.on_msg(self._receive)
@@ -91,11 +94,13 @@ class LiveView(DOMWidget):  # type: ignore[misc]  # ipywidgets has no types
             return
         with self._lock:
             if what == "began":
-                self._reader = _Reader(recording)
-                self.send({"kind": "begin", "title": recording.name})
+                self._reader, self._waiting = _Reader(recording), []
+                self.send(self._reader.begin)
             elif self._reader is not None and self._reader.recording is recording:
                 self._look()
-                self.send({"kind": "end"} | self._reader.progress())
+                end = {"kind": "end"} | self._reader.progress()
+                self.send(end)
+                self._waiting = [] if self._is_seen else [*self._reader.again().whole(), (end, [])]
                 self._reader = None
         self._feed.wake()
 
@@ -123,14 +128,16 @@ class LiveView(DOMWidget):  # type: ignore[misc]  # ipywidgets has no types
         """Send the whole recording to a view that comes late; views that were there begin again with it."""
         with self._lock:
             if self._reader is None:
-                self.send({"kind": "idle"})
+                for content, buffers in self._waiting or [({"kind": "idle"}, [])]:
+                    self.send(content, buffers)
+                self._waiting = []
                 return
             self._start_again(self._reader)
         self._feed.wake()
 
     def _start_again(self, reader: _Reader) -> None:
         self._reader = reader.again()
-        self.send({"kind": "begin", "title": reader.recording.name})
+        self.send(self._reader.begin)
 
 
 @cache
@@ -171,6 +178,14 @@ class _Reader:
         reader.begun, reader.is_of_main_thread = self.begun, self.is_of_main_thread
         return reader
 
+    @property
+    def begin(self) -> dict[str, Any]:
+        return {"kind": "begin", "title": self.recording.name}
+
+    def whole(self) -> list[Message]:
+        """Return the messages of all that was recorded, from a reader that has read nothing yet."""
+        return [(self.begin, []), self.unsent()]
+
     def is_time_to_start_again(self) -> bool:
         """Return whether it has run twice as long as at the last start: all of it is sent twice at most."""
         return monotonic() >= self._start_again_at
@@ -178,7 +193,7 @@ class _Reader:
     def progress(self) -> dict[str, Any]:
         return {"ops": self._counter.look().ops, "seconds": monotonic() - self.begun}
 
-    def unsent(self) -> tuple[dict[str, Any], list[bytes]]:
+    def unsent(self) -> Message:
         new, counts = self._growth.new(), self._counter.look()
         content = {
             "kind": "append",
