@@ -322,11 +322,21 @@ print("ready", flush=True)
 """
 
 
+def heed_interrupts() -> None:
+    """Undo what a shell does to its jobs in the background: they ignore interrupts, and so would what they start."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def started(text: str, *arguments: str) -> subprocess.Popen[str]:
     """A run that has printed "ready"."""
     command = [*DEVTRACE, *arguments, write("waits.py", text)]
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.PIPE, text=True
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.PIPE,
+        text=True,
+        preexec_fn=heed_interrupts,
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
@@ -348,8 +358,7 @@ def test_a_second_interrupt_ends_the_report_with_one_sentence(tmp_path: Path) ->
     process = started(WAITS.format(wait="sys.stdin.read()"), "--save", "a.devtrace")
     process.send_signal(signal.SIGINT)
     assert process.stderr is not None
-    while "1 op on cpu" not in process.stderr.readline():
-        pass
+    assert any("1 op on cpu" in line for line in process.stderr)
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=TIMEOUT)
     assert process.returncode == -signal.SIGINT

@@ -5,17 +5,22 @@ from __future__ import annotations
 import importlib
 import io
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import numpy
+import numpy as np
+import numpy.typing as npt
 import pytest
 import torch
 from torch import nn
 
 import devtrace
 from devtrace.diagnosis.findings import Finding
+from devtrace.trace.columns import LEDGER_COUNTS
+from devtrace.trace.subset import cut
+from devtrace.trace.tables import Lists, TraceData, Values
 
 GPU = "cuda:0"
 
@@ -341,7 +346,7 @@ def test_a_few_values_that_an_optimizer_on_the_cpu_hands_over_in_each_step_are_n
 
         def update(step: int) -> None:
             for parameter in parameters:
-                parameter.copy_(torch.as_tensor(numpy.full(2, step), device=GPU, dtype=torch.float32))
+                parameter.copy_(torch.as_tensor(np.full(2, step), device=GPU, dtype=torch.float32))
 
         for step in range(30):
             update(step)
@@ -641,3 +646,34 @@ def test_tensors_of_several_modules_that_one_line_copies_are_counted_and_none_is
 
     (found,) = [each for each in findings(program) if each.rule == "host-to-device-copy" and each.severity == "warning"]
     assert "they are the same 2 tensors each time, `" in found.message
+
+
+def sampled(trace: TraceData, recorded: npt.NDArray[np.bool_]) -> TraceData:
+    """Return what a recording with a budget keeps: rows of some steps, and counts of the others."""
+    counts = np.bincount(trace.ops.ints("site")[~recorded], minlength=len(trace.sites))
+    sites = np.arange(len(counts))
+    width = len(trace.devices)
+    ops = np.zeros((len(sites), width), dtype=np.int64)
+    ops[:, list(trace.devices).index(GPU)] = counts
+    none = np.zeros(len(sites), dtype=np.int64)
+    ledger: dict[str, Values] = dict.fromkeys(LEDGER_COUNTS, none)
+    ledger |= {"site": sites, "ops": Lists(np.arange(0, ops.size + 1, width), ops.ravel())}
+    part = cut(trace, recorded)
+    return replace(part, findings=None, values={**part.values, "ledger": ledger})
+
+
+@pytest.mark.parametrize("every", [1, 10])
+def test_of_steps_of_which_some_were_recorded_all_count(every: int) -> None:
+    def reads(step: int, loss: torch.Tensor) -> None:
+        if step % every == 0:
+            print(step, loss.item(), file=io.StringIO())
+
+    with devtrace.record(simulate="cuda:2") as recording:
+        train(reads, steps=20 * every)
+    trace = recording.trace
+    names = [op.name for op in trace.ops]
+    zeroed = np.cumsum([name == "aten.rand" for name in names])
+    in_step = np.where(zeroed > 0, (zeroed - 1) % every == 0, True)
+    found = devtrace.diagnose(sampled(trace, in_step)).findings
+    (severity,) = [finding.severity for finding in found if finding.rule == "host-sync"]
+    assert severity == ("warning" if every == 1 else "note")

@@ -61,12 +61,33 @@ class Steps:
         for least in (max(len(ops) - 1, 1) / 2, FEWEST - 1):
             for marks, counts in counted:
                 if (counts > 0).sum() >= least:
-                    return _paced(counts, marks.limit, times / len(ops), trains=marks.train)
+                    scale = times / len(ops)
+                    each = max(self._times_of(marks, ops) / scale, 1)
+                    return _paced((counts * each).astype(np.int64), marks.limit, scale, trains=marks.train)
         busy = np.diff(np.cumsum(self._works)[ops]) > 0
         if not len(busy) or busy.mean() <= 0.5:
             return Pace(1, is_of_each_step=False)
         others = self._times_around(ops, found)
         return _paced(busy.astype(np.int64) * np.maximum(others, 1), 2, times / len(ops), trains=False)
+
+    def _times_of(self, marks: _Marks, ops: Rows) -> float:
+        """Return how many steps each recorded one stands for, by what was counted of the lines that mark them."""
+        if not len(self.queries.trace.ledger):
+            return 1.0
+        begun = np.concatenate(marks.groups)
+        sites = np.unique(self.queries.op_users[begun[(begun > ops[0]) & (begun < ops[-1])]])
+        recorded = int(np.isin(self.queries.op_users, sites).sum())
+        return 1 + int(self._folded[sites].sum()) / max(recorded, 1)
+
+    @cached_property
+    def _folded(self) -> Rows:
+        """Count by site the ops that were counted and are no rows."""
+        queries = self.queries
+        ledger = queries.trace.ledger
+        lists = ledger.lists("ops")
+        total = np.zeros(len(queries.trace.sites) + 1, dtype=np.int64)
+        np.add.at(total, queries.users[ledger.ints("site")][lists.rows], lists.flat)
+        return total
 
     def runs_again(self, site: int, ops: Rows) -> bool:
         """Return whether a line of the user's runs in each step; a package that was called once may have the loop."""
