@@ -8,9 +8,11 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import devtrace
 from devtrace.drawing.lanes import LONGEST_SHARE, Scale, lanes
 from devtrace.drawing.svg import MOST_LANES, timeline
 from devtrace.trace.merge_ranks import merge, with_rank
@@ -23,7 +25,7 @@ PRESENTATION = {
     "xmlns", "x", "y", "width", "height", "viewBox", "preserveAspectRatio", "overflow", "role", "aria-label",
     "rx", "cx", "cy", "r", "d", "fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity",
     "stroke-dasharray", "opacity", "font-family", "font-size", "font-weight",
-    "text-anchor",
+    "text-anchor", "visibility",
 }  # fmt: skip
 
 
@@ -50,6 +52,14 @@ def test_the_picture_is_well_formed_and_of_presentation_attributes_only(trace: T
 
 def test_the_picture_of_the_head_that_was_left_behind() -> None:
     assert_golden("timeline-head.svg", timeline(head_trace()).replace("><", ">\n<") + "\n")
+
+
+def test_an_op_that_failed_before_it_had_a_device_has_no_picture() -> None:
+    with pytest.raises(AssertionError), devtrace.record() as recording:
+        torch.ones(2, device="cuda")
+    assert len(recording.trace.ops) == 1
+    assert timeline(recording.trace) == ""
+    assert set(recording.report._repr_mimebundle_()[0]) > {"text/html", "text/plain"}
 
 
 def test_a_trace_without_ops_has_no_picture() -> None:

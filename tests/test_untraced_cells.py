@@ -34,7 +34,7 @@ def test_a_device_error_of_an_untraced_cell_gets_its_finding_without_a_timeline(
     assert type(ran.error) is RuntimeError
     (report,) = ran.reports
     assert "model.0.weight" in report["text/plain"]
-    assert report["text/html"].count("<svg") == 1  # the sign beside the finding
+    assert "<svg" not in report["text/html"]
     assert "untraced" in report[MIME_TYPE]
     assert report[MIME_TYPE]["title"] == f"In[{shell.count}]"
 

@@ -78,7 +78,10 @@ class _Picture:
         chosen = _choose(every, flagged)
         self.rows = list(self._rows(chosen))
         self.hidden = len(every) - len(chosen)
-        self.bottom = self.rows[-1].top + BAR
+
+    @property
+    def bottom(self) -> int:
+        return self.rows[-1].top + BAR
 
     @property
     def is_job(self) -> bool:
@@ -112,6 +115,8 @@ def timeline(trace: TraceData) -> str:
     if not len(trace.ops):
         return ""
     picture = _Picture(trace)
+    if not picture.rows:
+        return ""  # an op that failed before it had a device
     labels, bars, names = ("".join(draw(picture, row) for row in picture.rows) for draw in (_label, _bar, _names))
     bars = _collectives(picture) + bars
     flags = "".join(_flag(picture, number, finding) for number, finding in reversed(picture.flagged))
