@@ -114,6 +114,7 @@ class Recording:
         origin = errors_before_dispatch.origin_of(error, self.recorder) if error is not None else None
         frames = _frames(error, origin)
         if origin is not None and not errors_before_dispatch.was_recorded(origin, self.recorder):
+            frames = _from_what_knows_torch(frames)
             self._add_refused(origin, frames[0][0] if frames else sites.NOWHERE)
         named = Named(self.recorder.rows, self.namespace)
         with Quiet():
@@ -205,6 +206,12 @@ def _frames(error: BaseException | None, origin: BaseException | None) -> list[t
             caller = site if kind == sites.USER else caller
             found.append((site, entry.tb_frame))
     return found[::-1]
+
+
+def _from_what_knows_torch(frames: list[tuple[int, FrameType]]) -> list[tuple[int, FrameType]]:
+    """Leave out the innermost frames of packages that know no tensors."""
+    first = next((at for at, (_, frame) in enumerate(frames) if errors_before_dispatch.knows_torch(frame)), 0)
+    return frames[first:]
 
 
 def _entries(error: BaseException | None, origin: BaseException | None) -> list[TracebackType]:
