@@ -79,6 +79,17 @@ def test_in_a_sandboxed_frame_every_view_is_drawn(
 
 
 @pytest.mark.parametrize("sandbox", SANDBOXES)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_in_a_sandboxed_frame_the_theme_is_that_of_its_page(
+    page: Page, tmp_path: Path, sandbox: str, theme: str
+) -> None:
+    ground = f"<style>html {{ background: {GROUND[theme]}; color: {INK[theme]} }}</style>"
+    frame = framed(page, tmp_path, sandbox, put_in(shown(make_traces.failing())) + ground)
+    frame.locator(UPGRADED).wait_for()
+    expect(frame.locator(".dt-report.dt-dark")).to_have_count(int(theme == "dark"))
+
+
+@pytest.mark.parametrize("sandbox", SANDBOXES)
 def test_100_000_ops_are_drawn_in_a_frame(page: Page, tmp_path: Path, sandbox: str) -> None:
     frame = framed(page, tmp_path, sandbox, as_page(shown(make_traces.million(100_000))))
     frame.locator('[data-devtrace="timeline"][data-ready="true"]').wait_for()

@@ -47,15 +47,20 @@ def test_without_the_extension_html_with_a_script_is_alive_in_a_trusted_notebook
     page: Page, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     with serve(tmp_path_factory.mktemp("bare"), extension=False) as server:
-        cells = ("%load_ext devtrace", "%devtrace renderer script", "%%devtrace\nimport torch\nx = torch.ones(3) + 1")
+        failing = "%%devtrace\nimport torch\nx = torch.ones(3, device='cuda') + torch.ones(3)"
+        cells = ("%load_ext devtrace", "%devtrace renderer script", "%devtrace simulate cuda:1", failing)
         notebook = Notebook.open(page, server, server.write("script.ipynb", *cells))
         notebook.run_all()
         page.locator('.dt-report[data-ready="true"]').wait_for()
+        expect(page.locator('.dt-report [data-devtrace="finding"][data-rule="device-mismatch"]')).to_have_count(1)
         for tab in TABS:
             page.get_by_role("tab", name=tab, exact=True).click()
             page.locator(f'[data-devtrace="{tab.lower()}"][data-ready="true"]').wait_for()
         page.get_by_role("tab", name="Ops", exact=True).press("ArrowLeft")
         expect(page.get_by_role("tab", name="Lines", exact=True)).to_be_focused()
+        expect(page.locator(".dt-report.dt-dark")).to_have_count(0)
+        notebook.command("apputils:change-theme", theme="JupyterLab Dark")
+        expect(page.locator(".dt-report.dt-dark")).to_have_count(1)
 
 
 def test_without_the_extension_html_with_a_script_is_its_words_in_an_untrusted_notebook(

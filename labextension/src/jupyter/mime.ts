@@ -6,14 +6,17 @@ import { Widget } from '@lumino/widgets';
 import { MIME_TYPE } from '../model/trace';
 import { showTrace } from '../view/page';
 import { askForHost } from './host';
+import { keepKeysFor } from './keys';
 
 class TraceOutput extends Widget implements IRenderMime.IRenderer {
   private _data: unknown;
   private _dispose?: () => void;
+  private readonly _freeKeys: () => void;
 
   constructor() {
     super();
     this.addClass('dt-output');
+    this._freeKeys = keepKeysFor(this.node);
   }
 
   renderModel(model: IRenderMime.IMimeModel): Promise<void> {
@@ -31,6 +34,7 @@ class TraceOutput extends Widget implements IRenderMime.IRenderer {
 
   override dispose(): void {
     this._dispose?.();
+    this._freeKeys();
     super.dispose();
   }
 }
