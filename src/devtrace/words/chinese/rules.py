@@ -141,6 +141,7 @@ SENTENCES: Final[dict[str, str]] = {
     "fixed.in-package": (
         "在 {package} 的 {site}：用 `.to({device})` 移动它创建的张量；请使用已包含此修改的版本，或向该软件包报告"
     ),
+    "fixed.left-there": "把它留在设备上：`{code}`",
     "fixed.put-there": "把它放到需要的设备上：`{code}`",
     "fixed.attached": "在第 {line:d} 行之后添加 `{code}`，或在挂载之后整体移动",
     "fixed.on-models-device": "在模型所在的设备上创建它：`{code}`",

@@ -167,6 +167,7 @@ SENTENCES: Final[dict[str, str]] = {
         "in {package}, {site}: move what it makes with `.to({device})`; use a release of the package that "
         "has it, or report it there"
     ),
+    "fixed.left-there": "leave it on the device: `{code}`",
     "fixed.put-there": "put it where it is needed: `{code}`",
     "fixed.attached": "add `{code}` below line {line:d}, or move all of it after attaching",
     "fixed.on-models-device": "make it on the model's device: `{code}`",
