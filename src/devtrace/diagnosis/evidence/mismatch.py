@@ -40,6 +40,7 @@ class Mismatch:
     others_on_odd_device: tuple[int, ...] = ()
     words: Site | None = None  # what says that the CPU is meant, where the odd tensor is on an accelerator
     is_undecided: bool = False  # True if nothing says which device is meant
+    is_meant: bool = False  # True if the program's variables name the expected one of two accelerators
     of: Literal["inputs", "gradient", "copy"] = "inputs"
 
 

@@ -47,7 +47,7 @@ def _is_written(loop: ast.For, variable: str) -> bool:
 
 def _writes_into(node: ast.AST, variable: str) -> bool:
     match node:
-        case ast.Call(func=ast.Attribute(value=owner, attr=method)) if _is_in_place(method):
+        case ast.Call(func=ast.Attribute(value=owner, attr=method)) if _is_writer(method):
             return _innermost(owner) == variable or any(_innermost(each) == variable for each in node.args[:1])
         case ast.AugAssign(target=target):
             return _innermost(target) == variable
@@ -56,7 +56,7 @@ def _writes_into(node: ast.AST, variable: str) -> bool:
     return False
 
 
-def _is_in_place(method: str) -> bool:
+def _is_writer(method: str) -> bool:
     return method.endswith("_") and not method.endswith("__")
 
 
