@@ -148,7 +148,7 @@ SENTENCES: Final[dict[str, str]] = {
     "fixed.as-attached": "在挂载时移动它：`{code}`",
     "fixed.where-made": "在创建处移动它：`{code}`",
     "fixed.package-factory": "在 {package} 的 {site}：`{code}`；请使用已包含此修改的版本，或向该软件包报告",
-    "fixed.device-variable": "让变量指明与它相遇者的设备：`{code}`",
+    "fixed.device-variable": "使用另一个输入的设备：`{code}`",
     "fixed.create-with": "创建时写 `{code}`",
     "fixed.give-device": "写明它的设备：`{code}`",
     "fixed.pick-by-where": "保持形状：`{code}.sum()` 不需要计数",

@@ -176,7 +176,7 @@ SENTENCES: Final[dict[str, str]] = {
     "fixed.package-factory": (
         "in {package}, {site}: `{code}`; use a release of the package that has it, or report it there"
     ),
-    "fixed.device-variable": "let the variable name the device of what it meets: `{code}`",
+    "fixed.device-variable": "take the device of the other input: `{code}`",
     "fixed.create-with": "create it with `{code}`",
     "fixed.give-device": "give it the device: `{code}`",
     "fixed.pick-by-where": "keep the shape: `{code}.sum()` needs no count",
