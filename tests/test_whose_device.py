@@ -149,6 +149,97 @@ def test_no_move_missed_what_a_module_made_after_it() -> None:
     assert finding.culprit.moved is None
 
 
+class Pruned(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+        self.mask = torch.ones(4)
+
+    def prune(self, keep: int) -> None:
+        self.mask = (torch.arange(4) < keep).float()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        masked: torch.Tensor = self.lin(x) * self.mask
+        return masked
+
+
+def test_what_a_method_made_after_the_move_wants_a_device_and_no_buffer() -> None:
+    def program() -> None:
+        model = Pruned().cuda()
+        model.prune(2)
+        model(torch.rand(2, 4, device="cuda"))
+
+    finding = error_of(program)
+    assert finding.cause == "created-without-device"
+    assert edits_of(finding) == ["self.mask = (torch.arange(4, device=next(self.parameters()).device) < keep).float()"]
+
+
+class Experts(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.pool = nn.ModuleDict()
+        self.stem = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor, key: str) -> Any:
+        if key not in self.pool:
+            self.pool[key] = nn.Linear(4, 4)
+        return self.pool[key](self.stem(x))
+
+
+def test_a_part_put_into_an_empty_container_takes_the_device_of_the_whole() -> None:
+    def program() -> None:
+        experts = Experts().cuda()
+        experts(torch.rand(2, 4, device="cuda"), "first")
+
+    finding = error_of(program)
+    assert finding.cause == "attached-after-move"
+    assert edits_of(finding) == ["self.pool[key] = nn.Linear(4, 4).to(next(self.parameters()).device)"]
+
+
+class Drop(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        mask = torch.rand(x.shape) > 0.5
+        ctx.save_for_backward(mask)
+        return x * mask.to(x.device)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> Any:
+        return gradient * ctx.saved_tensors[0]
+
+
+def test_what_a_function_of_autograd_made_for_its_backward_wants_a_device() -> None:
+    def program() -> None:
+        x = torch.rand(2, 4, device="cuda", requires_grad=True)
+        apply: Any = Drop.apply
+        apply(x).sum().backward()
+
+    assert error_of(program).cause == "created-without-device"
+
+
+# Moved copies that nobody kept.
+
+
+class Batch:
+    def __init__(self, rows: torch.Tensor, labels: torch.Tensor) -> None:
+        self.rows, self.labels = rows, labels
+
+    def to(self, device: str) -> Batch:
+        return Batch(self.rows.to(device), self.labels.to(device))
+
+
+def test_a_batch_that_makes_a_moved_batch_is_to_be_replaced_by_it() -> None:
+    def program() -> None:
+        model = nn.Linear(4, 2).cuda()
+        batch = Batch(torch.rand(3, 4), torch.zeros(3))
+        batch.to("cuda")
+        model(batch.rows)
+
+    finding = error_of(program)
+    assert (finding.cause, name_of(finding)) == ("never-moved", "batch.rows")
+    assert edits_of(finding) == ['batch = batch.to("cuda")']
+
+
 # Waits.
 
 

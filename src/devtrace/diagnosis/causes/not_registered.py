@@ -39,8 +39,8 @@ def module_has_it_unregistered(case: Case) -> Verdict | None:
 
 
 def _was_made_after(case: Case, passing: PassingMove) -> bool:
-    """Return whether a module's call made the tensor after the move: no registering would have moved it."""
-    return case.was_made_in_a_call and case.birth > passing.moves[-1].op
+    """Return whether the tensor was made after the move: no registering would have moved it."""
+    return case.birth > passing.moves[-1].op
 
 
 def _verdict(case: Case, passing: PassingMove) -> Verdict:
