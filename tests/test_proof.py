@@ -345,6 +345,26 @@ def run(device):
     model.to(device)
     return model(torch.ones(2, 3, device=device))
 """,
+    "what a fit has kept is registered where it is first given a value": """\
+class Whiten(nn.Module):
+    def fit(self, x):
+        mean, scale = x.mean(0), x.std(0)
+        self.mean: torch.Tensor = mean
+        self.scale = scale
+        if self.training:
+            self.mean = self.mean.detach()
+            self.scale = self.scale.detach()
+        return self
+
+    def forward(self, x):
+        return (x - self.mean) / self.scale
+
+
+def run(device):
+    rows = torch.arange(12.0).reshape(4, 3)
+    model = nn.Sequential(Whiten().fit(rows), nn.Linear(3, 2)).to(device)
+    return model(rows.to(device))
+""",
     "an edit takes the literal that the program uses": """\
 def run(device):
     model = nn.Linear(3, 3)
