@@ -174,6 +174,38 @@ def test_what_a_method_made_after_the_move_wants_a_device_and_no_buffer() -> Non
     assert edits_of(finding) == ["self.mask = (torch.arange(4, device=next(self.parameters()).device) < keep).float()"]
 
 
+class Smooth(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+        self.last: torch.Tensor | None = None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y: torch.Tensor = self.lin(x)
+        if self.last is not None:
+            y = y + self.last
+        self.last = y.detach().cpu()
+        return y
+
+
+def two_calls() -> None:
+    smooth = Smooth().cuda()
+    for _ in range(2):
+        smooth(torch.rand(2, 4, device="cuda"))
+
+
+def test_what_a_modules_call_sent_to_the_cpu_was_put_there() -> None:
+    assert error_of(two_calls).cause == "wrong-device"
+
+
+def test_what_a_modules_call_sent_to_the_cpu_was_put_there_by_what_the_source_tells() -> None:
+    with devtrace.simulate("cuda:1"), pytest.raises(RuntimeError) as raised:
+        two_calls()
+    finding = devtrace.explain(raised.value).findings[0]
+    assert finding.cause == "wrong-device"
+    assert edits_of(finding) == ["self.last = y.detach().clone()"]
+
+
 class Experts(nn.Module):
     def __init__(self) -> None:
         super().__init__()
