@@ -428,6 +428,28 @@ class Tables(torch.nn.Module):
 """
 
 
+class Binned(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        bins = torch.linspace(0, 1, 4)
+        self.bins = bins[None]
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x - self.bins.to(x.device)
+
+
+def test_a_view_that_a_module_keeps_has_the_modules_name_for_it() -> None:
+    def program() -> None:
+        binned, net = Binned(), nn.Linear(4, 4).to(GPU)
+        for _ in range(12):
+            binned(net(torch.rand(8, 4, device=GPU))).sum().backward()
+
+    (found,) = [each for each in findings(program) if each.severity == "warning"]
+    assert found.culprit is not None
+    assert found.culprit.name == "binned.bins"
+    assert "`binned.bins` is the same tensor each time" in found.message
+
+
 def costs_of_packages(program: Callable[[], object]) -> dict[tuple[str, str], Finding]:
     found = [each for each in findings(program) if each.site is not None and "site-packages" in each.site.file]
     assert len({(each.rule, each.site) for each in found}) == len(found)

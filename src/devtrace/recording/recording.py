@@ -22,7 +22,7 @@ from devtrace.recording.finish.assemble import Assembled, assemble
 from devtrace.recording.finish.names import Named
 from devtrace.recording.hot.dispatch import RecordMode
 from devtrace.recording.hot.recorder import Recorder, thread_name
-from devtrace.runtime import eager_paths, scripting
+from devtrace.runtime import eager_paths, scripting, settling
 from devtrace.runtime.job import rank_of_job
 from devtrace.runtime.mode_stack import on_top
 from devtrace.runtime.patches import Patches
@@ -81,6 +81,8 @@ class Recording:
             printing.install(self.recorder, patches)
             eager_paths.install(patches)
             scripting.install(patches)
+            settling.listeners.append(self.recorder.settled)
+            stack.callback(settling.listeners.remove, self.recorder.settled)
             for handle in self.optimizers.install():
                 stack.callback(handle.remove)
             state = self.recorder.follow(thread_name())
