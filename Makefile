@@ -46,7 +46,8 @@ RAY := $(VENV)-ray/.made
 IN_TURN := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 FIRST_NOTEBOOK = $(firstword $(sort $(wildcard notebooks/0*.ipynb)))
 
-.PHONY: help lab test check lint types layers unit ts wheel notebooks e2e compiler chromium vscode e2e-vscode e2e-marimo build dev format golden docs bench sweep real ray long-runs \
+.PHONY: help lab test check lint types layers unit ts wheel notebooks e2e compiler chromium vscode e2e-vscode e2e-marimo code-server marimo \
+	build dev format golden docs bench sweep real ray long-runs \
 	gallery notebook-outputs screenshot test-oldest clean distclean
 
 help: ## print this list
@@ -96,8 +97,13 @@ vscode: $(READY) ## build the renderer extension for VS Code, build/devtrace.vsi
 e2e-vscode: vscode chromium $(CODE_SERVER) ## drive a real VS Code (code-server: 1.2 GB, two minutes to install)
 	DEVTRACE_CODE_SERVER=$(abspath $(dir $(CODE_SERVER))) timeout -k 30 1200 $(PYTEST) -m foreign tests/e2e/test_vscode.py
 
-e2e-marimo: $(READY) chromium $(MARIMO) ## drive a real marimo (in an environment of its own, half a minute to install)
-	DEVTRACE_MARIMO=$(abspath $(dir $(MARIMO))) timeout -k 30 600 $(PYTEST) -m foreign tests/e2e/test_marimo.py
+e2e-marimo: $(READY) chromium $(MARIMO) ## drive a real marimo, and its anywidget (in an environment of its own, half a minute to install)
+	DEVTRACE_MARIMO=$(abspath $(dir $(MARIMO))) timeout -k 30 600 $(PYTEST) -m foreign tests/e2e/test_marimo.py tests/e2e/test_live_anywhere.py
+
+# What .ci/run asks for before their tests, so that an install that fails is no test that fails.
+code-server: $(CODE_SERVER)
+
+marimo: $(MARIMO)
 
 compiler: $(READY)
 	@PYTHONPATH=src:tests $(BIN)/python -m accelerator

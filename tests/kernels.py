@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from jupyter_client.blocking.client import BlockingKernelClient
-from jupyter_client.manager import KernelManager, start_new_kernel
+from jupyter_client.manager import KernelManager
 
 from devtrace.report.mime import MIME_TYPE
 
@@ -93,7 +94,12 @@ class Kernel:
                 if content["execution_state"] == "idle":
                     return
                 continue
-            yield {"type": kind, **content}
+            yield {"type": kind, "buffers": message.get("buffers", []), **content}
+
+    def send(self, comm: str, content: dict[str, Any]) -> None:
+        """Send a custom message of a widget's view."""
+        data = {"comm_id": comm, "data": {"method": "custom", "content": content}}
+        self.client.shell_channel.send(self.client.session.msg("comm_msg", data))
 
     def complete(self, code: str) -> list[str]:
         matches: list[str] = self.client.complete(code, len(code), reply=True, timeout=LIMIT)["content"]["matches"]
@@ -104,10 +110,16 @@ class Kernel:
 
 
 @contextmanager
-def new_kernel(**environment: str) -> Iterator[Kernel]:
+def new_kernel(python: str = sys.executable, **environment: str) -> Iterator[Kernel]:
     """Start a kernel in a process of its own, and end it."""
-    manager, client = start_new_kernel(kernel_name="python3", env={**os.environ, **environment})
+    manager = KernelManager(kernel_name="python3")
+    assert manager.kernel_spec is not None
+    manager.kernel_spec.argv[0] = python
+    manager.start_kernel(env={**os.environ, **environment})
+    client = manager.blocking_client()
+    client.start_channels()
     try:
+        client.wait_for_ready(timeout=LIMIT)
         yield Kernel(manager, client)
     finally:
         client.stop_channels()

@@ -174,9 +174,9 @@ ELSEWHERE = {
     "__init__.py": ("python-too-old: ",),  # said by a Python that cannot read the catalogues
     "api/pytest_plugin.py": ("run every test ",),  # read at the start of every project's tests
     "api/results.py": ("<Trace",),
+    "diagnosis/evidence/cpu_only.py": ("",),  # torch's words
     "diagnosis/evidence/torchs_sentences.py": ("",),
     "diagnosis/rules/collective_device.py": ("No backend type ", "Duplicate GPU "),  # torch's and NCCL's words
-    "diagnosis/rules/host_conversion.py": ("convert ",),  # torch's words
     "fixing/patch.py": ("\\ No newline",),  # git's words
     "notebook/live_view.py": ("devtrace.LiveView: ",),
 }

@@ -7,7 +7,6 @@ Kaggle shows a page of the whole notebook.
 from __future__ import annotations
 
 import html
-import json
 import re
 from pathlib import Path
 from typing import Literal
@@ -22,23 +21,13 @@ from devtrace.report import renderer
 from devtrace.report.html import fragment
 from devtrace.report.mime import mime_bundle
 from devtrace.trace.tables import TraceData
+from e2e.frames import SANDBOXES, put_in
 from e2e.views import GROUND, INK, TABS
 from samples import training
 
 pytestmark = pytest.mark.e2e
 
-SANDBOXES = ("allow-scripts", "allow-scripts allow-same-origin")
 UPGRADED = '.dt-report[data-ready="true"]'
-# Colab's frame has the html put in, and starts the scripts itself.
-PUT_IN = """<!doctype html><div id="output"></div><script>
-const output = document.getElementById('output');
-output.innerHTML = JSON.parse(document.currentScript.previousElementSibling.dataset.html ?? '""');
-for (const old of output.querySelectorAll('script')) {
-  const script = document.createElement('script');
-  script.textContent = old.textContent;
-  old.replaceWith(script);
-}
-</script>"""
 
 
 @pytest.fixture(autouse=True)
@@ -66,10 +55,6 @@ def framed(page: Page, folder: Path, sandbox: str, content: str) -> FrameLocator
 
 def as_page(output: str, *, head: str = "") -> str:
     return f'<!doctype html><meta charset="utf-8">{head}<body>{output}</body>'
-
-
-def put_in(output: str) -> str:
-    return PUT_IN.replace('<div id="output">', f'<div id="output" data-html="{html.escape(json.dumps(output))}">')
 
 
 def expect_every_view(frame: FrameLocator | Page) -> None:

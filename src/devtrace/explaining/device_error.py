@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Final
 
+from devtrace.diagnosis.evidence import cpu_only
 from devtrace.diagnosis.evidence.torchs_sentences import ABOUT_DEVICES
 from devtrace.source import parsing
 from devtrace.source.user_code import owner_of
@@ -62,7 +63,7 @@ def text_of(error: BaseException) -> str:
 
 def _is_of_torch(error: BaseException) -> bool:
     text = text_of(error)
-    if not ABOUT_DEVICES.search(text):
+    if not ABOUT_DEVICES.search(text) and cpu_only.refused(text) is None:
         return False
     return WRAPPED in text or not _is_raised_in_source(error)
 

@@ -13,8 +13,11 @@ from typing import Final
 
 import torch
 
+from devtrace.diagnosis.evidence import cpu_only
+from devtrace.explaining.device_error import text_of
 from devtrace.recording.columns import sites
 from devtrace.recording.columns.sites import LIBRARY, USER
+from devtrace.recording.context.errors_before_dispatch import knows_torch
 from devtrace.runtime.tracebacks import entries_without_ours
 from devtrace.source.live_objects import forget_locals
 
@@ -63,7 +66,10 @@ class Stack:
             above = next((at for at, entry in enumerate(entries) if id(entry.tb_frame) in handled), len(entries))
             entries = [*entries[:above], *inner]
         levels = (*_around(entries), *(Level(entry.tb_frame, entry.tb_lasti) for entry in entries))
-        return cls(_without_kernels(levels), frozenset(map(id, path)))
+        levels = _without_kernels(levels)
+        if cpu_only.refused(text_of(path[-1])) is cpu_only.NUMPY:
+            levels = _without_helpers(levels)
+        return cls(levels, frozenset(map(id, path)))
 
     def sited(self) -> list[tuple[int, FrameType]]:
         """Return the frames that are neither torch's nor Python's, innermost first, with their sites."""
@@ -92,6 +98,13 @@ def _without_kernels(levels: tuple[Level, ...]) -> tuple[Level, ...]:
         if code.co_filename.startswith(_KERNELS) or code.co_name in _HANDERS_ON:
             end = at
     return levels[:end]
+
+
+def _without_helpers(levels: tuple[Level, ...]) -> tuple[Level, ...]:
+    """Cut off the lines of packages that know no tensors, as numpy's own, below the line that gave them one."""
+    known = [at for at, level in enumerate(levels) if level.is_readable and knows_torch(level.frame)]
+    inner = range(known[-1] + 1, len(levels)) if known else range(0)
+    return levels[: next((at for at in inner if levels[at].is_readable), len(levels))]
 
 
 def _around(entries: list[TracebackType]) -> list[Level]:

@@ -18,7 +18,7 @@ from devtrace.recording.context import errors_before_dispatch, hooks, jit_tracin
 from devtrace.recording.context.happenings import recorders
 from devtrace.recording.context.modules import Modules
 from devtrace.recording.context.optimizers import Optimizers
-from devtrace.recording.finish.assemble import assemble
+from devtrace.recording.finish.assemble import Assembled, assemble
 from devtrace.recording.finish.names import Named
 from devtrace.recording.hot.dispatch import RecordMode
 from devtrace.recording.hot.recorder import Recorder, thread_name
@@ -116,6 +116,7 @@ class Recording:
         origin = errors_before_dispatch.origin_of(error, self.recorder) if error is not None else None
         frames = _frames(error, origin)
         if origin is not None and not errors_before_dispatch.was_recorded(origin, self.recorder):
+            frames = _from_what_knows_torch(frames)
             self._add_refused(origin, frames[0][0] if frames else sites.NOWHERE)
         named = Named(self.recorder.rows, self.namespace)
         with Quiet():
@@ -141,13 +142,18 @@ class Recording:
             lambda tensor: row_of(self.recorder.rows.row_of(tensor)),
             sites.cells_so_far(),
             tuple((rows[site], steps) for site, steps in idle),
-            done.op_of(self.recorder.gap),
+            self._end_of_gap(done),
             {
                 row: (done.op_of(op), own)
                 for late, (op, own) in self.recorder.late.items()
                 if (row := row_of(late)) is not None
             },
         )
+
+    def _end_of_gap(self, done: Assembled) -> int:
+        """Return the first op of the trace, of any thread, after the last one before a gap; -1 without a gap."""
+        gap = self.recorder.gap
+        return -1 if gap < 0 else min(done.op_of(gap), done.op_of(gap - 1) + 1)
 
     def _add_refused(self, error: BaseException, site: int) -> None:
         """Add a row for a call that torch refused before there was an op."""
@@ -207,6 +213,12 @@ def _frames(error: BaseException | None, origin: BaseException | None) -> list[t
             caller = site if kind == sites.USER else caller
             found.append((site, entry.tb_frame))
     return found[::-1]
+
+
+def _from_what_knows_torch(frames: list[tuple[int, FrameType]]) -> list[tuple[int, FrameType]]:
+    """Leave out the innermost frames of packages that know no tensors."""
+    first = next((at for at, (_, frame) in enumerate(frames) if errors_before_dispatch.knows_torch(frame)), 0)
+    return frames[first:]
 
 
 def _entries(error: BaseException | None, origin: BaseException | None) -> list[TracebackType]:

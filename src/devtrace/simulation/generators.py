@@ -15,7 +15,7 @@ import torch
 
 from devtrace.runtime.patches import Patches
 from devtrace.simulation.devices import Devices
-from devtrace.simulation.storage_tags import HOST, SimulatedDevice
+from devtrace.simulation.storage_tags import HOST, SimulatedDevice, tag_of
 
 _Generator = torch.Generator
 _host = torch.default_generator
@@ -53,6 +53,7 @@ class DefaultGenerator(_DeviceGenerator):
         return _Generator.get_state(self._source)
 
     def set_state(self, new_state: torch.Tensor) -> DefaultGenerator:
+        _check_state(new_state)
         _Generator.set_state(self, new_state)
         return self._join_or_leave()
 
@@ -97,8 +98,22 @@ def install(patches: Patches, devices: Devices) -> None:
 
         return seed_all
 
+    set_state = torch.random.set_rng_state
+
+    def set_rng_state(new_state: torch.Tensor) -> None:
+        _check_state(new_state)
+        set_state(new_state)
+
+    for owner in (torch, torch.random):
+        patches.set(owner, "set_rng_state", set_rng_state)
     for owner, name in ((torch.random, "_manual_seed_impl"), (torch.random, "seed"), (torch, "seed")):
         patches.set(owner, name, share_after(getattr(owner, name)))
+
+
+def _check_state(state: Any) -> None:
+    """Refuse, as `check_rng_state` of torch does, a state that is not on the CPU."""
+    if isinstance(state, torch.Tensor) and tag_of(state).owner is not HOST:
+        raise TypeError("RNG state must be a torch.ByteTensor")
 
 
 def _generator_class(devices: Devices) -> type:

@@ -114,6 +114,11 @@ def is_trained_leaf(value: object) -> bool:
         return bool(value.requires_grad and value.is_leaf)  # type: ignore[attr-defined]
 
 
+def requires_grad(tensor: Any) -> bool:
+    with torch_answers():
+        return bool(tensor.requires_grad)
+
+
 def torch_answers() -> AbstractContextManager[object]:
     """Inside, torch answers a tensor's questions, not a subclass of its."""
     return torch._C.DisableTorchFunctionSubclass()

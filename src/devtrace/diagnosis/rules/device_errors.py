@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from devtrace.diagnosis.evidence import cpu_only
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.torchs_sentences import ABOUT_DEVICES
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
@@ -22,7 +23,8 @@ def device_errors(queries: TraceQueries) -> Iterator[Finding]:
     snapshot = FailureSnapshot(queries)
     for error in queries.trace.errors:
         is_torchs = ABOUT_DEVICES.search(error.message) is not None
-        if not is_torchs and not _IS_ABOUT_DEVICES.search(error.message):
+        names_devices = is_torchs or _IS_ABOUT_DEVICES.search(error.message) is not None
+        if not names_devices and cpu_only.refused(error.message) is None:
             continue
         try:
             explained = (rule.explain(queries, snapshot, error.op.id, error.message) for rule in ERROR_RULES)
@@ -34,7 +36,7 @@ def device_errors(queries: TraceQueries) -> Iterator[Finding]:
             continue
         if finding is not None:
             yield finding
-        elif queries.was_read or is_torchs or _IS_MIX.search(error.message):
+        elif (queries.was_read and names_devices) or is_torchs or _IS_MIX.search(error.message):
             key = "unknown-tensor" if queries.was_read else "unknown-recorded"
             yield _in_torchs_words(queries, error, sentence(f"explained.{key}"))
 

@@ -1,12 +1,16 @@
-"""host-conversion: numpy was asked for a tensor that is on a device."""
+"""host-conversion: something that takes tensors on the CPU only, as numpy does, was given one that is on a device."""
 
 from __future__ import annotations
 
 import ast
-import re
-from typing import Final
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
 
 from devtrace.diagnosis.causes import host_boundary
+from devtrace.diagnosis.evidence import access_paths
+from devtrace.diagnosis.evidence.cpu_only import NUMPY, PINNED, CpuOnly, refused
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.source_text import assigned_names, statement_site
@@ -14,24 +18,27 @@ from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding
 from devtrace.diagnosis.fixes.fix import Fix
 from devtrace.diagnosis.rules.rule import ErrorRule
-from devtrace.source.matching import called_name, calls_in, match_code
+from devtrace.source.matching import called_name, calls_in, keyword, match_code
 from devtrace.source.object_walk import is_tensor
-from devtrace.source.safe_values import values
+from devtrace.source.safe_values import Value, evaluate, values
 from devtrace.words.catalogue import sentence, unnamed
 from devtrace.words.text_format import one_line
 
-_IS_NUMPY: Final = re.compile(r"convert (\S+) device type tensor to numpy")
+MOST_PARENTS: Final = 50
 
 
 def host_conversion(queries: TraceQueries, snapshot: FailureSnapshot, op: int, text: str) -> Finding | None:
-    error = _IS_NUMPY.search(text)
-    if error is None:
+    taker = refused(text)
+    if taker is None:
         return None
-    frame = FailingFrame.of(snapshot, 0, HOST)
-    row = _tensor(queries, snapshot, op, frame)
-    device = queries.device(row) if row >= 0 else error[1]
-    culprit = _culprit(queries, snapshot, row, frame) if row >= 0 else None
-    fix = _fix(row, frame)
+    conversion = _Conversion(queries, snapshot, op, taker)
+    row = conversion.row
+    if row < 0 and taker is not NUMPY:
+        return None
+    device = queries.device(row) if row >= 0 else taker.refusal.findall(text)[0]
+    culprit = conversion.culprit() if row >= 0 else None
+    fix = conversion.fix()
+    name = culprit.name if culprit is not None and culprit.name != unnamed() else ""
     return Finding(
         rule="host-conversion",
         severity="error",
@@ -41,7 +48,7 @@ def host_conversion(queries: TraceQueries, snapshot: FailureSnapshot, op: int, t
         op=op,
         culprit=culprit,
         bytes=queries.trace.tensors.number("bytes", row) if row >= 0 else 0,
-        message=sentence("host-conversion.message", name=_shown_name(culprit), device=device),
+        message=sentence(f"host-conversion.{taker.taker}", name=name, device=device),
         help=fix.help,
         edits=fix.edits,
         ops=(op,),
@@ -54,62 +61,189 @@ RULE: Final = ErrorRule(
 )
 
 
-def _shown_name(culprit: Culprit | None) -> str:
-    return culprit.name if culprit is not None and culprit.name != unnamed() else ""
+@dataclass(frozen=True)
+class _Conversion:
+    """A refused tensor: its row in the trace, the expression that gave it, and how to give it from the CPU."""
+
+    queries: TraceQueries
+    snapshot: FailureSnapshot
+    op: int
+    taker: CpuOnly
+
+    @cached_property
+    def frame(self) -> FailingFrame | None:
+        return FailingFrame.of(self.snapshot, 0, HOST)
+
+    @cached_property
+    def code(self) -> ast.AST | None:
+        """Return what the line runs; of `out[i] = pred` what is assigned."""
+        if self.frame is None:
+            return None
+        node, statement = self.frame.source_node.node, self.frame.source_node.statement
+        is_target = isinstance(getattr(node, "ctx", None), ast.Store)
+        return statement.value if is_target and isinstance(statement, ast.Assign | ast.AugAssign) else node
+
+    @cached_property
+    def given(self) -> ast.expr | None:
+        """Return the expression that is converted, where the code tells: `x` of `x.numpy()` and of `np.asarray(x)`."""
+        if self.code is None:
+            return None
+        argument = self.taker.given_in(self.code)
+        return argument if argument is not None else _converted(self.code) if self.taker is NUMPY else None
+
+    @cached_property
+    def row(self) -> int:
+        """Return the row of the tensor: of what the code gives, of what the line made, of an input of the op; or -1."""
+        rows = [*self._of_given(), *self._made_in_the_line, *self.queries.inputs(self.op)]
+        rows += [self.snapshot.row(value.value) for value in self._values()]
+        found = next((row for row in rows if row is not None and self.queries.device(row) != HOST), -1)
+        return self._of_the_data(found) if self.taker is PINNED and found >= 0 else found
+
+    def _of_the_data(self, batch: int) -> int:
+        """Return the tensor that variables lead to, of those that a batch was made from."""
+        rows = [batch]
+        for row in rows:
+            if self.snapshot.names(row):
+                return row
+            maker = self.queries.producer(row)
+            parents = self.queries.inputs(maker) if maker >= 0 and len(rows) < MOST_PARENTS else []
+            rows += [parent for parent in parents if self.queries.device(parent) == self.queries.device(batch)]
+        return batch
+
+    def _of_given(self) -> Iterator[int | None]:
+        if self.given is None or self.frame is None:
+            return
+        value = evaluate(self.given, self.frame.scope())
+        if is_tensor(value):
+            yield self.snapshot.row(value)
+        elif isinstance(self.given, ast.Call | ast.BinOp) and self.op > 0:
+            yield from self.queries.outputs(self.op - 1)
+
+    @cached_property
+    def _made_in_the_line(self) -> dict[int, ast.expr]:
+        """Return what an expression of the failing code made last, with the expression."""
+        inside = set(ast.walk(self.code)) if self.code is not None else set()
+        op = self.op - 1
+        while op >= 0 and self._is_of_the_line(op):
+            made = self.queries.source_node(self.queries.trace.ops.number("site", op))
+            if made is not None and made.node in inside and isinstance(made.node, ast.expr):
+                rows = [row for row in self.queries.outputs(op) if self.queries.device(row) != HOST]
+                if rows:
+                    return dict.fromkeys(rows, made.node)
+            op -= 1
+        return {}
+
+    def _is_of_the_line(self, op: int) -> bool:
+        """Return whether the user's line of an op is the one that failed."""
+        own = [self.queries.users[self.queries.trace.ops.number("site", each)] for each in (op, self.op)]
+        sites = [self.queries.site(int(each)) for each in own]
+        return sites[0] is not None and sites[1] is not None and sites[0].line == sites[1].line
+
+    def _values(self) -> list[Value]:
+        if self.frame is None or self.code is None:
+            return []
+        found = values(self.code, self.frame.source, self.frame.scope())
+        return [value for value in found if is_tensor(value.value)]
+
+    @cached_property
+    def node(self) -> ast.expr | None:
+        """Return the expression to change, which the line has for the tensor."""
+        if self.given is not None or self.frame is None or self.row < 0:
+            return self.given
+        return self._made_in_the_line.get(self.row) or self.frame.node_of(self.row)
+
+    # The tensor.
+
+    def culprit(self) -> Culprit:
+        queries, row = self.queries, self.row
+        names = tuple(dict.fromkeys(filter(None, self._names()))) or (unnamed(),)
+        tensor = queries.trace.tensors[row]
+        born = statement_site(queries, queries.born(queries.base(row)))
+        return Culprit(
+            name=names[0],
+            names=names,
+            device=queries.device(row),
+            shape=tuple(tensor.shape),
+            dtype=tensor.dtype,
+            born=born,
+            chain=(born,) if born is not None else (),
+            certainty="inferred" if born is not None and queries.birth_was_read(row) else "seen",
+        )
+
+    def _names(self) -> Iterator[str]:
+        yield from (name.text for name in self.snapshot.names(self.row))
+        if self.frame is not None and self.node is not None:
+            yield self.frame.code.text(self.node)
+        producer = self.queries.producer(self.row)
+        made = self.queries.source_node(self.queries.trace.ops.number("site", producer)) if producer >= 0 else None
+        yield from assigned_names(made) if made is not None else ()
+        yield str(self.queries.trace.tensors.raw("name", self.row))
+
+    # The fix.
+
+    def fix(self) -> Fix:
+        if self.taker is PINNED:
+            return self._without_pinning()
+        if self.frame is not None and self.node is not None:
+            return self._replaced(self.node, self._brought(self.frame.code.text(self.node), self.node))
+        return self._of_each() or Fix(host_boundary.CAUSE.advice())
+
+    def _replaced(self, node: ast.expr, new: str) -> Fix:
+        edit = self.frame.code.replaced(node, new) if self.frame is not None else None
+        return Fix(host_boundary.CAUSE.advice()) if edit is None else Fix(_to_cpu(new), (edit,))
+
+    def _brought(self, text: str, node: ast.expr) -> str:
+        """Return `x.cpu()`, or `x.detach().cpu()` where numpy would refuse a tensor that requires gradients."""
+        if isinstance(node, ast.Name | ast.Attribute | ast.Subscript | ast.Call):
+            return f"{text}.{self._way}"
+        return f"({text}).{self._way}"
+
+    @cached_property
+    def _way(self) -> str:
+        return "detach().cpu()" if self.taker is NUMPY and self._requires_grad() else "cpu()"
+
+    def _requires_grad(self) -> bool:
+        objects = [name.last.value for name in self.snapshot.names(self.row)] if self.row >= 0 else []
+        if objects:
+            return access_paths.requires_grad(objects[0])
+        maker = self.queries.producer(self.row) if self.row >= 0 else -1
+        is_number = self.row >= 0 and self.queries.trace.tensors[self.row].dtype.startswith(
+            ("float", "bfloat", "complex")
+        )
+        return is_number and maker >= 0 and bool(self.queries.trace.ops.number("grad", maker))
+
+    def _of_each(self) -> Fix | None:
+        """Return the fix for a list of tensors: `np.mean([each.cpu() for each in losses])`."""
+        if self.frame is None or self.code is None or self.taker is not NUMPY:
+            return None
+        for node in ast.walk(self.code):
+            if isinstance(node, ast.Name | ast.Attribute) and self._has_tensor(evaluate(node, self.frame.scope())):
+                return self._replaced(node, f"[each.{self._way} for each in {self.frame.code.text(node)}]")
+        return None
+
+    def _has_tensor(self, value: Any) -> bool:
+        is_list = type(value) in (list, tuple) and len(value) > 0 and all(map(is_tensor, value))
+        return is_list and self.row in map(self.snapshot.row, value)
+
+    def _without_pinning(self) -> Fix:
+        """Return the fix for a loader whose data are on the device already: `pin_memory=False`."""
+        if self.frame is not None:
+            for call in calls_in(self.frame.body):
+                pinned = keyword(call, "pin_memory")
+                if isinstance(pinned, ast.Constant) and pinned.value is True:
+                    edit = self.frame.code.replaced(pinned, "False")
+                    return Fix(sentence("fixed.no-pinning"), (edit,) if edit is not None else ())
+        return Fix(sentence("fixed.no-pinning"))
 
 
-def _tensor(queries: TraceQueries, snapshot: FailureSnapshot, op: int, frame: FailingFrame | None) -> int:
-    """Return the converted tensor: the line's own result, else the op's input, else a value of the line; or -1."""
-    rows: list[int | None] = []
-    if frame is not None and isinstance(_operand(frame), ast.Call | ast.BinOp) and op > 0:
-        rows += queries.outputs(op - 1)
-    rows += queries.inputs(op)
-    if frame is not None:
-        found = values(frame.source_node.node, frame.source_node.source, frame.scope())
-        rows += [snapshot.row(value.value) for value in found if is_tensor(value.value)]
-    return next((row for row in rows if row is not None and queries.device(row) != HOST), -1)
+def _to_cpu(code: str) -> str:
+    return sentence("fixed.to-cpu", code=one_line(code))
 
 
-def _culprit(queries: TraceQueries, snapshot: FailureSnapshot, row: int, frame: FailingFrame | None) -> Culprit:
-    node = (_operand(frame) or frame.node_of(row)) if frame is not None else None
-    producer = queries.producer(row)
-    made = queries.source_node(queries.trace.ops.number("site", producer)) if producer >= 0 else None
-    texts = [name.text for name in snapshot.names(row)]
-    texts += [frame.code.text(node)] if frame is not None and node is not None else []
-    texts += assigned_names(made) if made is not None else []
-    texts += [str(queries.trace.tensors.raw("name", row))]
-    names = tuple(dict.fromkeys(text for text in texts if text)) or (unnamed(),)
-    tensor = queries.trace.tensors[row]
-    born = statement_site(queries, queries.born(queries.base(row)))
-    return Culprit(
-        name=names[0],
-        names=names,
-        device=queries.device(row),
-        shape=tuple(tensor.shape),
-        dtype=tensor.dtype,
-        born=born,
-        chain=(born,) if born is not None else (),
-        certainty="inferred" if born is not None and queries.birth_was_read(row) else "seen",
-    )
-
-
-def _fix(row: int, frame: FailingFrame | None) -> Fix:
-    """`x.numpy()` becomes `x.cpu().numpy()`, `np.asarray(x)` becomes `np.asarray(x.cpu())`."""
-    node = (_operand(frame) or frame.node_of(row)) if frame is not None else None
-    if frame is not None and node is not None:
-        new = f"{frame.code.moved_to(node, 'cpu').removesuffix('.to(cpu)')}.cpu()"
-        edit = frame.code.replaced(node, new)
-        if edit is not None:
-            return Fix(sentence("fixed.to-cpu", code=one_line(new)), (edit,))
-    return Fix(host_boundary.CAUSE.advice())
-
-
-def _operand(frame: FailingFrame) -> ast.expr | None:
-    """Return what is converted: `x` of `x.numpy()` and of `np.asarray(x)`."""
-    at = frame.source_node.node
-    for call in calls_in(at):
+def _converted(code: ast.AST) -> ast.expr | None:
+    for call in calls_in(code):
         if match_code("$x.numpy()", call) and isinstance(call.func, ast.Attribute):
             return call.func.value
-    if isinstance(at, ast.Call) and called_name(at) in ("array", "asarray", "ascontiguousarray") and at.args:
-        return None if isinstance(at.args[0], ast.List | ast.Tuple | ast.ListComp) else at.args[0]
+    if isinstance(code, ast.Call) and called_name(code) in ("array", "asarray", "ascontiguousarray") and code.args:
+        return None if isinstance(code.args[0], ast.List | ast.Tuple | ast.ListComp) else code.args[0]
     return None

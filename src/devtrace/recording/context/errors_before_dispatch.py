@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, TracebackType
+from types import BuiltinFunctionType, FrameType, FunctionType, MethodDescriptorType, ModuleType, TracebackType
 from typing import Any, Final, NamedTuple
 
 import torch
@@ -90,12 +90,31 @@ def failing(error: BaseException) -> Failing | None:
     entries = entries_of(error)
     inside = bool(entries) and is_torch_or_ours(entries[-1].tb_frame.f_code.co_filename)
     for entry in reversed(entries):
-        kind = sites.files[entry.tb_frame.f_code.co_filename]
-        theirs = kind in (USER, LIBRARY)
+        theirs = sites.files[entry.tb_frame.f_code.co_filename] in (USER, LIBRARY)
+        if theirs and not knows_torch(entry.tb_frame):
+            continue
         found = _called(entry, anything=inside and theirs)
         if theirs or (found is not None and found.tensors):  # not torch's own `torch._C._cuda_init()`
             return found
     return None
+
+
+def knows_torch(frame: FrameType) -> bool:
+    """Return whether code is the user's, or of a package's file that imports something of torch's.
+
+    numpy, pandas and scikit-learn fail on a tensor deep inside; what gave it to them is the line to mend.
+    """
+    if sites.files[frame.f_code.co_filename] != LIBRARY:
+        return True
+    modules = (_module_name(value) for value in list(frame.f_globals.values()))
+    return any(name == "torch" or name.startswith("torch.") for name in modules)
+
+
+def _module_name(value: object) -> str:
+    """Return the name of a module, or of the one that a function or class is of."""
+    if isinstance(value, ModuleType):
+        return str(value.__name__)
+    return str(value.__module__) if type(value) in (type, FunctionType) else ""
 
 
 def _called(entry: TracebackType, *, anything: bool) -> Failing | None:
@@ -123,13 +142,20 @@ def _name(node: ast.AST, scope: Scope, *, anything: bool) -> str:
         return _name(node.targets[0], scope, anything=anything)
     for kind, fields in _OPERANDS.items():
         if isinstance(node, kind):
-            tensors = any(_is_tensor(safe_values.evaluate(getattr(node, field), scope)) for field in fields)
-            return f"Tensor.{type(getattr(node, 'op', node)).__name__.lower()}" if tensors else ""
-    if isinstance(node, ast.Subscript) and _is_tensor(safe_values.evaluate(node.value, scope)):
-        return "Tensor.__getitem__" if isinstance(node.ctx, ast.Load) else "Tensor.__setitem__"
+            of_tensor = any(_is_tensor(safe_values.evaluate(getattr(node, field), scope)) for field in fields)
+            return _method(type(getattr(node, "op", node)).__name__.lower(), of_tensor=of_tensor, anything=anything)
+    if isinstance(node, ast.Subscript):
+        of_tensor = _is_tensor(safe_values.evaluate(node.value, scope))
+        name = "__getitem__" if isinstance(node.ctx, ast.Load) else "__setitem__"
+        return _method(name, of_tensor=of_tensor, anything=anything)
     if isinstance(node, ast.Attribute) and _is_tensor(safe_values.evaluate(node.value, scope)):
         return f"Tensor.{node.attr}"
     return ""
+
+
+def _method(name: str, *, of_tensor: bool, anything: bool) -> str:
+    """Name an operator or a subscript: a tensor's, or anything's where torch raised below, as for `array[tensor]`."""
+    return f"Tensor.{name}" if of_tensor else name if anything else ""
 
 
 def _callee(function: ast.expr, scope: Scope, *, anything: bool) -> str:

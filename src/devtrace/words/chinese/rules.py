@@ -7,7 +7,7 @@ from typing import Final
 SENTENCES: Final[dict[str, str]] = {
     # what each rule means
     "device-mismatch.meaning": "运算收到了不能一起计算的设备上的张量，因此失败",
-    "host-conversion.meaning": "对不在 CPU 上的张量调用 `numpy()` 之类的方法",
+    "host-conversion.meaning": "对不在 CPU 上的张量调用 `numpy()`，或其他只接受 CPU 张量的操作",
     "generator-mismatch.meaning": "随机数生成器与张量不在同一设备",
     "host-sync.meaning": "`.item()`、条件、掩码、打印张量：CPU 一再等待设备",
     "host-to-device-copy.meaning": "同一个张量，或每次少量字节，反复复制到设备",
@@ -25,7 +25,11 @@ SENTENCES: Final[dict[str, str]] = {
         "`{name}` 是 {odd} 上的生成器，而随机数要在 {expected} 上生成。虽然设置了默认设备，torch 仍在 "
         "{odd} 上创建这个生成器。"
     ),
-    "host-conversion.message": "{name:Tensor} 在 {device} 上，而 numpy 只能读取 CPU 的内存。",
+    "host-conversion.numpy": "{name:Tensor} 在 {device} 上，而 numpy 只能读取 CPU 的内存。",
+    "host-conversion.lengths": "{name:Tensor} 在 {device} 上，而 `pack_padded_sequence` 只接受 CPU 上的长度。",
+    "host-conversion.sections": "{name:Tensor} 在 {device} 上，而 `tensor_split` 只接受 CPU 上的索引。",
+    "host-conversion.random-state": "{name:Tensor} 在 {device} 上，而随机数生成器的状态总在 CPU 上。",
+    "host-conversion.pinned": "{name:Tensor} 在 {device} 上，而只有 CPU 的内存可以锁页。",
     "error.in-torchs-words": "{type}: {text}\n{why}",
     "error.not-explained": "devtrace 未能解释它（{fault}）。",
     # waits of the CPU
@@ -137,6 +141,7 @@ SENTENCES: Final[dict[str, str]] = {
     "fixed.in-package": (
         "在 {package} 的 {site}：用 `.to({device})` 移动它创建的张量；请使用已包含此修改的版本，或向该软件包报告"
     ),
+    "fixed.left-there": "把它留在设备上：`{code}`",
     "fixed.put-there": "把它放到需要的设备上：`{code}`",
     "fixed.attached": "在第 {line:d} 行之后添加 `{code}`，或在挂载之后整体移动",
     "fixed.on-models-device": "在模型所在的设备上创建它：`{code}`",
@@ -154,4 +159,5 @@ SENTENCES: Final[dict[str, str]] = {
     "fixed.buffer": "把它注册为缓冲区：`{code}`",
     "fixed.container": "把这些层放进 `{container}`：`{code}`",
     "fixed.to-cpu": "先把它移到 CPU：`{code}`",
+    "fixed.no-pinning": "已在设备上的数据不要锁页：`pin_memory=False`",
 }

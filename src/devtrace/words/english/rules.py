@@ -7,7 +7,7 @@ from typing import Final
 SENTENCES: Final[dict[str, str]] = {
     # what each rule means
     "device-mismatch.meaning": "an op got tensors on devices that it cannot combine, and failed",
-    "host-conversion.meaning": "`numpy()` or the like of a tensor that is not on the CPU",
+    "host-conversion.meaning": "numpy, or something else that takes tensors on the CPU only, got one on a device",
     "generator-mismatch.meaning": "a random generator of another device than the tensor",
     "host-sync.meaning": (
         "`.item()`, a condition, a mask, a printed tensor: the CPU waits for the device, again and again"
@@ -32,7 +32,11 @@ SENTENCES: Final[dict[str, str]] = {
         "`{name}` is a generator on {odd}; the random numbers are made on {expected}. A default device is "
         "set, and torch still makes this generator on {odd}."
     ),
-    "host-conversion.message": "{name:Tensor} is on {device}; numpy reads the memory of the CPU only.",
+    "host-conversion.numpy": "{name:Tensor} is on {device}; numpy reads the memory of the CPU only.",
+    "host-conversion.lengths": "{name:Tensor} is on {device}; `pack_padded_sequence` takes lengths on the CPU only.",
+    "host-conversion.sections": "{name:Tensor} is on {device}; `tensor_split` takes its indices on the CPU only.",
+    "host-conversion.random-state": "{name:Tensor} is on {device}; a random generator takes its state on the CPU only.",
+    "host-conversion.pinned": "{name:Tensor} is on {device}; only memory of the CPU can be pinned.",
     "error.in-torchs-words": "{type}: {text}\n{why}",
     "error.not-explained": "devtrace failed to explain it ({fault}).",
     # waits of the CPU
@@ -163,6 +167,7 @@ SENTENCES: Final[dict[str, str]] = {
         "in {package}, {site}: move what it makes with `.to({device})`; use a release of the package that "
         "has it, or report it there"
     ),
+    "fixed.left-there": "leave it on the device: `{code}`",
     "fixed.put-there": "put it where it is needed: `{code}`",
     "fixed.attached": "add `{code}` below line {line:d}, or move all of it after attaching",
     "fixed.on-models-device": "make it on the model's device: `{code}`",
@@ -182,4 +187,5 @@ SENTENCES: Final[dict[str, str]] = {
     "fixed.buffer": "register it as a buffer: `{code}`",
     "fixed.container": "keep the layers in a {container}: `{code}`",
     "fixed.to-cpu": "bring it to the CPU first: `{code}`",
+    "fixed.no-pinning": "do not pin what is on the device already: `pin_memory=False`",
 }

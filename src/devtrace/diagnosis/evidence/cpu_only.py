@@ -1,0 +1,60 @@
+"""What takes tensors on the CPU only: torch's sentence of refusal, whose it is, and which argument was refused."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from devtrace.source.matching import called_name, calls_in, keyword
+
+
+@dataclass(frozen=True)
+class CpuOnly:
+    """Something that takes its tensor on the CPU only."""
+
+    refusal: re.Pattern[str]
+    """What torch says; its first group, where it has one, is the device that was given."""
+    taker: str
+    """Names the sentence about it in the catalogue."""
+    argument: tuple[str, int] = ("", 0)
+    """Keyword and position of the refused argument."""
+    functions: tuple[str, ...] = ()
+    """Names of the functions that take it."""
+
+    def given_in(self, code: ast.AST) -> ast.expr | None:
+        """Return the refused argument in a piece of code: `lengths` of `pack_padded_sequence(x, lengths)`."""
+        name, position = self.argument
+        for call in calls_in(code):
+            if called_name(call) in self.functions:
+                positional = call.args[position] if len(call.args) > position else None
+                found = keyword(call, name) or positional
+                return None if isinstance(found, ast.Starred) else found
+        return None
+
+
+NUMPY: Final = CpuOnly(re.compile(r"convert (\S+) device type tensor to numpy"), "numpy")
+PINNED: Final = CpuOnly(re.compile(r"cannot pin '.*' only dense CPU tensors can be pinned"), "pinned")
+_CPU_ONLY: Final = (
+    NUMPY,
+    CpuOnly(
+        re.compile(r"'lengths' argument should be a 1D CPU int64 tensor, but got \d+D ((?!cpu)\S+)"),
+        "lengths",
+        ("lengths", 1),
+        ("pack_padded_sequence",),
+    ),
+    CpuOnly(
+        re.compile(r"tensor_split expected tensor_indices_or_sections to be on cpu, but it's on (\S+)"),
+        "sections",
+        ("tensor_indices_or_sections", 1),
+        ("tensor_split",),
+    ),
+    CpuOnly(re.compile(r"RNG state must be a torch\.ByteTensor"), "random-state", ("new_state", 0), ("set_rng_state",)),
+    PINNED,
+)
+
+
+def refused(text: str) -> CpuOnly | None:
+    """Return what refused a tensor, by the text of its error."""
+    return next((each for each in _CPU_ONLY if each.refusal.search(text)), None)
