@@ -85,7 +85,8 @@ def test_a_loop_is_recorded_now_and_then_and_counted_in_between() -> None:
 
 def test_a_note_gives_what_was_recorded_and_what_counted() -> None:
     note, *lines = recorded(train).report.notes
-    assert re.search(r"\d+ of 49 repetitions were recorded; about [\d,]+ ops, with their waits", note)
+    whole = 49 if sys.version_info < (3, 12) else 48  # newer Pythons cut the loop at its other event
+    assert re.search(rf"\d+ of {whole} repetitions were recorded; about [\d,]+ ops, with their waits", note)
     assert ["Python 3.12" in line for line in lines] == ([True] if sys.version_info < (3, 12) else [])
 
 
