@@ -3,6 +3,7 @@
     python tests/budgeted.py [WORD ...]      every program whose path has one of the words; prints where the two differ
     python tests/budgeted.py FOLDER ...      programs of a folder, each with `main(device)`, in an environment that has
                                              what they import; a loop of one that takes too long is said to
+    LOOP_STEPS=40 python tests/budgeted.py ...  loops of fewer steps, for programs that take long
     make long-runs                           all of the corpora
 
 A program is either the loop's body (`body`), or comes once, at a step at which a loop of another model is not recorded
@@ -26,7 +27,8 @@ from devtrace.diagnosis.findings import Finding
 from warm import Warm
 
 HERE = Path(__file__).parent
-STEPS, LATE_STEP = 100, 60
+STEPS = int(os.environ.get("LOOP_STEPS", "100"))
+LATE_STEP = STEPS * 3 // 5
 ABOUT = 0.02
 """Counts may differ by this part, or by one."""
 _NUMBER = re.compile(r"#\d+")

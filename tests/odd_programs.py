@@ -17,3 +17,13 @@ class Lent:
 
     def __exit__(self, *_: object) -> None:
         self.rows = self.rows.cpu()
+
+
+DEFAULT = torch.device("cuda:0")
+
+
+class Painted:
+    """An image that is on a device which its class chose."""
+
+    def __init__(self) -> None:
+        self.image = torch.rand(2, 4).to(DEFAULT)

@@ -1,8 +1,12 @@
-"""What happens once, at a step that a budget leaves out, makes no finding that a full recording does not make."""
+"""What happens once, at a step that a budget leaves out, makes no finding that a full recording does not make.
+
+The steps are drawn anew with each `LOOP_SEED` in the environment.
+"""
 
 from __future__ import annotations
 
 import copy
+import os
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -54,7 +58,7 @@ def compared(program: Callable[[], object]) -> tuple[list[str], list[str]]:
 
 
 def random_step(name: str) -> int:
-    return random.Random(name).choice(OFF)
+    return random.Random(name + os.environ.get("LOOP_SEED", "")).choice(OFF)
 
 
 # Something that happens once, and is found out at once or some steps later.

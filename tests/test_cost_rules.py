@@ -288,6 +288,16 @@ def test_numbers_copied_to_the_device_in_each_step_are_a_warning(program: Callab
     assert "each step" in found.message
 
 
+def test_a_number_that_torch_itself_makes_a_tensor_of_is_no_warning() -> None:
+    def program() -> None:
+        net = nn.Linear(8, 4).to(GPU)
+        for _ in range(30):
+            out = net(torch.rand(2, 8, device=GPU))
+            torch.distributions.Normal(out, 0.1).log_prob(out.detach()).sum().backward()
+
+    assert warned(program) == []
+
+
 def test_one_element_of_the_data_copied_in_each_step_is_no_warning() -> None:
     def program() -> None:
         net = nn.Linear(1, 4).to(GPU)
@@ -426,6 +436,28 @@ class Tables(torch.nn.Module):
         sin = self.sin[: x.shape[0]].to(x.device)
         return x * cos + sin
 """
+
+
+class Binned(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        bins = torch.linspace(0, 1, 4)
+        self.bins = bins[None]
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x - self.bins.to(x.device)
+
+
+def test_a_view_that_a_module_keeps_has_the_modules_name_for_it() -> None:
+    def program() -> None:
+        binned, net = Binned(), nn.Linear(4, 4).to(GPU)
+        for _ in range(12):
+            binned(net(torch.rand(8, 4, device=GPU))).sum().backward()
+
+    (found,) = [each for each in findings(program) if each.severity == "warning"]
+    assert found.culprit is not None
+    assert found.culprit.name == "binned.bins"
+    assert "`binned.bins` is the same tensor each time" in found.message
 
 
 def costs_of_packages(program: Callable[[], object]) -> dict[tuple[str, str], Finding]:

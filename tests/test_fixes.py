@@ -155,8 +155,8 @@ def main_of(*lines: str) -> str:
             "def double(x):\n    y = x.cpu()\n    return x + y\n\n\n"
             + main_of("return double(torch.ones(2, device=device))"),
             ["y = x.cpu()"],
-            ["y = x.to(x.device)"],
-            id="a move to the wrong device asks for the right one",
+            ["y = x.clone()"],
+            id="a copy that was sent to the cpu is left where it was made",
         ),
         pytest.param(
             main_of("a = torch.ones(2, device=device)", "return a + torch.from_numpy(np.ones(2))"),

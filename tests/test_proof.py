@@ -308,6 +308,63 @@ def run(device):
     model = nn.DataParallel(Recurrent(device).to(device), device_ids=[0, 1])
     return model(torch.ones(4, 3, 4).to(device))
 """,
+    "a variable that names no index is given the device of what it meets": """\
+def centres(points, count):
+    device = points.device.type
+    sizes = torch.ones(count, device=device)
+    mask = points[None, :, 0] > torch.arange(count, device=device)[:, None]
+    return mask.sum(1) / sizes
+
+
+def run(device):
+    return centres(torch.rand(5, 2, device="cuda:1"), 3)
+""",
+    "a module that a class took to another device is brought back": """\
+class Viewer:
+    def __init__(self, model):
+        self.model = model.cuda()
+
+
+def run(device):
+    device = torch.device("cuda:1")
+    model = nn.Linear(3, 3).to(device)
+    viewer = Viewer(model)
+    return model(torch.ones(2, 3, device=device))
+""",
+    "what is moved once is not moved twice": """\
+class Shift(nn.Module):
+    def forward(self, x):
+        if not hasattr(self, "lim"):
+            self.lim = torch.tensor([4]).to(x.device)
+        return x + self.lim // 2
+
+
+def run(device):
+    model = nn.Sequential(nn.Linear(3, 3), Shift())
+    model(torch.ones(2, 3))
+    model.to(device)
+    return model(torch.ones(2, 3, device=device))
+""",
+    "what a fit has kept is registered where it is first given a value": """\
+class Whiten(nn.Module):
+    def fit(self, x):
+        mean, scale = x.mean(0), x.std(0)
+        self.mean: torch.Tensor = mean
+        self.scale = scale
+        if self.training:
+            self.mean = self.mean.detach()
+            self.scale = self.scale.detach()
+        return self
+
+    def forward(self, x):
+        return (x - self.mean) / self.scale
+
+
+def run(device):
+    rows = torch.arange(12.0).reshape(4, 3)
+    model = nn.Sequential(Whiten().fit(rows), nn.Linear(3, 2)).to(device)
+    return model(rows.to(device))
+""",
     "an edit takes the literal that the program uses": """\
 def run(device):
     model = nn.Linear(3, 3)

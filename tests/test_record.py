@@ -97,6 +97,15 @@ def test_a_copy_between_devices_is_a_row_with_its_bytes() -> None:
     assert copied.source.device == "cpu"
 
 
+def test_what_a_legacy_constructor_makes_is_recorded_on_its_device_whatever_was_used_before() -> None:
+    with devtrace.record(simulate="cuda:2") as recording:
+        weight = torch.ones(2, 4, device="cuda:1")
+        torch.FloatTensor(2, 4)
+        torch.Tensor(2, 4)
+        weight.new(2, 4)
+    assert [op.outputs[0].device for op in recording.trace.ops] == ["cuda:1", "cpu", "cpu", "cuda:1"]
+
+
 def test_a_backward_op_is_led_back_to_its_forward_line() -> None:
     w = torch.ones(3, requires_grad=True)
     with devtrace.record() as recording:

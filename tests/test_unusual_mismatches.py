@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,7 +16,7 @@ import devtrace
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.findings import Finding, Site
 from devtrace.source.parsing import parse
-from odd_programs import Lent
+from odd_programs import Lent, Painted
 
 
 def recorded(program: Callable[[], object]) -> devtrace.record:
@@ -51,6 +52,65 @@ def test_a_batch_on_the_accelerator_is_odd_where_the_only_device_variable_is_cpu
     assert found.culprit.name == "rows"
     assert found.devices == ("cpu", "cuda:0")
     assert [edit.after.strip() for edit in found.edits] == ["rows = torch.rand(2, 4).to(device)"]
+
+
+def test_of_two_accelerators_the_one_that_the_program_names_is_expected() -> None:
+    def program() -> None:
+        device = torch.device("cuda:1")
+        model = nn.Linear(4, 2).to(device)
+        for _ in range(3):
+            rows = Painted().image * 2 + 1
+        model(rows)
+
+    found = error_of(program)
+    assert found.cause == "wrong-device"
+    assert found.culprit is not None
+    assert found.culprit.name == "rows"
+    assert found.devices == ("cuda:1", "cuda:0")
+    assert born(found) == "self.image = torch.rand(2, 4).to(DEFAULT)"
+
+
+def test_a_model_is_odd_that_a_bare_cuda_took_from_the_device_that_the_program_names() -> None:
+    def program() -> None:
+        device = torch.device("cuda:1")
+        model = nn.Linear(4, 2).to(device)
+        rows = torch.rand(2, 4, device=device)
+        model.cuda()
+        model(rows)
+
+    found = error_of(program)
+    assert found.cause == "wrong-device"
+    assert found.culprit is not None
+    assert found.culprit.name == "model.weight"
+    assert born(found) == "model.cuda()"
+    assert [edit.after.strip() for edit in found.edits] == ["model.to(device)"]
+
+
+def test_an_expression_over_several_lines_is_named_in_one() -> None:
+    def program() -> None:
+        rows = torch.rand(2, 4, device="cuda:1")
+        torch.cat((
+            torch.zeros(
+                1, 4,
+            ),
+            rows,
+        ))  # fmt: skip
+
+    found = error_of(program)
+    assert found.culprit is not None
+    assert found.culprit.name == "torch.zeros( 1, 4, )"
+
+
+def test_what_was_sent_on_to_the_second_device_is_not_odd_though_a_variable_names_the_first() -> None:
+    def program() -> None:
+        device = torch.device("cuda:0")
+        first, second = nn.Linear(4, 4).to(device), nn.Linear(4, 4).to("cuda:1")
+        rows = torch.rand(2, 4, device=device)
+        second(first(rows).to("cuda:1")) + rows
+
+    found = error_of(program)
+    assert found.culprit is not None
+    assert found.culprit.name == "rows"
 
 
 def restored(device: str) -> nn.Module:
@@ -632,3 +692,13 @@ def test_a_trainer_that_clears_up_after_the_error_changes_nothing_of_its_cause()
     assert [edit.after.strip() for edit in found.edits] == [
         'self.register_buffer("table", torch.arange(3.0), persistent=False)'
     ]
+
+
+def test_a_part_of_a_call_over_several_lines_is_replaced_in_its_text() -> None:
+    source = parse("x = torch.ones(\n    3, device=d,\n    dtype=t)", "a.py")
+    assert source is not None
+    call = next(node for node in ast.walk(source.tree) if isinstance(node, ast.Call))
+    code = Code(source, Site("a.py", 1))
+    assert (
+        code.text_with(call, call.keywords[0].value, "y.device") == "torch.ones(\n    3, device=y.device,\n    dtype=t)"
+    )

@@ -37,10 +37,10 @@ class Empty(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def encoder(width: int, batch: int) -> Step:
+def encoder(width: int, batch: int, layers: int = 6) -> Step:
     torch.manual_seed(0)
     layer = torch.nn.TransformerEncoderLayer(width, 4, 4 * width, batch_first=True)  # as in bench_simulate
-    model = torch.nn.TransformerEncoder(layer, 6, enable_nested_tensor=False)
+    model = torch.nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
     optimizer = torch.optim.Adam(model.parameters())
     x = torch.rand(batch, 16, width)
 

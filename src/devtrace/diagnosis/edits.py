@@ -68,6 +68,16 @@ class Code:
         body = self.text(call)[:-1].rstrip().removesuffix(",")
         return f"{body}{', ' if call.args or call.keywords else ''}{argument})"
 
+    def text_with(self, node: ast.AST, part: ast.AST, text: str) -> str:
+        """Return the text of `node` in which `part` is replaced by `text`."""
+        whole, span, inner = self.text(node), self.source.span(node), self.source.span(part)
+        lines = whole.encode().split(b"\n")
+        top, bottom = inner.line - span.line, inner.end_line - span.line
+        before = lines[top][: inner.column - (span.column if top == 0 else 0)]
+        after = lines[bottom][inner.end_column - (span.column if bottom == 0 else 0) :]
+        lines[top : bottom + 1] = [before + text.encode() + after]
+        return b"\n".join(lines).decode()
+
     def moved_to(self, node: ast.expr, device: str) -> str:
         """Return `x.to(d)` or `(a + b).to(d)`."""
         return self.called_on(node, f"to({device})")

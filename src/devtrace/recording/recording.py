@@ -18,11 +18,11 @@ from devtrace.recording.context import errors_before_dispatch, hooks, jit_tracin
 from devtrace.recording.context.happenings import recorders
 from devtrace.recording.context.modules import Modules
 from devtrace.recording.context.optimizers import Optimizers
-from devtrace.recording.finish.assemble import assemble
+from devtrace.recording.finish.assemble import Assembled, assemble
 from devtrace.recording.finish.names import Named
 from devtrace.recording.hot.dispatch import RecordMode
 from devtrace.recording.hot.recorder import Recorder, thread_name
-from devtrace.runtime import eager_paths, scripting
+from devtrace.runtime import eager_paths, scripting, settling
 from devtrace.runtime.job import rank_of_job
 from devtrace.runtime.mode_stack import on_top
 from devtrace.runtime.patches import Patches
@@ -81,6 +81,8 @@ class Recording:
             printing.install(self.recorder, patches)
             eager_paths.install(patches)
             scripting.install(patches)
+            settling.listeners.append(self.recorder.settled)
+            stack.callback(settling.listeners.remove, self.recorder.settled)
             for handle in self.optimizers.install():
                 stack.callback(handle.remove)
             state = self.recorder.follow(thread_name())
@@ -140,13 +142,18 @@ class Recording:
             lambda tensor: row_of(self.recorder.rows.row_of(tensor)),
             sites.cells_so_far(),
             tuple((rows[site], steps) for site, steps in idle),
-            done.op_of(self.recorder.gap),
+            self._end_of_gap(done),
             {
                 row: (done.op_of(op), own)
                 for late, (op, own) in self.recorder.late.items()
                 if (row := row_of(late)) is not None
             },
         )
+
+    def _end_of_gap(self, done: Assembled) -> int:
+        """Return the first op of the trace, of any thread, after the last one before a gap; -1 without a gap."""
+        gap = self.recorder.gap
+        return -1 if gap < 0 else min(done.op_of(gap), done.op_of(gap - 1) + 1)
 
     def _add_refused(self, error: BaseException, site: int) -> None:
         """Add a row for a call that torch refused before there was an op."""

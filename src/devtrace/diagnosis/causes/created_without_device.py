@@ -12,14 +12,18 @@ from devtrace.words.catalogue import sentence
 
 
 def module_made_a_cache(case: Case) -> Verdict | None:
-    """A module holds it as a plain attribute, and made it in a call after its own move."""
-    if case.passing_move is None or not case.was_made_in_a_call or case.origin.arrival != "made":
+    """A module holds it as a plain attribute, and made it in a call, or a method, after its own move."""
+    passing = case.passing_move
+    if passing is None or case.origin.arrival != "made" or case.former_state >= 0:
         return None
-    if case.former_state >= 0:
+    if not case.was_made_in_a_call and not (case.was_made_after(passing.moves[-1].op) and _was_made_in_a_method(case)):
         return None
-    return Verdict(
-        "created-without-device", born=case.born, name=case.passing_move.name, module=case.passing_move.module
-    )
+    return Verdict("created-without-device", born=case.born, name=passing.name, module=passing.module)
+
+
+def _was_made_in_a_method(case: Case) -> bool:
+    site = case.queries.site(case.queries.trace.ops.number("site", case.birth))
+    return site is not None and _is_of_a_module(case.queries, site.function)
 
 
 def factory_ran_during_the_computation(case: Case) -> Verdict | None:
@@ -56,8 +60,10 @@ def _is_of_the_failing_statement(case: Case, op: int) -> bool:
 
 
 def _is_of_a_module(queries: TraceQueries, function: str) -> bool:
-    """Return whether a function is a method, but not the constructor, of a module that the trace knows."""
+    """Return whether a function is a method of a module that the trace knows, not its constructor; or a `forward`."""
     kind, _, method = function.rpartition(".")
+    if kind and method == "forward":  # of a torch.autograd.Function
+        return True
     return bool(kind) and method != "__init__" and kind in {str(module.type) for module in queries.trace.modules}
 
 

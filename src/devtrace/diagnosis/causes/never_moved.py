@@ -8,11 +8,12 @@ from devtrace.diagnosis.causes.cause import Cause
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.dropped_results import dropped_result
 from devtrace.diagnosis.evidence.moves import Move, move_of
 from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.evidence.trace_queries import HOST
 from devtrace.diagnosis.findings import Site
-from devtrace.diagnosis.fixes.keep_moved_result import keep_moved_result
+from devtrace.diagnosis.fixes.keep_moved_result import keep_moved_result, keep_moved_whole
 from devtrace.diagnosis.fixes.move_below_binding import move_below_binding
 from devtrace.diagnosis.fixes.move_beside_neighbour import move_beside_neighbour
 from devtrace.diagnosis.fixes.move_in_loop import move_in_loop
@@ -78,6 +79,14 @@ def nobody_kept_the_moved_copy(case: Case) -> Verdict | None:
     return Verdict("never-moved", case.born, case.name, move=move, dropped=True)
 
 
+def nobody_kept_the_moved_whole(case: Case) -> Verdict | None:
+    """A line is `batch.to(device)` alone, which made another batch of moved copies."""
+    move, dropped = next(case.lineage.moves(), None), dropped_result(case)
+    if move is None or dropped is None:
+        return None
+    return Verdict("never-moved", case.born, dropped.name, move=move, dropped=True)
+
+
 def nothing_moved_it(case: Case) -> Verdict | None:
     if case.odd_device != HOST or (not case.names and case.born < 0):
         return None
@@ -123,6 +132,7 @@ CAUSE = Cause(
     reason=_reason,
     fixes=(
         keep_moved_result,
+        keep_moved_whole,
         move_optimizer_state,
         move_beside_neighbour,
         move_in_loop,

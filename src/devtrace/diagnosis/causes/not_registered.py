@@ -31,7 +31,13 @@ def owner_is_in_a_plain_container(case: Case) -> Verdict | None:
 
 
 def module_has_it_unregistered(case: Case) -> Verdict | None:
-    return _verdict(case, case.passing_move) if case.passing_move is not None else None
+    """It was there, or what it was made of, when its module moved. No call of the module put it where it is."""
+    passing = case.passing_move
+    if passing is None or (case.was_made_after(passing.moves[-1].op) and case.former_state < 0):
+        return None
+    if case.was_made_in_a_call and case.origin.arrival == "copied":
+        return None
+    return _verdict(case, passing)
 
 
 def _verdict(case: Case, passing: PassingMove) -> Verdict:

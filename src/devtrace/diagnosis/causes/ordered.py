@@ -79,6 +79,7 @@ PREDICATES: Final[tuple[Predicate, ...]] = (
     default_device.factory_made_it_on_an_accelerator,
     created_without_device.factory_ran_during_the_computation,
     never_moved.nobody_kept_the_moved_copy,
+    never_moved.nobody_kept_the_moved_whole,
     stale_copy.original_moved_without_it,
     never_moved.nothing_moved_it,
 )

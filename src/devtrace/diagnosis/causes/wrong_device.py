@@ -6,6 +6,8 @@ from devtrace.diagnosis.causes.cause import Cause
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.trace_queries import HOST, META
 from devtrace.diagnosis.fixes.bring_module_back import bring_module_back
+from devtrace.diagnosis.fixes.change_device_variable import change_device_variable
+from devtrace.diagnosis.fixes.leave_out_move import leave_out_move
 from devtrace.diagnosis.fixes.move_to_expected_device import move_to_expected_device
 from devtrace.diagnosis.fixes.pass_device_to_factory import pass_device_to_factory
 from devtrace.diagnosis.slugs import Certainty
@@ -40,7 +42,9 @@ def it_was_put_on_this_device(case: Case) -> Verdict | None:
     in_backward = case.queries.trace.ops.raw("phase", case.origin.op) == "backward"
     if in_backward and case.mismatch.of != "gradient":
         return None  # a gradient goes back where its tensor came from, at the line that moved that
-    return Verdict("wrong-device", born=case.born, name=case.name, sent_by=case.arriving_move)
+    arrived = case.queries.trace.ops.number("site", case.origin.op)
+    born = arrived if case.mismatch.is_meant else case.born
+    return Verdict("wrong-device", born=born, name=case.name, sent_by=case.arriving_move)
 
 
 def _reason(case: Case, verdict: Verdict) -> str:
@@ -50,7 +54,8 @@ def _reason(case: Case, verdict: Verdict) -> str:
         return sentence("wrong-device.reason-meta")
     if case.mismatch.of == "gradient":
         return sentence("wrong-device.reason-gradient", odd=case.odd_device)
-    if case.odd_device != HOST and case.origin.row != case.row:
+    base = case.queries.base
+    if case.odd_device != HOST and base(case.origin.row) != base(case.row) and not case.mismatch.is_meant:
         return sentence("wrong-device.reason-stayed", odd=case.odd_device, expected=case.expected_device)
     return sentence("wrong-device.reason", odd=case.odd_device)
 
@@ -58,5 +63,11 @@ def _reason(case: Case, verdict: Verdict) -> str:
 CAUSE = Cause(
     slug="wrong-device",
     reason=_reason,
-    fixes=(bring_module_back, move_to_expected_device, pass_device_to_factory),
+    fixes=(
+        bring_module_back,
+        change_device_variable,
+        leave_out_move,
+        move_to_expected_device,
+        pass_device_to_factory,
+    ),
 )

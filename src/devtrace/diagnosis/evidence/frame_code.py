@@ -262,6 +262,8 @@ class FailingFrame:
         op = queries.producer(row)
         made = queries.source_node(queries.trace.ops.number("site", op)) if op >= 0 else None
         is_here = made is not None and made.statement is self.source_node.statement
+        if made is not None and made.node is self.source_node.node:  # a call within which the op failed, too
+            return None
         return made.node if made is not None and is_here and isinstance(made.node, ast.expr) else None
 
     def _called_here(self, row: int) -> ast.expr | None:

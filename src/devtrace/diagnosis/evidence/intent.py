@@ -4,6 +4,7 @@
     device = "cpu"                             all variables that name a device name this one
     state = torch.zeros(n).cuda()              a module that computes on the CPU put this there itself
 
+Of two accelerators it is the one that the program's variables name, if a package or a bare `.cuda()` chose the other.
 Else the accelerator is meant: whoever moves anything there wants to compute there.
 """
 
@@ -16,12 +17,12 @@ from dataclasses import dataclass, replace
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
-from devtrace.diagnosis.evidence.mismatch import Mismatch, rarest_of_recent_ops, turned
+from devtrace.diagnosis.evidence.mismatch import Mismatch, combined, rarest_of_recent_ops, turned
 from devtrace.diagnosis.evidence.moves import move_of
 from devtrace.diagnosis.evidence.origins import find_origin
-from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
+from devtrace.diagnosis.evidence.trace_queries import HOST, META, TraceQueries
 from devtrace.diagnosis.findings import Site
-from devtrace.source.matching import called_name, calls_in, keyword
+from devtrace.source.matching import called_name, calls_in, keyword, match_code
 from devtrace.source.safe_values import instance_dict
 
 
@@ -36,6 +37,8 @@ class _Named:
 
 def intended(queries: TraceQueries, snapshot: FailureSnapshot, mismatch: Mismatch) -> Mismatch:
     """Return the mismatch with the accelerator as the odd device, if the user's code asks for the CPU and no other."""
+    if HOST not in (mismatch.odd_device, mismatch.expected_device) and mismatch.odd_device != META:
+        return _among_accelerators(queries, snapshot, mismatch)
     if mismatch.odd_device != HOST or move_of(queries, mismatch.odd_tensor) is not None:
         return mismatch
     numbers = range(len(snapshot.frames))
@@ -51,6 +54,40 @@ def intended(queries: TraceQueries, snapshot: FailureSnapshot, mismatch: Mismatc
     if words is not None or _is_alone_on_its_device(queries, mismatch):
         return turned(queries, mismatch, words)
     return replace(mismatch, is_undecided=bool(frames))
+
+
+def _among_accelerators(queries: TraceQueries, snapshot: FailureSnapshot, mismatch: Mismatch) -> Mismatch:
+    """Return the mismatch with the accelerator as expected that alone the program's variables name.
+
+    What is on the other must be there by no word of the program.
+    """
+    frames = [frame for at in range(len(snapshot.frames)) if (frame := FailingFrame.of(snapshot, at, "")) is not None]
+    named = {each.device for frame in frames for each in _named_by_variables(frame) if ":" in each.device}
+    if named not in ({mismatch.odd_device}, {mismatch.expected_device}):
+        return mismatch
+    meant, program = named.pop(), frames[-1].code.site.file
+    rows = [row for row in combined(queries, mismatch.op) if queries.device(row) != meant]
+    if not all(_came_without_a_word(queries, row, meant, program) for row in rows):
+        return mismatch
+    return replace(turned(queries, mismatch, None) if meant == mismatch.odd_device else mismatch, is_meant=True)
+
+
+def _came_without_a_word(queries: TraceQueries, row: int, meant: str, program: str) -> bool:
+    """Return whether code outside of the program's file, or a bare `.cuda()`, put a tensor where it is.
+
+    A parameter must have been taken from the device that is meant; what was computed from there has moved on.
+    """
+    move = move_of(queries, row)
+    of_a_module = queries.trace.tensors.raw("role", queries.base(row)) in ("parameter", "buffer")
+    if of_a_module and (move is None or queries.device(move.source) != meant):
+        return False
+    if not of_a_module and meant in {queries.device(past) for past in queries.ancestors(row)}:
+        return False
+    put = move.site if move is not None else queries.trace.ops.number("site", find_origin(queries, row).op)
+    site, found = queries.site(put), queries.source_node(put)
+    if site is None or found is None:
+        return False
+    return site.file != program or match_code("$x.cuda()", found.node) is not None
 
 
 def _is_alone_on_its_device(queries: TraceQueries, mismatch: Mismatch) -> bool:

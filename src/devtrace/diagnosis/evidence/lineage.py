@@ -35,7 +35,7 @@ class Lineage:
 
     def _is_of_a_module(self, row: int) -> bool:
         """Return whether a tensor is a parameter or buffer."""
-        if self.subject.queries.trace.tensors.raw("role", row) in ("parameter", "buffer"):
+        if self.subject.queries.is_of_a_module(row):
             return True
         return any(name.last.kind in ("parameter", "buffer") for name in self.subject.snapshot.names(row))
 

@@ -40,6 +40,7 @@ class Mismatch:
     others_on_odd_device: tuple[int, ...] = ()
     words: Site | None = None  # what says that the CPU is meant, where the odd tensor is on an accelerator
     is_undecided: bool = False  # True if nothing says which device is meant
+    is_meant: bool = False  # True if the program's variables name the expected one of two accelerators
     of: Literal["inputs", "gradient", "copy"] = "inputs"
 
 
@@ -109,6 +110,7 @@ def _odd_accelerator(queries: TraceQueries, op: int, rows: list[int], devices: l
         _not_of_the_thread(queries, op, devices)
         or _left_behind(queries, rows, devices)
         or _not_of_the_module(queries, op, devices)
+        or _without_gradients(queries, rows, devices)
         or rarest_of_recent_ops(queries, op, devices)
         or devices[-1]
     )
@@ -138,9 +140,9 @@ def _left_behind(queries: TraceQueries, rows: list[int], devices: list[str]) -> 
 
 
 def _past_devices(queries: TraceQueries, rows: list[int], device: str) -> set[str]:
-    """Return the devices of all that the inputs of a device were made of."""
+    """Return the devices of all that the inputs of a device were made of. Where weights came from tells nothing."""
     inputs = (row for row in rows if queries.device(row) == device)
-    return {queries.device(past) for row in inputs for past in queries.ancestors(row)}
+    return {queries.device(past) for row in inputs for past in queries.ancestors(row, past_modules=False)}
 
 
 def _not_of_the_module(queries: TraceQueries, op: int, devices: list[str]) -> str:
@@ -152,12 +154,31 @@ def _not_of_the_module(queries: TraceQueries, op: int, devices: list[str]) -> st
             queries.device(row)
             for done in range(max(call.begin, end - RECENT), end)
             for row in queries.inputs(done)
-            if queries.trace.tensors.raw("role", row) in ("parameter", "buffer")
+            if queries.is_of_a_module(row)
         )
         if seen:
             return _rarest(seen, devices)
         call = call.parent
     return ""
+
+
+def _without_gradients(queries: TraceQueries, rows: list[int], devices: list[str]) -> str:
+    """Return the device of what is not trained: a teacher's scores come to where the student learns."""
+    trained = {queries.device(row) for row in rows if _is_trained(queries, row)}
+    left = [device for device in devices if device not in trained]
+    return left[0] if len(left) == 1 else ""
+
+
+def _is_trained(queries: TraceQueries, row: int) -> bool:
+    """Return whether a gradient flows from a tensor back to a parameter."""
+    rows = [row]
+    for each in rows:
+        if queries.trace.tensors.raw("role", each) == "parameter":
+            return True
+        op = queries.producer(each)
+        if op >= 0 and queries.trace.ops.number("grad", op) and len(rows) < RECENT:
+            rows += [parent for parent in queries.inputs(op) if parent not in rows]
+    return False
 
 
 def rarest_of_recent_ops(queries: TraceQueries, op: int, devices: list[str]) -> str:

@@ -90,7 +90,7 @@ def _holders(queries: TraceQueries, row: int) -> list[int]:
 
     Of several that had its name one after the other it is the last.
     """
-    path = _name_of(queries, queries.base(row)).rpartition(".")[0]
+    path = name_of(queries, queries.base(row)).rpartition(".")[0]
     modules, found = queries.trace.modules, []
     module = next((at for at in reversed(range(len(modules))) if path and modules.raw("path", at) == path), -1)
     while module >= 0:
@@ -99,7 +99,7 @@ def _holders(queries: TraceQueries, row: int) -> list[int]:
     return found
 
 
-def _name_of(queries: TraceQueries, base: int) -> str:
+def name_of(queries: TraceQueries, base: int) -> str:
     """Return the recorder's name of a tensor, or of a view of it: `self.table = torch.tensor(rows).unsqueeze(0)`."""
     name = str(queries.trace.tensors.raw("name", base))
     if name:

@@ -139,7 +139,8 @@ def purpose(queries: TraceQueries, found: SourceNode, op: int) -> tuple[str, str
     """Return what the value of each step is read for, in words, and what to do instead."""
     node, statement, name = found.node, found.statement, _name_of_the_tensor(found)
     if isinstance(node, ast.Subscript):
-        return _worded("count")
+        is_index = "_local_scalar_dense" in queries.op_name(op)
+        return _worded("read", name=_name_of_the_index(found, node)) if is_index else _worded("count")
     if is_written(queries, op) or isinstance(node, ast.FormattedValue | ast.JoinedStr) or _is_printed(found):
         return _worded("write")
     if _adds_up(statement):
@@ -175,6 +176,11 @@ def _name_of_the_tensor(found: SourceNode) -> str:
     """Return the name of what is read (`loss` of `loss.item()`), else `x`."""
     read = match_code("$x.item()", found.node) or match_code("float($x)", found.node)
     return found.source.segment(read["x"]) if read is not None and is_path(read["x"]) else "x"
+
+
+def _name_of_the_index(found: SourceNode, node: ast.Subscript) -> str:
+    """Return the name of the index of a list or a dict (`i` of `words[i]`), else `x`."""
+    return found.source.segment(node.slice) if is_path(node.slice) else "x"
 
 
 def _adds_up(statement: ast.stmt) -> bool:

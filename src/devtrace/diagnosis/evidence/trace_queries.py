@@ -178,15 +178,19 @@ class TraceQueries:
             return [source] if source >= 0 else []
         return [row for row in self.inputs(op) if row != tensor]
 
-    def ancestors(self, tensor: int, most: int = 400) -> Iterator[int]:
-        """Yield the tensor, then all that it was made of, nearest first."""
+    def ancestors(self, tensor: int, most: int = 400, *, past_modules: bool = True) -> Iterator[int]:
+        """Yield the tensor, then all that it was made of, nearest first; of what modules own at most the tensor."""
         seen, queue = {tensor}, [tensor]
         for row in queue:
             yield row
-            if len(seen) < most:
+            if len(seen) < most and (past_modules or not self.is_of_a_module(row)):
                 new = [parent for parent in self.made_from(row) if parent not in seen]
                 seen.update(new)
                 queue += new
+
+    def is_of_a_module(self, tensor: int) -> bool:
+        """Return whether a tensor is a parameter or a buffer."""
+        return self.trace.tensors.raw("role", tensor) in ("parameter", "buffer")
 
     @property
     def was_read(self) -> bool:

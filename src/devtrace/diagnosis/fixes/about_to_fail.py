@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
+from collections.abc import Iterator
 from typing import Final
 
 from devtrace.diagnosis.evidence.case import Case
+from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.trace_queries import HOST
 from devtrace.diagnosis.fixes.fix import failing_frame
 from devtrace.source.matching import called_name
@@ -25,14 +28,32 @@ def rows_of_the_line(case: Case, moved: set[int]) -> tuple[int, ...]:
     frame = failing_frame(case)
     if frame is None or case.odd_device != HOST:
         return ()
+    read = [
+        (each, case.snapshot.row(each.value))
+        for each in values(frame.expression, frame.source, frame.scope())
+        if is_tensor(each.value)
+    ]
+    times = Counter(row for _, row in read)
+    used_up = {row for row in _inputs_of_the_moved(case, frame, moved) if times[row] == 1}
     found = []
-    for each in values(frame.expression, frame.source, frame.scope()):
-        row = case.snapshot.row(each.value) if is_tensor(each.value) else None
+    for each, row in read:
         if row is None or row in moved or case.queries.base(row) in moved or case.queries.dims[row] == 0:
+            continue
+        if row in used_up:
             continue
         if case.queries.device(row) == case.odd_device and is_combined(each.node, frame.source):
             found.append(row)
     return tuple(dict.fromkeys(found))
+
+
+def _inputs_of_the_moved(case: Case, frame: FailingFrame, moved: set[int]) -> Iterator[int]:
+    """Yield what the failing statement made the moved tensors of: `w` of `x + (w // 2).to(x.device)`."""
+    queries = case.queries
+    for row in moved:
+        op = queries.producer(row)
+        made = queries.source_node(queries.trace.ops.number("site", op)) if op >= 0 else None
+        if made is not None and made.statement is frame.source_node.statement:
+            yield from queries.inputs(op)
 
 
 def is_combined(node: ast.AST, source: Source) -> bool:

@@ -6,13 +6,26 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.dropped_results import dropped_result
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
-from devtrace.diagnosis.fixes.fix import Fix, Moved, SiteCode, code_at, frame_of, suggested
+from devtrace.diagnosis.fixes.fix import Fix, Moved, SiteCode, code_at, frame_of, moved_below, suggested
 from devtrace.source.matching import assigned_names, match_code
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.safe_values import evaluate
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
+
+
+def keep_moved_whole(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Assign what an object's own `to` returns: `batch = batch.to(device)`."""
+    dropped = dropped_result(case) if verdict.dropped else None
+    if dropped is None or verdict.move is None or verdict.name is None:
+        return
+    code, statement = dropped.frame.code, dropped.statement
+    new = f"{verdict.name.references[0].text} = {code.text(statement)}"
+    names = (verdict.name, *case.snapshot.beside(verdict.name))
+    moved = moved_below(case, dropped.frame, dropped.frame.source.span(statement).end_line, *names)
+    yield from suggested(sentence("fixed.keep-result", code=one_line(new)), code.replaced(statement, new), moved=moved)
 
 
 def keep_moved_result(case: Case, verdict: Verdict) -> Iterator[Fix]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import Final
 
 from devtrace.diagnosis.evidence import access_paths, origins
 from devtrace.diagnosis.evidence.access_paths import AccessPath
@@ -21,7 +22,11 @@ from devtrace.diagnosis.fixes.fix import (
     siblings_on_odd_device,
     suggested,
 )
+from devtrace.diagnosis.fixes.move_container import all_moved
 from devtrace.words.catalogue import sentence
+
+FEW: Final = 3
+"""So many items of a dict get a line each, which leaves it the same dict."""
 
 
 def move_below_binding(case: Case, verdict: Verdict) -> Iterator[Fix]:
@@ -50,7 +55,7 @@ def _move_below_binding(case: Case, name: AccessPath, kin: list[AccessPath]) -> 
     end_line = frame.source.span(statement).end_line
     device = frame.setup_device_code(end_line + 1)
     names = _moved_names(kin) if device else []
-    lines = [_moving_line(each, device) for each in names]
+    lines = _container_line(names, device) or [_moving_line(each, device) for each in names]
     if not lines:
         return
     if isinstance(statement, ast.Assign | ast.Expr):
@@ -80,6 +85,18 @@ def _moved_names(kin: list[AccessPath]) -> list[AccessPath]:
     if root is not None:
         return [root] if root.code else []
     return [each for each in kin if each.code] if is_assignable(kin[0]) else []
+
+
+def _container_line(names: list[AccessPath], device: str) -> list[str]:
+    """Return the one line that moves all items of a list, tuple or dict, if that is what is named."""
+    owner = names[0].prefix(len(names[0].references) - 1) if len(names) > 1 else None
+    if owner is None or names[0].last.kind != "item" or not owner.code or not is_assignable(owner):
+        return []
+    items = names[0].last.owner
+    if len(names) != len(items) or (type(items) is dict and len(items) <= FEW):
+        return []
+    moved = all_moved(owner.code, items, device)
+    return [f"{owner.code} = {moved}"] if moved else []
 
 
 def _moving_line(name: AccessPath, device: str) -> str:

@@ -27,7 +27,7 @@ def move_container(case: Case, verdict: Verdict) -> Iterator[Fix]:
         return
     line = moving.line_below - 1
     device = frame.setup_device_code(line + 1)
-    new = _all_moved(path.code, step.value, device) if path.code and device and not is_tensor(step.value) else ""
+    new = all_moved(path.code, step.value, device) if path.code and device and not is_tensor(step.value) else ""
     if not new:
         return
     rows = dict.fromkeys(_rows_at(case, step.value, verdict.move.op))
@@ -37,7 +37,7 @@ def move_container(case: Case, verdict: Verdict) -> Iterator[Fix]:
     yield from suggested(help, frame.code.below(moving.statement, code), moved=moved)
 
 
-def _all_moved(code: str | None, value: Any, device: str, depth: int = 0) -> str:
+def all_moved(code: str | None, value: Any, device: str, depth: int = 0) -> str:
     """Return the code that moves all tensors of a container that has nothing else; an empty text for any other."""
     if is_tensor(value):
         return f"{code}.to({device})"
@@ -46,7 +46,7 @@ def _all_moved(code: str | None, value: Any, device: str, depth: int = 0) -> str
     if not parts or depth == len(_NAMES):
         return ""
     name = _NAMES[depth]
-    inner = {_all_moved(name, part, device, depth + 1) for part in parts}
+    inner = {all_moved(name, part, device, depth + 1) for part in parts}
     text = inner.pop()
     if inner or not text:
         return ""

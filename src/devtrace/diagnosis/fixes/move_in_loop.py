@@ -21,6 +21,8 @@ def move_in_loop(case: Case, verdict: Verdict) -> Iterator[Fix]:
         loop = _loop_of(frame, name.text) if frame is not None else None
         if frame is None or loop is None:
             continue
+        if _is_written(loop, name.text):  # a moved copy would be written in vain
+            continue
         line = frame.source.span(loop.body[0]).line - 1
         device = frame.setup_device_code(line + 1)
         names = [name, *_others(case, frame, loop, name)]
@@ -36,6 +38,38 @@ def _loop_of(frame: FailingFrame, variable: str) -> ast.For | None:
     loop = bound[-1] if bound else None
     around = list(frame.source.ancestors(frame.source_node.statement))
     return loop if isinstance(loop, ast.For) and loop in around else None
+
+
+def _is_written(loop: ast.For, variable: str) -> bool:
+    """Return whether the loop writes into what a variable holds: `m.mul_(0.9)`, `m += g`, `m[i] = g`."""
+    return any(_writes_into(node, variable) for statement in loop.body for node in ast.walk(statement))
+
+
+def _writes_into(node: ast.AST, variable: str) -> bool:
+    match node:
+        case ast.Call(func=ast.Attribute(value=owner, attr=method)) if _is_writer(method):
+            return _innermost(owner) == variable or any(_innermost(each) == variable for each in node.args[:1])
+        case ast.AugAssign(target=target):
+            return _innermost(target) == variable
+        case ast.Assign(targets=targets):
+            return any(isinstance(each, ast.Subscript) and _innermost(each) == variable for each in targets)
+    return False
+
+
+def _is_writer(method: str) -> bool:
+    return method.endswith("_") and not method.endswith("__")
+
+
+def _innermost(node: ast.AST) -> str:
+    """Return `m` of `m.data[0]` and of `m.mul(2)`."""
+    while not isinstance(node, ast.Name):
+        if isinstance(node, ast.Attribute | ast.Subscript):
+            node = node.value
+        elif isinstance(node, ast.Call):
+            node = node.func
+        else:
+            return ""
+    return node.id
 
 
 def _others(case: Case, frame: FailingFrame, loop: ast.For, name: AccessPath) -> Iterator[AccessPath]:

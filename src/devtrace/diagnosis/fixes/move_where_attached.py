@@ -19,6 +19,8 @@ from devtrace.diagnosis.fixes.fix import (
     tensors_below,
 )
 from devtrace.source.matching import called_names, names_in
+from devtrace.source.object_walk import registered
+from devtrace.source.safe_values import Scope, evaluate
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
 
@@ -125,8 +127,12 @@ def move_as_attached(case: Case, verdict: Verdict) -> Iterator[Fix]:
     code, statement = found.code, found.statement
     if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Attribute | ast.Subscript):
         return
-    owner = code.text(statement.targets[0].value)
-    device = _device_of_earlier_cell(case, verdict, found) or f"next({owner}.parameters()).device"
+    owner = _owner_on_the_device(case, statement.targets[0].value)
+    device = _device_of_earlier_cell(case, verdict, found)
+    if not device and owner is not None:
+        device = f"next({code.text(owner)}.parameters()).device"
+    if not device:
+        return
     is_parameter = verdict.name.last.kind == "parameter" and len(verdict.name.references) >= 2
     inner = _parameter_data(statement.value) if is_parameter else None
     if inner is not None:
@@ -137,6 +143,28 @@ def move_as_attached(case: Case, verdict: Verdict) -> Iterator[Fix]:
     new = code.moved_to(statement.value, device)
     help = sentence("fixed.as-attached", code=f"{code.text(statement.targets[0])} = {one_line(new)}")
     yield from suggested(help, code.replaced(statement.value, new), moved=_made(case, found))
+
+
+def _owner_on_the_device(case: Case, owner: ast.expr) -> ast.expr | None:
+    """Return the code of the nearest owner that has more than what was attached: `self` of `self.pool["a"] = ...`.
+
+    Where no frame tells what the code stands for, the owner is believed to have.
+    """
+    scopes = [Scope.of(frame) for frame in case.snapshot.frames]
+    code: ast.expr | None = owner
+    while code is not None:
+        found = (evaluate(code, scope) for scope in scopes)
+        modules = [each for each in found if access_paths.is_module(each) and _is_an_owner(case, each)]
+        if not modules:
+            return code
+        if any(case.is_expected(case.snapshot.row(tensor)) for _, tensor in registered(modules[0])):
+            return code
+        code = code.value if isinstance(code, ast.Attribute | ast.Subscript) else None
+    return None
+
+
+def _is_an_owner(case: Case, module: object) -> bool:
+    return any(module is owner for name in case.names for _, owner in name.modules())
 
 
 def _made(case: Case, found: SiteCode) -> Iterator[Moved]:

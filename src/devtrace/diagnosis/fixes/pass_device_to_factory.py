@@ -28,11 +28,11 @@ def pass_device_to_factory(case: Case, verdict: Verdict) -> Iterator[Fix]:
     if found is None or call is None or not device:
         return
     code, package, argument = found.code, case.queries.package(site), f"device={device}"
-    new = code.with_argument(call, argument)
+    given = keyword(call, "device")
+    new = code.with_argument(call, argument) if given is None else code.text_with(call, given, device)
     if package:
         yield Fix(sentence("fixed.package-factory", package=package, site=case.queries.site(site), code=one_line(new)))
         return
-    given = keyword(call, "device")
     if given is not None:
         edit = code.replaced(given, device)
         yield from suggested(sentence("fixed.create-with", code=argument), edit, moved=_made_by(case, [call]))

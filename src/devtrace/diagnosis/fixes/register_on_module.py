@@ -15,13 +15,14 @@ from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.fixes.fix import Fix, Moved, suggested
-from devtrace.source.matching import match_code
 from devtrace.source.object_walk import Reference, is_tensor, members, registered, stored
 from devtrace.source.parsing import read
 from devtrace.source.safe_values import class_dict, classes_of
 from devtrace.source.user_code import owner_of
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
+
+_Assignment = ast.Assign | ast.AnnAssign
 
 
 def register_on_module(case: Case, verdict: Verdict) -> Iterator[Fix]:
@@ -74,13 +75,22 @@ def _registering(case: Case, verdict: Verdict, reference: Reference) -> Iterator
     if verdict.move is None or in_class:
         return  # a module takes no buffer under a name that it has
     building = [each for each in given if getattr(each[0].source.function(each[1]), "name", "") == "__init__"]
-    chosen = (building or given)[:1] if building or len(given) == 1 else []
+    chosen = (building or given)[:1] if building or _is_first_of_one_function(given) else []
     moved = [Moved(row, verdict.move.op) for row in _rows(case, reference.value)]
     for code, statement in chosen:
         yield from _registered(code, statement, reference, moved)
 
 
-def assignments(queries: TraceQueries, owner: Any, attribute: str) -> Iterator[tuple[Code, ast.Assign]]:
+def _is_first_of_one_function(given: list[tuple[Code, _Assignment]]) -> bool:
+    """Return whether the first assignment is the first that runs: all are in one function, and it is in no branch."""
+    functions = {id(code.source.function(statement)) for code, statement in given}
+    if len(given) < 2 or len(functions) > 1:
+        return len(given) == 1
+    source, first = given[0][0].source, given[0][1]
+    return source.parent(first) is source.function(first)
+
+
+def assignments(queries: TraceQueries, owner: Any, attribute: str) -> Iterator[tuple[Code, _Assignment]]:
     """Yield the statements `self.attribute = ...` in the user's own classes of an object, a class's after its bases'.
 
     What a base class has set as a plain attribute is no name for a buffer any more; a buffer takes what is set later.
@@ -94,14 +104,23 @@ def assignments(queries: TraceQueries, owner: Any, attribute: str) -> Iterator[t
         site = Site.of(row) if row is not None else Site(code.co_filename, 0)
         for body in ast.walk(source.tree):
             for node in ast.walk(body) if isinstance(body, ast.ClassDef) and body.name == klass.__name__ else ():
-                found = match_code("$owner.$name = $value", node) or {}
-                is_own = found.get("name") == attribute and isinstance(found["owner"], ast.Name)
-                if is_own and isinstance(node, ast.Assign):
+                if isinstance(node, ast.Assign | ast.AnnAssign) and _gives(node, attribute):
                     yield Code(source, site), node
 
 
-def _registered(code: Code, statement: ast.Assign, reference: Reference, moved: list[Moved]) -> Iterator[Fix]:
-    left, right = code.text(statement.targets[0]), code.text(statement.value)
+def _gives(statement: _Assignment, attribute: str) -> bool:
+    """Return whether a statement is `self.attribute = ...`, annotated or not."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    target = targets[0]
+    is_own = isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.attr == attribute
+    return is_own and len(targets) == 1 and statement.value is not None
+
+
+def _registered(code: Code, statement: _Assignment, reference: Reference, moved: list[Moved]) -> Iterator[Fix]:
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
+    if statement.value is None or ast.unparse(target) in map(ast.unparse, ast.walk(statement.value)):
+        return
+    left, right = code.text(target), code.text(statement.value)
     if is_tensor(reference.value):
         if isinstance(statement.value, ast.Constant):
             return

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from devtrace.diagnosis.evidence import reads
+from devtrace.diagnosis.evidence.moves import name_of
 from devtrace.diagnosis.evidence.steps import FEWEST, Pace, Steps
 from devtrace.diagnosis.evidence.trace_queries import HOST, Rows, TraceQueries
 from devtrace.diagnosis.evidence.writes import are_written
@@ -221,7 +222,7 @@ def of_one_tensor(copies: CopiesOfALine) -> Habit | None:
     if not is_one_view and any(queries.base(row) != row for row in sources) and not _is_part_of_a_module(copies):
         return None
     row = min(bases)
-    name = str(queries.trace.tensors.raw("name", row)) or source_text(copies)
+    name = name_of(queries, row) or source_text(copies)
     tensor, born = queries.trace.tensors[row], queries.site(queries.born(row))
     culprit = Culprit(name, (name,), tensor.device, tuple(tensor.shape), tensor.dtype, born)
     key = "copy.same-in-steps" if severity == "note" else "copy.same"

@@ -111,10 +111,13 @@ class _Conversion:
         return batch
 
     def _of_given(self) -> Iterator[int | None]:
-        if self.given is not None and self.frame is not None:
-            value = evaluate(self.given, self.frame.scope())
-            if is_tensor(value):
-                yield self.snapshot.row(value)
+        if self.given is None or self.frame is None:
+            return
+        value = evaluate(self.given, self.frame.scope())
+        if is_tensor(value):
+            yield self.snapshot.row(value)
+        elif isinstance(self.given, ast.Call | ast.BinOp) and self.op > 0:
+            yield from self.queries.outputs(self.op - 1)
 
     @cached_property
     def _made_in_the_line(self) -> dict[int, ast.expr]:

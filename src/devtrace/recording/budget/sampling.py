@@ -25,7 +25,7 @@ from devtrace.recording.budget.lines import Lines
 from devtrace.recording.budget.segments import Beginnings, Segment, Trail, columns, repetitions
 from devtrace.recording.budget.waits import Waits
 from devtrace.recording.columns import sites
-from devtrace.recording.columns.thread_state import ThreadState
+from devtrace.recording.columns.thread_state import NUMBERS, ThreadState
 from devtrace.recording.context.module_tree import is_training
 from devtrace.recording.hot.recorder import Recorder
 from devtrace.runtime import mode_stack
@@ -178,7 +178,7 @@ class Sampling:
             self._end_loop(self._passed - (self._position == 0))
             self._resume(in_region)
             self.trail.begin(event)
-        elif self._position == 0 and self._passed >= self._wanted:
+        elif self._position == 0 and (self._passed >= self._wanted or not self._is_alone()):
             self._cost_off = (clock() - self._began) / self._passed
             self._resume(in_region)
             self._needed = NEEDED
@@ -342,14 +342,18 @@ class Sampling:
 
     def _may_leave(self) -> bool:
         state = self.state
-        followed = self.recorder.states.values()
         return (
             self.recorder.active
             and not (state.opened or state.steps)
             and current_node() is None
             and mode_stack.all_are_ours()
-            and not any(other.mode is not None for other in followed if other is not state)
+            and self._is_alone()
         )
+
+    def _is_alone(self) -> bool:
+        """Return whether no other thread has run an op yet: those of a progress bar or a queue never do."""
+        others = [state for state in list(self.recorder.states.values()) if state is not self.state]
+        return not any(other.mode is not None and other.op & NUMBERS for other in others)
 
     def _take_off(self, in_region: bool) -> None:
         state = self.state

@@ -17,7 +17,7 @@ from torch._C import _current_autograd_node as current_node
 from torch._C import _current_graph_task_id as current_task
 from torch._C._autograd import _get_sequence_nr as sequence_number
 
-from devtrace.recording.columns.chunk import COUNT_SHIFT, FULL, GRAD_SHIFT, SEVERAL
+from devtrace.recording.columns.chunk import COUNT_SHIFT, FULL, GRAD, SEVERAL
 from devtrace.recording.columns.operator_info import FIRST_ARGUMENT, NOTHING, ONE, learn_operator, operators
 from devtrace.recording.columns.thread_state import ENGINE, NO_NUMBER, ThreadState, frames_to_skip
 from devtrace.recording.hot.recorder import Recorder
@@ -78,7 +78,8 @@ class RecordMode(BesideCompile):
                 if _ident() != state.ident:
                     state = recorder.native()
                 head, site, number = state.backward(node, operator.head, recorder.nodes)
-            head |= _grad() << GRAD_SHIFT
+            if _grad():
+                head |= GRAD
             rows: list[int] = []
             try:
                 for value in args:

@@ -166,6 +166,15 @@ class Recorder(RecordedOps):
         head = operator_by_name(name).head | (torch.is_grad_enabled() << GRAD_SHIFT)
         self.raised(state, (head, site, perf_counter_ns(), -1), rows, error)
 
+    def settled(self, tensor: Any) -> None:
+        """Correct the device of what the last op has made, which was not known until now."""
+        state = self.states.get(threading.get_ident())
+        if state is None or not self.active or not state.heads:
+            return
+        with Quiet():
+            if self.rows.row_of(tensor) == state.heads[-2]:
+                state.heads[-1] = self.rows.layout(tensor)[2]
+
     def waited(self, state: ThreadState, name: str, site: int, start: int, device: torch.device) -> None:
         """Record a call, not an op, that has waited for a device since `start`."""
         head = operator_by_name(name, SYNC).head | (torch.is_grad_enabled() << GRAD_SHIFT) | state.phase

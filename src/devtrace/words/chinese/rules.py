@@ -141,12 +141,14 @@ SENTENCES: Final[dict[str, str]] = {
     "fixed.in-package": (
         "在 {package} 的 {site}：用 `.to({device})` 移动它创建的张量；请使用已包含此修改的版本，或向该软件包报告"
     ),
+    "fixed.left-there": "把它留在设备上：`{code}`",
     "fixed.put-there": "把它放到需要的设备上：`{code}`",
     "fixed.attached": "在第 {line:d} 行之后添加 `{code}`，或在挂载之后整体移动",
     "fixed.on-models-device": "在模型所在的设备上创建它：`{code}`",
     "fixed.as-attached": "在挂载时移动它：`{code}`",
     "fixed.where-made": "在创建处移动它：`{code}`",
     "fixed.package-factory": "在 {package} 的 {site}：`{code}`；请使用已包含此修改的版本，或向该软件包报告",
+    "fixed.device-variable": "使用另一个输入的设备：`{code}`",
     "fixed.create-with": "创建时写 `{code}`",
     "fixed.give-device": "写明它的设备：`{code}`",
     "fixed.pick-by-where": "保持形状：`{code}.sum()` 不需要计数",

@@ -167,6 +167,7 @@ SENTENCES: Final[dict[str, str]] = {
         "in {package}, {site}: move what it makes with `.to({device})`; use a release of the package that "
         "has it, or report it there"
     ),
+    "fixed.left-there": "leave it on the device: `{code}`",
     "fixed.put-there": "put it where it is needed: `{code}`",
     "fixed.attached": "add `{code}` below line {line:d}, or move all of it after attaching",
     "fixed.on-models-device": "make it on the model's device: `{code}`",
@@ -175,6 +176,7 @@ SENTENCES: Final[dict[str, str]] = {
     "fixed.package-factory": (
         "in {package}, {site}: `{code}`; use a release of the package that has it, or report it there"
     ),
+    "fixed.device-variable": "take the device of the other input: `{code}`",
     "fixed.create-with": "create it with `{code}`",
     "fixed.give-device": "give it the device: `{code}`",
     "fixed.pick-by-where": "keep the shape: `{code}.sum()` needs no count",

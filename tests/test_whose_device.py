@@ -1,0 +1,331 @@
+"""Programs with two devices or a written state: which tensor is odd, and an edit that keeps what the program means."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.func import functional_call, stack_module_state, vmap
+
+import devtrace
+from devtrace.diagnosis.findings import Finding
+
+
+def error_of(program: Callable[[], object]) -> Finding:
+    with pytest.raises(RuntimeError), devtrace.record(simulate="cuda:2") as recording:
+        program()
+    return recording.report.findings[0]
+
+
+def edits_of(finding: Finding) -> list[str]:
+    return [line.strip() for edit in finding.edits for line in edit.after.splitlines()]
+
+
+def name_of(finding: Finding) -> str:
+    assert finding.culprit is not None
+    return finding.culprit.name
+
+
+# Two accelerators.
+
+
+def test_scores_of_a_teacher_come_to_where_the_student_learns() -> None:
+    def program() -> None:
+        student, teacher = nn.Linear(4, 2).to("cuda:0"), nn.Linear(4, 2).to("cuda:1")
+        rows = torch.rand(3, 4)
+        with torch.no_grad():
+            soft = teacher(rows.to("cuda:1")).softmax(-1)
+        nn.functional.kl_div(student(rows.to("cuda:0")).log_softmax(-1), soft)
+
+    assert name_of(error_of(program)) == "soft"
+
+
+def test_weights_that_were_copied_to_a_device_do_not_take_the_computation_there() -> None:
+    def program() -> None:
+        learner = nn.Linear(4, 2).to("cuda:0")
+        target = copy.deepcopy(learner).to("cuda:1")
+        rows = torch.rand(3, 4)
+        with torch.no_grad():
+            goal = target(rows.to("cuda:1")).amax(1)
+        now = learner(rows.to("cuda:0")).amax(1)
+        goal - now
+
+    assert name_of(error_of(program)) == "goal"
+
+
+# State that is written in place.
+
+
+class Momentum:
+    def __init__(self, count: int) -> None:
+        self.state = [torch.zeros(4) for _ in range(count)]
+
+    def add(self, gradients: list[torch.Tensor]) -> None:
+        for m, gradient in zip(self.state, gradients, strict=True):
+            m.mul_(0.9).add_(gradient)
+
+
+def test_a_loop_variable_that_is_written_is_not_replaced_by_a_moved_copy() -> None:
+    def program() -> None:
+        momentum = Momentum(3)
+        momentum.add([torch.ones(4, device="cuda") for _ in range(3)])
+
+    finding = error_of(program)
+    assert finding.cause == "never-moved"
+    assert edits_of(finding) == ['momentum.state = [each.to("cuda") for each in momentum.state]']
+
+
+class Average:
+    def __init__(self, parameters: Any) -> None:
+        self.kept = [p.detach().cpu() for p in parameters]
+
+    def update(self, parameters: Any) -> None:
+        for kept, p in zip(self.kept, parameters, strict=True):
+            kept.lerp_(p.detach(), 0.1)
+
+
+def test_a_copy_that_was_sent_to_the_cpu_stays_a_copy_where_it_is_left_on_the_device() -> None:
+    def program() -> None:
+        model = nn.Linear(4, 2).cuda()
+        average = Average(model.parameters())
+        average.update(model.parameters())
+
+    finding = error_of(program)
+    assert finding.cause == "wrong-device"
+    assert edits_of(finding) == ["self.kept = [p.detach().clone() for p in parameters]"]
+
+
+# Calls in which the op failed.
+
+
+def test_the_result_of_the_call_that_failed_is_not_moved() -> None:
+    def program() -> None:
+        params, buffers = stack_module_state([nn.Linear(3, 1) for _ in range(2)])
+        base = nn.Linear(3, 1).to("meta")
+
+        def call(params: Any, buffers: Any, rows: torch.Tensor) -> Any:
+            return functional_call(base, (params, buffers), (rows,))
+
+        vmap(call, in_dims=(0, 0, None))(params, buffers, torch.rand(4, 3, device="cuda"))
+
+    finding = error_of(program)
+    assert name_of(finding) == 'params["weight"]'
+    assert not [line for line in edits_of(finding) if "(rows,)).to(" in line]
+
+
+# What a module makes when it has moved.
+
+
+class Bank(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+        self.tables: dict[int, torch.Tensor] = {}
+
+    def table(self, count: int) -> torch.Tensor:
+        if count not in self.tables:
+            self.tables[count] = torch.from_numpy(np.arange(count * 4.0).reshape(count, 4)).float()
+        return self.tables[count]
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        made: torch.Tensor = self.lin(x) + self.table(len(x))
+        return made
+
+
+def test_no_move_missed_what_a_module_made_after_it() -> None:
+    def program() -> None:
+        bank = Bank()
+        bank.cuda()
+        bank(torch.rand(3, 4, device="cuda"))
+
+    finding = error_of(program)
+    assert (finding.cause, name_of(finding)) == ("never-moved", "bank.tables[3]")
+    assert finding.culprit is not None
+    assert finding.culprit.moved is None
+
+
+class Pruned(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+        self.mask = torch.ones(4)
+
+    def prune(self, keep: int) -> None:
+        self.mask = (torch.arange(4) < keep).float()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        masked: torch.Tensor = self.lin(x) * self.mask
+        return masked
+
+
+def test_what_a_method_made_after_the_move_wants_a_device_and_no_buffer() -> None:
+    def program() -> None:
+        model = Pruned().cuda()
+        model.prune(2)
+        model(torch.rand(2, 4, device="cuda"))
+
+    finding = error_of(program)
+    assert finding.cause == "created-without-device"
+    assert edits_of(finding) == ["self.mask = (torch.arange(4, device=next(self.parameters()).device) < keep).float()"]
+
+
+class Smooth(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+        self.last: torch.Tensor | None = None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y: torch.Tensor = self.lin(x)
+        if self.last is not None:
+            y = y + self.last
+        self.last = y.detach().cpu()
+        return y
+
+
+def two_calls() -> None:
+    smooth = Smooth().cuda()
+    for _ in range(2):
+        smooth(torch.rand(2, 4, device="cuda"))
+
+
+def test_what_a_modules_call_sent_to_the_cpu_was_put_there() -> None:
+    assert error_of(two_calls).cause == "wrong-device"
+
+
+def test_what_a_modules_call_sent_to_the_cpu_was_put_there_by_the_source_alone() -> None:
+    with devtrace.simulate("cuda:1"), pytest.raises(RuntimeError) as raised:
+        two_calls()
+    finding = devtrace.explain(raised.value).findings[0]
+    assert finding.cause == "wrong-device"
+    assert edits_of(finding) == ["self.last = y.detach().clone()"]
+
+
+class Experts(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.pool = nn.ModuleDict()
+        self.stem = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor, key: str) -> Any:
+        if key not in self.pool:
+            self.pool[key] = nn.Linear(4, 4)
+        return self.pool[key](self.stem(x))
+
+
+def test_a_part_put_into_an_empty_container_takes_the_device_of_the_whole() -> None:
+    def program() -> None:
+        experts = Experts().cuda()
+        experts(torch.rand(2, 4, device="cuda"), "first")
+
+    finding = error_of(program)
+    assert finding.cause == "attached-after-move"
+    assert edits_of(finding) == ["self.pool[key] = nn.Linear(4, 4).to(next(self.parameters()).device)"]
+
+
+class Drop(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        mask = torch.rand(x.shape) > 0.5
+        ctx.save_for_backward(mask)
+        return x * mask.to(x.device)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> Any:
+        return gradient * ctx.saved_tensors[0]
+
+
+def test_what_a_function_of_autograd_made_for_its_backward_wants_a_device() -> None:
+    def program() -> None:
+        x = torch.rand(2, 4, device="cuda", requires_grad=True)
+        apply: Any = Drop.apply
+        apply(x).sum().backward()
+
+    assert error_of(program).cause == "created-without-device"
+
+
+# Moved copies that nobody kept.
+
+
+class Batch:
+    def __init__(self, rows: torch.Tensor, labels: torch.Tensor) -> None:
+        self.rows, self.labels = rows, labels
+
+    def to(self, device: str) -> Batch:
+        return Batch(self.rows.to(device), self.labels.to(device))
+
+
+def test_a_batch_that_makes_a_moved_batch_is_to_be_replaced_by_it() -> None:
+    def program() -> None:
+        model = nn.Linear(4, 2).cuda()
+        batch = Batch(torch.rand(3, 4), torch.zeros(3))
+        batch.to("cuda")
+        model(batch.rows)
+
+    finding = error_of(program)
+    assert (finding.cause, name_of(finding)) == ("never-moved", "batch.rows")
+    assert edits_of(finding) == ['batch = batch.to("cuda")']
+
+
+# Moves that tell nothing.
+
+
+def test_the_move_of_a_layer_left_no_tensor_behind_that_met_its_result() -> None:
+    def program() -> None:
+        lengths = torch.tensor([2, 3])
+        layer = nn.Linear(4, 4).cuda()
+        scores = layer(torch.rand(2, 4, device="cuda"))
+        torch.lt(scores.sum(1), lengths)
+
+    finding = error_of(program)
+    assert (finding.cause, name_of(finding)) == ("never-moved", "lengths")
+    assert finding.culprit is not None
+    assert finding.culprit.moved is None
+
+
+def test_a_copy_that_is_asked_to_be_on_the_cpu_is_not_made_later_instead() -> None:
+    def program() -> None:
+        device = "cuda"
+        model = nn.Linear(4, 2)
+        average = torch.optim.swa_utils.AveragedModel(model, device="cpu")  # type: ignore[arg-type]
+        model.to(device)
+        average(torch.rand(2, 4, device=device))
+
+    assert edits_of(error_of(program)) == ["average.to(device)"]
+
+
+def test_no_edit_of_the_failing_line_is_for_an_op_of_another() -> None:
+    def program() -> None:
+        device = "cuda"
+        model = nn.Linear(4, 2)
+        average = torch.optim.swa_utils.AveragedModel(model, device="cpu")  # type: ignore[arg-type]
+        model.to(device)
+        for _ in range(2):
+            average.update_parameters(model)
+        average(torch.rand(2, 4, device=device))
+
+    assert not [line for line in edits_of(error_of(program)) if ".to(device)" in line and "rand" in line]
+
+
+# Waits.
+
+
+def test_a_list_that_is_indexed_by_a_tensor_waits_to_read_it() -> None:
+    names = ["a", "b", "c"]
+    with devtrace.record(simulate="cuda:1") as recording:
+        model = nn.Linear(4, 3).cuda()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(12):
+            scores = model(torch.rand(2, 4, device="cuda"))
+            scores.sum().backward()
+            optimizer.step()
+            for guess in scores.argmax(-1):
+                names[guess]
+    found = next(each for each in recording.report.findings if each.rule == "host-sync")
+    assert found.message == "`names[guess]` made the CPU wait for cuda:0 24 times, in each step, to read a value."
+    assert "`guess.detach()`" in found.help
