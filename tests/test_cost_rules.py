@@ -288,6 +288,16 @@ def test_numbers_copied_to_the_device_in_each_step_are_a_warning(program: Callab
     assert "each step" in found.message
 
 
+def test_a_number_that_torch_itself_makes_a_tensor_of_is_no_warning() -> None:
+    def program() -> None:
+        net = nn.Linear(8, 4).to(GPU)
+        for _ in range(30):
+            out = net(torch.rand(2, 8, device=GPU))
+            torch.distributions.Normal(out, 0.1).log_prob(out.detach()).sum().backward()
+
+    assert warned(program) == []
+
+
 def test_one_element_of_the_data_copied_in_each_step_is_no_warning() -> None:
     def program() -> None:
         net = nn.Linear(1, 4).to(GPU)

@@ -86,6 +86,21 @@ def test_a_model_is_odd_that_a_bare_cuda_took_from_the_device_that_the_program_n
     assert [edit.after.strip() for edit in found.edits] == ["model.to(device)"]
 
 
+def test_an_expression_over_several_lines_is_named_in_one() -> None:
+    def program() -> None:
+        rows = torch.rand(2, 4, device="cuda:1")
+        torch.cat((
+            torch.zeros(
+                1, 4,
+            ),
+            rows,
+        ))  # fmt: skip
+
+    found = error_of(program)
+    assert found.culprit is not None
+    assert found.culprit.name == "torch.zeros( 1, 4, )"
+
+
 def test_what_was_sent_on_to_the_second_device_is_not_odd_though_a_variable_names_the_first() -> None:
     def program() -> None:
         device = torch.device("cuda:0")

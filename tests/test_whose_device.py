@@ -174,6 +174,38 @@ def test_what_a_method_made_after_the_move_wants_a_device_and_no_buffer() -> Non
     assert edits_of(finding) == ["self.mask = (torch.arange(4, device=next(self.parameters()).device) < keep).float()"]
 
 
+class Smooth(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+        self.last: torch.Tensor | None = None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y: torch.Tensor = self.lin(x)
+        if self.last is not None:
+            y = y + self.last
+        self.last = y.detach().cpu()
+        return y
+
+
+def two_calls() -> None:
+    smooth = Smooth().cuda()
+    for _ in range(2):
+        smooth(torch.rand(2, 4, device="cuda"))
+
+
+def test_what_a_modules_call_sent_to_the_cpu_was_put_there() -> None:
+    assert error_of(two_calls).cause == "wrong-device"
+
+
+def test_what_a_modules_call_sent_to_the_cpu_was_put_there_by_the_source_alone() -> None:
+    with devtrace.simulate("cuda:1"), pytest.raises(RuntimeError) as raised:
+        two_calls()
+    finding = devtrace.explain(raised.value).findings[0]
+    assert finding.cause == "wrong-device"
+    assert edits_of(finding) == ["self.last = y.detach().clone()"]
+
+
 class Experts(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -238,6 +270,46 @@ def test_a_batch_that_makes_a_moved_batch_is_to_be_replaced_by_it() -> None:
     finding = error_of(program)
     assert (finding.cause, name_of(finding)) == ("never-moved", "batch.rows")
     assert edits_of(finding) == ['batch = batch.to("cuda")']
+
+
+# Moves that tell nothing.
+
+
+def test_the_move_of_a_layer_left_no_tensor_behind_that_met_its_result() -> None:
+    def program() -> None:
+        lengths = torch.tensor([2, 3])
+        layer = nn.Linear(4, 4).cuda()
+        scores = layer(torch.rand(2, 4, device="cuda"))
+        torch.lt(scores.sum(1), lengths)
+
+    finding = error_of(program)
+    assert (finding.cause, name_of(finding)) == ("never-moved", "lengths")
+    assert finding.culprit is not None
+    assert finding.culprit.moved is None
+
+
+def test_a_copy_that_is_asked_to_be_on_the_cpu_is_not_made_later_instead() -> None:
+    def program() -> None:
+        device = "cuda"
+        model = nn.Linear(4, 2)
+        average = torch.optim.swa_utils.AveragedModel(model, device="cpu")  # type: ignore[arg-type]
+        model.to(device)
+        average(torch.rand(2, 4, device=device))
+
+    assert edits_of(error_of(program)) == ["average.to(device)"]
+
+
+def test_no_edit_of_the_failing_line_is_for_an_op_of_another() -> None:
+    def program() -> None:
+        device = "cuda"
+        model = nn.Linear(4, 2)
+        average = torch.optim.swa_utils.AveragedModel(model, device="cpu")  # type: ignore[arg-type]
+        model.to(device)
+        for _ in range(2):
+            average.update_parameters(model)
+        average(torch.rand(2, 4, device=device))
+
+    assert not [line for line in edits_of(error_of(program)) if ".to(device)" in line and "rand" in line]
 
 
 # Waits.

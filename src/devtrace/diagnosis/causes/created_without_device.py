@@ -16,7 +16,7 @@ def module_made_a_cache(case: Case) -> Verdict | None:
     passing = case.passing_move
     if passing is None or case.origin.arrival != "made" or case.former_state >= 0:
         return None
-    if not case.was_made_in_a_call and not (case.birth > passing.moves[-1].op and _was_made_in_a_method(case)):
+    if not case.was_made_in_a_call and not (case.was_made_after(passing.moves[-1].op) and _was_made_in_a_method(case)):
         return None
     return Verdict("created-without-device", born=case.born, name=passing.name, module=passing.module)
 

@@ -31,16 +31,13 @@ def owner_is_in_a_plain_container(case: Case) -> Verdict | None:
 
 
 def module_has_it_unregistered(case: Case) -> Verdict | None:
-    """It was there, or what it was made of, when its module moved."""
+    """It was there, or what it was made of, when its module moved. No call of the module put it where it is."""
     passing = case.passing_move
-    if passing is None or (_was_made_after(case, passing) and case.former_state < 0):
+    if passing is None or (case.was_made_after(passing.moves[-1].op) and case.former_state < 0):
+        return None
+    if case.was_made_in_a_call and case.origin.arrival == "copied":
         return None
     return _verdict(case, passing)
-
-
-def _was_made_after(case: Case, passing: PassingMove) -> bool:
-    """Return whether the tensor was made after the move: no registering would have moved it."""
-    return case.birth > passing.moves[-1].op
 
 
 def _verdict(case: Case, passing: PassingMove) -> Verdict:

@@ -14,6 +14,8 @@ def move_of_a_neighbour(subject: Subject) -> Move | None:
         if row is None or not subject.is_expected(row):
             continue
         move = move_of(subject.queries, row)
+        if move is not None and subject.queries.is_of_a_module(move.result):
+            continue  # a layer was moved, whose result this is
         if move is not None and move.op > subject.birth and (has_owner or move.op >= 0):
             return move
     return None

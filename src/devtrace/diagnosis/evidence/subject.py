@@ -61,6 +61,10 @@ class Subject:
         """True if a module at work made it, as a cache is made."""
         return self.birth >= 0 and self.queries.trace.ops.number("call", self.birth) >= 0
 
+    def was_made_after(self, op: int) -> bool:
+        """Return whether it was made after an op; False where only the source says when that was."""
+        return self.birth > op and not self.queries.birth_was_read(self.row)
+
     def is_expected(self, row: int | None) -> bool:
         """Return whether a tensor is on the expected device."""
         return row is not None and self.queries.device(row) == self.expected_device

@@ -9,7 +9,7 @@ from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.way import passed
 from devtrace.diagnosis.fixes.fix import Fix, Moved, code_at, frame_of, suggested
-from devtrace.source.matching import assigned_names, names_in
+from devtrace.source.matching import assigned_names, called_names, names_in
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
 
@@ -23,7 +23,7 @@ def copy_after_move(case: Case, verdict: Verdict) -> Iterator[Fix]:
         if frame is None or not bound or found is None or found.code.source is not frame.source:
             continue
         early, moving, code = bound[0], found.statement, frame.code
-        if _may_swap(frame, early, moving):
+        if _may_swap(frame, early, moving) and not _asks_for(early, case.odd_device):
             text = code.text(early)
             edits = (code.removed(early), code.below(moving, *text.split("\n")))
             help = sentence("fixed.copy-after-move", line=one_line(text), move=one_line(code.text(moving)))
@@ -40,6 +40,12 @@ def _made_at(case: Case, frame: FailingFrame, early: ast.stmt, line: int) -> Ite
             continue
         if any(n.frame == frame.number and n.references[0].key in names for n in case.snapshot.walk.names(tensor)):
             yield Moved(row, passed(frame, line, case.queries.producer(case.queries.base(row))))
+
+
+def _asks_for(statement: ast.stmt, device: str) -> bool:
+    """Return whether a statement says itself where the copy is to be: `Average(model, device="cpu")`."""
+    constants = (node.value for node in ast.walk(statement) if isinstance(node, ast.Constant))
+    return device in constants or device in called_names(statement)
 
 
 def _may_swap(frame: FailingFrame, early: ast.stmt, moving: ast.stmt) -> bool:

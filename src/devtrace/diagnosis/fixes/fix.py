@@ -88,7 +88,15 @@ def failing_frame(case: Case) -> FailingFrame | None:
     ops, frames = case.queries.trace.ops, case.queries.frames
     if ops.number("thread", case.op) > 0 and not (frames and frames[0][0] == ops.number("site", case.op)):
         return None
-    return FailingFrame.of(case.snapshot, 0, case.expected_device)
+    frame = FailingFrame.of(case.snapshot, 0, case.expected_device)
+    return frame if frame is None or case.op == case.queries.failed or _is_of_the_line(case, frame) else None
+
+
+def _is_of_the_line(case: Case, frame: FailingFrame) -> bool:
+    """Return whether an op before the one that failed is of the same statement."""
+    site = case.queries.trace.ops.number("site", case.op)
+    found = case.queries.source_node(int(case.queries.users[site])) if site >= 0 else None
+    return found is not None and found.statement is frame.source_node.statement
 
 
 def frame_at(case: Case, site: int) -> FailingFrame | None:

@@ -26,6 +26,7 @@ from devtrace.diagnosis.rules.rule import ErrorRule
 from devtrace.source.matching import called_name, calls_in, names_in
 from devtrace.source.safe_values import values
 from devtrace.words.catalogue import unnamed
+from devtrace.words.text_format import one_line
 
 LONGEST_CHAIN: Final = 8
 
@@ -36,7 +37,7 @@ def device_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: int, t
         return None
     case = Case.of(queries, snapshot, mismatch)
     verdict = find_verdict(case)
-    expressions = _expressions(case)
+    expressions = list(map(one_line, _expressions(case)))
     names = candidate_names(case, verdict, expressions)
     guessed = _birth_in_an_untraced_cell(case, names) if verdict.born < 0 else None
     if guessed is not None:

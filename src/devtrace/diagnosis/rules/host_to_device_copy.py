@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
+from devtrace.diagnosis.evidence.origins import FACTORIES
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.fixes.fix import Fix
@@ -15,7 +16,7 @@ from devtrace.diagnosis.ledger import Tally
 from devtrace.diagnosis.rules import copies_of_a_line
 from devtrace.diagnosis.rules.copies_of_a_line import AGAIN, CopiesOfALine, Habit, is_of_ddp
 from devtrace.diagnosis.rules.rule import CostRule
-from devtrace.source.matching import match_code
+from devtrace.source.matching import called_name, match_code
 from devtrace.words.catalogue import sentence
 
 
@@ -43,10 +44,19 @@ def _numbers(copies: CopiesOfALine) -> Habit | None:
     if any(not rows or queries.dims[rows[0]] != 0 for rows in taken) and not _is_one_literal(copies, taken):
         return None
     severity = copies_of_a_line.weight_of_each_step(copies)
-    if severity is None:
+    if severity is None or not _is_made_or_moved_there(copies):
         return None
     message = sentence("copy.number", name=copies_of_a_line.source_text(copies))
     return Habit(message, sentence("copy.number.help"), severity=severity)
+
+
+def _is_made_or_moved_there(copies: CopiesOfALine) -> bool:
+    """Return whether the line itself makes the tensor, or moves it; torch does in `Normal(x, 0.1)`, and needs to."""
+    found = copies.queries.source_node(copies.line)
+    if found is None or not isinstance(found.node, ast.Call):
+        return found is not None
+    name = called_name(found.node)
+    return name in (*FACTORIES, *_MAKES, *copies.queries.move_methods) or name.endswith("Tensor")
 
 
 def _is_one_literal(copies: CopiesOfALine, taken: list[list[int]]) -> bool:
@@ -57,6 +67,8 @@ def _is_one_literal(copies: CopiesOfALine, taken: list[list[int]]) -> bool:
         return False
     return all(isinstance(node, ast.List | ast.Tuple | ast.Constant | ast.Load) for node in ast.walk(moved["value"]))
 
+
+_MAKES: Final = ("type_as", "new", "new_tensor", "full_like", "copy_", "fill_", "stack", "cat")
 
 _FINDERS: Final = (copies_of_a_line.of_one_tensor, _numbers, copies_of_a_line.of_single_elements)
 
