@@ -342,6 +342,26 @@ def test_a_thread_that_starts_in_between_is_recorded() -> None:
     assert "aten.mul_.Tensor" in in_thread[1]
 
 
+def test_a_backward_op_whose_forward_op_was_not_recorded_is_at_its_line() -> None:
+    def program() -> None:
+        table, top = nn.Linear(4, 4), nn.Linear(4, 1).to("cuda:0")
+        optimizer = torch.optim.SGD([*table.parameters(), *top.parameters()], lr=0.1)
+        for step in range(2 * STEPS):
+            hidden = table(torch.ones(3, 4))
+            if step == 0:
+                torch.ones(1)  # so that a repetition begins below this line
+            loss = top(hidden.to("cuda:0")).sum()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+    whole, short = both(program)
+    expected, got = (
+        {str(row.site): row.cpu_compute for row in each.report.ledger if row.cpu_compute} for each in (whole, short)
+    )
+    assert got.keys() == expected.keys()
+
+
 def with_a_thread_beside(train_with: Callable[[Step], None], run: Callable[[], object]) -> None:
     """Train with a thread that waits from the first step on, and runs something when a rare step lets it."""
     goes, done = threading.Event(), threading.Event()

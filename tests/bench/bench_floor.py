@@ -15,15 +15,19 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from torch._C import _current_autograd_node, _current_graph_task_id
 from torch._C._autograd import _get_sequence_nr
 
-from bench.bench_record import Empty, Recorded, Ways, encoder, fastest, ops_of
 from devtrace.recording.columns import stamps
 from devtrace.recording.columns.operator_info import FIRST_ARGUMENT, ONE, learn_operator, operators
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from bench.bench_record import Empty, Recorded, Ways, encoder, fastest, ops_of
 
 ROUNDS, LAYERS = 300, 1
 CALL = "out = func(*args, **(kwargs or none))"

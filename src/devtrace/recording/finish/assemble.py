@@ -81,8 +81,7 @@ class _Assembly:
 
     def run(self, extra_sites: Iterable[int]) -> Assembled:
         merged = self.merged
-        # A backward op is where its forward op is, and where backward was called if that is not known.
-        site = np.where(self.forward >= 0, merged.site[self.forward], merged.site) if len(merged) else merged.site
+        site = self._sites()
         used = {*site.tolist(), *self.tensors.site.tolist(), *self.history.sites(), *extra_sites}
         rows = add_sites(self.builder, used)
         look_up = np.full(max(rows) + 2, -1, dtype=np.int32)
@@ -98,6 +97,26 @@ class _Assembly:
         self._folded(look_up[site])
         self.builder.notes = list(self.recorder.notes)
         return Assembled(self.builder.build(), rows, self.tensors, self._op_of)
+
+    def _sites(self) -> Array:
+        """Return the site of each op: a backward op's is its forward op's, else where backward was called.
+
+        Where ops were left out, a forward op may be among them; its backward op is then where others like it are, if
+        these are all at one line.
+        """
+        merged, forward = self.merged, self.forward
+        if not len(merged):
+            return merged.site
+        site: Array = np.where(forward >= 0, merged.site[forward], merged.site)
+        if self.recorder.gap >= 0:
+            alike = np.stack([merged.operator, merged.node, merged.site, self.device], axis=1)
+            orphans = np.flatnonzero(merged.backward & (merged.sequence >= 0) & (forward < 0))
+            for kind in np.unique(alike[orphans], axis=0):
+                same = (alike == kind).all(axis=1)
+                lines = np.unique(site[same & (forward >= 0)])
+                if len(lines) == 1:
+                    site[same & merged.backward & (merged.sequence >= 0)] = lines[0]
+        return site
 
     def _op_of(self, op: int) -> int:
         return -1 if op < 0 else self.merged.numbering.boundary(op >> THREAD_SHIFT, op & NUMBERS)
