@@ -275,7 +275,7 @@ def test_a_batch_that_makes_a_moved_batch_is_to_be_replaced_by_it() -> None:
 # Moves that tell nothing.
 
 
-def test_the_move_of_a_layer_left_no_tensor_behind_that_met_its_result() -> None:
+def test_the_move_of_a_layer_left_no_tensor_behind_beside_its_result() -> None:
     def program() -> None:
         lengths = torch.tensor([2, 3])
         layer = nn.Linear(4, 4).cuda()
