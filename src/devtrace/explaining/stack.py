@@ -13,11 +13,9 @@ from typing import Final
 
 import torch
 
-from devtrace.diagnosis.evidence import cpu_only
-from devtrace.explaining.device_error import text_of
 from devtrace.recording.columns import sites
 from devtrace.recording.columns.sites import LIBRARY, USER
-from devtrace.recording.context.errors_before_dispatch import knows_torch
+from devtrace.recording.context.errors_before_dispatch import knows_torch, was_asked_for_an_array
 from devtrace.runtime.tracebacks import entries_without_ours
 from devtrace.source.live_objects import forget_locals
 
@@ -67,7 +65,7 @@ class Stack:
             entries = [*entries[:above], *inner]
         levels = (*_around(entries), *(Level(entry.tb_frame, entry.tb_lasti) for entry in entries))
         levels = _without_kernels(levels)
-        if cpu_only.refused(text_of(path[-1])) is cpu_only.NUMPY:
+        if was_asked_for_an_array(path[-1]):
             levels = _without_helpers(levels)
         return cls(levels, frozenset(map(id, path)))
 

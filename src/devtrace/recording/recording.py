@@ -116,7 +116,8 @@ class Recording:
         origin = errors_before_dispatch.origin_of(error, self.recorder) if error is not None else None
         frames = _frames(error, origin)
         if origin is not None and not errors_before_dispatch.was_recorded(origin, self.recorder):
-            frames = _from_what_knows_torch(frames)
+            if errors_before_dispatch.was_asked_for_an_array(origin):
+                frames = _from_what_knows_torch(frames)
             self._add_refused(origin, frames[0][0] if frames else sites.NOWHERE)
         named = Named(self.recorder.rows, self.namespace)
         with Quiet():
