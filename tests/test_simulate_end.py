@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
@@ -365,3 +366,16 @@ def test_real_devices_are_not_hidden_unless_forced(monkeypatch: pytest.MonkeyPat
         devtrace.simulate("cuda:1").start()
     with devtrace.simulate("cuda:2", force=True):
         assert torch.cuda.device_count() == 2
+
+
+def test_no_python_runs_when_a_storage_is_freed_where_an_interrupt_would_be_lost() -> None:
+    with devtrace.simulate("cuda:1"):
+        before = torch.cuda.memory_allocated()
+        x = torch.ones(1000, device="cuda")
+        assert torch.cuda.memory_allocated() == before + 4000
+        called: list[str] = []
+        sys.setprofile(lambda frame, event, _: called.append(frame.f_code.co_qualname) if event == "call" else None)
+        del x
+        sys.setprofile(None)
+        assert called == []
+        assert torch.cuda.memory_allocated() == before

@@ -7,6 +7,7 @@ runs, the class attribute is the tag of the host: reading an untagged storage ne
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -22,60 +23,99 @@ class SimulatedDevice:
     gives nothing back in the next, however late it is freed.
     """
 
-    __slots__ = ("allocated", "device", "era", "generator", "index", "live", "peak")
+    __slots__ = ("_allocated", "_live", "device", "era", "generator", "index", "peak")
 
     def __init__(self, device: torch.device | None, index: int) -> None:
         self.device = device
         self.index = index
-        self.allocated = 0
-        self.live = 0
+        self._allocated = 0
+        self._live = 0
         self.peak = 0
         self.era = 0
         self.generator: Any = None
 
+    @property
+    def allocated(self) -> int:
+        _count_out_the_freed()
+        return self._allocated
+
+    @property
+    def live(self) -> int:
+        _count_out_the_freed()
+        return self._live
+
     def begin(self) -> None:
+        _count_out_the_freed()
         self.era += 1
-        self.allocated = self.peak = 0
+        self._allocated = self.peak = 0
         self.generator = None
 
     def take(self, nbytes: int) -> int:
         """Count a new storage; return the era in which it came."""
-        self.live += 1
-        self.allocated += nbytes
-        if self.allocated > self.peak:
-            self.peak = self.allocated
+        _count_out_the_freed()
+        self._live += 1
+        self._allocated += nbytes
+        if self._allocated > self.peak:
+            self.peak = self._allocated
         return self.era
 
     def give(self, nbytes: int, era: int) -> None:
         """Count a storage out that came in `era`: freed, or moved to another owner."""
-        self.live -= 1
+        self._live -= 1
         if era == self.era:
-            self.allocated -= nbytes
+            self._allocated -= nbytes
 
     def __repr__(self) -> str:
         return f"SimulatedDevice({self.device})"
 
 
 class Tag:
-    """Ties one storage to the device that owns it, and gives the bytes back when the storage is freed."""
+    """Ties one storage to the device that owns it."""
 
-    __slots__ = ("era", "hint", "nbytes", "owner", "pinned")
+    __slots__ = ("__weakref__", "_share", "hint", "owner", "pinned")
 
     def __init__(self, owner: SimulatedDevice, nbytes: int) -> None:
         self.owner = owner
-        self.nbytes = nbytes
         self.pinned = False
         self.hint: SimulatedDevice | None = None
-        self.era = owner.take(nbytes)
-
-    def __del__(self) -> None:
-        self.owner.give(self.nbytes, self.era)
+        self._share = share = _Share(self, _freed.append)
+        share.owner, share.nbytes, share.era = owner, nbytes, owner.take(nbytes)
+        _alive[id(share)] = share
 
     def move(self, owner: SimulatedDevice) -> None:
         """Give the storage another owner."""
-        self.owner.give(self.nbytes, self.era)
+        share = self._share
+        share.owner.give(share.nbytes, share.era)
         self.owner, self.hint = owner, None
-        self.era = owner.take(self.nbytes)
+        share.owner, share.era = owner, owner.take(share.nbytes)
+
+
+class _Share(weakref.ref[Tag]):
+    """Count of a storage among those of its device, given back when the tag has died with it.
+
+    Python drops a KeyboardInterrupt that arrives while a finalizer runs, and training frees storages all the time: with
+    a `__del__` one of fifty interrupts was lost. So what runs then is `list.append`, in C, where none can arrive.
+    """
+
+    __slots__ = ("era", "nbytes", "owner")
+
+    owner: SimulatedDevice
+    nbytes: int
+    era: int
+
+
+_alive: dict[int, _Share] = {}
+_freed: list[Any] = []
+
+
+def _count_out_the_freed() -> None:
+    while _freed:
+        try:
+            share = _freed.pop()
+        except IndexError:  # another thread was faster
+            return
+        if _alive.pop(id(share), None) is not None:  # else an interrupt came before it was counted in
+            share.owner.give(share.nbytes, share.era)
 
 
 HOST = SimulatedDevice(None, -1)
