@@ -12,13 +12,13 @@ from torch import nn
 import devtrace
 
 
-def run_rank(rank: int, port: int, simulated: bool, results: Any) -> None:
+def run_rank(rank: int, meeting: str, simulated: bool, results: Any) -> None:
     """One process of a DistributedDataParallel job on gloo."""
     with devtrace.simulate("cuda:2") if simulated else nullcontext():
         device = f"cuda:{rank}" if simulated else "cpu"
         if simulated:
             torch.cuda.set_device(rank)
-        dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2)
+        dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=2)
         torch.manual_seed(0)
         model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.BatchNorm1d(8), nn.Linear(8, 2)).to(device)
         net = nn.parallel.DistributedDataParallel(model, device_ids=[rank] if simulated else None)

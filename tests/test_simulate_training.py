@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
-import socket
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -282,17 +282,14 @@ def test_a_tensor_that_data_parallel_does_not_replicate_stays_behind() -> None:
 
 
 class Job:
-    """A job of two ranks, in processes that are forked from one Python with torch loaded."""
+    """A job of two ranks, in processes that are forked from one Python with torch loaded, and meet in a file."""
 
-    def __init__(self, *, simulated: bool) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+    def __init__(self, meeting: Path, *, simulated: bool) -> None:
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(["torch._dynamo", "torch.distributed", "devtrace.simulation.simulation"])
         self._results = context.Queue()
         self._ranks = [
-            context.Process(target=run_rank, args=(rank, port, simulated, self._results)) for rank in range(2)
+            context.Process(target=run_rank, args=(rank, str(meeting), simulated, self._results)) for rank in range(2)
         ]
         for rank in self._ranks:
             rank.start()
@@ -308,8 +305,8 @@ class Job:
 @pytest.mark.skipif(
     torch.__version__ < "2.13", reason="the DDP of torch 2.11 fails an assertion of its own under a mode"
 )
-def test_distributed_data_parallel_on_gloo_gives_the_values_of_the_cpu() -> None:
-    simulated, plain = Job(simulated=True), Job(simulated=False)
+def test_distributed_data_parallel_on_gloo_gives_the_values_of_the_cpu(tmp_path: Path) -> None:
+    simulated, plain = Job(tmp_path / "simulated", simulated=True), Job(tmp_path / "plain", simulated=False)
     pairs = zip(simulated.results(), plain.results(), strict=True)
     for (_, device, devices, total, parameters), (_, _, _, _, expected) in pairs:
         assert devices == {device}
