@@ -15,6 +15,7 @@ from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.fixes.fix import Fix, Moved, suggested
+from devtrace.source.matching import match_code
 from devtrace.source.object_walk import Reference, is_tensor, members, registered, stored
 from devtrace.source.parsing import read
 from devtrace.source.safe_values import class_dict, classes_of
@@ -124,6 +125,12 @@ def _registered(code: Code, statement: _Assignment, reference: Reference, moved:
     if is_tensor(reference.value):
         if isinstance(statement.value, ast.Constant):
             return
+        if access_paths.is_trained_leaf(reference.value):
+            data = code.text(_without_requirement(statement.value))
+            new = f"{left} = {_torch_nn(code, reference.owner)}.Parameter({data})"
+            edit = code.replaced(statement, new)
+            yield from suggested(sentence("fixed.parameter", code=one_line(new)), edit, moved=moved)
+            return
         new = f'{left.rpartition(".")[0]}.register_buffer("{reference.key}", {right}, persistent=False)'
         edit = code.replaced(statement, new)
         yield from suggested(sentence("fixed.buffer", code=one_line(new)), edit, moved=moved)
@@ -136,6 +143,12 @@ def _registered(code: Code, statement: _Assignment, reference: Reference, moved:
     yield from suggested(
         sentence("fixed.container", container=container, code=f"{left} = {one_line(new)}"), edit, moved=moved
     )
+
+
+def _without_requirement(value: ast.expr) -> ast.expr:
+    """Return `x` of `x.requires_grad_()`, which every parameter does."""
+    found = match_code("$x.requires_grad_()", value)
+    return found["x"] if found is not None else value
 
 
 def _module_container(value: Any) -> str:
