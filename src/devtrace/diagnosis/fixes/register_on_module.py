@@ -12,6 +12,7 @@ from typing import Any
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.moves import Move
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.fixes.fix import Fix, Moved, suggested
@@ -77,9 +78,16 @@ def _registering(case: Case, verdict: Verdict, reference: Reference) -> Iterator
         return  # a module takes no buffer under a name that it has
     building = [each for each in given if getattr(each[0].source.function(each[1]), "name", "") == "__init__"]
     chosen = (building or given)[:1] if building or _is_first_of_one_function(given) else []
-    moved = [Moved(row, verdict.move.op) for row in _rows(case, reference.value)]
+    rows = _rows(case, reference.value)
+    moved = [Moved(row, _since(case, row, verdict.move) if building else verdict.move.op) for row in rows]
     for code, statement in chosen:
         yield from _registered(code, statement, reference, moved)
+
+
+def _since(case: Case, row: int, move: Move) -> int:
+    """Return the op that moves what `__init__` gives; a birth that was only read has no order, but came before."""
+    is_read = case.queries.birth_was_read(row)
+    return max(move.op, case.queries.producer(case.queries.base(row))) if is_read else move.op
 
 
 def _is_first_of_one_function(given: list[tuple[Code, _Assignment]]) -> bool:

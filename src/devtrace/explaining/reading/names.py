@@ -354,7 +354,7 @@ def _contents(owner: Any) -> Iterator[Any]:
 def elements(reader: Reader, iterated: ast.expr, position: Any, activation: Activation) -> Iterator[Definition]:
     """Yield the expressions that made what is gone through, where it is built in one piece."""
     iterated, position = unpacked(iterated, position)
-    for whole in (Definition(iterated, (), activation), *reader.definitions(iterated, activation)):
+    for whole in _wholes(reader, iterated, activation):
         for made in _built(whole.node):
             yield Definition(made, position, whole.activation.at_node(made))
     value = reader.see(iterated, activation)
@@ -363,6 +363,15 @@ def elements(reader: Reader, iterated: ast.expr, position: Any, activation: Acti
             yield from (each._replace(position=position) for each in stored_in(reader, run, value.value))
     if _is_iterator(value):
         yield Definition(iterated, position, activation, is_source=True)
+
+
+def _wholes(reader: Reader, iterated: ast.expr, activation: Activation) -> Iterator[Definition]:
+    """Yield what is gone through, as it is written and as it was given or returned."""
+    yield Definition(iterated, (), activation)
+    for whole in reader.definitions(iterated, activation):
+        yield whole
+        if isinstance(whole.node, ast.Call) and not whole.position:
+            yield from reader.definitions(whole.node, whole.activation)
 
 
 def _is_iterator(value: Value | None) -> bool:
