@@ -135,6 +135,7 @@ SENTENCES: Final[dict[str, str]] = {
     "fixed.at-use": "在使用处移动它：`{code}`",
     "fixed.before-update": "让它与更新值在同一设备：`{code}`",
     "fixed.below-line": "在第 {line:d} 行之后添加 `{code}`",
+    "fixed.above-line": "在 {site} 之前添加 `{code}`",
     "fixed.top-of-block": "在代码块开头添加 `{code}`",
     "fixed.beside": "像相邻的变量一样移动它：`{code}`",
     "fixed.in-loop": "在循环中移动每一批：`{code}`",

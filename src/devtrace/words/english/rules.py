@@ -160,6 +160,7 @@ SENTENCES: Final[dict[str, str]] = {
     "fixed.at-use": "move it where it is used: `{code}`",
     "fixed.before-update": "keep it where its updates are: `{code}`",
     "fixed.below-line": "add `{code}` below line {line:d}",
+    "fixed.above-line": "add `{code}` above {site}",
     "fixed.top-of-block": "add `{code}` at the top of the block",
     "fixed.beside": "move it as its neighbours: `{code}`",
     "fixed.in-loop": "move each batch in the loop: `{code}`",
