@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -139,3 +140,33 @@ def test_a_buffer_is_moved_as_it_is_registered_in_every_round() -> None:
     error = report_of(program).findings[0]
     assert edits_of(error) == ['layer.register_buffer("mask", large(layer).to(device))  # type: ignore[arg-type]']
     assert "before `net.0.mask` was attached" in error.message
+
+
+def test_parameters_that_were_loaded_instead_of_others_are_moved_below_that_line() -> None:
+    def program() -> None:
+        device = "cuda:0"
+        net = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 1)).to(device)
+        file = io.BytesIO()
+        torch.save(net.state_dict(), file)
+        file.seek(0)
+        state = torch.load(file, map_location="cpu")
+        net.load_state_dict(state, assign=True)
+        net(torch.ones(2, 3, device=device))
+
+    error = report_of(program).findings[0]
+    assert (error.cause, edits_of(error)) == ("attached-after-move", ["net.to(device)"])
+    assert "assign=True" in Path(__file__).read_text().splitlines()[error.edits[0].line - 1]
+    assert "before `net.0.weight` was attached" in error.message
+
+
+def test_a_layer_that_a_later_line_adds_is_moved_below_that_line() -> None:
+    def program() -> None:
+        device = "cuda:0"
+        net = nn.Sequential(nn.Linear(3, 4)).to(device)
+        head = nn.Linear(4, 2)
+        net.add_module("head", head)
+        net(torch.ones(2, 3, device=device))
+
+    error = report_of(program).findings[0]
+    assert edits_of(error) in (["net.to(device)"], ["head.to(device)"], ["net.head.to(device)"])
+    assert "add_module" in Path(__file__).read_text().splitlines()[error.edits[0].line - 1]

@@ -55,7 +55,8 @@ def _attached_part(case: Case, verdict: Verdict) -> str:
     if name is None or module is None:
         return ""
     is_own = len(name.references) - 1 <= len(module.references)
-    return name.text if is_own or _has_moved(case, name.last.owner) else name.prefix(len(name.references) - 1).text
+    is_alone = is_own or not verdict.others or _has_moved(case, name.last.owner)
+    return name.text if is_alone else name.prefix(len(name.references) - 1).text
 
 
 def _has_moved(case: Case, layer: object) -> bool:

@@ -18,7 +18,7 @@ from devtrace.diagnosis.fixes.fix import (
     suggested,
     tensors_below,
 )
-from devtrace.source.matching import called_names, match_code, names_in, run_names
+from devtrace.source.matching import assigned_names, called_names, match_code, names_in, run_names
 from devtrace.source.object_walk import registered
 from devtrace.source.safe_values import Scope, evaluate
 from devtrace.words.catalogue import sentence
@@ -89,11 +89,17 @@ def _assigning(above: Sequence[ast.stmt], verdict: Verdict, frame: FailingFrame)
 
 
 def _making(above: Sequence[ast.stmt], case: Case, verdict: Verdict, frame: FailingFrame) -> ast.stmt | None:
-    """Return the statement that made the part."""
+    """Return the statement that made the part, or the one that then gave it to the module."""
+    assert verdict.name is not None
     born, span = case.queries.site(verdict.born), frame.source.span
     if born is None or (frame.code.site.file, frame.code.site.cell_id) != (born.file, born.cell_id):
         return None
-    return next((each for each in above if span(each).line <= born.line <= span(each).end_line), None)
+    made = next((each for each in above if span(each).line <= born.line <= span(each).end_line), None)
+    model, names = verdict.name.references[0].text, set(assigned_names(made)) if made is not None else set()
+    if made is None or not names or model in names_in(made):
+        return made
+    later = (each for each in above if span(made).end_line < span(each).line < frame.line)
+    return next((each for each in later if model in names_in(each) and names & names_in(each)), made)
 
 
 def _calling(above: Sequence[ast.stmt], case: Case, verdict: Verdict, frame: FailingFrame) -> ast.stmt | None:
