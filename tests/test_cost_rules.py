@@ -709,3 +709,36 @@ def test_of_steps_of_which_some_were_recorded_all_count(every: int) -> None:
     found = devtrace.diagnose(sampled(trace, in_step)).findings
     (severity,) = [finding.severity for finding in found if finding.rule == "host-sync"]
     assert severity == ("warning" if every == 1 else "note")
+
+
+def normalised(features: torch.Tensor) -> torch.Tensor:
+    array = features.detach().cpu().numpy()
+    array = (array - array.mean(0)) / (array.std(0) + 1e-6)
+    return torch.from_numpy(array.astype(np.float32)).to(features.device)
+
+
+def test_what_numpy_works_out_over_several_lines_and_sends_back_is_a_warning() -> None:
+    def program() -> None:
+        net = nn.Linear(8, 4).to(GPU)
+        train(lambda *_: normalised(net(torch.rand(16, 8, device=GPU))) is None)
+
+    (finding,) = [each for each in findings(program) if each.severity != "note"]
+    assert finding.rule == "device-to-host-copy"
+    assert "what numpy computes from `features.detach()` goes back to the device" in finding.message
+
+
+def assigned(scores: torch.Tensor, assign: Callable[[Any], Any]) -> torch.Tensor:
+    table = scores.detach().cpu().numpy()
+    rows = assign(table)
+    return torch.from_numpy(rows).to(scores.device)
+
+
+def test_what_another_package_works_out_on_the_host_is_none() -> None:
+    def matched(table: Any) -> Any:
+        return np.array([int(row.argmax()) for row in table])
+
+    def program() -> None:
+        net = nn.Linear(8, 4).to(GPU)
+        train(lambda *_: assigned(net(torch.rand(16, 8, device=GPU)), matched) is None)
+
+    assert warned(program) == []

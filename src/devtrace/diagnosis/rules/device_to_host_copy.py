@@ -15,7 +15,7 @@ from devtrace.diagnosis.ledger import Tally
 from devtrace.diagnosis.rules import copies_of_a_line
 from devtrace.diagnosis.rules.copies_of_a_line import AGAIN, CopiesOfALine, Habit, is_of_ddp
 from devtrace.diagnosis.rules.rule import CostRule
-from devtrace.source.matching import match_code
+from devtrace.source.matching import assigned_names, calls_in, match_code, names_in
 from devtrace.words.catalogue import sentence
 
 _FAR: Final = 400
@@ -108,16 +108,48 @@ def _return_of_its_gradient(queries: TraceQueries, op: int) -> int | None:
 
 
 def _return_from_numpy(queries: TraceQueries, op: int) -> int | None:
-    """Return the site where a statement copies to a device what numpy made, within that statement, of the copy."""
+    """Return the site where a copy to a device takes what numpy alone made of the copy: in its statement or below."""
     ops = queries.trace.ops
     copied = queries.source_node(int(queries.op_users[op]))
     for later in range(op + 1, min(op + 8, len(ops)) if copied is not None else 0):
         if queries.kind(later) == "copy" and ops.number("device", later) != queries.host:
             outer = queries.source_node(int(queries.op_users[later]))
             is_newer = queries.inputs(later) and queries.producer(queries.inputs(later)[0]) > op
-            is_around = outer is not None and copied is not None and _only_numpy_between(copied, outer.node)
-            return int(queries.op_users[later]) if is_around and is_newer else None
+            is_numpys = copied is not None and outer is not None and _is_made_by_numpy(copied, outer)
+            return int(queries.op_users[later]) if is_numpys and is_newer else None
     return None
+
+
+def _is_made_by_numpy(copied: SourceNode, outer: SourceNode) -> bool:
+    return _only_numpy_between(copied, outer.node) or _carried_by_numpy(copied, outer)
+
+
+def _carried_by_numpy(copied: SourceNode, outer: SourceNode) -> bool:
+    """Return whether lines of one function lead from the copy to the copy back: `a = x.cpu().numpy()`, then of `a`."""
+    first, last, source = copied.statement, outer.statement, copied.source
+    function = source.function(first)
+    if outer.source is not source or source.function(last) is not function or source.parent(first) is None:
+        return False
+    if not isinstance(first, ast.Assign) or not _only_numpy_between(copied, first.value):
+        return False
+    carried = set(assigned_names(first))
+    span = source.span
+    between = [each for each in ast.walk(function or source.tree) if isinstance(each, ast.Assign)]
+    between = [each for each in between if span(first).end_line < span(each).line < span(last).line]
+    for each in sorted(between, key=lambda statement: span(statement).line):
+        if carried & names_in(each.value):
+            if not all(_root(call.func) in {*_ARRAYS, *carried} for call in calls_in(each.value)):
+                return False
+            carried.update(assigned_names(each))
+    return _is_of_arrays(outer.node, carried)
+
+
+def _is_of_arrays(moved: ast.AST, arrays: set[str]) -> bool:
+    """Return whether a copy is of `torch.from_numpy(a)`, for the result of numpy and no other call."""
+    made = match_code("$made.to(...)", moved) or match_code("$made.cuda(...)", moved) or {"made": moved}
+    calls = list(calls_in(made["made"]))
+    roots = [_root(call.func) for call in calls]
+    return bool(arrays & names_in(made["made"])) and all(root in {*_ARRAYS, *arrays} for root in roots)
 
 
 def _only_numpy_between(inner: SourceNode, outer: ast.AST) -> bool:
