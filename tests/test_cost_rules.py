@@ -588,6 +588,83 @@ def test_a_check_in_a_packages_module_is_found_in_the_users_loop(
     assert "It is in checked_pack, called from" in found.message
 
 
+CHOOSING = """
+import torch
+class Masked(torch.nn.Linear):
+    def forward(self, x, mask):
+        whole = bool(mask is None or mask.all())
+        if mask is not None and mask.all():
+            mask = None
+        x = super().forward(x)
+        if mask is None:
+            return x * (2 if (x > 1e9).any() else 1)
+        return x * mask
+"""
+
+
+def test_a_package_goes_on_by_what_its_branches_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pack = installed(tmp_path, CHOOSING, monkeypatch, "choosing_pack")
+
+    def program() -> None:
+        net = pack.Masked(8, 4).to(GPU)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(12):
+            optimizer.zero_grad()
+            net(torch.rand(2, 8, device=GPU), torch.ones(2, 1, dtype=torch.bool, device=GPU)).sum().backward()
+            optimizer.step()
+
+    assert warned(program) == []
+
+
+STEPPING = """
+import torch
+class Schedule:
+    def __init__(self, steps, device):
+        self.times, self.sigmas = torch.arange(steps, 0, -1, device=device), torch.linspace(1, 0, steps + 1)
+    def step(self, noise, time, x):
+        before = int(time) - 1
+        scale = torch.tensor(before, device=x.device) * self.sigmas[before].to(x.device)
+        return x - noise * scale if before >= 0 else x
+"""
+
+
+def test_a_package_reads_as_it_likes_in_a_loop_that_trains_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pack = installed(tmp_path, STEPPING, monkeypatch, "stepping_pack")
+
+    def program() -> None:
+        net, x = nn.Linear(8, 8).to(GPU), torch.rand(2, 8, device=GPU)
+        schedule = pack.Schedule(20, GPU)
+        with torch.no_grad():
+            for time in schedule.times:
+                x = schedule.step(net(x), time, x)
+
+    assert warned(program) == []
+
+
+DIVIDING = """
+import torch
+def divide(over, under, otherwise=0.0):
+    otherwise = torch.tensor(otherwise).float().to(under.device)
+    return torch.where(under != 0, over / under, otherwise)
+"""
+
+
+def test_a_number_that_a_package_makes_on_the_cpu_and_moves_is_a_cost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pack = installed(tmp_path, DIVIDING, monkeypatch, "dividing_pack")
+
+    def program() -> None:
+        net = nn.Linear(8, 8).to(GPU)
+        for _ in range(20):
+            pack.divide(net(torch.rand(2, 8, device=GPU)), torch.ones(2, 8, device=GPU))
+
+    (found,) = [each for each in findings(program) if each.severity == "warning"]
+    assert (found.rule, found.count) == ("host-to-device-copy", 20)
+
+
 TRAINER = """
 import torch
 def fit(model, batches):

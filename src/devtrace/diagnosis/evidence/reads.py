@@ -107,6 +107,46 @@ def decides_the_loop(found: SourceNode) -> bool:
     )
 
 
+def is_gone_on_by(found: SourceNode) -> bool:
+    """Return whether a value of the step picks what the code does next, once in a run of its function.
+
+    A guard that only raises picks nothing, and state that the object itself keeps need not be asked for each time.
+    """
+    test = _test_of(found)
+    is_of_the_step = test is not None and not names_in(test) <= {"self", "bool", *_NAMESPACES}
+    return is_of_the_step and not _is_guard(found.statement) and not _is_repeated(found)
+
+
+def _test_of(found: SourceNode) -> ast.expr | None:
+    """Return the condition that a value is part of: of a branch, or a truth that is passed on."""
+    node = found.node
+    for each in (node, *found.source.ancestors(node)):
+        if isinstance(each, ast.If | ast.While | ast.IfExp) and (each is node or node in ast.walk(each.test)):
+            return each.test
+        if isinstance(each, ast.Compare | ast.BoolOp) or _is_a_truth(each):
+            return each
+        if isinstance(each, ast.stmt):
+            break
+    return None
+
+
+def _is_a_truth(node: ast.AST) -> TypeGuard[ast.expr]:
+    """Return whether code is `not x` or `bool(x)`."""
+    return (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)) or called_name(node) == "bool"
+
+
+def _is_guard(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.If):
+        return not statement.orelse and all(isinstance(each, ast.Raise) for each in statement.body)
+    return isinstance(statement, ast.Assert)
+
+
+def _is_repeated(found: SourceNode) -> bool:
+    function = found.source.function(found.node)
+    loops = [each for each in found.source.ancestors(found.node) if isinstance(each, (*_LOOPS, ast.comprehension))]
+    return any(found.source.function(each) is function for each in loops)
+
+
 def _assigned_by(found: SourceNode) -> set[str]:
     statement = found.statement
     return set(assigned_names(statement)) if isinstance(statement, ast.Assign | ast.AnnAssign) else set()

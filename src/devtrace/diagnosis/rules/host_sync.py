@@ -1,7 +1,8 @@
 """host-sync: the host waits for a device to read a value.
 
 Every site is counted. What repeats with the steps of a loop is a warning, however it is written and wherever the value
-goes. It is none where the host goes on by it: the end of a loop, a token or an action that was picked.
+goes. It is none where the host goes on by it: the end of a loop, a token or an action that was picked, a branch of a
+package's. What a package reads while nothing trains is a note too: its caller cannot spare it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 
 from devtrace.diagnosis.evidence import reads
 from devtrace.diagnosis.evidence.steps import Pace, Steps
-from devtrace.diagnosis.evidence.trace_queries import Rows, TraceQueries
+from devtrace.diagnosis.evidence.trace_queries import Rows, SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Edit, Finding
 from devtrace.diagnosis.fixes.pick_by_where import pick_by_where
 from devtrace.diagnosis.fixes.read_after_loop import read_after_loop
@@ -147,4 +148,11 @@ def _pace_of_needless(steps: Steps, line: int, ops: Rows, times: int) -> Pace | 
     ):
         return None
     pace = steps.pace(ops, found, times)
-    return pace if pace.is_of_each_step and (pace.trains or not reads.decides_the_loop(found)) else None
+    if not pace.is_of_each_step or _is_as_the_package_likes(queries, line, found, pace):
+        return None
+    return pace if pace.trains or not reads.decides_the_loop(found) else None
+
+
+def _is_as_the_package_likes(queries: TraceQueries, line: int, found: SourceNode, pace: Pace) -> bool:
+    """Return whether a package's line reads what its caller cannot spare: for a branch, or where nothing trains."""
+    return bool(queries.package(line)) and (not pace.trains or reads.is_gone_on_by(found))
