@@ -596,8 +596,12 @@ class Masked(torch.nn.Linear):
         if mask is not None and mask.all():
             mask = None
         x = super().forward(x)
+        groups = torch.arange(len(x), device=x.device)
+        size = int(groups.max()) + 1
+        x = x.new_zeros(size, x.shape[1]).index_add(0, groups, x)
+        same = torch.equal(x, x + 1)
         if mask is None:
-            return x * (2 if (x > 1e9).any() else 1)
+            return x * (2 if (x > 1e9).any() and not same else 1)
         return x * mask
 """
 
@@ -663,6 +667,85 @@ def test_a_number_that_a_package_makes_on_the_cpu_and_moves_is_a_cost(
 
     (found,) = [each for each in findings(program) if each.severity == "warning"]
     assert (found.rule, found.count) == ("host-to-device-copy", 20)
+
+
+SEARCHING = """
+import torch
+def search(score, start, steps):
+    x = start.clone().requires_grad_()
+    optimizer, kept = torch.optim.SGD([x], lr=0.1), []
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = score(x).sum()
+        kept.append(loss.detach().cpu())
+        loss.backward()
+        optimizer.step()
+        if loss.item() > 1e9:
+            raise ValueError
+    return x.detach()
+"""
+
+
+def test_a_package_that_trains_on_its_own_reads_as_it_likes_in_a_loop_of_the_users_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pack = installed(tmp_path, SEARCHING, monkeypatch, "searching_pack")
+
+    def program() -> None:
+        score = nn.Linear(8, 1).to(GPU)
+        for seed in range(3):
+            start = torch.full((4, 8), float(seed), device=GPU)
+            pack.search(score, start, 10)
+
+    assert warned(program) == []
+
+
+AVERAGING = """
+import torch
+def fit(model, batches):
+    shadow, seen = [p.detach().cpu() for p in model.parameters()], torch.tensor(0, device="cuda")
+    for batch in batches:
+        model(batch).sum().backward()
+    for own, p in zip(shadow, model.parameters()):
+        own += (p.detach().cpu() - own) / (seen.to(own.device) + 1)
+"""
+
+
+def test_a_few_bytes_that_a_package_copies_for_each_weight_after_its_loop_are_no_cost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pack = installed(tmp_path, AVERAGING, monkeypatch, "averaging_pack")
+
+    def program() -> None:
+        model = nn.Sequential(*(nn.Linear(8, 8) for _ in range(4))).to(GPU)
+        pack.fit(model, [torch.rand(2, 8, device=GPU) for _ in range(3)])
+
+    assert warned(program) == []
+
+
+def test_what_a_function_of_torchs_reads_in_a_loop_of_its_own_is_no_cost_of_the_line_that_calls_it() -> None:
+    def program() -> None:
+        x = torch.rand(6, 6, device=GPU)
+        symmetric = x @ x.T + torch.eye(6, device=GPU)
+        value, vector = torch.lobpcg(symmetric, 1, niter=20, tol=1e-12)
+        (symmetric @ vector - value * vector).norm()
+
+    assert warned(program) == []
+
+
+def test_the_lengths_that_torch_unpacks_go_where_their_mask_is_made() -> None:
+    def program() -> None:
+        net = nn.LSTM(8, 8, batch_first=True).to(GPU)
+        for _ in range(6):
+            lengths = torch.tensor([3, 5])
+            packed = nn.utils.rnn.pack_padded_sequence(
+                torch.rand(2, 5, 8, device=GPU), lengths, batch_first=True, enforce_sorted=False
+            )
+            padded, lengths = nn.utils.rnn.pad_packed_sequence(net(packed)[0], batch_first=True)
+            mask = torch.arange(5, device=GPU)[None] < lengths.to(GPU)[:, None]
+            (padded * mask[..., None]).sum().backward()
+
+    assert warned(program) == []
 
 
 TRAINER = """

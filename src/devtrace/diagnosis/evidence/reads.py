@@ -33,6 +33,7 @@ _SIZED: Final = (
     "_nested_tensor_size",
 )
 _NAMESPACES: Final = ("math", "np", "numpy", "th", "torch")
+_WHOLE: Final = ("int8", "int16", "int32", "int64", "uint8")
 _STEPS_BACK: Final = 12
 _ANCESTORS: Final = 40
 _LOOPS: Final = (ast.For, ast.AsyncFor, ast.While)
@@ -92,6 +93,30 @@ def is_of_the_line(queries: TraceQueries, found: SourceNode, op: int) -> bool:
     return isinstance(owner, ast.Name) and owner.id in _NAMESPACES and name.islower()
 
 
+def is_within_torch(queries: TraceQueries, found: SourceNode, op: int) -> bool:
+    """Return whether a function of torch's does it on its own: nothing of `torch.lobpcg(x)` says that it reads."""
+    node = found.node
+    if not isinstance(node, ast.Call) or called_name(node) in queries.op_name(op):
+        return False
+    root = node.func
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    return isinstance(root, ast.Name) and root.id in {"torch", *_names_of_torch(found.source.tree)}
+
+
+def _names_of_torch(tree: ast.AST) -> Iterator[str]:
+    """Yield the names that a file's imports give to torch, its modules and what is in them."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.asname for alias in node.names if alias.asname and _is_of_torch(alias.name))
+        elif isinstance(node, ast.ImportFrom) and _is_of_torch(node.module or ""):
+            yield from (alias.asname or alias.name for alias in node.names)
+
+
+def _is_of_torch(module: str) -> bool:
+    return module.partition(".")[0] == "torch"
+
+
 def is_written(queries: TraceQueries, op: int) -> bool:
     """Return whether a tensor's values are made into text: `print(x)`, `f"{x}"`."""
     return queries.op_name(op) == "Tensor.__repr__"
@@ -107,14 +132,22 @@ def decides_the_loop(found: SourceNode) -> bool:
     )
 
 
-def is_gone_on_by(found: SourceNode) -> bool:
+def is_gone_on_by(queries: TraceQueries, found: SourceNode, op: int) -> bool:
     """Return whether a value of the step picks what the code does next, once in a run of its function.
 
-    A guard that only raises picks nothing, and state that the object itself keeps need not be asked for each time.
+    So does a size, an index or a length. A guard that only raises picks nothing, and state that the object itself
+    keeps need not be asked for each time.
     """
-    test = _test_of(found)
-    is_of_the_step = test is not None and not names_in(test) <= {"self", "bool", *_NAMESPACES}
+    asked = _test_of(found) or (found.node if _is_whole_or_true(queries, op) else None)
+    is_of_the_step = asked is not None and not names_in(asked) <= {"self", "bool", "int", *_NAMESPACES}
     return is_of_the_step and not _is_guard(found.statement) and not _is_repeated(found)
+
+
+def _is_whole_or_true(queries: TraceQueries, op: int) -> bool:
+    """Return whether a whole number is read, or whether two tensors are equal."""
+    row = next(iter(queries.inputs(op)), -1)
+    is_whole = row >= 0 and queries.trace.tensors[row].dtype in _WHOLE
+    return is_whole or short_op_name(queries.op_name(op)) == "equal"
 
 
 def _test_of(found: SourceNode) -> ast.expr | None:

@@ -120,9 +120,16 @@ def _needless(steps: Steps, site: int, ops: Rows, times: int) -> list[_Waits]:
     found = []
     for line, at, count in package_line.lines_of(steps.queries, ops, "syncs", times):
         pace = _pace_of_needless(steps, line, ops[at], count)
-        if pace is not None and (line == site or steps.runs_again(site, ops[at])):
+        if pace is not None and (_is_of_the_users(steps, site, line, ops[at]) or steps.runs_again(site, ops[at])):
             found.append(_Waits(line, ops[at], count, pace.steps))
     return found
+
+
+def _is_of_the_users(steps: Steps, site: int, line: int, ops: Rows) -> bool:
+    """Return whether the user's own line waits, and no loop that torch has under it."""
+    found = steps.queries.source_node(site)
+    is_torchs = found is not None and reads.is_within_torch(steps.queries, found, int(ops[0]))
+    return line == site and not is_torchs
 
 
 def _habits(needless: list[_Waits]) -> list[_Waits]:
@@ -148,11 +155,17 @@ def _pace_of_needless(steps: Steps, line: int, ops: Rows, times: int) -> Pace | 
     ):
         return None
     pace = steps.pace(ops, found, times)
-    if not pace.is_of_each_step or _is_as_the_package_likes(queries, line, found, pace):
+    if not pace.is_of_each_step or _is_as_the_package_likes(steps, line, ops, found, pace):
         return None
     return pace if pace.trains or not reads.decides_the_loop(found) else None
 
 
-def _is_as_the_package_likes(queries: TraceQueries, line: int, found: SourceNode, pace: Pace) -> bool:
-    """Return whether a package's line reads what its caller cannot spare: for a branch, or where nothing trains."""
-    return bool(queries.package(line)) and (not pace.trains or reads.is_gone_on_by(found))
+def _is_as_the_package_likes(steps: Steps, line: int, ops: Rows, found: SourceNode, pace: Pace) -> bool:
+    """Return whether a package's line reads what its caller cannot spare.
+
+    It asks for a branch or a size, or no step of the caller's trains.
+    """
+    if not steps.queries.package(line):
+        return False
+    is_asked = reads.is_gone_on_by(steps.queries, found, int(ops[0]))
+    return is_asked or not pace.trains or steps.are_of_a_package(ops)
