@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import Final, TypeGuard
 
@@ -87,16 +88,21 @@ def is_of_the_line(queries: TraceQueries, found: SourceNode, op: int) -> bool:
         return not (isinstance(node, ast.Subscript) and queries.package(queries.trace.ops.number("site", op)))
     if any(part in queries.op_name(op) for part in _SIZED):
         return False
-    if name in _READERS or (name and name in queries.op_name(op)):
+    if name in _READERS or _names_the_op(queries, name, op):
         return True
     owner = node.func.value if isinstance(node.func, ast.Attribute) else None
     return isinstance(owner, ast.Name) and owner.id in _NAMESPACES and name.islower()
 
 
+def _names_the_op(queries: TraceQueries, name: str, op: int) -> bool:
+    """Return whether a function has the name of an op or of a part of it: `index` is one of `aten.index_put`."""
+    return bool(name) and re.search(rf"(?<![a-z]){re.escape(name)}(?![a-z])", queries.op_name(op)) is not None
+
+
 def is_within_torch(queries: TraceQueries, found: SourceNode, op: int) -> bool:
     """Return whether a function of torch's does it on its own: nothing of `torch.lobpcg(x)` says that it reads."""
     node = found.node
-    if not isinstance(node, ast.Call) or called_name(node) in queries.op_name(op):
+    if not isinstance(node, ast.Call) or _names_the_op(queries, called_name(node), op):
         return False
     root = node.func
     while isinstance(root, ast.Attribute):
