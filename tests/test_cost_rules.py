@@ -593,6 +593,10 @@ import torch
 class Masked(torch.nn.Linear):
     def forward(self, x, mask):
         whole = bool(mask is None or mask.all())
+        for each in (x,):
+            if not torch.isnan(each).any():
+                continue
+            x = torch.nan_to_num(x)
         if mask is not None and mask.all():
             mask = None
         x = super().forward(x)

@@ -139,14 +139,14 @@ def decides_the_loop(found: SourceNode) -> bool:
 
 
 def is_gone_on_by(queries: TraceQueries, found: SourceNode, op: int) -> bool:
-    """Return whether a value of the step picks what the code does next, once in a run of its function.
+    """Return whether a value of the step picks what the code does next.
 
     So does a size, an index or a length. A guard that only raises picks nothing, and state that the object itself
     keeps need not be asked for each time.
     """
     asked = _test_of(found) or (found.node if _is_whole_or_true(queries, op) else None)
     is_of_the_step = asked is not None and not names_in(asked) <= {"self", "bool", "int", *_NAMESPACES}
-    return is_of_the_step and not _is_guard(found.statement) and not _is_repeated(found)
+    return is_of_the_step and not _is_guard(found.statement)
 
 
 def _is_whole_or_true(queries: TraceQueries, op: int) -> bool:
@@ -180,7 +180,8 @@ def _is_guard(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Assert)
 
 
-def _is_repeated(found: SourceNode) -> bool:
+def is_in_a_loop(found: SourceNode) -> bool:
+    """Return whether code is in a loop of its own function."""
     function = found.source.function(found.node)
     loops = [each for each in found.source.ancestors(found.node) if isinstance(each, (*_LOOPS, ast.comprehension))]
     return any(found.source.function(each) is function for each in loops)

@@ -155,17 +155,18 @@ def _pace_of_needless(steps: Steps, line: int, ops: Rows, times: int) -> Pace | 
     ):
         return None
     pace = steps.pace(ops, found, times)
-    if not pace.is_of_each_step or _is_as_the_package_likes(steps, line, ops, found, pace):
+    if not pace.is_of_each_step or _is_as_the_package_likes(steps, line, ops, found, pace, times):
         return None
     return pace if pace.trains or not reads.decides_the_loop(found) else None
 
 
-def _is_as_the_package_likes(steps: Steps, line: int, ops: Rows, found: SourceNode, pace: Pace) -> bool:
+def _is_as_the_package_likes(steps: Steps, line: int, ops: Rows, found: SourceNode, pace: Pace, times: int) -> bool:
     """Return whether a package's line reads what its caller cannot spare.
 
-    It asks for a branch or a size, or no step of the caller's trains.
+    It asks for a branch or a size, not for each of many things in a step, or no step of the caller's trains.
     """
     if not steps.queries.package(line):
         return False
     is_asked = reads.is_gone_on_by(steps.queries, found, int(ops[0]))
-    return is_asked or not pace.trains or steps.are_of_a_package(ops)
+    asks_each = times > pace.steps and reads.is_in_a_loop(found)
+    return (is_asked and not asks_each) or not pace.trains or steps.are_of_a_package(ops)
