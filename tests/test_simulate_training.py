@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import io
 import multiprocessing
 import warnings
 from pathlib import Path
@@ -173,6 +175,35 @@ def test_a_function_of_the_program_gets_gradients_where_its_tensors_are() -> Non
                 Doubled.apply(x, y)[0].sum().backward()  # type: ignore[no-untyped-call]
         finally:
             Doubled.spoiled = False
+
+
+def test_a_number_on_the_host_that_learns_gets_its_gradient_there() -> None:
+    temperature = nn.Parameter(torch.tensor(2.0))
+    update = torch.optim.Adam([temperature], lr=0.1)
+    seen = []
+    with devtrace.simulate("cuda:1"):
+        scores = torch.arange(3.0, device=CUDA)
+        for _ in range(3):
+            update.zero_grad()
+            scale = temperature.exp()
+            (scores * scale + temperature).sum().backward()
+            assert temperature.grad is not None
+            seen.append((temperature.grad.device.type, temperature.grad.item()))
+            update.step()
+        (direct,) = torch.autograd.grad((scores * temperature).sum(), temperature)
+        assert direct.device.type == "cpu"
+        assert copy.deepcopy(temperature).grad_fn is None
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            torch.save(temperature, io.BytesIO())
+    expected = nn.Parameter(torch.tensor(2.0))
+    update = torch.optim.Adam([expected], lr=0.1)
+    for device, gradient in seen:
+        update.zero_grad()
+        (torch.arange(3.0) * expected.exp() + expected).sum().backward()
+        assert expected.grad is not None
+        assert (device, gradient) == ("cpu", expected.grad.item())
+        update.step()
 
 
 def test_hooks_see_the_device() -> None:

@@ -39,6 +39,20 @@ def test_a_device_error_of_an_untraced_cell_gets_its_finding_without_a_timeline(
     assert report[MIME_TYPE]["title"] == f"In[{shell.count}]"
 
 
+def test_a_model_that_a_cell_made_anew_is_moved_in_the_cell_that_fails(shell: Shell) -> None:
+    shell.run("device = 'cuda:0'")
+    shell.run("model.to(device)")
+    shell.run("model = nn.Sequential(nn.Linear(4, 4), nn.ReLU())")
+    (report,) = shell.run("for _ in range(2):\n    model(x)").reports
+    assert f"add `model.to(device)` above In[{shell.count}] line 1" in report["text/plain"]
+
+
+def test_a_line_that_hands_a_tensor_to_numpy_is_the_line_that_failed(shell: Shell) -> None:
+    (report,) = shell.run("import numpy as np\nnp.argmax(x, axis=1)").reports
+    assert f"In[{shell.count}] line 2" in report["text/plain"]
+    assert "`x.cpu()`" in report["text/plain"]
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -230,7 +230,7 @@ def test_a_hundred_mounts_leave_no_listener_node_or_observer(page: Page) -> None
         }
 
     def once_no_more_than(nodes: int) -> dict[str, int]:
-        """The last report may still be in a frame that the browser has to draw: a real leak waits for no frame."""
+        """Count again after each frame: the last report may be in one that is yet to be drawn; a leak stays."""
         for _ in range(20):
             if (now := counted())["nodes"] <= nodes:
                 break

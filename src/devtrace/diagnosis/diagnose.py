@@ -8,6 +8,7 @@ A rule that fails is one line in the report and silences no other.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from devtrace.diagnosis import ledger
 from devtrace.diagnosis.diagnose_errors import failed_rule, run_rule
 from devtrace.diagnosis.evidence.ranks import Ranks
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
-from devtrace.diagnosis.findings import Finding, LedgerRow, ReportData, worst_first
+from devtrace.diagnosis.findings import Finding, LedgerRow, ReportData, Site, worst_first
 from devtrace.diagnosis.rules.device_errors import device_errors
 from devtrace.diagnosis.rules.ordered import COST_RULES, JOB_RULES
 from devtrace.diagnosis.store import report_of, with_report
@@ -50,7 +51,22 @@ def _diagnosed(trace: TraceData, live: Live | None) -> ReportData:
     else:
         for rule in COST_RULES:
             run_rule(partial(rule.find, queries, tally), rule.find.__name__, findings, notes)
-    return with_report(trace, worst_first(findings), rows, notes)
+    return with_report(trace, worst_first(_without_explained(findings)), rows, notes)
+
+
+def _without_explained(findings: list[Finding]) -> list[Finding]:
+    """Leave out a module in two halves where an error is about the line that made one half."""
+    explained = {_line(site) for site in _sites_of_errors(findings)}
+    return [each for each in findings if each.rule != "split-module" or _line(each.site) not in explained]
+
+
+def _line(site: Site | None) -> tuple[str, str | None, int] | None:
+    return (site.file, site.cell_id, site.line) if site is not None else None
+
+
+def _sites_of_errors(findings: Iterable[Finding]) -> set[Site | None]:
+    errors = [each for each in findings if each.severity == "error"]
+    return {each.site for each in errors} | {each.culprit.born for each in errors if each.culprit is not None}
 
 
 def _with_the_jobs(report: ReportData) -> ReportData:
@@ -64,8 +80,7 @@ def _with_the_jobs(report: ReportData) -> ReportData:
     for rule in JOB_RULES:
         run_rule(partial(rule.find, queries, ranks), rule.find.__name__, found, notes)
     known = {(each.rule, each.site) for each in report.findings}
-    errors = [each for each in report.findings if each.severity == "error"]
-    explained = {each.site for each in errors} | {each.culprit.born for each in errors if each.culprit is not None}
+    explained = _sites_of_errors(report.findings)
     new = [each for each in found if (each.rule, each.site) not in known and each.site not in explained]
     if not new and not notes:
         return report

@@ -7,7 +7,9 @@ from typing import Final
 
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.source_text import statement_site
+from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.fixes.fix import Fix
+from devtrace.diagnosis.fixes.register_on_module import assignments
 from devtrace.diagnosis.slugs import CauseSlug
 
 _BY_HOOKS: Final[tuple[CauseSlug, ...]] = ("attached-after-move", "not-registered")
@@ -24,11 +26,23 @@ def was_read(case: Case, verdict: Verdict) -> bool:
 def without_guess(case: Case, verdict: Verdict, fix: Fix) -> Fix:
     """Take the edits from a fix that changes the line of a birth that only the source tells, in code that has ended.
 
-    What an attribute of a live object is assigned to is no guess, nor is a line of a function that still runs.
+    What an attribute of a live object is assigned to is no guess, where its class assigns it once; nor is a line of a
+    function that still runs.
     """
     born = statement_site(case.queries, verdict.born)
     if not fix.edits or born is None or verdict.cause == "not-registered" or not case.queries.birth_was_read(case.row):
         return fix
     lines = range(born.line, max(born.end_line, born.line) + 1)
     guessed = any(edit.file == born.file and edit.cell == born.cell and edit.line in lines for edit in fix.edits)
-    return replace(fix, edits=()) if guessed and case.snapshot.frame_of(born) is None else fix
+    if not guessed or case.snapshot.frame_of(born) is not None or _is_only_assignment(case, verdict, born):
+        return fix
+    return replace(fix, edits=())
+
+
+def _is_only_assignment(case: Case, verdict: Verdict, born: Site) -> bool:
+    last = verdict.name.last if verdict.name is not None else None
+    if last is None or last.kind != "attribute" or not isinstance(last.key, str):
+        return False
+    given = list(assignments(case.queries, last.owner, last.key))
+    spans = [(code.site.file, code.source.span(statement).line) for code, statement in given]
+    return spans == [(born.file, born.line)]

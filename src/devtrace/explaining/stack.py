@@ -99,10 +99,11 @@ def _without_kernels(levels: tuple[Level, ...]) -> tuple[Level, ...]:
 
 
 def _without_helpers(levels: tuple[Level, ...]) -> tuple[Level, ...]:
-    """Cut off the lines of packages that know no tensors, as numpy's own, below the line that gave them one."""
+    """Cut off what runs below the line that gave numpy a tensor: its own lines, and those of torch that it calls."""
     known = [at for at, level in enumerate(levels) if level.is_readable and knows_torch(level.frame)]
     inner = range(known[-1] + 1, len(levels)) if known else range(0)
-    return levels[: next((at for at in inner if levels[at].is_readable), len(levels))]
+    helpers = (at for at in inner if levels[at].is_readable or levels[at].frame.f_code.co_name == "__array__")
+    return levels[: next(helpers, len(levels))]
 
 
 def _around(entries: list[TracebackType]) -> list[Level]:

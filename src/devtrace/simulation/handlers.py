@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from devtrace.runtime.mode_stack import BesideCompile
-from devtrace.simulation import generators, kernels, process_groups, rules, wider
+from devtrace.simulation import generators, host_numbers, kernels, process_groups, rules, wider
 from devtrace.simulation.storage_tags import (
     FLOATING,
     HOST,
@@ -200,6 +200,9 @@ def mixed(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any
             with mode:
                 return func.redispatch(kernels.CPU, *args, **kwargs)
         owner = rules.judge(func, found)
+        for arg in found:
+            if arg.host_scalar and owner is not HOST:
+                host_numbers.keep_gradient_on_host(arg.tensor)
     out = func(*args, **kwargs)
     if check == "pairs" and isinstance(out, (list, tuple)):
         for value, row in zip(out, rules.rows(found), strict=False):

@@ -72,7 +72,7 @@ def install(patches: Patches, resolve: Resolve) -> None:
     moves = Moves(resolve)
     for name, get in {"device": device, "is_cuda": _is_cuda, "is_cpu": _is_cpu}.items():
         patches.set(torch.Tensor, name, Attribute(get))
-    for name in ("to", "cuda", "cpu", "type_as", "numpy", "tolist", "__array__"):
+    for name in ("to", "cuda", "cpu", "type_as", "numpy", "tolist"):
         patches.set(torch.Tensor, name, _method(moves, name))
     patches.set(torch.Tensor, "get_device", _get_device)
     lazy: Any = nn.parameter.UninitializedParameter.__mro__[1]  # lists by function what a lazy parameter can do
@@ -126,14 +126,8 @@ class Moves:
         refuse_numpy(tensor)
         return _Base.numpy(tensor)
 
-    def __array__(self, tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-        """Bear torch's own name for it, by which a traceback shows that numpy asked."""
-        refuse_numpy(tensor)
-        return _base_array(tensor, *args, **kwargs)  # type: ignore[no-untyped-call]
-
 
 _CPU = torch.device("cpu")
-_base_array = torch.Tensor.__array__
 
 
 def refuse_numpy(tensor: torch.Tensor) -> None:

@@ -76,6 +76,13 @@ def called_names(node: ast.AST) -> set[str]:
     return {called_name(call) for call in calls_in(node)} - {""}
 
 
+def run_names(node: ast.AST) -> set[str]:
+    """Return the names of functions that code calls, or hands to a call, which may run them: `net.apply(start)`."""
+    handed = (each for call in calls_in(node) for each in (*call.args, *(word.value for word in call.keywords)))
+    named = {each.id if isinstance(each, ast.Name) else getattr(each, "attr", "") for each in handed}
+    return called_names(node) | named - {""}
+
+
 def keyword(call: ast.Call, name: str) -> ast.expr | None:
     return next((word.value for word in call.keywords if word.arg == name), None)
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from devtrace.diagnosis.causes.cause import Cause
 from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.fixes.move_above_in_cell import move_above_in_cell
 from devtrace.diagnosis.fixes.move_below_binding import move_below_binding
-from devtrace.diagnosis.fixes.move_where_attached import move_as_attached, move_below_attachment
+from devtrace.diagnosis.fixes.move_where_attached import move_as_attached, move_as_registered, move_below_attachment
+from devtrace.source.object_walk import registered
 from devtrace.words.catalogue import sentence
 
 
@@ -34,7 +36,7 @@ def part_was_attached_after_the_move(case: Case) -> Verdict | None:
 
 
 def _reason(case: Case, verdict: Verdict) -> str:
-    part = _attached_part(verdict)
+    part = _attached_part(case, verdict)
     return sentence(
         "attached-after-move.reason",
         module=verdict.module_text,
@@ -44,17 +46,25 @@ def _reason(case: Case, verdict: Verdict) -> str:
     )
 
 
-def _attached_part(verdict: Verdict) -> str:
-    """Return the layer that holds the tensor: `model.head` of `model.head.weight`; of the model's own, the tensor."""
+def _attached_part(case: Case, verdict: Verdict) -> str:
+    """Return the layer that holds the tensor: `model.head` of `model.head.weight`.
+
+    Where others of the layer moved, or it is the model itself, the tensor alone was attached.
+    """
     name, module = verdict.name, verdict.module
     if name is None or module is None:
         return ""
     is_own = len(name.references) - 1 <= len(module.references)
-    return name.text if is_own else name.prefix(len(name.references) - 1).text
+    is_alone = is_own or not verdict.others or _has_moved(case, name.last.owner)
+    return name.text if is_alone else name.prefix(len(name.references) - 1).text
+
+
+def _has_moved(case: Case, layer: object) -> bool:
+    return any(case.is_expected(case.snapshot.row(tensor)) for path, tensor in registered(layer) if "." not in path)
 
 
 CAUSE = Cause(
     slug="attached-after-move",
     reason=_reason,
-    fixes=(move_below_attachment, move_as_attached, move_below_binding),
+    fixes=(move_as_registered, move_below_attachment, move_as_attached, move_below_binding, move_above_in_cell),
 )

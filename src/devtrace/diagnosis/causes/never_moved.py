@@ -14,6 +14,8 @@ from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.evidence.trace_queries import HOST
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.fixes.keep_moved_result import keep_moved_result, keep_moved_whole
+from devtrace.diagnosis.fixes.move_above_in_cell import move_above_in_cell
+from devtrace.diagnosis.fixes.move_as_sibling import move_as_sibling
 from devtrace.diagnosis.fixes.move_below_binding import move_below_binding
 from devtrace.diagnosis.fixes.move_beside_neighbour import move_beside_neighbour
 from devtrace.diagnosis.fixes.move_in_loop import move_in_loop
@@ -136,7 +138,9 @@ CAUSE = Cause(
         move_optimizer_state,
         move_beside_neighbour,
         move_in_loop,
+        move_as_sibling,
         move_below_binding,
+        move_above_in_cell,
         move_where_made,
         move_in_package,
         pass_device_to_factory,

@@ -183,11 +183,12 @@ class FailingFrame:
         return next(filter(None, map(self._device_attribute, bound)), "") or self._device_global()
 
     def _device_global(self) -> str:
-        """Return the name of the expected device that the code reads of its module, or of an earlier cell."""
+        """Return the name of the expected device that the code reads of its module, or an earlier cell's `device`."""
         own = {name for statement in self.statements() for name in _bound_by(statement)} | set(self.bound(0))
         read = (n.id for n in ast.walk(self.body) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
         namespace = self.snapshot.frames[self.number].f_globals
-        others = (name for name in read if name not in own)
+        of_notebook = ("device", "DEVICE") if self.code.site.cell is not None else ()
+        others = (name for name in (*read, *of_notebook) if name not in own)
         return next((name for name in others if names_device(namespace.get(name), self.expected_device)), "")
 
     def _device_attribute(self, variable: str) -> str:

@@ -68,12 +68,22 @@ def was_attached_after(queries: TraceQueries, row: int, move: Move) -> bool:
 
 def moves_without_tensors(queries: TraceQueries, row: int, kind: str, device: str) -> list[Move]:
     """Return where the modules of a class that hold a tensor were sent to a device and took none along, last first."""
+    return moves_of_modules(queries, row, kind, device, with_tensors=False)
+
+
+def moves_of_modules(
+    queries: TraceQueries, row: int, kind: str, device: str, *, with_tensors: bool = True
+) -> list[Move]:
+    """Return where the modules of a class that hold a tensor were sent to a device, with others or not, last first."""
     modules, moves = queries.trace.modules, queries.trace.moves
     holders = {module for module in _holders(queries, row) if modules.raw("type", module) == kind}
     found = [
         Move(move.op, move.site.id if move.site is not None else -1, row, row)
         for move in moves
-        if move.module.id in holders and move.tensors == 0 and move.device is not None and str(move.device) == device
+        if move.module.id in holders
+        and bool(move.tensors) is with_tensors
+        and move.device is not None
+        and str(move.device) == device
     ]
     return sorted(found, key=lambda move: -move.op)
 

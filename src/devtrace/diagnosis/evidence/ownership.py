@@ -16,6 +16,7 @@ from devtrace.diagnosis.evidence.moves import (
     move_of,
     moves_of,
     moves_of_holders,
+    moves_of_modules,
     moves_without_tensors,
     was_attached_after,
 )
@@ -48,8 +49,16 @@ class Ownership:
         queries = self.subject.queries
         moves = moves_of(queries, (row for _, row in self.others))
         if self.is_live:
-            moves = moves_of_holders(queries, self.subject.row, moves)
+            moves = moves_of_holders(queries, self.subject.row, moves) or self._moves_of_what_it_was()
         return moves[0] if moves else None
+
+    def _moves_of_what_it_was(self) -> list[Move]:
+        """Return the moves of the module before all of its tensors were replaced: `load_state_dict(assign=True)`."""
+        if self.others or self.module is None:
+            return []
+        kind, subject = type(self.module.last.value).__name__, self.subject
+        moves = moves_of_modules(subject.queries, subject.row, kind, subject.expected_device)
+        return [move for move in moves if subject.birth > move.op]
 
     @cached_property
     def is_newer_than_the_move(self) -> bool:
@@ -86,14 +95,24 @@ def _was_moved_at(queries: TraceQueries, row: int, site: int) -> bool:
 
 
 def find_ownership(subject: Subject) -> Ownership | None:
-    """Return who owns a parameter or buffer, or None if no module does."""
+    """Return who owns a parameter or buffer, or None if no module does.
+
+    Of several owners it is the first that has tensors on the expected device: `net` of `net.head = head`.
+    """
     owned = [name for name in subject.names if name.last.kind in ("parameter", "buffer")]
     owned = [name for name in owned if any(name.registered_from(index) for index, _ in name.modules())]
     if not owned:
         return None if subject.snapshot.frames else _recorded_ownership(subject)
-    name = owned[0]
+    owners = [_owner(subject, name) for name in owned]
+    name, module, others = next((each for each in owners if each[2]), owners[0])
+    names = (name, *(each for each in owned if each is not name))
+    return Ownership(subject, names, module, others)
+
+
+def _owner(subject: Subject, name: AccessPath) -> tuple[AccessPath, AccessPath, tuple[tuple[str, int], ...]]:
+    """Return a name, the outermost module of it that registers the tensor, and what that has on the expected device."""
     index, module = next((index, module) for index, module in name.modules() if name.registered_from(index))
-    return Ownership(subject, tuple(owned), name.prefix(index + 1), expected_tensors(subject, module))
+    return name, name.prefix(index + 1), expected_tensors(subject, module)
 
 
 def _recorded_ownership(subject: Subject) -> Ownership | None:

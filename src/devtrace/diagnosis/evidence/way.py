@@ -7,7 +7,7 @@ import ast
 import numpy as np
 
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
-from devtrace.source.matching import called_names
+from devtrace.source.matching import run_names
 from devtrace.source.parsing import Source
 
 
@@ -45,7 +45,7 @@ def _is_made_below(frame: FailingFrame, line: int, birth: int) -> bool:
     above, below = set[str](), set[str]()
     for statement in frame.statements():
         own = [part for part in ast.iter_child_nodes(statement) if not isinstance(part, ast.stmt)]
-        called = set[str]().union(*map(called_names, own))
+        called = set[str]().union(*map(run_names, own))
         if frame.source.span(statement).line <= frame.line:
             (above if frame.source.span(statement).line <= line else below).update(called)
     *around, maker = site.function.split(".")
@@ -60,7 +60,7 @@ def _led_to(names: set[str], source: Source) -> set[str]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             outer = source.parent(node)
             name = outer.name if node.name == "__init__" and isinstance(outer, ast.ClassDef) else node.name
-            bodies[name] = bodies.get(name, set()) | called_names(node)
+            bodies[name] = bodies.get(name, set()) | run_names(node)
     found, new = set(names), set(names)
     while new:
         new = set[str]().union(*(bodies.get(name, set()) for name in new)) - found

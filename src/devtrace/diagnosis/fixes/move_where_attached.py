@@ -18,7 +18,7 @@ from devtrace.diagnosis.fixes.fix import (
     suggested,
     tensors_below,
 )
-from devtrace.source.matching import called_names, names_in
+from devtrace.source.matching import assigned_names, called_names, match_code, names_in, run_names
 from devtrace.source.object_walk import registered
 from devtrace.source.safe_values import Scope, evaluate
 from devtrace.words.catalogue import sentence
@@ -89,11 +89,17 @@ def _assigning(above: Sequence[ast.stmt], verdict: Verdict, frame: FailingFrame)
 
 
 def _making(above: Sequence[ast.stmt], case: Case, verdict: Verdict, frame: FailingFrame) -> ast.stmt | None:
-    """Return the statement that made the part."""
+    """Return the statement that made the part, or the one that then gave it to the module."""
+    assert verdict.name is not None
     born, span = case.queries.site(verdict.born), frame.source.span
     if born is None or (frame.code.site.file, frame.code.site.cell_id) != (born.file, born.cell_id):
         return None
-    return next((each for each in above if span(each).line <= born.line <= span(each).end_line), None)
+    made = next((each for each in above if span(each).line <= born.line <= span(each).end_line), None)
+    model, names = verdict.name.references[0].text, set(assigned_names(made)) if made is not None else set()
+    if made is None or not names or model in names_in(made):
+        return made
+    later = (each for each in above if span(made).end_line < span(each).line < frame.line)
+    return next((each for each in later if model in names_in(each) and names & names_in(each)), made)
 
 
 def _calling(above: Sequence[ast.stmt], case: Case, verdict: Verdict, frame: FailingFrame) -> ast.stmt | None:
@@ -107,7 +113,7 @@ def _calling(above: Sequence[ast.stmt], case: Case, verdict: Verdict, frame: Fai
     makers = set(born.function.split("."))  # `Builder.<locals>.attach`
     model = verdict.name.references[0].text
     below = (each for each in above if frame.source.span(each).line >= first_line and model in names_in(each))
-    return next((each for each in below if makers & called_names(each) or _passes_module(each, frame)), None)
+    return next((each for each in below if makers & run_names(each) or _passes_module(each, frame)), None)
 
 
 def _passes_module(statement: ast.stmt, frame: FailingFrame) -> bool:
@@ -143,6 +149,26 @@ def move_as_attached(case: Case, verdict: Verdict) -> Iterator[Fix]:
     new = code.moved_to(statement.value, device)
     help = sentence("fixed.as-attached", code=f"{code.text(statement.targets[0])} = {one_line(new)}")
     yield from suggested(help, code.replaced(statement.value, new), moved=_made(case, found))
+
+
+def move_as_registered(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Write `layer.register_buffer("mask", keep(layer).to(device))`, which holds in each round of a loop."""
+    frame = frame_of(case, verdict.name)
+    if frame is None or verdict.name is None or verdict.name.last.kind != "buffer":
+        return
+    for statement in frame.statements():
+        value = statement.value if isinstance(statement, ast.Expr) else None
+        found = match_code("$owner.register_buffer(...)", value)
+        call, line = value, frame.source.span(statement).line
+        if found is None or not isinstance(call, ast.Call) or len(call.args) < 2 or line > frame.line:
+            continue
+        name, tensor = call.args[:2]
+        device = _device_of_move(case, verdict, frame) or frame.setup_device_code(line)
+        if isinstance(name, ast.Constant) and name.value == verdict.name.last.key and device:
+            new = frame.code.text_with(call, tensor, frame.code.moved_to(tensor, device))
+            help = sentence("fixed.as-registered", code=one_line(new))
+            moved = moved_below(case, frame, line, verdict.name)
+            yield from suggested(help, frame.code.replaced(call, new), moved=moved)
 
 
 def _owner_on_the_device(case: Case, owner: ast.expr) -> ast.expr | None:

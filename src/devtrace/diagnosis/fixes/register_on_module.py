@@ -12,9 +12,11 @@ from typing import Any
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.moves import Move
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.fixes.fix import Fix, Moved, suggested
+from devtrace.source.matching import match_code
 from devtrace.source.object_walk import Reference, is_tensor, members, registered, stored
 from devtrace.source.parsing import read
 from devtrace.source.safe_values import class_dict, classes_of
@@ -76,9 +78,16 @@ def _registering(case: Case, verdict: Verdict, reference: Reference) -> Iterator
         return  # a module takes no buffer under a name that it has
     building = [each for each in given if getattr(each[0].source.function(each[1]), "name", "") == "__init__"]
     chosen = (building or given)[:1] if building or _is_first_of_one_function(given) else []
-    moved = [Moved(row, verdict.move.op) for row in _rows(case, reference.value)]
+    rows = _rows(case, reference.value)
+    moved = [Moved(row, _since(case, row, verdict.move) if building else verdict.move.op) for row in rows]
     for code, statement in chosen:
         yield from _registered(code, statement, reference, moved)
+
+
+def _since(case: Case, row: int, move: Move) -> int:
+    """Return the op that moves what `__init__` gives; a birth that was only read has no order, but came before."""
+    is_read = case.queries.birth_was_read(row)
+    return max(move.op, case.queries.producer(case.queries.base(row))) if is_read else move.op
 
 
 def _is_first_of_one_function(given: list[tuple[Code, _Assignment]]) -> bool:
@@ -124,6 +133,12 @@ def _registered(code: Code, statement: _Assignment, reference: Reference, moved:
     if is_tensor(reference.value):
         if isinstance(statement.value, ast.Constant):
             return
+        if access_paths.is_trained_leaf(reference.value):
+            data = code.text(_without_requirement(statement.value))
+            new = f"{left} = {_torch_nn(code, reference.owner)}.Parameter({data})"
+            edit = code.replaced(statement, new)
+            yield from suggested(sentence("fixed.parameter", code=one_line(new)), edit, moved=moved)
+            return
         new = f'{left.rpartition(".")[0]}.register_buffer("{reference.key}", {right}, persistent=False)'
         edit = code.replaced(statement, new)
         yield from suggested(sentence("fixed.buffer", code=one_line(new)), edit, moved=moved)
@@ -136,6 +151,12 @@ def _registered(code: Code, statement: _Assignment, reference: Reference, moved:
     yield from suggested(
         sentence("fixed.container", container=container, code=f"{left} = {one_line(new)}"), edit, moved=moved
     )
+
+
+def _without_requirement(value: ast.expr) -> ast.expr:
+    """Return `x` of `x.requires_grad_()`, which every parameter does."""
+    found = match_code("$x.requires_grad_()", value)
+    return found["x"] if found is not None else value
 
 
 def _module_container(value: Any) -> str:

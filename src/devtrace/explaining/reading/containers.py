@@ -80,16 +80,22 @@ def definitions_of_item(reader: Reader, node: ast.Subscript, activation: Activat
 def _definitions(
     reader: Reader, node: ast.Subscript, owner: Any, key: Any, activation: Activation
 ) -> Iterator[Definition]:
-    """Yield what put an item into a live container, the likeliest first."""
+    """Yield what put an item into a live container, the likeliest first; last the line that runs now."""
     if is_module(owner):
         return
     runs = [*reader.user_activations(), *([activation] if activation.scope is None else [])]
+    running: list[Definition] = []
     for run in runs:
-        yield from stored_in(reader, run, owner)
+        for found in stored_in(reader, run, owner):
+            if run.scope is not None and found.activation.line == run.line:
+                running.append(found._replace(is_of_repetition=True))
+            else:
+                yield found
     yield from _written_out(reader, node, key, activation)
     if type(key) is str:
         yield from _only_key(reader, key)
     yield from elements(reader, node.value, (), activation)
+    yield from running
 
 
 def _written_out(reader: Reader, node: ast.Subscript, key: Any, activation: Activation) -> Iterator[Definition]:

@@ -9,13 +9,12 @@ import ast
 import sys
 from collections import deque
 from collections.abc import Iterator
-from types import CodeType, FunctionType, MethodType
 from typing import Any, Final
 
 from devtrace.explaining.reading.activation import END, Activation
+from devtrace.explaining.reading.arguments import of_only_call, of_parameter
 from devtrace.explaining.reading.definition import Definition
 from devtrace.explaining.reading.devices import is_move
-from devtrace.explaining.reading.file_index import index_of
 from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.runs import run_around
 from devtrace.explaining.reading.statements import (
@@ -30,9 +29,8 @@ from devtrace.explaining.reading.statements import (
 )
 from devtrace.explaining.reading.stored import stored_in
 from devtrace.explaining.reading.values import Known, Several, Value
-from devtrace.explaining.stack import CALLS_OF_MODULES
 from devtrace.recording.columns import sites
-from devtrace.recording.context.module_tree import children, class_attribute, is_module
+from devtrace.recording.context.module_tree import children, is_module
 from devtrace.source import parsing
 from devtrace.source.matching import called_name
 from devtrace.source.safe_values import MISSING
@@ -70,7 +68,7 @@ def _of_frame(reader: Reader, name: str, element: tuple[ast.expr, Any] | None, a
         for each in nearest_first(_assigned(name, activation), activation.line):
             if each.line < activation.line:
                 return _given(reader, each, activation)
-        return next((_read(reader, each) for each in _of_parameter(reader, name, activation)), None)
+        return next((_read(reader, each) for each in of_parameter(reader, name, activation)), None)
     value = activation.scope.lookup(name)
     if value is MISSING:  # of a branch that this run did not take
         found = nearest_first(_assigned(name, activation), activation.line)
@@ -104,7 +102,7 @@ def _of_run(reader: Reader, name: str, activation: Activation) -> Value | None:
     if name in activation.bound:
         return activation.bound[name]
     if name in parameters(activation.body):
-        return next((_read(reader, each) for each in _only_call(reader, name, activation)), None)
+        return next((_read(reader, each) for each in of_only_call(reader, name, activation)), None)
     value = activation.globals.get(name, MISSING)
     return None if value is MISSING else reader.value(value, lambda: of_globals(reader, name, activation))
 
@@ -156,7 +154,7 @@ def definitions(
     above = [each for each in found if each.line < activation.line]
     yield from _all(reader, nearest_first(above, activation.line), activation)
     if name in parameters(activation.body):
-        yield from _of_parameter(reader, name, activation)
+        yield from of_parameter(reader, name, activation)
     below = [each for each in found if each.line >= activation.line and _comes_before(each, activation)]
     for each in _all(reader, nearest_first(below, activation.line), activation):
         yield each._replace(is_of_repetition=not activation.is_file)
@@ -196,67 +194,6 @@ def _of_outer_function(reader: Reader, name: str, activation: Activation) -> Ite
         return
     run = run_around(reader, activation.body, activation).at(END)
     yield from _all(reader, nearest_first(assignments(run.source, outer, name), END), run)
-
-
-def _of_parameter(reader: Reader, name: str, activation: Activation) -> Iterator[Definition]:
-    yield from _of_caller(reader, name, activation)
-    yield from _only_call(reader, name, activation)
-
-
-def _of_caller(reader: Reader, name: str, activation: Activation) -> Iterator[Definition]:
-    """Yield what the frame around a live one gave a parameter."""
-    for depth in reversed(range(activation.depth)):
-        if reader.stack.levels[depth].frame.f_code in CALLS_OF_MODULES:
-            continue
-        node, outer = reader.node(depth), reader.activation(depth)
-        code = reader.stack.levels[activation.depth].frame.f_code
-        if outer is None or not isinstance(node, ast.Call):
-            return
-        function = reader.see(node.func, outer)
-        skipped = _parameters_before(function.value if isinstance(function, Known) else None, code)
-        if skipped is not None:
-            yield from (Definition(each, (), outer) for each in _argument(node, name, activation.body, skipped))
-        return
-
-
-def _parameters_before(value: Any, code: CodeType) -> int | None:
-    """Return how many parameters a caller does not write (`self`), if it is this function that it calls."""
-    if is_module(value):
-        forward = class_attribute(type(value), "forward")
-        return 1 if type(forward) is FunctionType and forward.__code__ is code else None
-    if type(value) is MethodType:
-        return 1 if getattr(value.__func__, "__code__", None) is code else None
-    while type(value) is FunctionType and value.__code__ is not code:
-        value = value.__dict__.get("__wrapped__")
-    return 0 if type(value) is FunctionType else None
-
-
-def _argument(call: ast.Call, name: str, body: ast.AST, skipped: int) -> Iterator[ast.expr]:
-    names = parameters(body)
-    given = call.args[1:] if called_name(call) == "partial" else call.args
-    if not any(isinstance(each, ast.Starred) for each in given):
-        yield from (each for each, known in zip(given, names[skipped:], strict=False) if known == name)
-    yield from (word.value for word in call.keywords if word.arg == name)
-    for word in call.keywords:
-        if word.arg is None:  # `f(**batch)`
-            item = ast.Subscript(value=word.value, slice=ast.Constant(name), ctx=ast.Load())
-            yield ast.copy_location(item, word.value)
-
-
-def _only_call(reader: Reader, name: str, activation: Activation) -> Iterator[Definition]:
-    """Yield what the one call in the user's files gives a parameter of a function, or of a class's constructor."""
-    called, skipped = getattr(activation.body, "name", ""), 0
-    parent = activation.source.parent(activation.body)
-    if isinstance(parent, ast.ClassDef):
-        called, skipped = (parent.name if called == "__init__" else called), 1
-    found = [
-        (each, outer)
-        for outer in reader.files()
-        for call in index_of(outer.source).calls.get(called, ())
-        for each in _argument(call, name, activation.body, skipped)
-    ]
-    if len(found) == 1:
-        yield Definition(found[0][0], (), run_around(reader, *found[0]))
 
 
 # Globals.
@@ -354,7 +291,7 @@ def _contents(owner: Any) -> Iterator[Any]:
 def elements(reader: Reader, iterated: ast.expr, position: Any, activation: Activation) -> Iterator[Definition]:
     """Yield the expressions that made what is gone through, where it is built in one piece."""
     iterated, position = unpacked(iterated, position)
-    for whole in (Definition(iterated, (), activation), *reader.definitions(iterated, activation)):
+    for whole in _wholes(reader, iterated, activation):
         for made in _built(whole.node):
             yield Definition(made, position, whole.activation.at_node(made))
     value = reader.see(iterated, activation)
@@ -363,6 +300,15 @@ def elements(reader: Reader, iterated: ast.expr, position: Any, activation: Acti
             yield from (each._replace(position=position) for each in stored_in(reader, run, value.value))
     if _is_iterator(value):
         yield Definition(iterated, position, activation, is_source=True)
+
+
+def _wholes(reader: Reader, iterated: ast.expr, activation: Activation) -> Iterator[Definition]:
+    """Yield what is gone through, as it is written and as it was given or returned."""
+    yield Definition(iterated, (), activation)
+    for whole in reader.definitions(iterated, activation):
+        yield whole
+        if isinstance(whole.node, ast.Call) and not whole.position:
+            yield from reader.definitions(whole.node, whole.activation)
 
 
 def _is_iterator(value: Value | None) -> bool:

@@ -217,7 +217,8 @@ class Reader:
                 break
             node, position, activation = found.node, found.position, found.activation
             sought = self._sought[id(tensor)]
-            self._sought[id(tensor)] = MOST_ALIASES if found.is_own_move else sought
+            former = found.is_own_move or found.is_of_repetition
+            self._sought[id(tensor)] = MOST_ALIASES if former else sought
             made = self.part(self.see(node, activation), position, node, activation)
             self._sought[id(tensor)] = sought
             site = self._sites.pop(id(tensor), site)

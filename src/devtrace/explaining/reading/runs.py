@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Mapping
 from types import CodeType, FunctionType, MethodType
-from typing import Any
+from typing import Any, Final
 
 from devtrace.explaining.reading.activation import END, Activation
 from devtrace.explaining.reading.reader import Reader
@@ -15,6 +16,8 @@ from devtrace.recording.columns import sites
 from devtrace.recording.context.module_tree import is_module
 from devtrace.source import parsing
 from devtrace.source.safe_values import class_dict, classes_of
+
+_CACHED: Final = type(functools.cache(len))
 
 
 def is_theirs(code: CodeType) -> bool:
@@ -129,10 +132,16 @@ def results(body: ast.AST) -> list[ast.expr]:
     return [each.value for each in reversed(found) if each.value is not None]
 
 
+def _behind_cache(value: Any) -> Any:
+    """Return the function of `functools.cache` and `lru_cache`."""
+    return value.__wrapped__ if type(value) is _CACHED else value
+
+
 def function_of(value: Any) -> tuple[FunctionType | None, list[Value | None]]:
     """Return the function that calling an object runs, with what it is given before the arguments: `self`."""
+    value = _behind_cache(value)
     if type(value) is MethodType:
-        function = value.__func__
+        function = _behind_cache(value.__func__)
         return (function, [Known(value.__self__)]) if type(function) is FunctionType else (None, [])
     if type(value) is FunctionType:
         inner = value.__dict__.get("__wrapped__")

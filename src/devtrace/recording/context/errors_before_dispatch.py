@@ -92,7 +92,7 @@ def failing(error: BaseException) -> Failing | None:
     as_array = was_asked_for_an_array(error)
     for entry in reversed(entries):
         theirs = sites.files[entry.tb_frame.f_code.co_filename] in (USER, LIBRARY)
-        if as_array and theirs and not knows_torch(entry.tb_frame):
+        if as_array and not (theirs and knows_torch(entry.tb_frame)):
             continue
         found = _called(entry, anything=inside and theirs)
         if theirs or (found is not None and found.tensors):  # not torch's own `torch._C._cuda_init()`

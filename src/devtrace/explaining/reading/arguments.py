@@ -1,0 +1,97 @@
+"""Parameters: what the caller of a function gave it, by the call that runs or the only one that is written."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from types import CodeType, FunctionType, MethodType
+from typing import Any
+
+from devtrace.explaining.reading.activation import Activation
+from devtrace.explaining.reading.definition import Definition
+from devtrace.explaining.reading.file_index import index_of
+from devtrace.explaining.reading.reader import Reader
+from devtrace.explaining.reading.runs import run_around
+from devtrace.explaining.reading.statements import parameters
+from devtrace.explaining.reading.values import Known
+from devtrace.explaining.stack import CALLS_OF_MODULES
+from devtrace.recording.context.module_tree import class_attribute, is_module
+from devtrace.source.matching import called_name
+from devtrace.source.safe_values import MISSING, evaluate
+
+
+def of_parameter(reader: Reader, name: str, activation: Activation) -> Iterator[Definition]:
+    """Yield what a function was given for a parameter, by the frame around a live one or by its only call."""
+    yield from _of_caller(reader, name, activation)
+    yield from _default(name, activation)
+    yield from of_only_call(reader, name, activation)
+
+
+def _of_caller(reader: Reader, name: str, activation: Activation) -> Iterator[Definition]:
+    """Yield what the frame around a live one gave a parameter."""
+    for depth in reversed(range(activation.depth)):
+        if reader.stack.levels[depth].frame.f_code in CALLS_OF_MODULES:
+            continue
+        node, outer = reader.node(depth), reader.activation(depth)
+        code = reader.stack.levels[activation.depth].frame.f_code
+        if outer is None or not isinstance(node, ast.Call):
+            return
+        function = reader.see(node.func, outer)
+        skipped = _parameters_before(function.value if isinstance(function, Known) else None, code)
+        if skipped is not None:
+            yield from (Definition(each, (), outer) for each in _argument(node, name, activation.body, skipped))
+        return
+
+
+def _parameters_before(value: Any, code: CodeType) -> int | None:
+    """Return how many parameters a caller does not write (`self`), if it is this function that it calls."""
+    if is_module(value):
+        forward = class_attribute(type(value), "forward")
+        return 1 if type(forward) is FunctionType and forward.__code__ is code else None
+    if type(value) is MethodType:
+        return 1 if getattr(value.__func__, "__code__", None) is code else None
+    while type(value) is FunctionType and value.__code__ is not code:
+        value = value.__dict__.get("__wrapped__")
+    return 0 if type(value) is FunctionType else None
+
+
+def _argument(call: ast.Call, name: str, body: ast.AST, skipped: int) -> Iterator[ast.expr]:
+    names = parameters(body)
+    given = call.args[1:] if called_name(call) == "partial" else call.args
+    if not any(isinstance(each, ast.Starred) for each in given):
+        yield from (each for each, known in zip(given, names[skipped:], strict=False) if known == name)
+    yield from (word.value for word in call.keywords if word.arg == name)
+    for word in call.keywords:
+        if word.arg is None:  # `f(**batch)`
+            item = ast.Subscript(value=word.value, slice=ast.Constant(name), ctx=ast.Load())
+            yield ast.copy_location(item, word.value)
+
+
+def _default(name: str, activation: Activation) -> Iterator[Definition]:
+    """Yield the default of a live frame's parameter, if the parameter is that very object: `mean=MEAN`."""
+    arguments = getattr(activation.body, "args", None)
+    if activation.scope is None or not isinstance(arguments, ast.arguments):
+        return
+    positional = [*arguments.posonlyargs, *arguments.args]
+    pairs = [*zip(reversed(positional), reversed(arguments.defaults), strict=False)]
+    pairs += [(each, value) for each, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if value]
+    given = activation.scope.locals.get(name, MISSING)
+    for parameter, value in pairs:
+        if parameter.arg == name and evaluate(value, activation.scope) is given is not MISSING:
+            yield Definition(value, (), activation)
+
+
+def of_only_call(reader: Reader, name: str, activation: Activation) -> Iterator[Definition]:
+    """Yield what the one call in the user's files gives a parameter of a function, or of a class's constructor."""
+    called, skipped = getattr(activation.body, "name", ""), 0
+    parent = activation.source.parent(activation.body)
+    if isinstance(parent, ast.ClassDef):
+        called, skipped = (parent.name if called == "__init__" else called), 1
+    found = [
+        (each, outer)
+        for outer in reader.files()
+        for call in index_of(outer.source).calls.get(called, ())
+        for each in _argument(call, name, activation.body, skipped)
+    ]
+    if len(found) == 1:
+        yield Definition(found[0][0], (), run_around(reader, *found[0]))

@@ -1,0 +1,172 @@
+"""Edits that are written as the program's own lines beside them are, and what an attached part is called."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+import devtrace
+from devtrace.diagnosis.findings import Finding, ReportData
+
+
+def report_of(program: Callable[[], object]) -> ReportData:
+    with pytest.raises(RuntimeError), devtrace.record(simulate="cuda:1") as recording:
+        program()
+    return recording.report
+
+
+def edits_of(finding: Finding) -> list[str]:
+    return [line.strip() for edit in finding.edits for line in edit.after.splitlines()]
+
+
+class Retrieval:
+    def __init__(self, device: str) -> None:
+        self.users = nn.Embedding(5, 4).to(device)
+        self.items = nn.Embedding(7, 4).to(device)
+        self.bias = nn.Embedding(7, 1)
+
+    def scores(self) -> torch.Tensor:
+        return self.users.weight @ self.items.weight.t() + self.bias.weight.squeeze(-1)
+
+
+def test_a_layer_is_moved_where_it_is_made_as_the_layers_above_it_are() -> None:
+    error = report_of(lambda: Retrieval("cuda:0").scores()).findings[0]
+    assert edits_of(error) == ["self.bias = nn.Embedding(7, 1).to(device)"]
+    assert error.help.startswith("move it as `self.items` is moved")
+
+
+class Halves:
+    def __init__(self, values: torch.Tensor) -> None:
+        self.half = values / 2
+
+
+class Keeper:
+    def __init__(self, device: str) -> None:
+        self.layer = nn.Linear(3, 3).to(device)
+        self.halves = Halves(torch.ones(3))
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.as_tensor(self.layer(x) + self.halves.half)
+
+
+def test_an_object_that_has_no_to_is_not_moved_as_the_layer_beside_it() -> None:
+    error = report_of(lambda: Keeper("cuda:0")(torch.ones(1, 3, device="cuda:0"))).findings[0]
+    assert error.edits
+    assert not any("Halves(torch.ones(3)).to(" in line for line in edits_of(error))
+
+
+@dataclass
+class Filter:
+    rate: torch.Tensor = field(default_factory=lambda: torch.eye(2))
+    noise: torch.Tensor = field(default_factory=lambda: 0.1 * torch.eye(2))
+
+    def to(self, device: str) -> Filter:
+        self.rate = self.rate.to(device)
+        return self
+
+    def predict(self) -> torch.Tensor:
+        return self.rate @ self.rate + self.noise
+
+
+def test_what_a_method_left_behind_is_moved_in_that_method() -> None:
+    def program() -> None:
+        estimate = Filter().to("cuda:0")
+        estimate.predict()
+
+    error = report_of(program).findings[0]
+    assert edits_of(error) == ["self.noise = self.noise.to(device)"]
+
+
+class Adapter(nn.Module):
+    def __init__(self, base: nn.Linear) -> None:
+        super().__init__()
+        self.base = base
+        self.down = torch.randn(2, base.in_features, requires_grad=True)
+        self.up = torch.zeros(base.out_features, 2).requires_grad_()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.as_tensor(self.base(x) + x @ self.down.t() @ self.up.t())
+
+
+def test_an_attribute_that_is_trained_becomes_a_parameter() -> None:
+    def program() -> None:
+        model = Adapter(nn.Linear(4, 4))
+        model.to("cuda:0")
+        model(torch.ones(1, 4, device="cuda:0"))
+
+    assert edits_of(report_of(program).findings[0]) == [
+        "self.down = nn.Parameter(torch.randn(2, base.in_features, requires_grad=True))",
+        "self.up = nn.Parameter(torch.zeros(base.out_features, 2))",
+    ]
+
+
+def start_anew(layer: nn.Module) -> None:
+    if isinstance(layer, nn.Linear):
+        layer.weight = nn.Parameter(torch.ones(layer.out_features, layer.in_features))
+
+
+def test_a_function_that_is_handed_on_may_attach_a_part() -> None:
+    def program() -> None:
+        device = "cuda:0"
+        net = nn.Sequential(nn.Linear(3, 3), nn.Tanh(), nn.Linear(3, 1)).to(device)
+        net.apply(start_anew)
+        net(torch.ones(2, 3, device=device))
+
+    report = report_of(program)
+    (error,) = [each for each in report.findings if each.severity != "note"]
+    assert (error.cause, edits_of(error)) == ("attached-after-move", ["net.to(device)"])
+    assert "before `net.0.weight` was attached" in error.message
+    assert "apply" in Path(__file__).read_text().splitlines()[error.edits[0].line - 1]
+
+
+def large(layer: nn.Linear) -> torch.Tensor:
+    return (layer.weight.detach().cpu().abs() > 0.1).float()
+
+
+def test_a_buffer_is_moved_as_it_is_registered_in_every_round() -> None:
+    def program() -> None:
+        device = "cuda:0"
+        net = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 1)).to(device)
+        for layer in net:
+            layer.register_buffer("mask", large(layer))  # type: ignore[arg-type]
+        net[0].get_buffer("mask") * net[0].get_parameter("weight")
+
+    error = report_of(program).findings[0]
+    assert edits_of(error) == ['layer.register_buffer("mask", large(layer).to(device))  # type: ignore[arg-type]']
+    assert "before `net.0.mask` was attached" in error.message
+
+
+def test_parameters_that_were_loaded_instead_of_others_are_moved_below_that_line() -> None:
+    def program() -> None:
+        device = "cuda:0"
+        net = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 1)).to(device)
+        file = io.BytesIO()
+        torch.save(net.state_dict(), file)
+        file.seek(0)
+        state = torch.load(file, map_location="cpu")
+        net.load_state_dict(state, assign=True)
+        net(torch.ones(2, 3, device=device))
+
+    error = report_of(program).findings[0]
+    assert (error.cause, edits_of(error)) == ("attached-after-move", ["net.to(device)"])
+    assert "assign=True" in Path(__file__).read_text().splitlines()[error.edits[0].line - 1]
+    assert "before `net.0.weight` was attached" in error.message
+
+
+def test_a_layer_that_a_later_line_adds_is_moved_below_that_line() -> None:
+    def program() -> None:
+        device = "cuda:0"
+        net = nn.Sequential(nn.Linear(3, 4)).to(device)
+        head = nn.Linear(4, 2)
+        net.add_module("head", head)
+        net(torch.ones(2, 3, device=device))
+
+    error = report_of(program).findings[0]
+    assert edits_of(error) in (["net.to(device)"], ["head.to(device)"], ["net.head.to(device)"])
+    assert "add_module" in Path(__file__).read_text().splitlines()[error.edits[0].line - 1]

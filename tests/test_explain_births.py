@@ -1,0 +1,113 @@
+"""Where a tensor was born, read from the source of what nobody recorded: through caches, defaults and lists."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+import devtrace
+from devtrace.diagnosis.findings import Finding
+
+
+def explained(program: Callable[[], object]) -> Finding:
+    with devtrace.simulate("cuda:1"), pytest.raises(RuntimeError) as raised:
+        program()
+    return devtrace.explain(raised.value).findings[0]
+
+
+def line_of_birth(finding: Finding) -> str:
+    assert finding.culprit is not None
+    assert finding.culprit.born is not None
+    return Path(__file__).read_text().splitlines()[finding.culprit.born.line - 1].strip()
+
+
+@functools.cache
+def waves(length: int) -> torch.Tensor:
+    table = torch.zeros(length)
+    table[1:] = 1.0
+    return table
+
+
+def test_a_cached_function_is_read_as_any_other() -> None:
+    def program() -> None:
+        x = torch.ones(3, device="cuda:0")
+        x + waves(3)
+
+    assert line_of_birth(explained(program)) == "table = torch.zeros(length)"
+
+
+class Cells(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.cells = nn.ModuleList([nn.GRUCell(2, 2), nn.GRUCell(2, 2)])
+
+    def initial(self, batch: int) -> list[torch.Tensor]:
+        return [torch.zeros(batch, 2) for _ in self.cells]
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        states = self.initial(len(x))
+        for number, cell in enumerate(self.cells):
+            x = states[number] = cell(x, states[number])
+        return x
+
+
+def test_an_item_of_a_list_was_born_in_the_function_that_returned_the_list() -> None:
+    finding = explained(lambda: Cells().to("cuda:0")(torch.ones(1, 2, device="cuda:0")))
+    assert line_of_birth(finding) == "return [torch.zeros(batch, 2) for _ in self.cells]"
+    assert finding.cause == "created-without-device"
+
+
+MEAN = torch.tensor([0.5, 0.25])
+
+
+def centred(x: torch.Tensor, mean: torch.Tensor = MEAN) -> torch.Tensor:
+    return x - mean
+
+
+def test_a_parameter_that_was_not_given_is_born_where_its_default_is() -> None:
+    finding = explained(lambda: centred(torch.ones(2, device="cuda:0")))
+    assert line_of_birth(finding) == "MEAN = torch.tensor([0.5, 0.25])"
+
+
+class Causal(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(2, 2)
+
+    @property
+    def mask(self) -> torch.Tensor:
+        if not hasattr(self, "_mask"):
+            self._mask = torch.full((2, 2), -1.0)
+        return self._mask
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.as_tensor(self.layer(x) + self.mask)
+
+
+def test_the_only_line_that_gives_an_attribute_its_value_is_edited() -> None:
+    finding = explained(lambda: Causal().to("cuda:0")(torch.ones(2, 2, device="cuda:0")))
+    assert [edit.after.strip() for edit in finding.edits] == [
+        "self._mask = torch.full((2, 2), -1.0, device=next(self.parameters()).device)"
+    ]
+
+
+class Shifted(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(2, 2)
+        self.shift = 0.5 ** torch.arange(2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.as_tensor(self.layer(x) + self.shift)
+
+
+def test_a_plain_attribute_is_registered_where_the_constructor_gives_it() -> None:
+    finding = explained(lambda: Shifted().to("cuda:0")(torch.ones(1, 2, device="cuda:0")))
+    assert [edit.after.strip() for edit in finding.edits] == [
+        'self.register_buffer("shift", 0.5 ** torch.arange(2), persistent=False)'
+    ]
