@@ -240,9 +240,14 @@ def _severity_of_one(copies: CopiesOfALine) -> Severity | None:
 
 
 def _is_of_a_package_that_runs_once(copies: CopiesOfALine) -> bool:
-    """Return whether a package copies a few bytes in a loop of its own, which its caller began once."""
+    """Return whether a package copies a few bytes in a loop of its own, which its caller began once.
+
+    What is in several calls of modules runs again with them.
+    """
     is_small = copies.bytes <= SMALL * len(copies.ops)
-    return copies.line != copies.site and is_small and not copies.steps.runs_again(copies.site, np.array(copies.ops))
+    is_of_one_call = len(np.unique(copies.queries.trace.ops.ints("call")[copies.ops])) == 1
+    runs_again = copies.steps.runs_again(copies.site, np.array(copies.ops))
+    return copies.line != copies.site and is_small and is_of_one_call and not runs_again
 
 
 def _move_once(copies: CopiesOfALine, name: str, *, is_parameter: bool) -> _Advice:
