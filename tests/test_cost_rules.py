@@ -588,6 +588,171 @@ def test_a_check_in_a_packages_module_is_found_in_the_users_loop(
     assert "It is in checked_pack, called from" in found.message
 
 
+CHOOSING = """
+import torch
+class Masked(torch.nn.Linear):
+    def forward(self, x, mask):
+        whole = bool(mask is None or mask.all())
+        for each in (x,):
+            if not torch.isnan(each).any():
+                continue
+            x = torch.nan_to_num(x)
+        if mask is not None and mask.all():
+            mask = None
+        x = super().forward(x)
+        groups = torch.arange(len(x), device=x.device)
+        size = int(groups.max()) + 1
+        x = x.new_zeros(size, x.shape[1]).index_add(0, groups, x)
+        same = torch.equal(x, x + 1)
+        if mask is None:
+            return x * (2 if (x > 1e9).any() and not same else 1)
+        return x * mask
+"""
+
+
+def test_a_package_goes_on_by_what_its_branches_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pack = installed(tmp_path, CHOOSING, monkeypatch, "choosing_pack")
+
+    def program() -> None:
+        net = pack.Masked(8, 4).to(GPU)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(12):
+            optimizer.zero_grad()
+            net(torch.rand(2, 8, device=GPU), torch.ones(2, 1, dtype=torch.bool, device=GPU)).sum().backward()
+            optimizer.step()
+
+    assert warned(program) == []
+
+
+STEPPING = """
+import torch
+class Schedule:
+    def __init__(self, steps, device):
+        self.times, self.sigmas = torch.arange(steps, 0, -1, device=device), torch.linspace(1, 0, steps + 1)
+    def step(self, noise, time, x):
+        before = int(time) - 1
+        scale = torch.tensor(before, device=x.device) * self.sigmas[before].to(x.device)
+        return x - noise * scale if before >= 0 else x
+"""
+
+
+def test_a_package_reads_as_it_likes_in_a_loop_that_trains_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pack = installed(tmp_path, STEPPING, monkeypatch, "stepping_pack")
+
+    def program() -> None:
+        net, x = nn.Linear(8, 8).to(GPU), torch.rand(2, 8, device=GPU)
+        schedule = pack.Schedule(20, GPU)
+        with torch.no_grad():
+            for time in schedule.times:
+                x = schedule.step(net(x), time, x)
+
+    assert warned(program) == []
+
+
+DIVIDING = """
+import torch
+def divide(over, under, otherwise=0.0):
+    otherwise = torch.tensor(otherwise).float().to(under.device)
+    return torch.where(under != 0, over / under, otherwise)
+"""
+
+
+def test_a_number_that_a_package_makes_on_the_cpu_and_moves_is_a_cost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pack = installed(tmp_path, DIVIDING, monkeypatch, "dividing_pack")
+
+    def program() -> None:
+        net = nn.Linear(8, 8).to(GPU)
+        for _ in range(20):
+            pack.divide(net(torch.rand(2, 8, device=GPU)), torch.ones(2, 8, device=GPU))
+
+    (found,) = [each for each in findings(program) if each.severity == "warning"]
+    assert (found.rule, found.count) == ("host-to-device-copy", 20)
+
+
+SEARCHING = """
+import torch
+def search(score, start, steps):
+    x = start.clone().requires_grad_()
+    optimizer, kept = torch.optim.SGD([x], lr=0.1), []
+    for _ in range(steps):
+        optimizer.zero_grad()
+        scores = score(x)
+        loss = scores[scores.detach() < 1e9].sum()
+        kept.append(loss.detach().cpu())
+        loss.backward()
+        optimizer.step()
+        if loss.item() > 1e9:
+            raise ValueError
+    return x.detach()
+"""
+
+
+def test_a_package_that_trains_on_its_own_reads_as_it_likes_in_a_loop_of_the_users_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pack = installed(tmp_path, SEARCHING, monkeypatch, "searching_pack")
+
+    def program() -> None:
+        score, ex = nn.Linear(8, 1).to(GPU), pack.search  # its name is in that of `aten.index_put`
+        for seed in range(3):
+            start = torch.full((4, 8), float(seed), device=GPU)
+            ex(score, start, 10)
+
+    assert warned(program) == []
+
+
+AVERAGING = """
+import torch
+def fit(model, batches):
+    shadow, seen = [p.detach().cpu() for p in model.parameters()], torch.tensor(0, device="cuda")
+    for batch in batches:
+        model(batch).sum().backward()
+    for own, p in zip(shadow, model.parameters()):
+        own += (p.detach().cpu() - own) / (seen.to(own.device) + 1)
+"""
+
+
+def test_a_few_bytes_that_a_package_copies_for_each_weight_after_its_loop_are_no_cost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pack = installed(tmp_path, AVERAGING, monkeypatch, "averaging_pack")
+
+    def program() -> None:
+        model = nn.Sequential(*(nn.Linear(8, 8) for _ in range(4))).to(GPU)
+        pack.fit(model, [torch.rand(2, 8, device=GPU) for _ in range(3)])
+
+    assert warned(program) == []
+
+
+def test_what_a_function_of_torchs_reads_in_a_loop_of_its_own_is_no_cost_of_the_line_that_calls_it() -> None:
+    def program() -> None:
+        x = torch.rand(6, 6, device=GPU)
+        symmetric = x @ x.T + torch.eye(6, device=GPU)
+        value, vector = torch.lobpcg(symmetric, 1, niter=20, tol=1e-12)
+        (symmetric @ vector - value * vector).norm()
+
+    assert warned(program) == []
+
+
+def test_the_lengths_that_torch_unpacks_go_where_their_mask_is_made() -> None:
+    def program() -> None:
+        net = nn.LSTM(8, 8, batch_first=True).to(GPU)
+        for _ in range(6):
+            lengths = torch.tensor([3, 5])
+            packed = nn.utils.rnn.pack_padded_sequence(
+                torch.rand(2, 5, 8, device=GPU), lengths, batch_first=True, enforce_sorted=False
+            )
+            padded, lengths = nn.utils.rnn.pad_packed_sequence(net(packed)[0], batch_first=True)
+            mask = torch.arange(5, device=GPU)[None] < lengths.to(GPU)[:, None]
+            (padded * mask[..., None]).sum().backward()
+
+    assert warned(program) == []
+
+
 TRAINER = """
 import torch
 def fit(model, batches):

@@ -99,6 +99,21 @@ def test_what_is_made_from_a_tensor_is_where_that_tensor_is(make: Callable[[torc
     assert make(torch.ones(3)).device == torch.device("cpu")
 
 
+@pytest.mark.parametrize("needs_gradient", [False, True])
+def test_attention_and_products_take_nested_tensors(needs_gradient: bool) -> None:
+    def answers(device: str) -> list[torch.Tensor]:
+        rows = [torch.arange(n * 8.0, device=device).reshape(n, 2, 4).sin() for n in (3, 2)]
+        jagged = torch.nested.nested_tensor(rows, layout=torch.jagged, requires_grad=needs_gradient).transpose(1, 2)
+        attended = functional.scaled_dot_product_attention(jagged, jagged, jagged).transpose(1, 2).values()
+        strided = torch.nested.nested_tensor([row[:, 0] for row in rows])
+        product = strided @ strided.transpose(1, 2)
+        return [attended, product.to_padded_tensor(0.0)]
+
+    here, there = answers("cpu"), answers("cuda")
+    assert [each.device for each in there] == [CUDA, CUDA]
+    assert all(torch.equal(one, other.cpu()) for one, other in zip(here, there, strict=True))
+
+
 def test_torch_tensor_of_a_tensor_copies_where_that_tensor_is() -> None:
     x = torch.ones(3, device="cuda:1")
     with warnings.catch_warnings():

@@ -343,3 +343,22 @@ def test_distributed_data_parallel_on_gloo_gives_the_values_of_the_cpu(tmp_path:
         assert devices == {device}
         assert total == [1, 1]
         assert parameters == expected
+
+
+def test_gradients_of_a_whole_batch_at_once_are_on_their_tensors_device() -> None:
+    def answers(device: str) -> list[torch.Tensor]:
+        x = torch.arange(3.0, device=device).requires_grad_()
+        y = x.sin()
+        (rows,) = torch.autograd.grad(y, x, torch.eye(3, device=device), is_grads_batched=True)
+        jacobian = torch.autograd.functional.jacobian(torch.sin, x, vectorize=True)
+        hessian = torch.autograd.functional.hessian(lambda x: x.sin().prod(), x, vectorize=True)
+        return [rows, jacobian, hessian]
+
+    here = answers("cpu")
+    with devtrace.simulate("cuda:1"):
+        there = answers("cuda:0")
+        assert [str(each.device) for each in there] == ["cuda:0"] * 3
+        assert all(torch.equal(one, other.cpu()) for one, other in zip(here, there, strict=True))
+        x = torch.ones(3, device="cuda:0", requires_grad=True)
+        with pytest.raises(RuntimeError, match="expected device cuda:0 but got cpu"):
+            torch.autograd.grad(x.sin(), x, torch.eye(3), is_grads_batched=True)

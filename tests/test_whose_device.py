@@ -329,3 +329,30 @@ def test_a_list_that_is_indexed_by_a_tensor_waits_to_read_it() -> None:
     found = next(each for each in recording.report.findings if each.rule == "host-sync")
     assert found.message == "`names[guess]` made the CPU wait for cuda:0 24 times, in each step, to read a value."
     assert "`guess.detach()`" in found.help
+
+
+class Bins:
+    """Plain object that makes its parts with one another's device, and has no `to`."""
+
+    def __init__(self, count: int) -> None:
+        self.centers = torch.linspace(-1, 1, count)
+        low = torch.tensor([-9.0], device=self.centers.device)
+        self.edges = torch.cat((low, (self.centers[1:] + self.centers[:-1]) / 2))
+        self.start = torch.zeros(count, device=self.centers.device)
+
+
+@pytest.mark.parametrize("part", ["edges", "start"])
+@pytest.mark.parametrize("is_recorded", [True, False])
+def test_a_tensor_that_takes_the_device_of_another_of_its_function_asks_for_none(part: str, is_recorded: bool) -> None:
+    def program() -> None:
+        bins = Bins(5)
+        x = torch.rand(5, device="cuda")
+        torch.bucketize(x, bins.edges) if part == "edges" else x + bins.start
+
+    if is_recorded:
+        finding = error_of(program)
+    else:
+        with devtrace.simulate("cuda:1"), pytest.raises(RuntimeError) as raised:
+            program()
+        finding = devtrace.explain(raised.value).findings[0]
+    assert (finding.cause, name_of(finding)) == ("never-moved", f"bins.{part}")

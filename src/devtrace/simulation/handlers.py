@@ -273,7 +273,12 @@ def _with_checked_generator(
 
 
 def composite(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """An operator made of others, seen whole only in inference mode: its parts follow the rules."""
+    """An operator made of others, seen whole only in inference mode: its parts follow the rules.
+
+    Nested tensors have kernels of their own for some; their parts take shapes that these tensors do not have.
+    """
+    if any(tensor.is_nested for tensor in tensors_in((*args, *kwargs.values()))):
+        return foreign(mode, func, args, kwargs)
     with mode:
         return func.decompose(*args, **kwargs)
 

@@ -7,6 +7,7 @@ runs, the class attribute is the tag of the host: reading an untagged storage ne
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -130,12 +131,23 @@ def parts(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
     """Yield the plain tensors below one without a storage of its own: sparse, or wrapped by torch.func."""
     if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         yield torch._C._functorch.get_unwrapped(tensor)
+    elif torch._C._functorch.is_legacy_batchedtensor(tensor):
+        yield _without_batches(tensor)
     elif tensor.layout is torch.sparse_coo:
         yield from (tensor._values(), tensor._indices())
     elif tensor.layout in _COMPRESSED:
         compressed = _COMPRESSED[tensor.layout]
         yield tensor.values()
         yield from (getattr(tensor, name)() for name in compressed)
+
+
+def _without_batches(tensor: torch.Tensor) -> torch.Tensor:
+    """Return what autograd's own vmap has wrapped (`is_grads_batched`), level by level from the outermost, 1."""
+    for level in itertools.count(1):
+        if not torch._C._functorch.is_legacy_batchedtensor(tensor):
+            break
+        tensor = torch._remove_batch_dim(tensor, level, 1, 0)
+    return tensor
 
 
 _COMPRESSED = {

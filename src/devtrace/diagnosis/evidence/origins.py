@@ -9,7 +9,7 @@ from typing import Final
 from devtrace.diagnosis.evidence.moves import crossed
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.slugs import Arrival
-from devtrace.source.matching import called_name, keyword, match_code
+from devtrace.source.matching import called_name, keyword, match_code, same_code
 
 MOST: Final = 64
 _LIKE: Final = ("_like", "aten.new_")
@@ -67,6 +67,8 @@ def _made_by(queries: TraceQueries, op: int) -> Arrival:
     is_from_data = any(part in queries.op_name(op) for part in _FROM_DATA)
     if is_from_data and (found is None or factory_call(found) is None):
         return "given"
+    if found is not None and _follows_what_its_function_made(found):
+        return "given"
     return "made-there" if found is not None and has_device_argument(found) else "made"
 
 
@@ -106,6 +108,21 @@ def is_factory_without_device(call: ast.Call) -> bool:
 
 def has_device_argument(found: SourceNode) -> bool:
     """Return whether the factory's call has a device= other than None."""
+    return _device_argument(found) is not None
+
+
+def _device_argument(found: SourceNode) -> ast.expr | None:
     call = factory_call(found)
     device = keyword(call, "device") if call is not None else None
-    return device is not None and match_code("None", device) is None
+    return device if match_code("None", device) is None else None
+
+
+def _follows_what_its_function_made(found: SourceNode) -> bool:
+    """Return whether the device is that of a tensor that the same function made without one: `like=` in other words."""
+    followed = match_code("$x.device", _device_argument(found))
+    function = found.source.function(found.node)
+    if followed is None or function is None:
+        return False
+    assignments = (node for node in ast.walk(function) if isinstance(node, ast.Assign))
+    made = [node.value for node in assignments if any(same_code(target, followed["x"]) for target in node.targets)]
+    return bool(made) and all(isinstance(each, ast.Call) and is_factory_without_device(each) for each in made)

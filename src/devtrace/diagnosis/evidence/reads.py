@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import Final, TypeGuard
 
@@ -33,6 +34,7 @@ _SIZED: Final = (
     "_nested_tensor_size",
 )
 _NAMESPACES: Final = ("math", "np", "numpy", "th", "torch")
+_WHOLE: Final = ("int8", "int16", "int32", "int64", "uint8")
 _STEPS_BACK: Final = 12
 _ANCESTORS: Final = 40
 _LOOPS: Final = (ast.For, ast.AsyncFor, ast.While)
@@ -86,10 +88,39 @@ def is_of_the_line(queries: TraceQueries, found: SourceNode, op: int) -> bool:
         return not (isinstance(node, ast.Subscript) and queries.package(queries.trace.ops.number("site", op)))
     if any(part in queries.op_name(op) for part in _SIZED):
         return False
-    if name in _READERS or (name and name in queries.op_name(op)):
+    if name in _READERS or _names_the_op(queries, name, op):
         return True
     owner = node.func.value if isinstance(node.func, ast.Attribute) else None
     return isinstance(owner, ast.Name) and owner.id in _NAMESPACES and name.islower()
+
+
+def _names_the_op(queries: TraceQueries, name: str, op: int) -> bool:
+    """Return whether a function has the name of an op or of a part of it: `index` is one of `aten.index_put`."""
+    return bool(name) and re.search(rf"(?<![a-z]){re.escape(name)}(?![a-z])", queries.op_name(op)) is not None
+
+
+def is_within_torch(queries: TraceQueries, found: SourceNode, op: int) -> bool:
+    """Return whether a function of torch's does it on its own: nothing of `torch.lobpcg(x)` says that it reads."""
+    node = found.node
+    if not isinstance(node, ast.Call) or _names_the_op(queries, called_name(node), op):
+        return False
+    root = node.func
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    return isinstance(root, ast.Name) and root.id in {"torch", *_names_of_torch(found.source.tree)}
+
+
+def _names_of_torch(tree: ast.AST) -> Iterator[str]:
+    """Yield the names that a file's imports give to torch, its modules and what is in them."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.asname for alias in node.names if alias.asname and _is_of_torch(alias.name))
+        elif isinstance(node, ast.ImportFrom) and _is_of_torch(node.module or ""):
+            yield from (alias.asname or alias.name for alias in node.names)
+
+
+def _is_of_torch(module: str) -> bool:
+    return module.partition(".")[0] == "torch"
 
 
 def is_written(queries: TraceQueries, op: int) -> bool:
@@ -105,6 +136,55 @@ def decides_the_loop(found: SourceNode) -> bool:
         for test in _tests_of_loops(found)
         if not any(word in ast.dump(test) for word in ("nan", "finite", "inf"))
     )
+
+
+def is_gone_on_by(queries: TraceQueries, found: SourceNode, op: int) -> bool:
+    """Return whether a value of the step picks what the code does next.
+
+    So does a size, an index or a length. A guard that only raises picks nothing, and state that the object itself
+    keeps need not be asked for each time.
+    """
+    asked = _test_of(found) or (found.node if _is_whole_or_true(queries, op) else None)
+    is_of_the_step = asked is not None and not names_in(asked) <= {"self", "bool", "int", *_NAMESPACES}
+    return is_of_the_step and not _is_guard(found.statement)
+
+
+def _is_whole_or_true(queries: TraceQueries, op: int) -> bool:
+    """Return whether a whole number is read, or whether two tensors are equal."""
+    row = next(iter(queries.inputs(op)), -1)
+    is_whole = row >= 0 and queries.trace.tensors[row].dtype in _WHOLE
+    return is_whole or short_op_name(queries.op_name(op)) == "equal"
+
+
+def _test_of(found: SourceNode) -> ast.expr | None:
+    """Return the condition that a value is part of: of a branch, or a truth that is passed on."""
+    node = found.node
+    for each in (node, *found.source.ancestors(node)):
+        if isinstance(each, ast.If | ast.While | ast.IfExp) and (each is node or node in ast.walk(each.test)):
+            return each.test
+        if isinstance(each, ast.Compare | ast.BoolOp) or _is_a_truth(each):
+            return each
+        if isinstance(each, ast.stmt):
+            break
+    return None
+
+
+def _is_a_truth(node: ast.AST) -> TypeGuard[ast.expr]:
+    """Return whether code is `not x` or `bool(x)`."""
+    return (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)) or called_name(node) == "bool"
+
+
+def _is_guard(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.If):
+        return not statement.orelse and all(isinstance(each, ast.Raise) for each in statement.body)
+    return isinstance(statement, ast.Assert)
+
+
+def is_in_a_loop(found: SourceNode) -> bool:
+    """Return whether code is in a loop of its own function."""
+    function = found.source.function(found.node)
+    loops = [each for each in found.source.ancestors(found.node) if isinstance(each, (*_LOOPS, ast.comprehension))]
+    return any(found.source.function(each) is function for each in loops)
 
 
 def _assigned_by(found: SourceNode) -> set[str]:

@@ -102,6 +102,13 @@ class Steps:
         ]
         return bool(beside) and row.function != ""
 
+    def are_of_a_package(self, ops: Rows) -> bool:
+        """Return whether the one line of the user's that led to the ops runs all of the training between them."""
+        trains = self._is_phase("backward") | self._is_phase("optimizer")
+        users = self.queries.op_users
+        callers = self.queries.cost_users[ops[0] : ops[-1] + 1][trains[ops[0] : ops[-1] + 1]]
+        return bool(len(callers)) and bool((callers == users[ops[0]]).all())
+
     @cached_property
     def _marks(self) -> tuple[_Marks, ...]:
         optimizer, backward = self._is_phase("optimizer"), self._is_phase("backward")

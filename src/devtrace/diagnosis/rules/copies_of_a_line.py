@@ -235,8 +235,19 @@ def of_one_tensor(copies: CopiesOfALine) -> Habit | None:
 def _severity_of_one(copies: CopiesOfALine) -> Severity | None:
     """Return how much the copies of one tensor weigh; None of so few that no loop of the user's makes them."""
     if copies.count >= AGAIN and copies.ops:
-        return "warning"
+        return None if _is_of_a_package_that_runs_once(copies) else "warning"
     return "note" if copies.count >= FEWEST and copies.line == copies.site and _is_of_each_step(copies) else None
+
+
+def _is_of_a_package_that_runs_once(copies: CopiesOfALine) -> bool:
+    """Return whether a package copies a few bytes in a loop of its own, which its caller began once.
+
+    What is in several calls of modules runs again with them.
+    """
+    is_small = copies.bytes <= SMALL * len(copies.ops)
+    is_of_one_call = len(np.unique(copies.queries.trace.ops.ints("call")[copies.ops])) == 1
+    runs_again = copies.steps.runs_again(copies.site, np.array(copies.ops))
+    return copies.line != copies.site and is_small and is_of_one_call and not runs_again
 
 
 def _move_once(copies: CopiesOfALine, name: str, *, is_parameter: bool) -> _Advice:

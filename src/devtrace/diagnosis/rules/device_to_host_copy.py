@@ -9,13 +9,14 @@ from typing import Final
 import numpy as np
 
 from devtrace.diagnosis.evidence import reads
+from devtrace.diagnosis.evidence.origins import FACTORIES
 from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally
 from devtrace.diagnosis.rules import copies_of_a_line
 from devtrace.diagnosis.rules.copies_of_a_line import AGAIN, CopiesOfALine, Habit, is_of_ddp
 from devtrace.diagnosis.rules.rule import CostRule
-from devtrace.source.matching import assigned_names, calls_in, match_code, names_in
+from devtrace.source.matching import assigned_names, called_name, calls_in, match_code, names_in
 from devtrace.words.catalogue import sentence
 
 _FAR: Final = 400
@@ -48,7 +49,7 @@ def _values(copies: CopiesOfALine) -> Habit | None:
     """Find values of a training's own work (a loss, a norm, a score) that the host takes in each step."""
     queries, found = copies.queries, copies.queries.source_node(copies.line)
     severity = copies_of_a_line.weight_of_each_step(copies)
-    if found is None or severity is None:
+    if found is None or severity is None or _is_of_a_package_that_trains(copies):
         return None
     some = copies.ops[:_SAMPLE]
     if not reads.is_of_the_line(queries, found, some[0]) or reads.is_a_choice(queries, some[0]):
@@ -59,6 +60,10 @@ def _values(copies: CopiesOfALine) -> Habit | None:
     return Habit(message, sentence("copy.in-each-step.help"), severity=severity)
 
 
+def _is_of_a_package_that_trains(copies: CopiesOfALine) -> bool:
+    return bool(copies.queries.package(copies.line)) and copies.steps.are_of_a_package(np.array(copies.ops))
+
+
 _FINDERS: Final = (copies_of_a_line.of_one_tensor, _back_and_forth, _values, copies_of_a_line.of_single_elements)
 
 
@@ -66,6 +71,9 @@ def _round_trip(copies: CopiesOfALine) -> Habit | None:
     """Find data that leaves a device, is worked on by the host and comes back, step after step."""
     queries, ops = copies.queries, copies.ops
     if queries.trace.ops.raw("phase", ops[-1]) == "backward":  # the gradient of work that began on the host
+        return None
+    found = queries.source_node(copies.line)
+    if found is not None and called_name(found.node) not in FACTORIES and reads.is_within_torch(queries, found, ops[0]):
         return None
     for key, find_return in _RETURNS:
         sites = [find_return(queries, op) for op in ops[:_SAMPLE]]

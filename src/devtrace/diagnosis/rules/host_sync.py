@@ -1,7 +1,8 @@
 """host-sync: the host waits for a device to read a value.
 
 Every site is counted. What repeats with the steps of a loop is a warning, however it is written and wherever the value
-goes. It is none where the host goes on by it: the end of a loop, a token or an action that was picked.
+goes. It is none where the host goes on by it: the end of a loop, a token or an action that was picked, a branch of a
+package's. What a package reads while nothing trains is a note too: its caller cannot spare it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 
 from devtrace.diagnosis.evidence import reads
 from devtrace.diagnosis.evidence.steps import Pace, Steps
-from devtrace.diagnosis.evidence.trace_queries import Rows, TraceQueries
+from devtrace.diagnosis.evidence.trace_queries import Rows, SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Edit, Finding
 from devtrace.diagnosis.fixes.pick_by_where import pick_by_where
 from devtrace.diagnosis.fixes.read_after_loop import read_after_loop
@@ -119,9 +120,16 @@ def _needless(steps: Steps, site: int, ops: Rows, times: int) -> list[_Waits]:
     found = []
     for line, at, count in package_line.lines_of(steps.queries, ops, "syncs", times):
         pace = _pace_of_needless(steps, line, ops[at], count)
-        if pace is not None and (line == site or steps.runs_again(site, ops[at])):
+        if pace is not None and (_is_of_the_users(steps, site, line, ops[at]) or steps.runs_again(site, ops[at])):
             found.append(_Waits(line, ops[at], count, pace.steps))
     return found
+
+
+def _is_of_the_users(steps: Steps, site: int, line: int, ops: Rows) -> bool:
+    """Return whether the user's own line waits, and no loop that torch has under it."""
+    found = steps.queries.source_node(site)
+    is_torchs = found is not None and reads.is_within_torch(steps.queries, found, int(ops[0]))
+    return line == site and not is_torchs
 
 
 def _habits(needless: list[_Waits]) -> list[_Waits]:
@@ -147,4 +155,18 @@ def _pace_of_needless(steps: Steps, line: int, ops: Rows, times: int) -> Pace | 
     ):
         return None
     pace = steps.pace(ops, found, times)
-    return pace if pace.is_of_each_step and (pace.trains or not reads.decides_the_loop(found)) else None
+    if not pace.is_of_each_step or _is_as_the_package_likes(steps, line, ops, found, pace, times):
+        return None
+    return pace if pace.trains or not reads.decides_the_loop(found) else None
+
+
+def _is_as_the_package_likes(steps: Steps, line: int, ops: Rows, found: SourceNode, pace: Pace, times: int) -> bool:
+    """Return whether a package's line reads what its caller cannot spare.
+
+    It asks for a branch or a size, not for each of many things in a step, or no step of the caller's trains.
+    """
+    if not steps.queries.package(line):
+        return False
+    is_asked = reads.is_gone_on_by(steps.queries, found, int(ops[0]))
+    asks_each = times > pace.steps and reads.is_in_a_loop(found)
+    return (is_asked and not asks_each) or not pace.trains or steps.are_of_a_package(ops)

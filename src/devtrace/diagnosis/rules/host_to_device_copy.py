@@ -16,7 +16,7 @@ from devtrace.diagnosis.ledger import Tally
 from devtrace.diagnosis.rules import copies_of_a_line
 from devtrace.diagnosis.rules.copies_of_a_line import AGAIN, CopiesOfALine, Habit, is_of_ddp
 from devtrace.diagnosis.rules.rule import CostRule
-from devtrace.source.matching import called_name, match_code
+from devtrace.source.matching import called_name, calls_in, match_code
 from devtrace.words.catalogue import sentence
 
 
@@ -44,7 +44,7 @@ def _numbers(copies: CopiesOfALine) -> Habit | None:
     if any(not rows or queries.dims[rows[0]] != 0 for rows in taken) and not _is_one_literal(copies, taken):
         return None
     severity = copies_of_a_line.weight_of_each_step(copies)
-    if severity is None or not _is_made_or_moved_there(copies):
+    if severity is None or not _is_made_or_moved_there(copies) or _is_as_the_package_likes(copies):
         return None
     message = sentence("copy.number", name=copies_of_a_line.source_text(copies))
     return Habit(message, sentence("copy.number.help"), severity=severity)
@@ -57,6 +57,19 @@ def _is_made_or_moved_there(copies: CopiesOfALine) -> bool:
         return found is not None
     name = called_name(found.node)
     return name in (*FACTORIES, *_MAKES, *copies.queries.move_methods) or name.endswith("Tensor")
+
+
+def _is_as_the_package_likes(copies: CopiesOfALine) -> bool:
+    """Return whether a package's line makes a number where it is used, or moves one of a table that it keeps.
+
+    One that is made on the CPU and then moved is a cost of the line.
+    """
+    found = copies.queries.source_node(copies.line) if copies.queries.package(copies.line) else None
+    if found is None or not isinstance(found.node, ast.Call):
+        return False
+    moved = match_code("$x.$move(...)", found.node)
+    made = calls_in(moved["x"]) if moved is not None and moved["move"] in copies.queries.move_methods else ()
+    return not any(called_name(call) in (*FACTORIES, *_MAKES) for call in made)
 
 
 def _is_one_literal(copies: CopiesOfALine, taken: list[list[int]]) -> bool:
