@@ -21,7 +21,7 @@ from devtrace.api.options import FLAGS
 from devtrace.api.recording import record
 from devtrace.diagnosis.findings import Finding
 from devtrace.recording.budget.lines import Lines
-from devtrace.recording.budget.sampling import Sampling
+from devtrace.recording.budget.sampling import FIRST_BATCH, NEEDED, Sampling
 from devtrace.recording.budget.segments import repetitions
 from devtrace.recording.columns.chunk import WIDTH
 from devtrace.recording.hot import dispatch
@@ -248,7 +248,7 @@ def test_a_value_that_is_read_in_between_is_counted_each_time() -> None:
 
 
 def test_a_fault_of_ours_at_a_value_that_is_read_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(self: Sampling) -> None:
+    def fail(self: Sampling, line: object) -> None:
         raise ZeroDivisionError("ours")
 
     monkeypatch.setattr(Sampling, "_at_an_unknown_line", fail)
@@ -269,6 +269,81 @@ def test_values_that_are_read_in_between_are_what_they_are(value: complex) -> No
     read = []
     recorded(lambda: train(lambda model, step: read.append(torch.tensor(value).item()), at=20))
     assert [(type(each), each) for each in read] == [(type(value), value)]
+
+
+def infer(model: nn.Module, device: str) -> list[torch.Tensor]:
+    found = []
+    for _ in range(30):
+        found.append(model(torch.ones(3, 4, device="cuda:0")).to(device))
+    return found
+
+
+def infer_at_two_lines(model: nn.Module) -> None:
+    infer(model, "cuda:0")
+    infer(model, "cpu")
+
+
+def infer_at_one_line(model: nn.Module) -> None:
+    for device in ("cuda:0", "cpu"):
+        infer(model, device)
+
+
+def infer_in_two_loops(model: nn.Module) -> None:
+    for device in ("cuda:0", "cpu"):
+        for _ in range(30):
+            model(torch.ones(3, 4, device="cuda:0")).to(device)
+
+
+def copies_in(program: Callable[[nn.Module], None]) -> tuple[int, int]:
+    whole, short = both(lambda: program(nn.Linear(4, 2).to("cuda:0")))
+    first, second = (sum(row.d2h for row in each.report.ledger) for each in (whole, short))
+    return first, second
+
+
+def test_a_loop_of_a_function_that_is_called_at_another_line_is_recorded_anew() -> None:
+    assert copies_in(infer_at_two_lines) == (30, 30)
+
+
+@pytest.mark.parametrize("program", [infer_at_one_line, infer_in_two_loops])
+def test_a_loop_that_begins_again_is_compared_where_python_calls_back(program: Callable[[nn.Module], None]) -> None:
+    all_but_those_before_a_sample = 60 - NEEDED - FIRST_BATCH
+    assert copies_in(program) == (30, 30 if sys.version_info >= (3, 12) else all_but_those_before_a_sample)
+
+
+def test_a_closure_that_is_none_keeps_nothing_recorded() -> None:
+    def program() -> None:
+        model = nn.Linear(4, 2).to("cuda:0")
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(STEPS):
+            optimizer.zero_grad()
+            model(torch.ones(3, 4, device="cuda:0")).sum().backward()
+            optimizer.step(None)
+
+    whole, short = both(program)
+    assert counted(short).keys() == counted(whole).keys()
+
+
+class Sliced(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers[:2]:
+            x = layer(x)
+        return x
+
+
+def test_a_model_that_takes_a_slice_of_its_layers_in_each_call_is_counted() -> None:
+    def program() -> None:
+        model = Sliced().to("cuda:0")
+        for _ in range(STEPS):
+            model(torch.ones(3, 4, device="cuda:0")).sum().backward()
+
+    whole, short = both(program)
+    assert [seen(finding) for finding in short.report.findings] == [seen(finding) for finding in whole.report.findings]
+    ops = [sum(sum(dict(row.ops).values()) for row in each.report.ledger) for each in (whole, short)]
+    assert ops[1] == pytest.approx(ops[0], rel=0.02)
 
 
 def test_accumulated_gradients_are_one_repetition() -> None:

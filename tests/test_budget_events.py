@@ -352,6 +352,16 @@ def run_a_reentrant_checkpoint(run: Run) -> None:
     checkpoint(run.model, run.x.to(GPU).requires_grad_(), use_reentrant=True).sum().backward()
 
 
+def attach_a_layer_anew(run: Run) -> None:
+    run.model[3] = run.model[3]
+
+
+def take_a_slice(run: Run) -> None:
+    x = run.x.to(GPU)
+    for layer in run.model[:2]:
+        x = layer(x)
+
+
 def move_in_each_step(run: Run) -> None:
     run.model.to(GPU)
 
@@ -365,6 +375,8 @@ EACH = [
     accumulate,
     run_a_checkpoint,
     run_a_reentrant_checkpoint,
+    attach_a_layer_anew,
+    take_a_slice,
 ]
 
 
@@ -374,6 +386,24 @@ def test_in_a_loop_of_any_form_the_same_is_claimed(
     each: Callable[[Run], object], once: Callable[[Run], object] | None
 ) -> None:
     wrong, _ = compared(lambda: train(each=each, once=once, at=random_step(each.__name__)))
+    assert wrong == []
+
+
+def attach_another_layer_late(run: Run) -> None:
+    layers = run.kept.setdefault("layers", [run.model[3], nn.Linear(4, 2)])
+    run.model[3] = layers[run.step >= random_step("another layer")]
+
+
+def attach_a_layer_that_was_moved_away(run: Run) -> None:
+    layer = run.kept.setdefault("layer", run.model[3])
+    if run.step == random_step("moved away"):
+        layer.to(OTHER)
+    run.model[3] = layer
+
+
+@pytest.mark.parametrize("each", [attach_another_layer_late, attach_a_layer_that_was_moved_away])
+def test_of_a_layer_that_is_attached_in_each_step_nothing_else_is_claimed(each: Callable[[Run], object]) -> None:
+    wrong, _ = compared(lambda: train(each=each))
     assert wrong == []
 
 

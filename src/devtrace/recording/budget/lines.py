@@ -24,7 +24,7 @@ Line = tuple[CodeType, int]
 class Lines:
     """Lines of each loop, learned in its last repetitions before recording stops."""
 
-    def __init__(self, unknown: Callable[[], None]) -> None:
+    def __init__(self, unknown: Callable[[Line], None]) -> None:
         self._unknown = unknown
         self._tool = -1
         self._codes: set[CodeType] = set()
@@ -95,7 +95,7 @@ class Lines:
             self._learning.add(key)
             return None
         if self._off and key not in self._known.get(self._loop, ()):
-            self._unknown()
+            self._unknown(key)
             return None
         return _monitoring.DISABLE
 

@@ -10,23 +10,23 @@ An event that the loop does not have, a module that is attached or moved, a para
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Hashable
+from functools import partial
 from threading import get_ident
 from time import thread_time_ns as clock
-from types import CodeType
 from typing import Any, Final
 
 from torch._C import _current_autograd_node as current_node
 from torch._C._autograd import _get_sequence_nr as sequence_number
 
 from devtrace.recording.budget.credit import Credit
+from devtrace.recording.budget.events import of_call
 from devtrace.recording.budget.lengths import Lengths
 from devtrace.recording.budget.lines import Lines
-from devtrace.recording.budget.segments import Beginnings, Segment, Trail, columns, repetitions
+from devtrace.recording.budget.segments import Beginnings, Segment, Trail, codes_of, repetitions, sites_of
 from devtrace.recording.budget.waits import Waits
-from devtrace.recording.columns import sites
 from devtrace.recording.columns.thread_state import NUMBERS, ThreadState
-from devtrace.recording.context.module_tree import is_training
 from devtrace.recording.hot.recorder import Recorder
 from devtrace.runtime import mode_stack
 
@@ -66,6 +66,8 @@ class Sampling:
         self._sampled = 0  # segments of the sample that ended
         self._late: Segment | None = None  # the loop's segment that is recorded from somewhere within
         self._goes_on = False  # ... and the loop goes on after it
+        self._came_by: Hashable = None  # ... by the line that no repetition had
+        self._checks = Counter[Hashable]()
         self._loop: list[Segment] = []
         self._done: list[int] = []
         self._position = self._passed = self._wanted = 0
@@ -86,10 +88,7 @@ class Sampling:
     def module_called(self, module: Any) -> None:
         """An outermost call of a module begins, in the frame below this one."""
         try:
-            frame = sys._getframe(_OWN_FRAMES)
-            while frame.f_back is not None and sites.files[frame.f_code.co_filename] not in (sites.USER, sites.LIBRARY):
-                frame = frame.f_back
-            self._event((id(module), is_training(module), id(frame.f_code), frame.f_lasti), in_region=False)
+            self._event(of_call(module, sys._getframe(_OWN_FRAMES)), in_region=False)
         except Exception as fault:  # noqa: BLE001
             self._give_up(fault)
 
@@ -113,6 +112,14 @@ class Sampling:
         except Exception as fault:  # noqa: BLE001
             self._give_up(fault)
         return self.off
+
+    def attaching(self, site: int) -> bool:
+        """A module is attached; return whether that is not recorded, as each repetition does it: a slice of layers."""
+        if get_ident() != self.ident:
+            return False
+        if not self.off:
+            self.trail.attach(site)
+        return self.off and site in self._loop[self._position].attached
 
     def changed(self) -> bool:
         """Something happens that no repetition has; return whether it was not recorded what came before it."""
@@ -177,6 +184,7 @@ class Sampling:
         if event != self._loop[self._position].event:
             self._end_loop(self._passed - (self._position == 0))
             self._resume(in_region)
+            self._beginnings.note(event, self.state)
             self.trail.begin(event)
         elif self._position == 0 and (self._passed >= self._wanted or not self._is_alone()):
             self._cost_off = (clock() - self._began) / self._passed
@@ -201,23 +209,23 @@ class Sampling:
         self.trail.forget()
         self.trail.begin(None)
 
-    def _at_an_unknown_line(self) -> None:
+    def _at_an_unknown_line(self, line: Hashable) -> None:
         """Record a line that no repetition had, before it runs."""
         if not self.off or get_ident() != self.ident or self.inside or current_node() is not None:
             return
         try:
             self._resume_within()
-            self._goes_on = True
+            self._goes_on, self._came_by = True, line
         except Exception as fault:  # noqa: BLE001
             self._give_up(fault)
 
     def _at_a_read(self, frame: Any) -> bool:
         """Record a value that is read where no repetition reads one; return whether it is recorded."""
         try:
-            if self.inside or get_ident() != self.ident or self.state.where(frame) in self._sites_of_loop:
+            if self.inside or get_ident() != self.ident or (site := self.state.where(frame)) in self._sites_of_loop:
                 return False
             if mode_stack.all_are_ours():
-                self._at_an_unknown_line()
+                self._at_an_unknown_line(site)
         except Exception as fault:  # noqa: BLE001
             self._give_up(fault)
         return not self.off
@@ -271,10 +279,24 @@ class Sampling:
         self.credit.add_rest(late, self.trail.ranges(), () if goes_on else self._top().ranges)
         self.trail.forget()
         self.trail.begin(event)
-        if self._goes_on and goes_on and self._may_leave():
-            passed = self._passed + (position == 0)
-            self._take_off(in_region)
-            self._position, self._passed = position, passed
+        if not (self._goes_on and goes_on and self._may_leave()):
+            return
+        passed = self._passed + (position == 0)
+        here = self._came_by, frozenset(segment.kind for segment in self._loop)
+        self._checks[here] += 1
+        if self._checks[here] <= NEEDED:
+            self._check(position, passed)
+            return
+        self._take_off(in_region)
+        self._position, self._passed = position, passed
+
+    def _check(self, position: int, passed: int) -> None:
+        """Record the rest of a repetition, and compare it: the loop may have begun again, and differ."""
+        for segment in self._loop[:position]:
+            self.trail.add(segment)
+        self._lengths.add(passed)
+        self._sampling, self._sampled = True, position
+        self._cost_off = 0.0
 
     def _period(self, event: Hashable) -> int:
         """Return of how many segments the loop is that has come to the end of a repetition."""
@@ -298,25 +320,26 @@ class Sampling:
         """Take the mode off at the event that begins a repetition of the last segments."""
         if not self._may_leave():
             return
-        segments = self.trail.segments
-        kinds = [segment.kind for segment in segments]
-        loop = tuple(kinds[-period:])
-        if not self._sampling and not self.lines.are_known(loop, period, self._events, lambda: self._codes(period)):
+        kinds = [segment.kind for segment in self.trail.segments]
+        repetition, loop = self.trail.segments[-period:], tuple(kinds[-period:])
+        codes = partial(codes_of, self.recorder, repetition)
+        if not self._sampling and not self.lines.are_known(loop, period, self._events, codes):
             return
         if self._sampling:
             self.recorded_repetitions += 1
             self._lengths.add(1)
-            extra = max(clock() - self._began - self._cost_off, 0.0)
-            limit = int(extra / (self._share * max(self._cost_off, 1.0))) + 1
-            self._batch = max(min(2 * self._batch, limit), FIRST_BATCH)
+            if self._cost_off:
+                extra = max(clock() - self._began - self._cost_off, 0.0)
+                limit = int(extra / (self._share * self._cost_off)) + 1
+                self._batch = max(min(2 * self._batch, limit), FIRST_BATCH)
         else:
             found = repetitions(kinds, period)
             self.recorded_repetitions += found
-            self._lengths.begin(tuple(segment.line for segment in segments[-period:]), found)
+            self._lengths.begin(tuple(segment.line for segment in repetition), found)
             self._batch = self._batches.get(loop, FIRST_BATCH)
-            self._sites_of_loop = self._sites_of(period)
+            self._sites_of_loop = sites_of(self.recorder, repetition)
         self._batches[loop] = self._batch
-        self._loop = segments[-period:]
+        self._loop = repetition
         self._done = [0] * period
         left = self._lengths.until_the_last()
         self._sampling, self._sampled = left == 0, 0
@@ -326,19 +349,6 @@ class Sampling:
         self._position, self._passed = 0, 0
         self._wanted = self._batch if left is None or left > 2 * self._batch else left
         self._take_off(in_region)
-
-    def _codes(self, period: int) -> set[CodeType]:
-        """Return the user's code that runs ops of the last segments."""
-        found = {sites.own(site) for site in self._sites_of(period)}
-        return {sites.position(site).code for site in found if site >= 0}
-
-    def _sites_of(self, period: int) -> set[int]:
-        found = set[int]()
-        for segment in self.trail.segments[-period:]:
-            for part in segment.ranges:
-                _, _, site, _ = columns(self.recorder.threads[part.thread], part.begin, part.end)
-                found.update(site.tolist())
-        return found
 
     def _may_leave(self) -> bool:
         state = self.state

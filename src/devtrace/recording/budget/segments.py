@@ -9,10 +9,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from types import CodeType
 from typing import Final, NamedTuple
 
 import numpy as np
 
+from devtrace.recording.columns import sites
 from devtrace.recording.columns.chunk import WIDTH, Array
 from devtrace.recording.columns.recorded_ops import RecordedOps
 from devtrace.recording.columns.thread_state import NUMBERS, ThreadState
@@ -38,6 +40,8 @@ class Segment:
     event: Hashable
     kind: int
     ranges: tuple[Range, ...]
+    attached: tuple[int, ...] = ()
+    """Sites at which modules were attached."""
 
     @property
     def line(self) -> Hashable:
@@ -65,6 +69,21 @@ def columns(state: ThreadState, begin: int, end: int) -> tuple[Array, Array, Arr
     parts = [*parts[::-1], (numbers, table[:, 0], table[:, 1], table[:, 6])]
     number, head, site, layout = (np.concatenate([part[index] for part in parts]) for index in range(4))
     return number, head, site, layout
+
+
+def sites_of(recorded: RecordedOps, segments: Sequence[Segment]) -> set[int]:
+    found = set[int]()
+    for segment in segments:
+        for part in segment.ranges:
+            _, _, site, _ = columns(recorded.threads[part.thread], part.begin, part.end)
+            found.update(site.tolist())
+    return found
+
+
+def codes_of(recorded: RecordedOps, segments: Sequence[Segment]) -> set[CodeType]:
+    """Return the user's code that runs ops of segments."""
+    found = {sites.own(site) for site in sites_of(recorded, segments)}
+    return {sites.position(site).code for site in found if site >= 0}
 
 
 class Beginnings:
@@ -118,12 +137,19 @@ class Trail:
         self._event: Hashable = None
         self._begins: list[int] = []
         self._copies = 0
+        self._attached: list[int] = []
 
     def begin(self, event: Hashable) -> None:
         """Begin a segment with the op that comes next."""
         self._event = event
         self._begins = [state.op & NUMBERS for state in self._recorded.threads]
         self._copies = len(self._recorded.copies)
+        self._attached = []
+
+    def attach(self, site: int) -> None:
+        """A module is attached in the segment that runs now."""
+        if self._begins:
+            self._attached.append(site)
 
     def ranges(self) -> tuple[Range, ...]:
         """Return the ops of the segment that runs now."""
@@ -138,7 +164,7 @@ class Trail:
         if not self._begins:
             return None
         ranges = self.ranges()
-        segment = Segment(self._event, self._kind(ranges), ranges)
+        segment = Segment(self._event, self._kind(ranges), ranges, tuple(self._attached))
         self.add(segment)
         return segment
 
@@ -160,7 +186,7 @@ class Trail:
         layouts = [layout.astype(np.int64) for _, _, _, layout in found]
         if len(self._kinds) > _MOST_KINDS:
             self._kinds.clear()
-        known = self._kinds.setdefault((self._event, ops, copies), [])
+        known = self._kinds.setdefault((self._event, ops, copies, tuple(self._attached)), [])
         for others, kind in known:
             if all(_agree(one, other) for one, other in zip(layouts, others, strict=True)):
                 others[:] = [np.maximum(one, other) for one, other in zip(layouts, others, strict=True)]

@@ -32,6 +32,14 @@ def next_op() -> int:
     return -1 if state is None else state.op
 
 
+def op_of_attaching(site: int) -> int:
+    """Return the number of the next op; of what a recording left out, as it was there in each repetition, the last."""
+    budget = recorders[-1].budget if recorders else None
+    if budget is not None and budget.attaching(site):
+        return budget.state.op
+    return next_op()
+
+
 def changing() -> bool:
     """Let a recording that had stopped for a while go on; return whether it had."""
     budget = recorders[-1].budget

@@ -29,7 +29,7 @@ from devtrace.recording.columns.module_notes import Attached, Happening, packed
 from devtrace.recording.columns.process_history import Moved, history
 from devtrace.recording.columns.sites import files
 from devtrace.recording.context import copied_tensors, module_moves, optimizer_states
-from devtrace.recording.context.happenings import changing, next_op, recorders, site_of
+from devtrace.recording.context.happenings import changing, next_op, op_of_attaching, recorders, site_of
 from devtrace.recording.context.module_tree import children
 from devtrace.recording.hot.recorder import Recorder
 from devtrace.runtime.patches import Patches, SharedInstallation
@@ -143,7 +143,7 @@ def _attach(parent: Module, name: str, module: Module | None) -> None:
     if module is None or is_compiling():
         return
     try:
-        site, op = site_of(sys._getframe(2)), next_op() if recorders else -1
-        history.modules.attach(parent, name, module, packed(site, next(history.ticks), op))
+        site = site_of(sys._getframe(2))
+        history.modules.attach(parent, name, module, packed(site, next(history.ticks), op_of_attaching(site)))
     except Exception:  # noqa: BLE001 (as above)
         return

@@ -46,7 +46,7 @@ class Optimizers:
         if is_compiling():
             return
         budget = self.recorder.budget
-        if budget is not None and budget.stepping(optimizer, closure=len(args) > 1 or bool(kwargs)):
+        if budget is not None and budget.stepping(optimizer, closure=_has_closure(args, kwargs)):
             self._count(optimizer, budget.state.find(sys._getframe(1)))
             return
         if (state := self.recorder.states.get(get_ident())) is None:
@@ -59,7 +59,7 @@ class Optimizers:
     def _begin(self, optimizer: Any, args: Any, kwargs: Any, state: ThreadState, frame: FrameType) -> None:
         self.seen[id(optimizer)] = weakref.ref(optimizer)
         state.begin_step()
-        if len(args) < 2 and not kwargs:  # no closure: that runs the user's code, and makes the gradients in the step
+        if not _has_closure(args, kwargs):  # a closure runs the user's code, and makes the gradients in the step
             site = state.find(frame)
             self._count(optimizer, site)
             # torch's own optimizers run none of the user's code: all their ops are at the line of `step`.
@@ -75,6 +75,11 @@ class Optimizers:
         state = self.recorder.states.get(get_ident())
         if state is not None:
             state.end_step()
+
+
+def _has_closure(args: Any, kwargs: Any) -> bool:
+    """Return whether a step got a closure: those who wrap an optimizer pass None."""
+    return any(callable(each) for each in (*args[1:], *kwargs.values()))
 
 
 def _has_gradient(optimizer: Any) -> bool:
