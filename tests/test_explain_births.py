@@ -111,3 +111,36 @@ def test_a_plain_attribute_is_registered_where_the_constructor_gives_it() -> Non
     assert [edit.after.strip() for edit in finding.edits] == [
         'self.register_buffer("shift", 0.5 ** torch.arange(2), persistent=False)'
     ]
+
+
+class Features(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.out = nn.Linear(4, 1)
+        self.reset()
+
+    def reset(self) -> None:
+        self.w = torch.randn(3, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.as_tensor(self.out(x @ self.w))
+
+
+def test_what_a_method_of_the_constructor_made_is_no_cache_of_an_earlier_call() -> None:
+    finding = explained(lambda: Features().to("cuda:0")(torch.ones(2, 3, device="cuda:0")))
+    assert finding.cause == "not-registered"
+
+
+def test_parameters_whose_data_was_replaced_were_not_missed_by_the_move() -> None:
+    def program() -> None:
+        device = "cuda:0"
+        net = nn.Linear(3, 1).to(device)
+        mean = {"weight": torch.ones(1, 3), "bias": torch.ones(1)}
+        for name, parameter in net.named_parameters():
+            parameter.data = mean[name]
+        net(torch.ones(2, 3, device=device))
+
+    finding = explained(program)
+    assert finding.cause == "attached-after-move"
+    lines = [line.strip() for edit in finding.edits for line in edit.after.splitlines()]
+    assert "net.to(device)" not in lines

@@ -356,3 +356,33 @@ def test_a_tensor_that_takes_the_device_of_another_of_its_function_asks_for_none
             program()
         finding = devtrace.explain(raised.value).findings[0]
     assert (finding.cause, name_of(finding)) == ("never-moved", f"bins.{part}")
+
+
+# Tensors that torch makes in C++, whose device the simulation learns at their first use.
+
+
+class Bag(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(9, 2)
+
+    def forward(self, documents: list[list[int]]) -> torch.Tensor:
+        ids = nn.utils.rnn.pad_sequence([torch.tensor(each) for each in documents], batch_first=True)
+        return torch.as_tensor(self.words(ids))
+
+
+def test_sequences_that_were_padded_on_the_host_are_named() -> None:
+    def program() -> None:
+        Bag().to("cuda:0")([[1, 2], [3]])
+
+    error = error_of(program)
+    assert (name_of(error), error.cause) == ("ids", "created-without-device")
+
+
+def test_a_batch_that_was_padded_on_the_host_is_copied_from_there() -> None:
+    with devtrace.record(simulate="cuda:1") as recording:
+        torch.ones(2, device="cuda:0").add(1)
+        rows = [torch.ones(2), torch.ones(3)]
+        nn.utils.rnn.pad_sequence(rows).to("cuda:0")
+    crossings = [(str(copy.from_), str(copy.to)) for copy in recording.trace.copies]
+    assert crossings == [("cpu", "cuda:0")]

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from devtrace.runtime.mode_stack import BesideCompile
+from devtrace.runtime.settling import has_settled
 from devtrace.simulation import generators, host_numbers, kernels, process_groups, rules, wider
 from devtrace.simulation.storage_tags import (
     FLOATING,
@@ -240,10 +241,13 @@ def settle(func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[ru
 
 
 def anchor_floating(tensor: torch.Tensor, owner: SimulatedDevice) -> None:
-    """Give a floating tensor to `owner`; any other tensor stays where it is."""
+    """Give a floating tensor to `owner`, and say so to a recording that saw it made; any other stays where it is."""
     tag = tag_of(tensor)
     if tag.owner is FLOATING:
+        shown = tag.hint
         tag.move(owner)
+        if shown is not owner:
+            has_settled(tensor)
 
 
 def seeded(handler: Handler) -> Handler:

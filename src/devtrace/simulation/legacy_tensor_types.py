@@ -8,10 +8,9 @@ from typing import Any
 import torch
 
 from devtrace.runtime.patches import Patches
-from devtrace.runtime.settling import has_settled
 from devtrace.simulation.devices import Devices
 from devtrace.simulation.handlers import anchor_floating
-from devtrace.simulation.storage_tags import FLOATING, HOST, SimulatedDevice, claim, tag_of
+from devtrace.simulation.storage_tags import HOST, SimulatedDevice, claim, tag_of
 from devtrace.simulation.tensors import Attribute, device, move, read_to
 
 _Base = torch._C.TensorBase
@@ -73,22 +72,15 @@ def new(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
 
 def claimed(made: torch.Tensor, owner: SimulatedDevice) -> torch.Tensor:
     """Tag what a legacy constructor made in C++, where no mode saw it."""
-    settle(made, owner)
+    anchor_floating(made, owner)
     if owner is not HOST:
         claim(made, owner)
     return made
 
 
-def settle(made: torch.Tensor, owner: SimulatedDevice) -> None:
-    """Give a floating tensor to `owner`, and say so to a recording, which has seen it made."""
-    if tag_of(made).owner is FLOATING:
-        anchor_floating(made, owner)
-        has_settled(made)
-
-
 def on_the_host(self: torch.Tensor, *_: Any, **__: Any) -> None:
     """`torch.Tensor(3)` is a host tensor, which only its constructor can know."""
-    settle(self, HOST)
+    anchor_floating(self, HOST)
 
 
 def legacy_type(own: Any, name: str, find_device: Callable[[], SimulatedDevice]) -> type:

@@ -49,16 +49,17 @@ class Ownership:
         queries = self.subject.queries
         moves = moves_of(queries, (row for _, row in self.others))
         if self.is_live:
-            moves = moves_of_holders(queries, self.subject.row, moves) or self._moves_of_what_it_was()
+            moves = moves_of_holders(queries, self.subject.row, moves) or self._moves_of_former
         return moves[0] if moves else None
 
-    def _moves_of_what_it_was(self) -> list[Move]:
+    @cached_property
+    def _moves_of_former(self) -> list[Move]:
         """Return the moves of the module before all of its tensors were replaced: `load_state_dict(assign=True)`."""
         if self.others or self.module is None:
             return []
         kind, subject = type(self.module.last.value).__name__, self.subject
         moves = moves_of_modules(subject.queries, subject.row, kind, subject.expected_device)
-        return [move for move in moves if subject.birth > move.op]
+        return [move for move in moves if subject.birth > move.op or subject.birth < 0]
 
     @cached_property
     def is_newer_than_the_move(self) -> bool:
@@ -66,6 +67,8 @@ class Ownership:
         move, subject = self.last_move, self.subject
         if move is None:
             return False
+        if move in self._moves_of_former:
+            return True
         return subject.birth > move.op or was_attached_after(subject.queries, subject.row, move)
 
     @cached_property

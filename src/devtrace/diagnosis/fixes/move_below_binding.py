@@ -32,9 +32,18 @@ FEW: Final = 3
 def move_below_binding(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Below the line that gives the user's variable its value: move what it holds, if it holds it by then."""
     for name in [verdict.name, *case.names, *(name for _, name in case.roots)]:
+        if name is not None and verdict.cause == "attached-after-move" and _binds_where_it_moves(case, verdict, name):
+            continue
         if name is not None and len(name.references) > 1 and not _made_in_a_call(case, name):
             yield from _move_below_binding(case, name, [name, *siblings_on_odd_device(case, name)])
             yield from _move_below_binding(case, name, [name])
+
+
+def _binds_where_it_moves(case: Case, verdict: Verdict, name: AccessPath) -> bool:
+    """Return whether the line that gives the variable its value moves it too: what was attached came after it."""
+    frame, moved = frame_of(case, name), case.queries.source_node(verdict.moved)
+    bound = frame.bindings(name.references[0].text)[-1:] if frame is not None else []
+    return frame is not None and moved is not None and moved.source is frame.source and bound == [moved.statement]
 
 
 def _made_in_a_call(case: Case, name: AccessPath) -> bool:

@@ -109,7 +109,7 @@ def _given_in(
     run = run_of(reader, function, {first: Known(owner)}, activation)
     if run is None:
         return
-    if function.__name__ == "__init__":
+    if function.__name__ == "__init__" or (is_module(owner) and run.owner is None):
         run.depth, run.module = 0, None
     for statement in statements(run.body):
         line = run.source.span(statement).line

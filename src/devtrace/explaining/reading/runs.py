@@ -36,7 +36,7 @@ def run_of(
         return None
     own = bound.get(code.co_varnames[0]) if code.co_argcount else None
     module = own.value if isinstance(own, Known) and is_module(own.value) else None
-    is_built = code.co_name == "__init__"
+    is_built = code.co_name == "__init__" or (module is not None and _is_part_of_constructor(module, code.co_name))
     return Activation(
         source,
         body,
@@ -49,6 +49,13 @@ def run_of(
         owner=None if is_built else module or activation.owner,
         level=activation.level + 1,
     )
+
+
+def _is_part_of_constructor(module: Any, method: str) -> bool:
+    """Return whether a constructor of a module's own classes names a method: `self.reset()`."""
+    constructors = (class_dict(kind).get("__init__") for kind in classes_of(type(module)))
+    codes = (each.__code__ for each in constructors if type(each) is FunctionType)
+    return any(method in code.co_names for code in codes if is_theirs(code))
 
 
 def _closed_over(reader: Reader, function: FunctionType) -> dict[str, Value | None]:

@@ -181,6 +181,23 @@ class Rows:
         self.by_shape[shape] = entry
         return entry
 
+    def of_storage(self, tensor: Any) -> set[int]:
+        """Return the rows of all that shares a tensor's memory."""
+        epoch, views, _, _ = stamps.get(tensor)
+        return set(views.values()) if epoch == self.epoch else set()
+
+    def correct(self, rows: set[int], device: Any) -> None:
+        """Give those of some rows that are no op's one output another device."""
+        with self.lock:
+            for at in range(0, len(self.extra_rows), len(ROW_FIELDS)):
+                if self.extra_rows[at] in rows:
+                    self.extra_rows[at + 1] = self.on_device(self.extra_rows[at + 1], device)
+
+    def on_device(self, layout: int, device: Any) -> int:
+        """Return a layout's like on another device."""
+        shape, dtype, _ = self.layouts[layout]
+        return self.layout_of(shape, dtype, device)[2]
+
     def row_of(self, tensor: Any) -> int | None:
         """Return the row of a live tensor, None if no op has used it."""
         if not is_tensor(tensor):

@@ -12,13 +12,13 @@ import torch
 from torch._C import _current_graph_task_id as current_task
 
 from devtrace.recording.columns import copies, sites
-from devtrace.recording.columns.chunk import COUNT_SHIFT, GRAD_SHIFT, MASK, SEVERAL
+from devtrace.recording.columns.chunk import COUNT_SHIFT, GRAD_SHIFT, MASK, SEVERAL, WIDTH
 from devtrace.recording.columns.operator_info import SYNC, OperatorInfo, mask_among, operator_by_name
 from devtrace.recording.columns.process_history import Past
 from devtrace.recording.columns.recorded_ops import Failed, RecordedOps, Waited
 from devtrace.recording.columns.thread_state import ThreadState, below_the_mode
 from devtrace.recording.folding import fold as folding
-from devtrace.runtime.quiet import PLAIN, Quiet, function_modes, is_tensor
+from devtrace.runtime.quiet import PLAIN, Quiet, device_of, function_modes, is_tensor
 from devtrace.source.safe_values import instance_dict
 
 
@@ -169,13 +169,21 @@ class Recorder(RecordedOps):
         self.raised(state, (head, site, perf_counter_ns(), -1), rows, error)
 
     def settled(self, tensor: Any) -> None:
-        """Correct the device of what the last op has made, which was not known until now."""
+        """Correct the device of a tensor that the last ops have made, and of its views: it was not known until now."""
         state = self.states.get(threading.get_ident())
-        if state is None or not self.active or not state.heads:
+        if state is None or not self.active:
             return
         with Quiet():
-            if self.rows.row_of(tensor) == state.heads[-2]:
-                state.heads[-1] = self.rows.layout(tensor)[2]
+            rows, device = self.rows.of_storage(tensor), device_of(tensor)
+            self.rows.correct(rows, device)
+            heads = state.heads
+            for at in range(len(heads) - WIDTH, -1, -WIDTH):
+                head, row, layout = heads[at], heads[at + WIDTH - 2], heads[at + WIDTH - 1]
+                if row in rows and layout >= 0 and not head & SEVERAL:
+                    heads[at + WIDTH - 1] = self.rows.on_device(layout, device)
+                    rows.discard(row)
+                if not rows:
+                    break
 
     def waited(self, state: ThreadState, name: str, site: int, start: int, device: torch.device) -> None:
         """Record a call, not an op, that has waited for a device since `start`."""
