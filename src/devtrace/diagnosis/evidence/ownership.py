@@ -59,7 +59,8 @@ class Ownership:
             return []
         kind, subject = type(self.module.last.value).__name__, self.subject
         moves = moves_of_modules(subject.queries, subject.row, kind, subject.expected_device)
-        return [move for move in moves if subject.birth > move.op or subject.birth < 0]
+        is_of_no_recording = subject.birth < 0 and subject.queries.was_read
+        return [move for move in moves if subject.birth > move.op or is_of_no_recording]
 
     @cached_property
     def is_newer_than_the_move(self) -> bool:
