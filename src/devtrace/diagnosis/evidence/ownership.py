@@ -59,8 +59,8 @@ class Ownership:
             return []
         kind, subject = type(self.module.last.value).__name__, self.subject
         moves = moves_of_modules(subject.queries, subject.row, kind, subject.expected_device)
-        is_of_no_recording = subject.birth < 0 and subject.queries.was_read
-        return [move for move in moves if subject.birth > move.op or is_of_no_recording]
+        made, was_read = subject.queries.producer(subject.base), subject.queries.was_read
+        return [move for move in moves if made > move.op or (was_read and subject.birth < 0)]
 
     @cached_property
     def is_newer_than_the_move(self) -> bool:
