@@ -31,6 +31,8 @@ from devtrace.runtime.quiet import (
 
 Array = npt.NDArray[Any]
 ROW_FIELDS: Final = ("row", "layout", "producer", "source", "site")
+SETTLING: Final = 64
+"""Ops, and rows, among which those of a tensor are whose device its first use settles: torch fills what it makes."""
 _NO_STORAGE: Final = (NotImplementedError, RuntimeError)
 Layout = tuple[Any, Any, int]
 """The latest layout of a shape: (dtype, device, layout id)."""
@@ -189,7 +191,8 @@ class Rows:
     def correct(self, rows: set[int], device: Any) -> None:
         """Give those of some rows that are no op's one output another device."""
         with self.lock:
-            for at in range(0, len(self.extra_rows), len(ROW_FIELDS)):
+            width, end = len(ROW_FIELDS), len(self.extra_rows)
+            for at in range(max(end - SETTLING * width, 0), end, width):
                 if self.extra_rows[at] in rows:
                     self.extra_rows[at + 1] = self.on_device(self.extra_rows[at + 1], device)
 

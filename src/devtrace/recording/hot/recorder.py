@@ -16,6 +16,7 @@ from devtrace.recording.columns.chunk import COUNT_SHIFT, GRAD_SHIFT, MASK, SEVE
 from devtrace.recording.columns.operator_info import SYNC, OperatorInfo, mask_among, operator_by_name
 from devtrace.recording.columns.process_history import Past
 from devtrace.recording.columns.recorded_ops import Failed, RecordedOps, Waited
+from devtrace.recording.columns.tensor_rows import SETTLING
 from devtrace.recording.columns.thread_state import ThreadState, below_the_mode
 from devtrace.recording.folding import fold as folding
 from devtrace.runtime.quiet import PLAIN, Quiet, device_of, function_modes, is_tensor
@@ -177,7 +178,7 @@ class Recorder(RecordedOps):
             rows, device = self.rows.of_storage(tensor), device_of(tensor)
             self.rows.correct(rows, device)
             heads = state.heads
-            for at in range(len(heads) - WIDTH, -1, -WIDTH):
+            for at in range(len(heads) - WIDTH, max(len(heads) - SETTLING * WIDTH, 0) - 1, -WIDTH):
                 head, row, layout = heads[at], heads[at + WIDTH - 2], heads[at + WIDTH - 1]
                 if row in rows and layout >= 0 and not head & SEVERAL:
                     heads[at + WIDTH - 1] = self.rows.on_device(layout, device)
