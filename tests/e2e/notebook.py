@@ -97,6 +97,17 @@ class Notebook:
         with self.page.expect_response(_saves_a_collapsed_left):
             self.page.evaluate("() => { jupyterapp.shell.expandRight(); jupyterapp.shell.collapseLeft(); }")
 
+    def come_back(self, server: Server) -> None:
+        """Load the page again and wait until the layout of before is there.
+
+        The address names the workspace only: JupyterLab opens a notebook that it names once more after the layout, at
+        a time that nothing tells, and takes the front from the tab that a test went to.
+        """
+        self.settle_workspace()
+        self.page.goto(f"{server.url}lab/workspaces/e2e")
+        self.page.wait_for_function("window.jupyterapp !== undefined")
+        self.page.evaluate("jupyterapp.restored")
+
     def save(self) -> None:
         self.command("docmanager:save")
 
