@@ -49,13 +49,13 @@ def _reason(case: Case, verdict: Verdict) -> str:
 def _attached_part(case: Case, verdict: Verdict) -> str:
     """Return the layer that holds the tensor: `model.head` of `model.head.weight`.
 
-    Where others of the layer moved, or it is the model itself, the tensor alone was attached.
+    Where others of the layer moved, its call made the tensor, or it is the model itself, the tensor alone was attached.
     """
     name, module = verdict.name, verdict.module
     if name is None or module is None:
         return ""
     is_own = len(name.references) - 1 <= len(module.references)
-    is_alone = is_own or not verdict.others or _has_moved(case, name.last.owner)
+    is_alone = is_own or not verdict.others or case.was_made_in_a_call or _has_moved(case, name.last.owner)
     return name.text if is_alone else name.prefix(len(name.references) - 1).text
 
 

@@ -18,6 +18,7 @@ from devtrace.source.parsing import Source
 from devtrace.source.safe_values import MISSING, Scope, evaluate, instance_dict, values
 
 _BRINGING: Final = frozenset(("as_tensor", "asarray", "cuda", "from_numpy", "stack", "tensor", "to"))
+_COMPREHENSIONS: Final = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _BODIES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
@@ -88,9 +89,16 @@ class FailingFrame:
 
     def bindings(self, variable: str) -> list[ast.stmt]:
         """Return the statements up to the frame's line that give a variable its value, in order."""
+        if self._is_of_a_comprehension(variable):
+            return []
         span = self.source.span
         found = [s for s in self.statements() if variable in _bound_by(s) and span(s).line <= self.line]
         return sorted(found, key=lambda statement: span(statement).line)
+
+    def _is_of_a_comprehension(self, variable: str) -> bool:
+        """Return whether the frame's line runs within a comprehension that has a variable of that name for itself."""
+        around = [node for node in self.source.ancestors(self.source_node.node) if isinstance(node, _COMPREHENSIONS)]
+        return any(variable in assigned_names(*(each.target for each in node.generators)) for node in around)
 
     def bound(self, before: int) -> list[str]:
         """Return the variables that have a value above a line: parameters first."""

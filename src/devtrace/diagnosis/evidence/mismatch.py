@@ -22,6 +22,8 @@ INDEXING: Final = (
     "aten._unsafe_index",
     "aten._unsafe_masked_index",
 )
+RECURRENT: Final = ("gru", "lstm", "rnn_relu", "rnn_tanh")
+"""Calls that take a packed sequence: the sizes of its batches are whole numbers and stay on the CPU."""
 RECENT: Final = 200
 """How many of a thread's last ops show where it works."""
 
@@ -95,9 +97,15 @@ def _without_legal_mixes(queries: TraceQueries, op: int, rows: list[int]) -> lis
         values = [rows[-1]] if "put" in name and len(rows) > 1 else []
         indexes = set(rows[1:]) - set(values)
         rows = [row for row in rows if row not in indexes or queries.device(row) != HOST]
+    if name in RECURRENT:
+        rows = [row for row in rows if queries.device(row) != HOST or not _is_whole(queries, row)]
     numbers = [row for row in rows if queries.device(row) == HOST and queries.dims[row] == 0]
     others = [row for row in rows if row not in numbers]
     return others if len({queries.device(row) for row in others}) > 1 else rows
+
+
+def _is_whole(queries: TraceQueries, row: int) -> bool:
+    return "int" in str(queries.trace.tensors.raw("dtype", row))
 
 
 def _is_bias(queries: TraceQueries, row: int) -> bool:

@@ -62,13 +62,18 @@ class Ownership:
         made, was_read = subject.queries.producer(subject.base), subject.queries.was_read
         return [move for move in moves if made > move.op or (was_read and subject.birth < 0)]
 
+    @property
+    def was_replaced(self) -> bool:
+        """True if what the module has now took the place of tensors that had moved."""
+        return self.last_move is not None and self.last_move in self._moves_of_former
+
     @cached_property
     def is_newer_than_the_move(self) -> bool:
         """True if the tensor was made or registered, or its module attached, after the last move."""
         move, subject = self.last_move, self.subject
         if move is None:
             return False
-        if move in self._moves_of_former:
+        if self.was_replaced:
             return True
         return subject.birth > move.op or was_attached_after(subject.queries, subject.row, move)
 

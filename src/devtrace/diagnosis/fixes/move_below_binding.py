@@ -23,6 +23,8 @@ from devtrace.diagnosis.fixes.fix import (
     suggested,
 )
 from devtrace.diagnosis.fixes.move_container import all_moved
+from devtrace.source.matching import match_code
+from devtrace.source.safe_values import evaluate
 from devtrace.words.catalogue import sentence
 
 FEW: Final = 3
@@ -71,10 +73,22 @@ def _move_below_binding(case: Case, name: AccessPath, kin: list[AccessPath]) -> 
         moved = moved_below(case, frame, end_line, *names)
         edit = frame.code.below(statement, *lines)
         yield from suggested(sentence("fixed.below-line", code=lines[0], line=end_line), edit, moved=moved)
-    if isinstance(statement, ast.For | ast.With):
+    if isinstance(statement, ast.With) or (isinstance(statement, ast.For) and _is_of_each(frame, statement, names[0])):
         moved = moved_below(case, frame, frame.source.span(statement.body[0]).line - 1, *names)
         edit = frame.code.into(statement, *lines)
         yield from suggested(sentence("fixed.top-of-block", code=lines[0]), edit, moved=moved)
+
+
+def _is_of_each(frame: FailingFrame, loop: ast.For, name: AccessPath) -> bool:
+    """Return whether the other rounds of a loop have what is named too: each has an object of the same class.
+
+    Of a loop over anything but a list or tuple that is there, its batches are taken to be alike.
+    """
+    inner = match_code("enumerate($items)", loop.iter) or match_code("reversed($items)", loop.iter)
+    items = evaluate(inner["items"] if inner is not None else loop.iter, frame.scope())
+    if type(items) not in (list, tuple) or len(name.references) == 1:
+        return True
+    return len({type(each) for each in items}) == 1
 
 
 def _filling(case: Case, name: AccessPath, frame: FailingFrame, bound: ast.stmt) -> ast.stmt | None:

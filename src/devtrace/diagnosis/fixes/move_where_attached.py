@@ -106,7 +106,7 @@ def _calling(above: Sequence[ast.stmt], case: Case, verdict: Verdict, frame: Fai
     """Return the first statement below the move that hands the model to a function that may have attached the part."""
     assert verdict.name is not None
     born, moved = case.queries.site(verdict.born), case.queries.site(verdict.moved)
-    if born is None:
+    if born is None or _was_kept_first(case, verdict):
         return None
     same_file = moved is not None and moved.file == frame.code.site.file
     first_line = moved.line + 1 if moved is not None and same_file else 0
@@ -114,6 +114,13 @@ def _calling(above: Sequence[ast.stmt], case: Case, verdict: Verdict, frame: Fai
     model = verdict.name.references[0].text
     below = (each for each in above if frame.source.span(each).line >= first_line and model in names_in(each))
     return next((each for each in below if makers & run_names(each) or _passes_module(each, frame)), None)
+
+
+def _was_kept_first(case: Case, verdict: Verdict) -> bool:
+    """Return whether what replaced a parameter was an attribute of another object before: `self.shadow = {...}`."""
+    found = code_at(case, verdict.born) if case.ownership is not None and case.ownership.was_replaced else None
+    targets = found.statement.targets if found is not None and isinstance(found.statement, ast.Assign) else []
+    return any(isinstance(target, ast.Attribute) for target in targets)
 
 
 def _passes_module(statement: ast.stmt, frame: FailingFrame) -> bool:

@@ -37,6 +37,8 @@ class Replay:
         for op in range(first, self.case.op):
             self._arrive(waiting, op)
             inputs = self.queries.inputs(op)
+            if not inputs and self.there and self._is_made_for_the_failing_op(op):
+                self.there.update(self.queries.outputs(op))
             if self.there.isdisjoint(inputs):
                 continue
             odd = self._mixed(op, inputs)
@@ -46,6 +48,14 @@ class Replay:
         self._arrive(waiting, self.case.op)
         left = tuple(row for row in self._failing_inputs() if self._device(row) != self.case.expected_device)
         return Conflict(self.case.op, left) if left else None
+
+    def _is_made_for_the_failing_op(self, op: int) -> bool:
+        """Return whether torch's own code made it on the way to the failing op, so on the device of what it was given.
+
+        No other code runs ops of one site apart: `nn.GRU` makes the first hidden state at the user's call of it.
+        """
+        site_of = self.queries.trace.ops.ints("site")
+        return bool(site_of[op] == site_of[self.case.op])
 
     def _arrive(self, waiting: list[Moved], op: int) -> None:
         while waiting and waiting[-1].since <= op:

@@ -307,8 +307,9 @@ class Reader:
                 value = value.item(index)
             elif isinstance(value, TensorValue):
                 value = self.derived("aten.select", COMPUTE, node, activation, [value])
-            elif isinstance(value, Known) and type(value.value) in (list, tuple) and index < len(value.value):
-                value = self.value(value.value[index])
+            elif isinstance(value, Known) and issubclass(type(value.value), (list, tuple)):
+                kind: Any = list if issubclass(type(value.value), list) else tuple  # no line of a subclass is run
+                value = self.value(kind.__getitem__(value.value, index)) if index < kind.__len__(value.value) else None
             else:
                 return None
         return value
