@@ -75,7 +75,7 @@ def test_the_variable_of_a_comprehension_is_not_that_of_a_loop_above_it() -> Non
 def packed_states(device: str) -> torch.Tensor:
     net = nn.GRU(3, 5).to(device)
     packed = pack_sequence([torch.rand(n, 3) for n in (5, 3, 2)])
-    packed.to(device)
+    packed.to(device)  # type: ignore[arg-type]
     return torch.as_tensor(net(packed)[1])
 
 

@@ -100,8 +100,8 @@ class Notebook:
     def come_back(self, server: Server) -> None:
         """Load the page again and wait until the layout of before is there.
 
-        The address names the workspace only. JupyterLab opens a notebook of an address once more, after the layout. That
-        takes the front from the tab that a test went to, at a time that nothing tells.
+        The address names the workspace only. JupyterLab opens a notebook that is in the address once more, after the
+        layout. That takes the front from the tab that a test went to, at a time that nothing tells.
         """
         self.settle_workspace()
         self.page.goto(f"{server.url}lab/workspaces/e2e")
