@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 import torch
@@ -74,8 +75,8 @@ def test_the_variable_of_a_comprehension_is_not_that_of_a_loop_above_it() -> Non
 
 def packed_states(device: str) -> torch.Tensor:
     net = nn.GRU(3, 5).to(device)
-    packed = pack_sequence([torch.rand(n, 3) for n in (5, 3, 2)])
-    packed.to(device)  # type: ignore[arg-type]
+    packed: Any = pack_sequence([torch.rand(n, 3) for n in (5, 3, 2)])
+    packed.to(device)
     return torch.as_tensor(net(packed)[1])
 
 
@@ -94,6 +95,19 @@ def states(device: str) -> torch.Tensor:
 def test_the_first_state_that_a_recurrent_layer_makes_is_where_its_moved_input_is() -> None:
     error = report_of(lambda: states("cuda:0")).findings[0]
     assert edits_of(error) == ["x = torch.rand(4, 2, 3).to(device)"]
+
+
+def rows(count: int) -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.rand(count, 5, 3), torch.zeros(count)
+
+
+def test_the_input_of_a_recurrent_layer_is_moved_in_its_call() -> None:
+    def program(device: str) -> None:
+        net = nn.GRU(3, 4).to(device)
+        x, _ = rows(4)
+        net(x)
+
+    assert edits_of(report_of(lambda: program("cuda:0")).findings[0]) == ["net(x.to(device))"]
 
 
 class Averaged:

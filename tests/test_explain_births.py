@@ -144,3 +144,36 @@ def test_parameters_whose_data_was_replaced_were_not_missed_by_the_move() -> Non
     assert finding.cause == "attached-after-move"
     lines = [line.strip() for edit in finding.edits for line in edit.after.splitlines()]
     assert "net.to(device)" not in lines
+
+
+class Recurrent(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(3, 4)
+        self.hidden = torch.zeros(1, 1, 4)
+
+    def first(self, batch: int) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.zeros(1, batch, 4), torch.zeros(1, batch, 4)
+
+    def forward(self, x: torch.Tensor, way: str) -> torch.Tensor:
+        batch = x.shape[1]
+        if way == "method":
+            return torch.as_tensor(self.lstm(x, self.first(batch))[0])
+        if way == "written":
+            return torch.as_tensor(self.lstm(x, (torch.zeros(1, batch, 4), torch.zeros(1, batch, 4)))[0])
+        hidden = self.hidden.expand(1, batch, 4).contiguous()
+        return torch.as_tensor(self.lstm(x, (hidden, hidden))[0])
+
+
+BIRTHS = {
+    "method": "return torch.zeros(1, batch, 4), torch.zeros(1, batch, 4)",
+    "written": "return torch.as_tensor(self.lstm(x, (torch.zeros(1, batch, 4), torch.zeros(1, batch, 4)))[0])",
+    "attribute": "self.hidden = torch.zeros(1, 1, 4)",
+}
+
+
+@pytest.mark.parametrize("way", BIRTHS)
+def test_the_states_that_a_layer_of_torchs_was_given_as_a_pair_were_born_in_the_users_code(way: str) -> None:
+    finding = explained(lambda: Recurrent().to("cuda:0")(torch.rand(5, 2, 3, device="cuda:0"), way))
+    assert line_of_birth(finding) == BIRTHS[way]
+    assert not any(").to(" in edit.after for edit in finding.edits)  # a pair has none

@@ -65,12 +65,21 @@ def _completed(case: Case, first: Fix) -> Fix | None:
     while len(parts) <= MOST_PARTS:
         left = _left(case, parts)
         if left is None:
-            return _joined(case, parts)
+            return _joined(case, _needed(case, parts))
         more = _next_part(left, parts)
         if more is None:
             return None
         parts.append(more)
     return None
+
+
+def _needed(case: Case, parts: list[Fix]) -> list[Fix]:
+    """Return the parts without those that a later one made superfluous, as it moves what theirs was made from."""
+    for part in parts[:-1]:
+        others = [each for each in parts if each is not part]
+        if _left(case, others) is None:
+            parts = others
+    return parts
 
 
 def _left(case: Case, parts: list[Fix]) -> Case | None:

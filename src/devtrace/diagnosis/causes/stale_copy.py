@@ -45,7 +45,17 @@ def original_moved_without_it(case: Case) -> Verdict | None:
 
 
 def _reason(case: Case, verdict: Verdict) -> str:
+    site = case.queries.site(verdict.moved)
+    if site is not None and _is_the_original(case, verdict):
+        return sentence("stale-copy.reason-itself", line=site, odd=case.odd_device, expected=case.expected_device)
     return sentence("stale-copy.reason", odd=case.odd_device, expected=case.expected_device)
+
+
+def _is_the_original(case: Case, verdict: Verdict) -> bool:
+    """Return whether it is no copy: another line moved a copy of it, for that line alone."""
+    if verdict.move is None or verdict.name is None:
+        return False
+    return case.snapshot.row(verdict.name.last.value) == verdict.move.source
 
 
 CAUSE = Cause(

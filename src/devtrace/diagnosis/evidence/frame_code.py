@@ -336,11 +336,14 @@ def _operands(node: ast.AST) -> list[ast.expr]:
             return [value]
         case ast.Call(func=function, args=arguments, keywords=words):
             owner = [function.value] if isinstance(function, ast.Attribute) else []
-            match arguments:
-                case [ast.List(elts=[_, *_] as listed) | ast.Tuple(elts=[_, *_] as listed), *_]:
-                    return [*owner, *listed]
-            return [*owner, *arguments, *(word.value for word in words)]
+            given = [*arguments, *(word.value for word in words)]
+            return [*owner, *(item for each in given for item in _written_out(each))]
     return []
+
+
+def _written_out(argument: ast.expr) -> list[ast.expr]:
+    """Return the items of a tuple or list that is written out, which has no `.to()` itself: `lstm(x, (h, c))`."""
+    return argument.elts if isinstance(argument, ast.Tuple | ast.List) and argument.elts else [argument]
 
 
 def _bound_by(statement: ast.stmt) -> list[str]:

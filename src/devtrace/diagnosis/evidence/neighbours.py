@@ -9,6 +9,8 @@ from devtrace.diagnosis.evidence.subject import Subject
 def move_of_a_neighbour(subject: Subject) -> Move | None:
     """Return how a tensor that came with it got to the expected device: another item of the batch, another variable."""
     has_owner = any(name.last.owner is not None for name in subject.names)
+    if subject.names and all(name.last.kind in ("closure", "global") for name in subject.names):
+        return None  # it was there before the arguments of the function that uses it came
     for neighbour in subject.snapshot.siblings(subject.names):
         row = subject.snapshot.row(neighbour)
         if row is None or not subject.is_expected(row):

@@ -15,6 +15,8 @@ MOST: Final = 64
 _LIKE: Final = ("_like", "aten.new_")
 _FROM_DATA: Final = ("lift_fresh", "set_")
 """Ops that take over data of Python: torch.tensor([1, 2])."""
+INDEXED: Final = ("aten.index.", "aten.index_select", "aten.embedding", "aten.gather", "aten.take")
+"""Ops whose result is a part of their first input, wherever the indexes are."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,8 @@ def find_origin(queries: TraceQueries, row: int, preferred_parents: frozenset[in
         if arrival is not None:
             return Origin(arrival, path[-1], queries.producer(path[-1]), tuple(path))
         beside = [parent for parent in parents if queries.device(parent) == queries.device(path[-1])]
+        if queries.op_name(queries.producer(path[-1])).startswith(INDEXED) and parents[0] in beside:
+            beside = parents[:1]
         path.append(max(beside, key=lambda parent: (parent in preferred_parents, *_size(queries, parent))))
     return Origin("given", path[-1], queries.producer(path[-1]), tuple(path))
 

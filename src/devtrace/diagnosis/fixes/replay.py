@@ -37,8 +37,6 @@ class Replay:
         for op in range(first, self.case.op):
             self._arrive(waiting, op)
             inputs = self.queries.inputs(op)
-            if not inputs and self.there and self._is_made_for_the_failing_op(op):
-                self.there.update(self.queries.outputs(op))
             if self.there.isdisjoint(inputs):
                 continue
             odd = self._mixed(op, inputs)
@@ -46,20 +44,25 @@ class Replay:
                 return Conflict(op, odd)
             self.there.update(self._follow(op, inputs))
         self._arrive(waiting, self.case.op)
+        self._make_for_the_failing_op()
         left = tuple(row for row in self._failing_inputs() if self._device(row) != self.case.expected_device)
         return Conflict(self.case.op, left) if left else None
-
-    def _is_made_for_the_failing_op(self, op: int) -> bool:
-        """Return whether torch's own code made it on the way to the failing op, so on the device of what it was given.
-
-        No other code runs ops of one site apart: `nn.GRU` makes the first hidden state at the user's call of it.
-        """
-        site_of = self.queries.trace.ops.ints("site")
-        return bool(site_of[op] == site_of[self.case.op])
 
     def _arrive(self, waiting: list[Moved], op: int) -> None:
         while waiting and waiting[-1].since <= op:
             self.there.add(waiting.pop().row)
+
+    def _make_for_the_failing_op(self) -> None:
+        """Let what torch's own code made on the way to the failing op be where that gets its tensors.
+
+        No other code runs ops of one site apart: `nn.GRU` makes the first hidden state at the user's call of it.
+        """
+        site_of, first = self.queries.trace.ops.ints("site"), self.case.op
+        while first > 0 and site_of[first - 1] == site_of[self.case.op]:
+            first -= 1
+        for op in range(first, self.case.op) if self.there else ():
+            inputs = self.queries.inputs(op)
+            self.there.update(self._follow(op, inputs) if inputs else self.queries.outputs(op))
 
     def _failing_inputs(self) -> list[int]:
         return [row for row in combined(self.queries, self.case.op) if self.queries.dims[row] != 0]

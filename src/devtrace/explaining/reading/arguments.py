@@ -27,6 +27,17 @@ def of_parameter(reader: Reader, name: str, activation: Activation) -> Iterator[
     yield from of_only_call(reader, name, activation)
 
 
+def is_as_given(reader: Reader, name: str, activation: Activation) -> bool:
+    """Return whether a parameter of a module's call is still the very object that the call was given."""
+    if activation.scope is None or activation.depth == 0 or activation.line < activation.now:
+        return False
+    around, value = reader.stack.levels[activation.depth - 1].frame, activation.scope.lookup(name)
+    if around.f_code not in CALLS_OF_MODULES or value is None:
+        return False
+    arguments, words = around.f_locals.get("args", ()), around.f_locals.get("kwargs", {})
+    return any(each is value for each in (*arguments, *words.values()))
+
+
 def _of_caller(reader: Reader, name: str, activation: Activation) -> Iterator[Definition]:
     """Yield what the frame around a live one gave a parameter."""
     for depth in reversed(range(activation.depth)):

@@ -199,7 +199,8 @@ def _call_module(
         made = returned(reader, forward, [Known(module), *given], _seen(reader, words, activation), activation)
         if made is not None:
             return made
-    inputs = [each for value in given for each in reader.members(value)]
+    pairs = zip(node.args, given, strict=True)
+    inputs = [each for part, value in pairs for each in reader.members(value, part, activation)]
     first = next((tensor for _, tensor in registered(module)), None)
     if first is not None:
         return reader.emit("module", COMPUTE, node, activation, inputs, str(device_of(first)))

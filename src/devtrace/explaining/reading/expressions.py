@@ -70,7 +70,7 @@ def read_sequence(reader: Reader, node: Any, activation: Activation) -> Value | 
         if not isinstance(each, ast.Starred):
             found.append(value)
         else:
-            found += value.items if isinstance(value, Several) else reader.members(value)
+            found += value.items if isinstance(value, Several) else reader.members(value, each.value, activation)
     return Several(tuple(found))
 
 

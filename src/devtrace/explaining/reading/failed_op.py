@@ -52,7 +52,7 @@ def _at(reader: Reader, depth: int) -> FailedOp | None:
         node = activation.source.statement(node) or node
     name, parts = operands(node)
     values = [(part, reader.see(part, activation)) for part in parts]
-    inputs = [each for _, value in values for each in reader.members(value)]
+    inputs = [each for part, value in values for each in reader.members(value, part, activation)]
     unread: list[ast.expr] = [part for part, value in values if value is None and isinstance(part, _UNREAD)]
     inputs = _by_elimination(reader, inputs, unread, activation)
     return FailedOp(name or UNKNOWN, inputs, depth) if inputs else None

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from devtrace.explaining.reading.activation import END, Activation
-from devtrace.explaining.reading.arguments import of_only_call, of_parameter
+from devtrace.explaining.reading.arguments import is_as_given, of_only_call, of_parameter
 from devtrace.explaining.reading.definition import Definition
 from devtrace.explaining.reading.devices import is_move
 from devtrace.explaining.reading.reader import Reader
@@ -152,9 +152,12 @@ def definitions(
         return
     found = _assigned(name, activation)
     above = [each for each in found if each.line < activation.line]
+    given = of_parameter(reader, name, activation) if name in parameters(activation.body) else ()
+    if is_as_given(reader, name, activation):
+        yield from given
+        return
     yield from _all(reader, nearest_first(above, activation.line), activation)
-    if name in parameters(activation.body):
-        yield from of_parameter(reader, name, activation)
+    yield from given
     below = [each for each in found if each.line >= activation.line and _comes_before(each, activation)]
     for each in _all(reader, nearest_first(below, activation.line), activation):
         yield each._replace(is_of_repetition=not activation.is_file)

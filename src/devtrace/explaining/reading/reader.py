@@ -10,6 +10,7 @@ import ast
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from types import CodeType, FrameType
 from typing import Any, Final
@@ -175,12 +176,19 @@ class Reader:
 
     def tensors(self, nodes: Iterable[ast.AST | None], activation: Activation) -> list[TensorValue]:
         """Return the tensors among the values of expressions, those in live lists too."""
-        return [each for node in nodes for each in self.members(self.see(node, activation))]
+        return [each for node in nodes if node for each in self.members(self.see(node, activation), node, activation)]
 
-    def members(self, value: Value | None) -> list[TensorValue]:
-        if isinstance(value, Known) and type(value.value) in (list, tuple):
-            return [self.live(each) for each in value.value[:MOST_ITEMS] if is_tensor(each)]
-        return list(tensors_of(value))
+    def members(self, value: Value | None, node: ast.AST, activation: Activation) -> list[TensorValue]:
+        """Return the tensors of an expression's value; each item of a live list as what gave the list made it."""
+        if not isinstance(value, Known) or type(value.value) not in (list, tuple):
+            return list(tensors_of(value))
+
+        def definitions(index: int) -> list[Definition]:
+            found = self.definitions(node, activation)
+            return [each._replace(position=(*each.position, index)) for each in found]
+
+        items = enumerate(value.value[:MOST_ITEMS])
+        return [self.live(each, partial(definitions, index)) for index, each in items if is_tensor(each)]
 
     def value(self, value: Any, definitions: Definitions = tuple) -> Value:
         """Return a live object as a value."""

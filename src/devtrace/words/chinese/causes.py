@@ -78,6 +78,7 @@ SENTENCES: Final[dict[str, str]] = {
     "stale-copy.created": "在移动之前",
     "stale-copy.missed": "",
     "stale-copy.reason": "它在原张量移动到 {expected} 之前就已生成，因此留在 {odd} 上。",
+    "stale-copy.reason-itself": "{line} 使用的是它在 {expected} 上的副本；该张量本身仍留在 {odd} 上。",
     "stale-copy.advice": "移动之后再创建这个副本",
     # wrong-device
     "wrong-device.meaning": "某一行指定了这个设备",

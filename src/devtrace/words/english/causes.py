@@ -94,6 +94,7 @@ SENTENCES: Final[dict[str, str]] = {
     "stale-copy.created": "before the move",
     "stale-copy.missed": "",
     "stale-copy.reason": "It was made before the original moved to {expected}, and stayed on {odd}.",
+    "stale-copy.reason-itself": "{line} uses a copy of it on {expected}; the tensor itself stayed on {odd}.",
     "stale-copy.advice": "make this copy after the move",
     # wrong-device
     "wrong-device.meaning": "a line asked for this very device",
