@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -170,3 +171,29 @@ def test_a_layer_that_a_later_line_adds_is_moved_below_that_line() -> None:
     error = report_of(program).findings[0]
     assert edits_of(error) in (["net.to(device)"], ["head.to(device)"], ["net.head.to(device)"])
     assert "add_module" in Path(__file__).read_text().splitlines()[error.edits[0].line - 1]
+
+
+def test_a_model_is_moved_below_the_last_of_the_lines_that_replaced_its_buffers() -> None:
+    def program(device: str) -> None:
+        net = nn.Sequential(nn.Conv2d(3, 4, 1), nn.BatchNorm2d(4)).to(device).eval()
+        net[1].running_mean = torch.from_numpy(np.zeros(4, np.float32))
+        net[1].running_var = torch.from_numpy(np.ones(4, np.float32))
+        net(torch.rand(2, 3, 4, 4, device=device))
+
+    error = report_of(lambda: program("cuda:0")).findings[0]
+    assert edits_of(error) == ["net.to(device)"]
+    assert "running_var" in Path(__file__).read_text().splitlines()[error.edits[0].line - 1]
+
+
+def test_what_an_inner_call_has_taken_already_stays_where_it_is() -> None:
+    def program(device: str) -> None:
+        net, head = nn.GRU(3, 4).to(device), nn.Linear(4, 2)
+        x, lengths = torch.rand(5, 2, 3).to(device), torch.tensor([5, 3])
+        head(last_states(net, x, lengths))
+
+    error = report_of(lambda: program("cuda:0")).findings[0]
+    assert edits_of(error) == ["head.to(device)"]
+
+
+def last_states(net: nn.Module, x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+    return torch.as_tensor(net(nn.utils.rnn.pack_padded_sequence(x, lengths))[1])

@@ -39,11 +39,19 @@ def rows_of_the_line(case: Case, moved: set[int]) -> tuple[int, ...]:
     for each, row in read:
         if row is None or row in moved or case.queries.base(row) in moved or case.queries.dims[row] == 0:
             continue
-        if row in used_up:
+        if row in used_up or _was_taken(each.node, frame):
             continue
         if case.queries.device(row) == case.odd_device and is_combined(each.node, frame.source):
             found.append(row)
     return tuple(dict.fromkeys(found))
+
+
+def _was_taken(node: ast.AST, frame: FailingFrame) -> bool:
+    """Return whether a call within the failing one has run with a tensor: with `lengths` of `head(net(x, lengths))`."""
+    around = list(frame.source.ancestors(node))[1:]
+    failed = frame.source_node.node
+    within = around[: around.index(failed)] if failed in around else []
+    return any(isinstance(outer, ast.Call) for outer in within)
 
 
 def _inputs_of_the_moved(case: Case, frame: FailingFrame, moved: set[int]) -> Iterator[int]:

@@ -67,18 +67,19 @@ def _attaching_statement(case: Case, verdict: Verdict, frame: FailingFrame) -> a
         if isinstance(statement, ast.Assign | ast.Expr | ast.AugAssign) and line <= frame.line
     ]
     return (
-        _assigning(above, verdict, frame)
+        _assigning(above, case, verdict, frame)
         or _making(above, case, verdict, frame)
         or _calling(above, case, verdict, frame)
     )
 
 
-def _assigning(above: Sequence[ast.stmt], verdict: Verdict, frame: FailingFrame) -> ast.stmt | None:
-    """Return the last `model.bank = ...`, where `model.bank` or a part of it is the odd one."""
+def _assigning(above: Sequence[ast.stmt], case: Case, verdict: Verdict, frame: FailingFrame) -> ast.stmt | None:
+    """Return the last `model.bank = ...`, where `model.bank`, a part of it or what is beside it is the odd one."""
     assert verdict.name is not None
     assert verdict.module is not None
     below = range(len(verdict.module.references) + 1, len(verdict.name.references) + 1)
     paths = {verdict.name.prefix(length).code for length in below}
+    paths |= {each.code for each in case.snapshot.beside(verdict.name) if tensors_below(case, each)}
     assigning = (
         statement
         for statement in reversed(above)
