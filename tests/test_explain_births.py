@@ -177,3 +177,15 @@ def test_the_states_that_a_layer_of_torchs_was_given_as_a_pair_were_born_in_the_
     finding = explained(lambda: Recurrent().to("cuda:0")(torch.rand(5, 2, 3, device="cuda:0"), way))
     assert line_of_birth(finding) == BIRTHS[way]
     assert not any(").to(" in edit.after for edit in finding.edits)  # a pair has none
+
+
+def test_the_tensor_of_a_variable_was_not_born_in_the_line_that_fails_over_it() -> None:
+    def program() -> None:
+        net = nn.GRU(3, 5).to("cuda:0")
+        packed = nn.utils.rnn.pack_sequence([torch.rand(n, 3) for n in (5, 3)])
+        net(packed)
+
+    finding = explained(program)
+    assert finding.culprit is not None
+    assert finding.culprit.name == "packed[0]"
+    assert finding.culprit.born is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -127,7 +128,24 @@ class Case(Subject):
     @property
     def born(self) -> int:
         """Site of its birth, or -1; where it was registered is none if it may have been made before."""
-        return -1 if self._has_no_birth else super().born
+        return -1 if self._has_no_birth or self._is_older_than_its_line else super().born
+
+    @cached_property
+    def _is_older_than_its_line(self) -> bool:
+        """True if only the source says that the failing line made it, and that line has it from a variable.
+
+        What torch's own code may do with it on the way (`unsqueeze`) is no birth.
+        """
+        queries, names = self.queries, self.names
+        if not names or not queries.birth_was_read(self.row):
+            return False
+        made = queries.source_node(super().born)
+        failed = queries.source_node(int(queries.op_users[self.op]))
+        if made is None or failed is None or made.statement is not failed.statement:
+            return False
+        names_in_it = (node for node in ast.walk(made.statement) if isinstance(node, ast.Name))
+        stored = {node.id for node in names_in_it if isinstance(node.ctx, ast.Store)}
+        return all(name.references[0].text not in stored for name in names)
 
     @property
     def was_registered_late(self) -> bool:
