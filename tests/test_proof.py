@@ -365,6 +365,30 @@ def run(device):
     model = nn.Sequential(Whiten().fit(rows), nn.Linear(3, 2)).to(device)
     return model(rows.to(device))
 """,
+    "the backward pass is no way back to the lines that it differentiates": """\
+class Scaler:
+    def fit(self, rows):
+        self.mean = rows.mean(0)
+        self.scale = rows.std(0)
+        return self
+
+    def transform(self, rows):
+        return (rows - self.mean) / self.scale
+
+    def inverse(self, rows):
+        return rows * self.scale + self.mean
+
+
+def run(device):
+    rows = torch.arange(12.0).reshape(4, 3)
+    scaler = Scaler().fit(rows)
+    inputs = scaler.transform(rows).to(device)
+    model = nn.Linear(3, 3).to(device)
+    hidden = model(inputs)
+    loss = hidden.square().mean()
+    loss.backward()
+    return scaler.inverse(model(inputs))
+""",
     "an edit takes the literal that the program uses": """\
 def run(device):
     model = nn.Linear(3, 3)

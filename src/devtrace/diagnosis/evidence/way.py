@@ -25,12 +25,15 @@ def passed(frame: FailingFrame, line: int, birth: int) -> int:
 
 
 def _way(frame: FailingFrame) -> tuple[list[int], list[int]]:
-    """Return the ops of this function's lines up to the error, with their lines; line 0 is where it begins."""
+    """Return the ops of this function's lines up to the error, with their lines; line 0 is where it begins.
+
+    An op of the backward pass is no step back to the line that it differentiates: it counts to the call of backward.
+    """
     queries, here = frame.snapshot.queries, frame.code.site
     sites = queries.trace.sites
     rows = (sites[id] for id in range(len(sites)))
     own = [row.line if (row.file, row.function) == (here.file, here.function) else -1 for row in rows]
-    users = queries.op_users[: queries.failed]
+    users = queries.cost_users[: queries.failed]
     lines = np.where(users >= 0, np.array([*own, -1])[users], -1)
     ops = np.flatnonzero(lines >= 0)
     return [-1, *ops.tolist(), max(queries.failed, 0)], [0, *lines[ops].tolist(), frame.line]
