@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable
 from pathlib import Path
@@ -189,3 +190,57 @@ def test_the_tensor_of_a_variable_was_not_born_in_the_line_that_fails_over_it() 
     assert finding.culprit is not None
     assert finding.culprit.name == "packed[0]"
     assert finding.culprit.born is None
+
+
+class Index:
+    def __init__(self) -> None:
+        self.rows = torch.empty(0, 3)
+
+    def add(self, row: torch.Tensor) -> None:
+        self.rows = torch.cat([self.rows, row.cpu()])
+
+    def search(self, query: torch.Tensor) -> torch.Tensor:
+        return query @ self.rows.T
+
+
+def test_a_method_that_was_called_since_gave_an_attribute_its_value() -> None:
+    def program() -> None:
+        index = Index()
+        for _ in range(2):
+            index.add(torch.ones(1, 3, device="cuda:0"))
+        index.search(torch.ones(1, 3, device="cuda:0"))
+
+    finding = explained(program)
+    assert line_of_birth(finding) == "self.rows = torch.cat([self.rows, row.cpu()])"
+    assert finding.cause == "wrong-device"
+
+
+def test_a_method_that_only_a_branch_calls_may_not_have_run() -> None:
+    def program(full: bool = False) -> None:
+        index = Index()
+        if full:
+            index.add(torch.ones(1, 3, device="cuda:0"))
+        index.search(torch.ones(1, 3, device="cuda:0"))
+
+    assert line_of_birth(explained(program)) == "self.rows = torch.empty(0, 3)"
+
+
+class Average:
+    def __init__(self, model: nn.Module) -> None:
+        self.model = copy.deepcopy(model)
+
+    def update(self, model: nn.Module) -> None:
+        for mine, theirs in zip(self.model.state_dict().values(), model.state_dict().values(), strict=True):
+            mine.lerp_(theirs, 0.5)
+
+
+def test_what_the_state_dict_of_a_copy_gives_is_a_copy_too() -> None:
+    def program() -> None:
+        model = nn.Linear(2, 2)
+        average = Average(model)
+        model.to("cuda:0")
+        average.update(model)
+
+    finding = explained(program)
+    assert finding.cause == "stale-copy"
+    assert line_of_birth(finding) == "self.model = copy.deepcopy(model)"

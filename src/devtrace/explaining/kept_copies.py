@@ -77,7 +77,7 @@ def _sources_of_deep_copy(reader: Reader, tensor: Any, modules: list[Any]) -> It
     """Yield the tensors at the same path of the module that the line of a tensor's birth makes a deep copy of."""
     for value in _copied_at(reader, stamps.get(tensor)[2]):
         alike = [each for each in modules if type(each) is type(value) and each is not value]
-        paths = [path for module in alike for path, inner in registered(module) if inner is tensor]
+        paths = [path for module in alike for path, inner in registered(module) if stamps.share_storage(inner, tensor)]
         inside = dict(registered(value))
         yield from (inside[path] for path in paths if path in inside)
 

@@ -9,6 +9,7 @@ from types import FunctionType, MethodType, ModuleType
 from typing import Any, Final
 
 from devtrace.explaining.reading.activation import END, Activation
+from devtrace.explaining.reading.called_methods import Called, calls_so_far, surely_runs
 from devtrace.explaining.reading.definition import Definition
 from devtrace.explaining.reading.devices import is_move
 from devtrace.explaining.reading.file_index import index_of
@@ -75,8 +76,7 @@ def definitions_of_attribute(reader: Reader, node: ast.Attribute, activation: Ac
 def of_class(reader: Reader, owner: Any, name: str, activation: Activation) -> Iterator[Definition]:
     """Yield what gave an object's attribute its value: its classes' methods, then statements elsewhere."""
     for kind in classes_of(owner if issubclass(type(owner), type) else type(owner)):
-        given = [each for function in _methods(kind) for each in _given_in(reader, function, owner, name, activation)]
-        yield from sorted(given, key=lambda each: not each.is_own_move)
+        yield from _in_methods(reader, kind, owner, name, activation)
         yield from _in_class_body(kind, name, activation)
         yield from _of_factory(reader, kind, name, activation)
     yield from _of_constructor(reader, type(owner), name)
@@ -85,8 +85,27 @@ def of_class(reader: Reader, owner: Any, name: str, activation: Activation) -> I
         yield from _only_elsewhere(reader, name)
 
 
+def _in_methods(reader: Reader, kind: type, owner: Any, name: str, activation: Activation) -> list[Definition]:
+    """Return what a class's methods gave an attribute: its moves, the last call of a live frame, the constructor."""
+    methods = {each.__name__: each for each in _methods(kind)}
+    givers = [each for each, function in methods.items() if name in function.__code__.co_names]
+    called = calls_so_far(reader, owner, methods) if len(givers) > 1 else {}
+    dated = []
+    for giver in givers:
+        late = called.get(giver)
+        for found in _given_in(reader, methods[giver], owner, name, activation, late):
+            order = late.order if late is not None and surely_runs(found.node, found.activation) else 0
+            dated.append((order, found._replace(takes_former=order > 0 and _takes(found.node, name))))
+    return [found for _, found in sorted(dated, key=lambda pair: (not pair[1].is_own_move, -pair[0]))]
+
+
+def _takes(node: ast.expr, name: str) -> bool:
+    """Return whether code takes an attribute of this name: `self.rows` in `torch.cat([self.rows, row])`."""
+    return any(isinstance(each, ast.Attribute) and each.attr == name for each in ast.walk(node))
+
+
 def _methods(kind: type) -> list[FunctionType]:
-    """Return the functions of a class, its constructor first: whether another ran nobody knows."""
+    """Return the functions of a class, its constructor first: whether another ran only a live frame may show."""
     found = [getattr(value, "fget", value) if type(value) is property else value for value in class_dict(kind).values()]
     theirs = [each for each in found if type(each) is FunctionType and is_theirs(each.__code__)]
     theirs = [each for each in theirs if each.__code__.co_argcount]
@@ -100,13 +119,12 @@ def _moves_itself(node: ast.expr, name: str) -> bool:
 
 
 def _given_in(
-    reader: Reader, function: FunctionType, owner: Any, name: str, activation: Activation
+    reader: Reader, function: FunctionType, owner: Any, name: str, activation: Activation, called: Called | None
 ) -> Iterator[Definition]:
     """Yield what a method gives `self.name`."""
     first = function.__code__.co_varnames[0]
-    if name not in function.__code__.co_names:
-        return
-    run = run_of(reader, function, {first: Known(owner)}, activation)
+    given = called.given(reader, function) if called is not None else {}
+    run = run_of(reader, function, {**given, first: Known(owner)}, activation)
     if run is None:
         return
     if function.__name__ == "__init__" or (is_module(owner) and run.owner is None):

@@ -13,7 +13,8 @@ class Definition(NamedTuple):
     """An expression that gave something its value, where it ran.
 
     `is_source`: what it gave came out of it, whatever it is. `is_one_of_many`: others are as likely.
-    `is_own_move`: it is `x.to(device)` for x, and reads what x was before. `is_of_repetition`: it is below what
+    `is_own_move`: it is `x.to(device)` for x, and reads what x was before. `takes_former`: so does another
+    expression, such as `torch.cat([x, row])`. `is_of_repetition`: it is below what
     is read, in a loop of a function, and gave the value only if the loop had come round.
     """
 
@@ -23,4 +24,5 @@ class Definition(NamedTuple):
     is_source: bool = False
     is_one_of_many: bool = False
     is_own_move: bool = False
+    takes_former: bool = False
     is_of_repetition: bool = False

@@ -225,7 +225,7 @@ class Reader:
                 break
             node, position, activation = found.node, found.position, found.activation
             sought = self._sought[id(tensor)]
-            former = found.is_own_move or found.is_of_repetition
+            former = found.is_own_move or found.takes_former or found.is_of_repetition
             self._sought[id(tensor)] = MOST_ALIASES if former else sought
             made = self.part(self.see(node, activation), position, node, activation)
             self._sought[id(tensor)] = sought

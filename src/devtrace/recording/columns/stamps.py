@@ -83,6 +83,13 @@ def kept_at(tensor: Any) -> int | None:
     return None
 
 
+def share_storage(one: Any, other: Any) -> bool:
+    """Return whether two tensors are views of one storage, or the same tensor."""
+    with suppress(*_NO_STORAGE):
+        return one is other or (are_kept() and storage_of(one) is storage_of(other))
+    return False
+
+
 def birth(site: int, past: Past | None = None) -> Stamp:
     """Return the stamp of what was born at a site while nothing was recorded.
 
