@@ -189,7 +189,7 @@ def test_the_tensor_of_a_variable_was_not_born_in_the_line_that_fails_over_it() 
     finding = explained(program)
     assert finding.culprit is not None
     assert finding.culprit.name == "packed[0]"
-    assert finding.culprit.born is None
+    assert line_of_birth(finding).startswith("packed = nn.utils.rnn.pack_sequence(")
 
 
 class Index:
@@ -244,3 +244,20 @@ def test_what_the_state_dict_of_a_copy_gives_is_a_copy_too() -> None:
     finding = explained(program)
     assert finding.cause == "stale-copy"
     assert line_of_birth(finding) == "self.model = copy.deepcopy(model)"
+
+
+def without_mask(batch: tuple[torch.Tensor, torch.Tensor], device: str) -> tuple[torch.Tensor, torch.Tensor]:
+    x, mask = batch
+    return x.to(device), mask
+
+
+def test_an_item_of_a_tuple_that_a_function_unpacked_was_born_where_the_tuple_was() -> None:
+    def program() -> None:
+        rows = [(torch.ones(2), torch.ones(2)) for _ in range(2)]
+        for batch in rows:
+            x, mask = without_mask(batch, "cuda:0")
+            x * mask
+
+    finding = explained(program)
+    assert line_of_birth(finding) == "rows = [(torch.ones(2), torch.ones(2)) for _ in range(2)]"
+    assert [edit.after.strip() for edit in finding.edits] == ["return x.to(device), mask.to(device)"]

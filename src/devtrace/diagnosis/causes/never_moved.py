@@ -22,6 +22,7 @@ from devtrace.diagnosis.fixes.move_in_loop import move_in_loop
 from devtrace.diagnosis.fixes.move_in_package import move_in_package
 from devtrace.diagnosis.fixes.move_optimizer_state import move_optimizer_state
 from devtrace.diagnosis.fixes.move_where_made import move_where_made
+from devtrace.diagnosis.fixes.move_with_others import move_with_others
 from devtrace.diagnosis.fixes.pass_device_to_factory import pass_device_to_factory
 from devtrace.source.matching import called_names, match_code
 from devtrace.words.catalogue import sentence
@@ -136,6 +137,7 @@ CAUSE = Cause(
         keep_moved_result,
         keep_moved_whole,
         move_optimizer_state,
+        move_with_others,
         move_beside_neighbour,
         move_in_loop,
         move_as_sibling,

@@ -183,12 +183,12 @@ class Reader:
         if not isinstance(value, Known) or type(value.value) not in (list, tuple):
             return list(tensors_of(value))
 
-        def definitions(index: int) -> list[Definition]:
-            found = self.definitions(node, activation)
-            return [each._replace(position=(*each.position, index)) for each in found]
+        find, items = partial(self._definitions_of_item, node, activation), enumerate(value.value[:MOST_ITEMS])
+        return [self.live(each, partial(find, (index,))) for index, each in items if is_tensor(each)]
 
-        items = enumerate(value.value[:MOST_ITEMS])
-        return [self.live(each, partial(definitions, index)) for index, each in items if is_tensor(each)]
+    def _definitions_of_item(self, node: ast.AST, activation: Activation, position: Position) -> list[Definition]:
+        """Return what gave an item of an expression's value its value, as far as what gave the whole shows it."""
+        return [each._replace(position=(*each.position, *position)) for each in self.definitions(node, activation)]
 
     def value(self, value: Any, definitions: Definitions = tuple) -> Value:
         """Return a live object as a value."""
@@ -310,14 +310,17 @@ class Reader:
 
     def part(self, value: Value | None, position: Position, node: ast.AST, activation: Activation) -> Value | None:
         """Return what a target in a tuple gets of a value."""
-        for index in position:
+        for at, index in enumerate(position, start=1):
             if isinstance(value, Several):
                 value = value.item(index)
             elif isinstance(value, TensorValue):
                 value = self.derived("aten.select", COMPUTE, node, activation, [value])
             elif isinstance(value, Known) and issubclass(type(value.value), (list, tuple)):
                 kind: Any = list if issubclass(type(value.value), list) else tuple  # no line of a subclass is run
-                value = self.value(kind.__getitem__(value.value, index)) if index < kind.__len__(value.value) else None
+                if index >= kind.__len__(value.value):
+                    return None
+                definitions = partial(self._definitions_of_item, node, activation, position[:at])
+                value = self.value(kind.__getitem__(value.value, index), definitions)
             else:
                 return None
         return value
