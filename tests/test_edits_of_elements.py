@@ -111,3 +111,46 @@ def without_a_table(net: nn.Module, device: str) -> None:
 
 def test_an_element_that_is_another_value_stays() -> None:
     assert not any("len(x).to" in line for line in edits_of(without_a_table))
+
+
+def unpadded(rows: torch.Tensor, lengths: torch.Tensor, device: str) -> tuple[torch.Tensor, torch.Tensor]:
+    return rows.to(device), lengths
+
+
+class Tagger(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.rnn = nn.GRU(3, 4, batch_first=True)
+
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True)
+        out = self.rnn(packed)[1]
+        return torch.as_tensor(out * lengths[:, None])
+
+
+def tag(_: nn.Module, device: str) -> None:
+    rows, lengths = unpadded(torch.ones(2, 5, 3), torch.tensor([5, 3]), device)
+    Tagger().to(device)(rows, lengths)
+
+
+def count(net: nn.Module, device: str) -> None:
+    rows, sizes = unpadded(torch.ones(2, 3), torch.ones(2, 1), device)
+    print(sizes.numpy().sum())
+    net(rows) * sizes
+
+
+STAYING: dict[Callable[[nn.Module, str], None], str] = {
+    tag: "return torch.as_tensor(out * lengths.to(out.device)[:, None])",
+    count: "net(rows) * sizes.to(rows.device)",
+}
+
+
+@pytest.mark.parametrize("program", STAYING, ids=lambda program: program.__name__)
+def test_what_a_line_above_takes_on_the_cpu_is_moved_below_that_line(
+    program: Callable[[nn.Module, str], None],
+) -> None:
+    assert edits_of(program) == [STAYING[program]]
+    with devtrace.simulate("cuda:1"), pytest.raises(RuntimeError) as raised:
+        program(nn.Linear(3, 1).to("cuda:0"), "cuda:0")
+    untraced = devtrace.explain(raised.value).findings[0]
+    assert [edit.after.strip() for edit in untraced.edits] == [STAYING[program]]

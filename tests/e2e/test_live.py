@@ -57,8 +57,9 @@ def test_a_busy_training_loop_is_seen_and_stopped(page: Page, server: Server) ->
     report = notebook.wait_ready("report")
     assert int(report.get_attribute("data-op-count") or 0) > 100
     expect(report.locator('[data-device="cuda:0"]').first).to_be_visible()
-    page.wait_for_function(f"({COLOURS})().length > 2")
-    before = page.evaluate(COLOURS)
+    # JupyterLab may scroll away between two looks: what is kept is the look that saw both lanes.
+    both_lanes = f"() => {{ const seen = ({COLOURS})(); return seen.length > 2 && seen; }}"
+    before = page.wait_for_function(both_lanes).json_value()
     notebook.run(2)
     # The next recording meets the devices in another order: each keeps its colour.
     page.wait_for_function("document.querySelector('[data-devtrace=live]').dataset.opCount === '2'")

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from devtrace.source.matching import called_name, calls_in, keyword
+from devtrace.source.matching import called_name, calls_in, keyword, match_code
 
 
 @dataclass(frozen=True)
@@ -25,13 +25,15 @@ class CpuOnly:
 
     def given_in(self, code: ast.AST) -> ast.expr | None:
         """Return the refused argument in a piece of code: `lengths` of `pack_padded_sequence(x, lengths)`."""
+        found = (self.given_to(call) for call in calls_in(code) if called_name(call) in self.functions)
+        return next(found, None)
+
+    def given_to(self, call: ast.Call) -> ast.expr | None:
+        """Return the argument of one call that is of such a function."""
         name, position = self.argument
-        for call in calls_in(code):
-            if called_name(call) in self.functions:
-                positional = call.args[position] if len(call.args) > position else None
-                found = keyword(call, name) or positional
-                return None if isinstance(found, ast.Starred) else found
-        return None
+        positional = call.args[position] if len(call.args) > position else None
+        found = keyword(call, name) or positional
+        return None if isinstance(found, ast.Starred) or called_name(call) not in self.functions else found
 
 
 NUMPY: Final = CpuOnly(re.compile(r"convert (\S+) device type tensor to numpy"), "numpy")
@@ -58,3 +60,10 @@ _CPU_ONLY: Final = (
 def refused(text: str) -> CpuOnly | None:
     """Return what refused a tensor, by the text of its error."""
     return next((each for each in _CPU_ONLY if each.refusal.search(text)), None)
+
+
+def taken_on_host(call: ast.Call) -> ast.expr | None:
+    """Return what a call takes on the CPU only: an argument, or the tensor of `x.numpy()`."""
+    method = match_code("$x.numpy()", call)
+    given = (each.given_to(call) for each in _CPU_ONLY)
+    return method["x"] if method is not None else next((each for each in given if each is not None), None)

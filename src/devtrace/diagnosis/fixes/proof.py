@@ -3,6 +3,7 @@
     each name in it has a value at its line             evidence/bound_names.py
     what it moves was there when its line ran           `Moved.since`, and the tensor's birth
     the next round of a loop finds it moved too         next_round.py
+    no line above takes what it moves on the CPU        stays_on_host.py
     it does not replace what an optimizer trains        a leaf that requires a gradient stays a leaf
     every input of the failing op is then together      replay.py
 
@@ -23,6 +24,7 @@ from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.fixes.fix import Fix, Moved
 from devtrace.diagnosis.fixes.next_round import lasts
+from devtrace.diagnosis.fixes.stays_on_host import moves_what_stays
 from devtrace.source import parsing
 from devtrace.source.matching import match_code
 from devtrace.source.parsing import Source
@@ -32,6 +34,7 @@ from devtrace.source.safe_values import Scope, evaluate, instance_dict
 def can_be_typed(case: Case, fix: Fix) -> bool:
     """Return whether each edit of a fix holds at its line, whatever the others do."""
     in_time = all(_is_there(case, moved) for moved in fix.moved)
+    in_time = in_time and not moves_what_stays(case, fix)
     return in_time and names_have_values(case.snapshot, fix) and all(lasts(case, edit) for edit in fix.edits)
 
 

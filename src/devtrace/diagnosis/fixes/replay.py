@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.mismatch import INDEXING, combined
 from devtrace.diagnosis.evidence.trace_queries import HOST
 from devtrace.diagnosis.fixes.fix import Moved
+
+LENGTHS_ON_HOST: Final = frozenset(("aten._pack_padded_sequence", "aten._pack_padded_sequence.default"))
+"""Ops that take their second tensor on the CPU only."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,12 @@ class Replay:
         return self.case.expected_device if row in self.there else self.queries.device(row)
 
     def _mixed(self, op: int, inputs: list[int]) -> tuple[int, ...]:
-        """Return the inputs on the odd device of an op that would mix devices because of what moved."""
+        """Return the inputs on the odd device of an op that would mix devices because of what moved.
+
+        And those that moved from the only device where the op takes them.
+        """
+        if self.queries.op_name(op) in LENGTHS_ON_HOST and self.case.expected_device != HOST:
+            return tuple(row for row in inputs[1:] if row in self.there)
         if self.queries.kind(op) == "copy" or "copy_" in self.queries.op_name(op):
             return ()
         rows = [row for row in inputs if self.queries.dims[row] != 0]
