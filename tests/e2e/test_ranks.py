@@ -46,6 +46,12 @@ def rows_height(timeline: Locator) -> int:
     return height
 
 
+def wait_for_rows(page: Page, height: str) -> None:
+    """Wait until the rows have a height: the button is told at once, the rows with the next frame."""
+    rows = "const rows = document.querySelector('.dt-plot').scrollHeight"
+    page.wait_for_function(f"() => {{ {rows}; return {height}; }}")
+
+
 def test_alike_ranks_are_one_group_and_the_one_that_waits_is_another(page: Page, pages: dict[int, Path]) -> None:
     timeline = opened(page, pages[4])
     titles = timeline.locator(".dt-rank-title")
@@ -61,10 +67,10 @@ def test_a_group_opens_and_closes_by_pointer(page: Page, pages: dict[int, Path])
     before = rows_height(timeline)
     button.click()
     expect(button).to_have_attribute("aria-expanded", "true")
-    assert rows_height(timeline) > 1.5 * before
+    wait_for_rows(page, f"rows > {1.5 * before}")
     button.click()
     expect(button).to_have_attribute("aria-expanded", "false")
-    assert rows_height(timeline) == before
+    wait_for_rows(page, f"rows === {before}")
 
 
 @pytest.mark.parametrize("key", ["Enter", "Space"])
