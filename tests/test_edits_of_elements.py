@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from torch import nn
+from torch import as_tensor, nn
 
 import devtrace
 
@@ -154,3 +154,22 @@ def test_what_a_line_above_takes_on_the_cpu_is_moved_below_that_line(
         program(nn.Linear(3, 1).to("cuda:0"), "cuda:0")
     untraced = devtrace.explain(raised.value).findings[0]
     assert [edit.after.strip() for edit in untraced.edits] == [STAYING[program]]
+
+
+def given_as_tensors(x: torch.Tensor, y: torch.Tensor, device: str) -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.as_tensor(x, device=device), y
+
+
+def sent(x: torch.Tensor, y: torch.Tensor, device: str) -> tuple[torch.Tensor, torch.Tensor]:
+    return as_tensor(x, device=device), y
+
+
+@pytest.mark.parametrize("bring", [given_as_tensors, sent])
+def test_a_function_that_brings_another_there_is_no_method_of_the_element(
+    bring: Callable[[torch.Tensor, torch.Tensor, str], tuple[torch.Tensor, torch.Tensor]],
+) -> None:
+    def program(net: nn.Module, device: str) -> None:
+        x, y = bring(*ROWS[0], device)
+        net(x) - y
+
+    assert edits_of(program) == ["net(x) - y.to(x.device)"]

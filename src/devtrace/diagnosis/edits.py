@@ -78,6 +78,12 @@ class Code:
         lines[top : bottom + 1] = [before + text.encode() + after]
         return b"\n".join(lines).decode()
 
+    def method_call(self, call: ast.AST) -> str:
+        """Return `to(d)` of `x.to(d)`; empty for what is no call of a method."""
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+            return ""
+        return f"{call.func.attr}({', '.join(self.text(part) for part in (*call.args, *call.keywords))})"
+
     def moved_to(self, node: ast.expr, device: str) -> str:
         """Return `x.to(d)` or `(a + b).to(d)`."""
         return self.called_on(node, f"to({device})")

@@ -136,6 +136,13 @@ def _returned(owner: Any, found: property) -> tuple[ast.expr, Scope] | None:
     return None
 
 
+def constructor_fields(kind: type) -> list[str]:
+    """Return the fields of a dataclass or a named tuple, in the order of its constructor."""
+    own = class_dict(kind)
+    fields = own.get("__dataclass_fields__", own.get("_fields"))
+    return list(fields) if type(fields) in (dict, tuple) else []
+
+
 def item(owner: Any, index: Any) -> Any:
     """Look up `owner[index]` of a dict, list, tuple or module container of torch's that indexes as usual."""
     if owner is MISSING or index is MISSING:

@@ -36,6 +36,8 @@ class CpuOnly:
         return None if isinstance(found, ast.Starred) or called_name(call) not in self.functions else found
 
 
+LENGTHS_ON_HOST: Final = "aten._pack_padded_sequence"
+"""Op that takes its second tensor on the CPU only."""
 NUMPY: Final = CpuOnly(re.compile(r"convert (\S+) device type tensor to numpy"), "numpy")
 PINNED: Final = CpuOnly(re.compile(r"cannot pin '.*' only dense CPU tensors can be pinned"), "pinned")
 _CPU_ONLY: Final = (

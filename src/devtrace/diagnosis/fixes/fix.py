@@ -14,6 +14,7 @@ from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.way import passed
 from devtrace.diagnosis.findings import Edit
+from devtrace.source.matching import calls_in, keyword, match_code
 from devtrace.source.object_walk import registered
 from devtrace.source.safe_values import class_dict, classes_of
 
@@ -130,6 +131,12 @@ def is_assignable(name: AccessPath) -> bool:
     kinds = [class_dict(kind).get("__dataclass_params__") for kind in classes_of(type(owner))]
     is_frozen = any(getattr(parameters, "frozen", False) for parameters in kinds)
     return not issubclass(type(owner), tuple) and not is_frozen and name.last.kind not in ("parameter", "state")
+
+
+def names_its_device(value: ast.expr) -> bool:
+    """Return whether code itself names the device of what it makes."""
+    moves = ("$x.to(...)", "$x.cuda(...)", "$x.cpu(...)")
+    return any(keyword(call, "device") or any(match_code(move, call) for move in moves) for call in calls_in(value))
 
 
 def tensors_below(case: Case, name: AccessPath) -> list[int]:

@@ -38,8 +38,7 @@ def keep_moved_attribute(queries: TraceQueries, line: int) -> Edit | None:
     if not isinstance(found.node, ast.Call) or not all(_is_moved(found.source, use) for use in uses):
         return None
     code = Code(found.source, site)
-    arguments = ", ".join(code.text(part) for part in (*found.node.args, *found.node.keywords))
-    return code.above(found.statement, f"self.{name} = self.{name}.to({arguments})")
+    return code.above(found.statement, f"self.{name} = self.{name}.{code.method_call(found.node)}")
 
 
 def _whole(node: ast.expr) -> ast.expr:

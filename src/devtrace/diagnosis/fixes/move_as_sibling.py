@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from devtrace.diagnosis.evidence.access_paths import is_module
 from devtrace.diagnosis.evidence.case import Case, Verdict
-from devtrace.diagnosis.fixes.fix import Fix, Moved, suggested, tensors_below
+from devtrace.diagnosis.fixes.fix import Fix, Moved, names_its_device, suggested, tensors_below
 from devtrace.diagnosis.fixes.register_on_module import assignments
-from devtrace.source.matching import calls_in, keyword, match_code, same_code
+from devtrace.source.matching import match_code, same_code
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.parsing import Source
 from devtrace.words.catalogue import sentence
@@ -26,7 +26,7 @@ def move_as_sibling(case: Case, verdict: Verdict) -> Iterator[Fix]:
         for code, statement in given if len(given) == 1 else ():
             made = match_code("$self.$name = $value", statement)
             sibling = _moved_beside(code.source, statement, made["self"]) if made is not None else None
-            if made is None or sibling is None or _has_a_device(made["value"]):
+            if made is None or sibling is None or names_its_device(made["value"]):
                 continue
             new = code.moved_to(made["value"], code.text(sibling["device"]))
             other = f"{code.text(sibling['self'])}.{sibling['name']}"
@@ -54,9 +54,3 @@ def _moved_beside(source: Source, statement: ast.stmt, owner: ast.expr) -> dict[
         ):
             return found
     return None
-
-
-def _has_a_device(value: ast.expr) -> bool:
-    """Return whether a line says itself where what it makes goes."""
-    moves = ("$x.to(...)", "$x.cuda(...)", "$x.cpu(...)")
-    return any(keyword(call, "device") or any(match_code(move, call) for move in moves) for call in calls_in(value))

@@ -37,7 +37,7 @@ def move_beside_neighbour(case: Case, verdict: Verdict) -> Iterator[Fix]:
         return
     if verdict.name.last.owner is None and any(name.last.owner is not None for name in case.names):
         return  # something else keeps what the variable held
-    new = _moving_line(found, path)
+    new = f"{path} = {path}.{found.code.method_call(found.node)}"
     moved = moved_below(case, frame, found.line_below - 1, verdict.name)
     edit = found.code.below(found.statement, new)
     yield from suggested(sentence("fixed.beside", code=new), edit, moved=moved)
@@ -55,7 +55,8 @@ def _move_in_method(case: Case, verdict: Verdict, found: SiteCode) -> Iterator[F
         return
     if not is_assignable(verdict.name) or is_trained_leaf(verdict.name.last.value):
         return
-    new = _moving_line(found, f"{found.code.text(neighbour['self'])}.{key}")
+    path = f"{found.code.text(neighbour['self'])}.{key}"
+    new = f"{path} = {path}.{found.code.method_call(found.node)}"
     edit = found.code.below(found.statement, new)
     yield from suggested(sentence("fixed.beside", code=new), edit, moved=[Moved(row, verdict.move.op + 1)])
 
@@ -63,11 +64,3 @@ def _move_in_method(case: Case, verdict: Verdict, found: SiteCode) -> Iterator[F
 def _is_written_at(found: SiteCode, statement: ast.stmt) -> bool:
     """Return whether a class's own source, which may have been read another time, has the statement there."""
     return (statement.lineno, statement.col_offset) == (found.statement.lineno, found.statement.col_offset)
-
-
-def _moving_line(found: SiteCode, path: str) -> str:
-    call = found.node
-    assert isinstance(call, ast.Call)
-    assert isinstance(call.func, ast.Attribute)
-    arguments = ", ".join(found.code.text(part) for part in (*call.args, *call.keywords))
-    return f"{path} = {path}.{call.func.attr}({arguments})"

@@ -9,17 +9,17 @@ from typing import Any, Final
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.moves import Move, move_of
-from devtrace.diagnosis.fixes.fix import Fix, Moved, SiteCode, code_at, frame_of, suggested
-from devtrace.source.matching import called_names
+from devtrace.diagnosis.fixes.fix import Fix, Moved, SiteCode, code_at, frame_of, names_its_device, suggested
+from devtrace.source.matching import match_code
 from devtrace.source.object_walk import is_tensor, members
-from devtrace.source.safe_values import attribute, class_dict
+from devtrace.source.safe_values import attribute, constructor_fields
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
 
 Group = dict[Any, Any]
 """Values that were given on together, in their order, by index, key, or name of a variable, field or parameter."""
 
-_MOVES: Final = frozenset(("to", "cuda", "cpu"))
+_MOVES: Final = ("$x.to(...)", "$x.cuda(...)")
 
 
 def move_with_others(case: Case, verdict: Verdict) -> Iterator[Fix]:
@@ -28,12 +28,8 @@ def move_with_others(case: Case, verdict: Verdict) -> Iterator[Fix]:
         row = case.snapshot.row(name.last.value)
         for group, key in _groups(case, name) if row is not None else ():
             for found, move, element in _left_out(case, group, key):
-                call = found.node
                 assert row is not None
-                assert isinstance(call, ast.Call)
-                assert isinstance(call.func, ast.Attribute)
-                arguments = ", ".join(found.code.text(part) for part in (*call.args, *call.keywords))
-                new = found.code.called_on(element, f"{call.func.attr}({arguments})")
+                new = found.code.called_on(element, found.code.method_call(found.node))
                 moved = [Moved(row, max(move.op, case.queries.producer(row)) + 1)]
                 edit = found.code.replaced(element, new)
                 yield from suggested(sentence("fixed.beside", code=one_line(new)), edit, moved=moved)
@@ -44,7 +40,7 @@ def _groups(case: Case, name: AccessPath) -> Iterator[tuple[Group, Any]]:
     owner, key = name.last.owner, name.last.key
     if owner is not None:
         parts = {reference.key: reference.value for reference in members(owner)}
-        fields = _fields(type(owner))
+        fields = constructor_fields(type(owner))
         yield ({field: attribute(owner, field) for field in fields} if key in fields else parts), key
         return
     frame = frame_of(case, name)
@@ -58,13 +54,6 @@ def _groups(case: Case, name: AccessPath) -> Iterator[tuple[Group, Any]]:
     parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     if key in parameters:
         yield {each: variables.get(each) for each in parameters}, key
-
-
-def _fields(kind: type) -> list[str]:
-    """Return the fields of a dataclass or a named tuple, in the order of its constructor."""
-    own = class_dict(kind)
-    fields = own.get("__dataclass_fields__", own.get("_fields"))
-    return list(fields) if type(fields) in (dict, tuple) else []
 
 
 def _unpacked(statement: ast.stmt) -> Iterator[list[str]]:
@@ -82,11 +71,11 @@ def _left_out(case: Case, group: Group, key: Any) -> Iterator[tuple[SiteCode, Mo
         row = case.snapshot.row(value) if is_tensor(value) and other != key else None
         move = move_of(case.queries, row) if row is not None and case.is_expected(row) else None
         found = code_at(case, move.site) if move is not None else None
-        if move is None or found is None or not isinstance(found.node, ast.Call):
+        if move is None or found is None or not any(match_code(code, found.node) for code in _MOVES):
             continue
         for elements in _around(found, list(group)):
             element = elements.get(key)
-            if elements.get(other) is found.node and element is not None and not called_names(element) & _MOVES:
+            if elements.get(other) is found.node and element is not None and not names_its_device(element):
                 yield found, move, element
 
 

@@ -34,8 +34,9 @@ from devtrace.source.safe_values import Scope, evaluate, instance_dict
 def can_be_typed(case: Case, fix: Fix) -> bool:
     """Return whether each edit of a fix holds at its line, whatever the others do."""
     in_time = all(_is_there(case, moved) for moved in fix.moved)
-    in_time = in_time and not moves_what_stays(case, fix)
-    return in_time and names_have_values(case.snapshot, fix) and all(lasts(case, edit) for edit in fix.edits)
+    if not in_time or not names_have_values(case.snapshot, fix):
+        return False
+    return all(lasts(case, edit) for edit in fix.edits) and not moves_what_stays(case, fix)
 
 
 def names_have_values(snapshot: FailureSnapshot, fix: Fix) -> bool:

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
 
 from devtrace.diagnosis.evidence.case import Case
+from devtrace.diagnosis.evidence.cpu_only import LENGTHS_ON_HOST
 from devtrace.diagnosis.evidence.mismatch import INDEXING, combined
 from devtrace.diagnosis.evidence.trace_queries import HOST
 from devtrace.diagnosis.fixes.fix import Moved
-
-LENGTHS_ON_HOST: Final = frozenset(("aten._pack_padded_sequence", "aten._pack_padded_sequence.default"))
-"""Ops that take their second tensor on the CPU only."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +76,7 @@ class Replay:
 
         And those that moved from the only device where the op takes them.
         """
-        if self.queries.op_name(op) in LENGTHS_ON_HOST and self.case.expected_device != HOST:
+        if self.queries.op_name(op) == LENGTHS_ON_HOST and self.case.expected_device != HOST:
             return tuple(row for row in inputs[1:] if row in self.there)
         if self.queries.kind(op) == "copy" or "copy_" in self.queries.op_name(op):
             return ()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
+from functools import lru_cache
 
 from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.cpu_only import taken_on_host
@@ -11,6 +13,7 @@ from devtrace.diagnosis.evidence.trace_queries import HOST
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.fixes.fix import Fix
 from devtrace.source.matching import calls_in
+from devtrace.source.parsing import Source
 from devtrace.source.safe_values import evaluate
 
 
@@ -32,12 +35,17 @@ def moves_what_stays(case: Case, fix: Fix) -> bool:
 
 def _taken_above(frame: FailingFrame) -> Iterator[tuple[int, int]]:
     """Yield the lines above a frame's own that take a tensor on the CPU only, with its row."""
-    for call in calls_in(frame.body):
-        line, taken = frame.source.span(call).line, taken_on_host(call)
-        if taken is not None and line < frame.line:
-            row = frame.snapshot.row(evaluate(taken, frame.scope()))
-            if row is not None:
-                yield line, row
+    for line, taken in _taken_in(frame.source, frame.body):
+        row = frame.snapshot.row(evaluate(taken, frame.scope())) if line < frame.line else None
+        if row is not None:
+            yield line, row
+
+
+@lru_cache(maxsize=64)
+def _taken_in(source: Source, body: ast.AST) -> list[tuple[int, ast.expr]]:
+    """Return what the calls of a function take on the CPU only, with their lines; each suggested fix asks for it."""
+    found = ((source.span(call).line, taken_on_host(call)) for call in calls_in(body))
+    return [(line, taken) for line, taken in found if taken is not None]
 
 
 def _comes_before(edit: Edit, frame: FailingFrame, line: int) -> bool:

@@ -23,7 +23,7 @@ from devtrace.recording.context.module_tree import class_attribute, class_name, 
 from devtrace.runtime.quiet import gradient_of
 from devtrace.source import parsing
 from devtrace.source.matching import called_name
-from devtrace.source.safe_values import MISSING, attribute, class_dict, classes_of, evaluate
+from devtrace.source.safe_values import MISSING, attribute, class_dict, classes_of, constructor_fields, evaluate
 
 _SAME_DEVICE: Final = frozenset(("grad", "data", "T", "mT", "H", "mH", "real", "imag"))
 
@@ -87,13 +87,13 @@ def of_class(reader: Reader, owner: Any, name: str, activation: Activation) -> I
 
 def _in_methods(reader: Reader, kind: type, owner: Any, name: str, activation: Activation) -> list[Definition]:
     """Return what a class's methods gave an attribute: its moves, the last call of a live frame, the constructor."""
-    methods = {each.__name__: each for each in _methods(kind)}
-    givers = [each for each, function in methods.items() if name in function.__code__.co_names]
-    called = calls_so_far(reader, owner, methods) if len(givers) > 1 else {}
+    methods = _methods(kind)
+    givers = [each for each in methods if name in each.__code__.co_names]
+    called = calls_so_far(reader, owner, {each.__name__: each for each in methods}) if len(givers) > 1 else {}
     dated = []
     for giver in givers:
-        late = called.get(giver)
-        for found in _given_in(reader, methods[giver], owner, name, activation, late):
+        late = called.get(giver.__name__)
+        for found in _given_in(reader, giver, owner, name, activation, late):
             order = late.order if late is not None and surely_runs(found.node, found.activation) else 0
             dated.append((order, found._replace(takes_former=order > 0 and _takes(found.node, name))))
     return [found for _, found in sorted(dated, key=lambda pair: (not pair[1].is_own_move, -pair[0]))]
@@ -197,11 +197,10 @@ def _of_factory(reader: Reader, kind: type, name: str, activation: Activation) -
 
 def _of_constructor(reader: Reader, kind: type, name: str) -> Iterator[Definition]:
     """Yield what the one call in the user's files gives a field of a dataclass or a named tuple."""
-    own = class_dict(kind)
-    fields = own.get("__dataclass_fields__", own.get("_fields"))
-    if not isinstance(fields, dict | tuple) or name not in fields:
+    fields = constructor_fields(kind)
+    if name not in fields:
         return
-    at, called = list(fields).index(name), class_name(kind, "__name__")
+    at, called = fields.index(name), class_name(kind, "__name__")
     found = []
     for run in reader.files():
         for call in index_of(run.source).calls.get(called, ()):

@@ -182,7 +182,6 @@ class Reader:
         """Return the tensors of an expression's value; each item of a live list as what gave the list made it."""
         if not isinstance(value, Known) or type(value.value) not in (list, tuple):
             return list(tensors_of(value))
-
         find, items = partial(self._definitions_of_item, node, activation), enumerate(value.value[:MOST_ITEMS])
         return [self.live(each, partial(find, (index,))) for index, each in items if is_tensor(each)]
 
