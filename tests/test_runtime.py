@@ -9,8 +9,10 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode, _pop_mode, _push_mode
 
+import devtrace
 from devtrace.runtime.mode_stack import at_the_bottom, on_top, without
 from devtrace.runtime.patches import Patches, SharedInstallation
+from devtrace.runtime.watching import BIRTHS, MODULES, missed
 
 
 class Base:
@@ -98,3 +100,26 @@ def test_a_mode_steps_aside_and_returns_below_those_that_lay_above_it() -> None:
     with without(ours):  # on no stack
         assert stack() == []
     assert stack() == []
+
+
+def test_what_could_not_be_watched_is_counted_and_reported_once() -> None:
+    for fault in (KeyError("first"), KeyError("second"), TypeError("no weak reference")):
+        with BIRTHS:
+            raise fault
+    assert missed() == ["devtrace could not watch where tensors were made (2 times; KeyError: 'first')"]
+    assert missed() == []
+
+
+def test_an_interrupt_passes_through_what_is_watched() -> None:
+    with pytest.raises(KeyboardInterrupt), BIRTHS:
+        raise KeyboardInterrupt
+    assert missed() == []
+
+
+def test_a_report_names_what_could_not_be_watched() -> None:
+    with MODULES:
+        raise ImportError("a torch that has changed")
+    with devtrace.record() as recording:
+        torch.ones(1)
+    note = "devtrace could not watch modules (1 time; ImportError: a torch that has changed)"
+    assert recording.report.notes == (note,)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from devtrace.runtime.import_hook import ImportWatcher
 from devtrace.runtime.patches import Patches
+from devtrace.runtime.watching import ERRORS, MODULES
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import named
 
@@ -82,7 +83,7 @@ def watch_modules() -> Callable[[], None]:
 def _watch_modules(undo: ExitStack) -> None:
     def hook() -> None:
         """Within the user's `import torch`, into which no exception of ours may come."""
-        with suppress(Exception):
+        with MODULES:
             from devtrace.recording.context import hooks
 
             hooks.install()
@@ -100,7 +101,7 @@ def _chain(undo: ExitStack) -> None:
     patches.set(threading, "excepthook", _after_threads_hook(threading.excepthook))
 
     def chain_asyncio() -> None:
-        with suppress(Exception):
+        with ERRORS:
             from asyncio import BaseEventLoop
 
             patches.set(BaseEventLoop, "call_exception_handler", _after_handler(BaseEventLoop.call_exception_handler))
@@ -148,7 +149,7 @@ def _hide_our_frames(error: BaseException) -> None:
     """Let the traceback be the one that it is without our hooks around `.to()` and the like."""
     from devtrace.runtime.tracebacks import hide_our_frames
 
-    with suppress(Exception):
+    with ERRORS:
         hide_our_frames(error)
 
 

@@ -15,6 +15,7 @@ from devtrace.api.options import MAX_OPS, checked_budget
 from devtrace.api.results import Report, Trace, diagnose
 from devtrace.runtime.job import rank_of_job, ranked_path
 from devtrace.runtime.tracebacks import hide_our_frames
+from devtrace.runtime.watching import missed
 from devtrace.runtime.whole_files import write_somewhere
 from devtrace.source.live_objects import Live, forget_locals
 from devtrace.trace.builder import TraceBuilder
@@ -43,8 +44,9 @@ def _notify(what: str, recording: record) -> None:
     for watcher in list(_watchers):
         try:
             watcher(what, recording)
-        except Exception:  # noqa: BLE001 (whoever it is, the recording goes on)
+        except Exception as fault:  # noqa: BLE001 (whoever it is, the recording goes on)
             _watchers.remove(watcher)
+            sys.stderr.write(sentence("magic.view-dropped", fault=named(fault)) + "\n")
 
 
 class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
@@ -199,6 +201,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         self._simulated |= _simulating()
         for name in _kept_answers():
             recording.recorder.note("note.kept-answer", name)
+        self._notes = (*self._notes, *missed())
         try:
             recorded = recording.finish(self.name, error, self.is_simulated)
         except Exception as fault:  # noqa: BLE001 (a failing recorder is never the user's exception)

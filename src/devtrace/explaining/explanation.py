@@ -44,6 +44,7 @@ from devtrace.recording.finish.assemble import Assembled, assemble
 from devtrace.recording.finish.names import Named
 from devtrace.recording.hot.recorder import Recorder, thread_name
 from devtrace.runtime.quiet import Quiet, is_tensor
+from devtrace.runtime.watching import missed
 from devtrace.source.live_objects import Live
 from devtrace.trace.tables import TraceData
 from devtrace.words.catalogue import sentence
@@ -109,7 +110,8 @@ class Explanation:
                 site, failed = self.worker.site, FailedOp(UNKNOWN, self.reader.unknown_tensors(), 0)
             replay.fail(self.recorder, state, site, failed, self.error)
             replay.put_after(self.recorder, state, self.reader.ops)
-            self.recorder.note(sentence("explained.not-seen"))
+            for note in (sentence("explained.not-seen"), *missed()):
+                self.recorder.note(note)
             done = self._assembled(_named(walk, roots), simulated)
         return Explained(done.trace, self._live(walk, done))
 

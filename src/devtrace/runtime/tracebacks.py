@@ -75,3 +75,10 @@ def _without_ours(first: TracebackType | None, below: str) -> TracebackType | No
         if entry.tb_next is not following:
             entry.tb_next = following
     return kept[0] if kept else None
+
+
+def text_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as inner:  # noqa: BLE001 (a user's __str__)
+        return f"<no text: {type(inner).__name__}>"

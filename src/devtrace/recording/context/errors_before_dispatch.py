@@ -21,7 +21,8 @@ from devtrace.recording.context import module_calls
 from devtrace.recording.context.module_tree import is_training
 from devtrace.recording.context.modules import Modules
 from devtrace.recording.hot import dispatch
-from devtrace.recording.hot.recorder import Recorder, text_of
+from devtrace.recording.hot.recorder import Recorder
+from devtrace.runtime.tracebacks import text_of
 from devtrace.source import parsing, safe_values
 from devtrace.source.live_objects import forget_locals
 from devtrace.source.parsing import Source

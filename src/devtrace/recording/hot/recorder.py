@@ -20,6 +20,7 @@ from devtrace.recording.columns.tensor_rows import SETTLING
 from devtrace.recording.columns.thread_state import ThreadState, below_the_mode
 from devtrace.recording.folding import fold as folding
 from devtrace.runtime.quiet import PLAIN, Quiet, device_of, function_modes, is_tensor
+from devtrace.runtime.tracebacks import text_of
 from devtrace.source.safe_values import instance_dict
 
 
@@ -249,10 +250,3 @@ def thread_name() -> str:
     found = vars(threading)["_active"].get(threading.get_ident())
     name = instance_dict(found).get("_name")
     return name if type(name) is str else "autograd"
-
-
-def text_of(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception as inner:  # noqa: BLE001 (a user's __str__)
-        return f"<no text: {type(inner).__name__}>"

@@ -124,6 +124,13 @@ SENTENCES: Final[dict[str, str]] = {
         "{fault} keeps an answer from before the simulation, when there was no GPU: import it after the "
         "simulation has begun, or clear its cache"
     ),
+    "note.not-watched": "devtrace could not watch {what} ({count:time|times}; {fault})",
+    "watched.births": "where tensors were made",
+    "watched.moves": "what modules moved",
+    "watched.states": "the state of an optimizer",
+    "watched.names": "names of tensors",
+    "watched.modules": "modules",
+    "watched.errors": "errors that nobody recorded",
     "note.call-missed": "a call of a module was not recorded: {fault}",
     "note.of-rank": "rank {rank}: {note}",
     "note.expect-unknown": "`--expect {device}`: torch knows no such device, so nothing was compared with it",
