@@ -25,9 +25,8 @@ def install(patches: Patches) -> None:
     """Check what a program passes to `backward`, and what the backward of its own functions returns."""
     patches.set(torch.autograd, "_engine_run_backward", _checking(torch.autograd._engine_run_backward))  # type: ignore[attr-defined]
     patches.set(torch._C, "_group_tensors_by_device_and_dtype", _grouping(torch._C._group_tensors_by_device_and_dtype))
-    patches.set(
-        torch.autograd.Function, "apply", classmethod(_applying(vars(torch.autograd.Function)["apply"].__func__))
-    )
+    own = vars(torch.autograd.Function)["apply"]  # a classmethod of Python's, or since torch 2.14 one of C's
+    patches.set(torch.autograd.Function, "apply", classmethod(_applying(own)))
 
 
 def _checking(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -39,10 +38,10 @@ def _checking(original: Callable[..., Any]) -> Callable[..., Any]:
     return run_backward
 
 
-def _applying(original: Callable[..., Any]) -> Callable[..., Any]:
+def _applying(original: Any) -> Callable[..., Any]:
     @functools.wraps(original)
     def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
-        out = original(cls, *args, **kwargs)
+        out = original.__get__(None, cls)(*args, **kwargs)
         first = out[0] if isinstance(out, tuple) and out else out
         node: Any = first.grad_fn if isinstance(first, torch.Tensor) else None
         if isinstance(node, BackwardCFunction) and not kwargs:

@@ -31,6 +31,8 @@ _OF_ALL: Final = (
     "reduce_scatter", "_reduce_scatter_base", "reduce_scatter_tensor_coalesced", "reduce_scatter_single",
     "reduce_scatter_single_coalesced", "alltoall", "alltoall_base", "all_to_all_single",
 )  # fmt: skip
+_NAMES: Final = ("ProcessGroupNCCL", "ProcessGroupNCCL2", "ProcessGroupNCCLLazy")
+"""What "nccl" may mean: since torch 2.15 it is the second."""
 NAMESPACES: Final = ("c10d", "_c10d_functional")
 """Operators of a process group, and functional ones."""
 _OF_ONE_TENSOR: Final = ("_allgather_base", "all_gather_single", "_reduce_scatter_base", "reduce_scatter_single")
@@ -50,7 +52,8 @@ def install(patches: Patches) -> None:
         return
     nccl = _nccl()
     for module in (dist, c10d, torch._C._distributed_c10d):
-        patches.set(module, "ProcessGroupNCCL", nccl)
+        for name in _NAMES:
+            patches.set(module, name, nccl)
     for module in (dist, c10d):
         patches.set(module, "is_nccl_available", lambda: True)
     patches.set(c10d, "default_pg_nccl_timeout", PATIENCE)
@@ -90,10 +93,14 @@ def _nccl() -> type:
 
         uid = 0
 
-        def __init__(self, store: Any, rank: int, size: int, options: Any = None) -> None:
+        def __init__(self, store: Any, rank: int, size: int, options: Any = None, device: Any = None) -> None:
             super().__init__(store, rank, size, timeout=getattr(options, "_timeout", PATIENCE))
             _members.append(_Member(self, store, rank, size))
             _announce_once(rank)
+
+        def split(self, store: Any, ranks: list[int], options: Any = None) -> Any:
+            """Make a group of some ranks of this one: `new_group` of a group that knows its device."""
+            return ProcessGroupNCCL(store, ranks.index(self.rank()), len(ranks), options)
 
         def _nothing(self, *args: Any) -> None:
             """Do nothing: gloo has no communicators to tell."""

@@ -95,7 +95,8 @@ class Simulation:
     def _refuse(self) -> None:
         if _active is not None:
             raise SimulateError.of("simulate-nested")
-        if torch.cuda.is_available() and not self.force:
+        self._real = torch.cuda.is_available()
+        if self._real and not self.force:
             raise SimulateError.of("simulate-real-cuda", count=torch.cuda.device_count())
 
     def _install(self, undo: ExitStack) -> None:
@@ -130,7 +131,7 @@ class Simulation:
         autocast.install(patches, undo)
         compiling.install(patches, undo)
         cuda_only.install(patches)
-        wrappers.install(patches, undo, devices.resolve)
+        wrappers.install(patches, undo, devices.resolve, real=self._real)
         scripting.install(patches)
         threads.install(patches, self._new_mode)
         torch._C._set_only_lift_cpu_tensors(True)  # torch.tensor(..., device=) copies where the mode sees it

@@ -2,8 +2,8 @@
 
 To C++ a wrapper of simulated tensors is on the CPU, as they are. Its own storage, which is empty, has the tag, or
 what is in it is asked. A fake tensor names its device to C++ too, which asks that device for its current stream as
-soon as autograd comes by. A build without CUDA has none to ask and ends the process. So while a simulation runs the
-CPU answers.
+soon as autograd comes by. A build without CUDA has none to ask and ends the process; so does one with CUDA that finds
+no driver. So while a simulation runs without real devices the CPU answers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import functools
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import torch
 
@@ -22,12 +22,14 @@ from devtrace.simulation.storage_tags import SIMULATED, TAG, SimulatedDevice, Ta
 from devtrace.simulation.tensors import Resolve
 
 _CPU, _CUDA = 0, 1  # c10::DeviceType
+_DEVICE: Final = 7  # the place of `device` among the arguments of `_make_wrapper_subclass`
 
 
-def install(patches: Patches, undo: ExitStack, resolve: Resolve) -> None:
-    """Tag wrappers when they are made, and let the CPU answer for a simulated device."""
+def install(patches: Patches, undo: ExitStack, resolve: Resolve, *, real: bool) -> None:
+    """Tag wrappers when they are made, and let the CPU answer for a simulated device, unless there are real ones."""
     patches.set(torch.Tensor, "_make_wrapper_subclass", staticmethod(_wrapping(resolve)))
-    answer_for_cuda(undo)
+    if not real:
+        answer_for_cuda(undo)
 
 
 def answer_for_cuda(undo: ExitStack) -> None:
@@ -37,9 +39,8 @@ def answer_for_cuda(undo: ExitStack) -> None:
         guards = (ctypes.c_void_p * 2).in_dll(library, "_ZN3c104impl26device_guard_impl_registryE")
     except (OSError, ValueError):
         return  # another platform's name for it
-    if guards[_CUDA] is None:
-        guards[_CUDA] = guards[_CPU]
-        undo.callback(guards.__setitem__, _CUDA, None)
+    undo.callback(guards.__setitem__, _CUDA, guards[_CUDA])
+    guards[_CUDA] = guards[_CPU]
 
 
 def _wrapping(resolve: Resolve) -> Callable[..., Any]:
@@ -47,11 +48,15 @@ def _wrapping(resolve: Resolve) -> Callable[..., Any]:
 
     @functools.wraps(make)
     def make_wrapper(*args: Any, **kwargs: Any) -> Any:
-        asked = kwargs.get("device")
+        asked = args[_DEVICE] if len(args) > _DEVICE else kwargs.get("device")
         target = None if asked is None else resolve(asked)
         if target not in SIMULATED:
             return make(*args, **kwargs)
-        return _tagged(make(*args, **{**kwargs, "device": torch.device("cpu")}), SIMULATED[target])
+        if len(args) > _DEVICE:
+            args = (*args[:_DEVICE], torch.device("cpu"), *args[_DEVICE + 1 :])
+        else:
+            kwargs["device"] = torch.device("cpu")
+        return _tagged(make(*args, **kwargs), SIMULATED[target])
 
     return make_wrapper
 
