@@ -114,12 +114,14 @@ def test_one_round_proves_nothing() -> None:
             "# coding: latin-1\na = 'é'\nb = 20\n".encode("latin-1"),
         ),
         (b"\xef\xbb\xbfa = 1\nb = 2\n", b"\xef\xbb\xbfa = 1\nb = 20\n"),
+        ("\x0ca = '\u2028'\nb = 2\n".encode(), "\x0ca = '\u2028'\nb = 20\n".encode()),
     ],
-    ids=["CRLF", "tabs, no last line end", "Latin-1", "byte order mark"],
+    ids=["CRLF", "tabs, no last line end", "Latin-1", "byte order mark", "form feed, U+2028"],
 )
 def test_an_edit_keeps_line_ends_tabs_and_encoding(before: bytes, after: bytes, tmp_path: Path) -> None:
     source = text(before)
     line = len(source.lines)
+    assert line == before.count(b"\n") + (not before.endswith(b"\n"))
     edited = source.edited([Edit("a.py", None, line, "b = 2", "b = 20")])
     assert edited.data == after
     assert_git_takes(tmp_path, before, edited)

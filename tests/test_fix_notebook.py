@@ -70,6 +70,15 @@ def test_cells_are_counted_as_they_run() -> None:
     assert sources(text.edited([edit(2, 1, "c = 1", "c = 2")]))[-1] == "c = 2"
 
 
+def test_a_character_that_ends_no_line_of_python_shifts_no_edit_of_a_cell() -> None:
+    text = notebook(code(["a = '\u2028", "'\n", "\x0c", "b = 2\n", "c = 3"]))
+    assert sources(text.edited([edit(1, 2, "\x0cb = 2", "b = 20")])) == ["a = '\u2028'\nb = 20\nc = 3"]
+    assert [text.line_of(1, line) for line in (1, 2, 3, 9)] == [1, 1, 1, 1]
+    indented = notebook(code(["a = '\u2028", "'\n", "b = 2\n", "c = 3"]), indent=1)
+    lines = indented.data.decode().splitlines()
+    assert ["abc".index(lines[indented.line_of(1, line) - 1].strip()[1]) for line in (1, 2, 3)] == [0, 1, 2]
+
+
 def test_a_cell_with_magics_is_edited_too() -> None:
     text = notebook(code("%matplotlib inline\nx = 1"))
     assert sources(text.edited([edit(1, 2, "x = 1", "x = 2")])) == ["%matplotlib inline\nx = 2"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import importlib.util
 import linecache
@@ -231,7 +232,7 @@ def test_an_edit_that_would_leave_a_file_unreadable_is_not_made() -> None:
 def test_several_replacements_are_one_edit_of_all_their_lines() -> None:
     text = "y = f(\n    a,\n\n    b,\n) + c\n"
     here = code(text)
-    names = [node for node in here.source._spans if here.text(node) in ("a", "b", "c")]
+    names = [node for node in ast.walk(here.source.tree) if here.text(node) in ("a", "b", "c")]
     edit = here.all_replaced([(name, f"g({here.text(name)})") for name in names])
     assert edit is not None
     assert applied(text, [edit]) == "y = f(\n    g(a),\n\n    g(b),\n) + g(c)\n"

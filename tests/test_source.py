@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import pytest
 from torch import nn
 
-from devtrace.source.parsing import Source, Span, parse, read, span_at
+from devtrace.runtime import overlay
+from devtrace.source.parsing import MOST_TEXT, Source, Span, lines_of, parse, read, span_at
 from devtrace.source.safe_values import MISSING, Scope, evaluate, instance_dict, values
 
 
@@ -228,3 +229,39 @@ def test_a_frame_gives_closure_variables_too() -> None:
     assert scope.lookup("hidden") == 5
     assert scope.lookup("pytest") is pytest
     assert scope.lookup("unheard") is MISSING
+
+
+ODD_LINES = 'a = "\x0c \u2028 \x85"\n\x0cif a:\r\n    b = f(\n        "é\x1c", a\n    )\rc = 3\n'
+
+
+def test_lines_are_those_of_the_parser_whatever_else_ends_one_for_str_splitlines() -> None:
+    source = parse(ODD_LINES)
+    assert source is not None
+    assert [source.line(node.lineno).strip(" \x0c")[:2] for node in source.tree.body] == ["a ", "if", "c "]
+    for node in ast.walk(source.tree):
+        assert source.segment(node) == (ast.get_source_segment(ODD_LINES, node) or "")
+    assert lines_of("a\nb\r\nc\rd\x0ce") == ["a\n", "b\r\n", "c\r", "d\x0ce"]
+    assert (lines_of(""), lines_of("a\n")) == ([], ["a\n"])
+
+
+def test_every_node_is_found_again_by_its_span() -> None:
+    source = parse(Path(__file__).read_text())
+    assert source is not None
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.expr | ast.stmt) and not isinstance(source.parent(node), ast.JoinedStr):
+            found = source.node_at(source.span(node))
+            assert found is not None
+            assert source.span(found) == source.span(node)
+
+
+def test_what_is_kept_parsed_is_bounded_by_its_text() -> None:
+    long = f"x = 1\n{'#' * MOST_TEXT}\n"
+    first = parse("y = 2\n", "a.py")
+    assert parse("y = 2\n", "a.py") is first
+    assert parse(long) is parse(long)
+    assert parse("y = 2\n", "a.py") is not first
+
+
+def test_the_text_that_replaces_a_file_has_the_lines_that_linecache_would_read(tmp_path: Path) -> None:
+    (tmp_path / "odd.py").write_bytes(ODD_LINES.encode())
+    assert overlay._lines(ODD_LINES.encode()) == linecache.getlines(str(tmp_path / "odd.py"))

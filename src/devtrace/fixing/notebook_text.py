@@ -14,6 +14,7 @@ from typing import Any
 from devtrace.diagnosis.findings import Edit
 from devtrace.fixing.json_spans import Span, items, members, whole
 from devtrace.fixing.source_text import SourceText, apply_edit
+from devtrace.source.parsing import lines_of
 from devtrace.words.errors import UsageError
 
 SKIPPED = "skip-execution"
@@ -55,8 +56,12 @@ class NotebookText(SourceText):
     def line_of(self, cell: int, line: int) -> int:
         """Return the line of the file that holds a line of a cell."""
         span = dict(enumerate(self._sources(), 1))[cell]
-        lines = [*items(self._text, span)] or [span]
-        at = lines[min(line, len(lines)) - 1].begin
+        begins: dict[int, int] = {}
+        number = 1
+        for item in items(self._text, span):
+            begins.setdefault(number, item.begin)
+            number += len(lines_of(json.loads(self._text[item.begin : item.end]) + "_")) - 1
+        at = max((begin for number, begin in begins.items() if number <= line), default=span.begin)
         return self._text.count("\n", 0, at) + 1
 
     @property
@@ -83,7 +88,7 @@ def _joined(text: str, span: Span) -> str:
 
 
 def _edited(source: str, edits: list[Edit], name: str) -> str:
-    lines = source.splitlines(keepends=True)
+    lines = lines_of(source)
     for edit in sorted(edits, key=lambda edit: -edit.line):
         apply_edit(lines, edit, name)
     new = "".join(lines)
@@ -113,5 +118,6 @@ def _as_json(new: str, text: str, span: Span) -> str:
     known = {json.loads(line): line for line in raw}
     head, tail = text[span.begin : old[0].begin], text[old[-1].end : span.end]
     between = text[old[0].end : old[1].begin] if len(old) > 1 else f",{head[1:]}"
-    lines = [known.get(line) or json.dumps(line, ensure_ascii=is_ascii) for line in new.splitlines(keepends=True)]
+    parts = new.splitlines(keepends=True)  # as nbformat does, whatever ends a line of Python
+    lines = [known.get(line) or json.dumps(line, ensure_ascii=is_ascii) for line in parts]
     return head + between.join(lines) + tail

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from devtrace.diagnosis.findings import Edit
+from devtrace.source.parsing import lines_of
 from devtrace.words.errors import UsageError
 
 _MARK: Final = "\ufeff"
 """Byte order mark, as text."""
+_ENDS: Final = ("\r\n", "\n", "\r")
 
 
 @dataclass(frozen=True)
@@ -30,12 +32,12 @@ class SourceText:
 
     @property
     def lines(self) -> list[str]:
-        """Return the lines with their ends. Only a line feed ends a line, with a carriage return before it or not."""
+        """Return the lines with their ends, as git counts them: only a line feed ends one."""
         return io.StringIO(self.data.decode(self.encoding), newline="\n").readlines()
 
     def edited(self, edits: Iterable[Edit]) -> SourceText:
         """Return the text with all edits, which must fit it and leave it a program."""
-        lines = self.lines
+        lines = lines_of(self.data.decode(self.encoding))
         for edit in sorted(edits, key=lambda edit: -edit.line):
             apply_edit(lines, edit, self.name)
         text = "".join(lines)
@@ -49,16 +51,16 @@ class SourceText:
 
 def apply_edit(lines: list[str], edit: Edit, name: str) -> None:
     """Change lines as an edit says, which must fit them; their ends stay."""
-    before = edit.before.splitlines()
+    before = edit.before.split("\n") if edit.before else []
     start = edit.line - 1 if before else edit.line
     found = [line.rstrip("\r\n").removeprefix(_MARK) for line in lines[start : start + len(before)]]
     if found != [line.rstrip("\r") for line in before] or start > len(lines):
         raise UsageError.of("fix-unfit", name=name, line=edit.line)
     end = _line_end(lines, start)
-    if not before and start and not lines[start - 1].endswith("\n"):
+    if not before and start and not lines[start - 1].endswith(_ENDS):
         lines[start - 1] += end
-    ended = not before or lines[start + len(before) - 1].endswith("\n")
-    new = [line + end for line in edit.after.splitlines()]
+    ended = not before or lines[start + len(before) - 1].endswith(_ENDS)
+    new = [line + end for line in edit.after.split("\n")] if edit.after else []
     if before and lines[start].startswith(_MARK):
         new[:1] = [_MARK + line for line in new[:1]]
     lines[start : start + len(before)] = new if ended or not new else [*new[:-1], new[-1].removesuffix(end)]
@@ -67,4 +69,4 @@ def apply_edit(lines: list[str], edit: Edit, name: str) -> None:
 def _line_end(lines: list[str], at: int) -> str:
     """Return how lines end around a line."""
     near = [*lines[max(at - 1, 0) : at + 1], *lines[:1]]
-    return next(("\r\n" if line.endswith("\r\n") else "\n" for line in near if line.endswith("\n")), "\n")
+    return next((end for line in near for end in _ENDS if line.endswith(end)), "\n")

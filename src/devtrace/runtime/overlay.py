@@ -46,7 +46,7 @@ def use(texts: Mapping[str, bytes]) -> None:
         _TEXTS[real] = text
         for name in {file, real}:
             # Without a time of change, linecache keeps the lines whatever happens to the file.
-            linecache.cache[name] = (len(text), None, _decoded(text).splitlines(keepends=True), name)
+            linecache.cache[name] = (len(text), None, _lines(text), name)
     if _TEXTS and importlib.machinery.SourceFileLoader.get_code is not _code_of_module:
         importlib.machinery.SourceFileLoader.get_code = _code_of_module  # type: ignore[method-assign, assignment]
 
@@ -57,9 +57,10 @@ def read(file: str | os.PathLike[str]) -> bytes:
     return Path(file).read_bytes() if text is None else text
 
 
-def _decoded(text: bytes) -> str:
+def _lines(text: bytes) -> list[str]:
+    """Return the lines of a file as linecache reads them: only what ends a line for Python does."""
     encoding, _ = tokenize.detect_encoding(io.BytesIO(text).readline)
-    return text.decode(encoding)
+    return io.StringIO(text.decode(encoding), newline=None).readlines()
 
 
 _ORIGINAL: Final = importlib.machinery.SourceFileLoader.get_code

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import ast
 import linecache
+import re
 import textwrap
+import threading
+from collections import OrderedDict, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from types import CodeType
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+_ENDS: Final = re.compile("(?<=\n)|(?<=\r)(?!\n)")
+MOST_TEXT: Final = 2_000_000
+"""Characters of source that are kept parsed; a tree takes up to forty times the room of its text."""
 
 
 class Span(NamedTuple):
@@ -19,6 +26,12 @@ class Span(NamedTuple):
     column: int
     end_line: int
     end_column: int
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines with their ends, as Python's parser counts them: a form feed or U+2028 ends no line."""
+    found = _ENDS.split(text)
+    return found if found[-1] else found[:-1]
 
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -39,8 +52,22 @@ class Source:
         return {inner: outer for outer in ast.walk(self.tree) for inner in ast.iter_child_nodes(outer)}
 
     @cached_property
-    def _spans(self) -> dict[ast.expr | ast.stmt, Span]:
-        return {node: self.span(node) for node in ast.walk(self.tree) if isinstance(node, ast.expr | ast.stmt)}
+    def _lines(self) -> list[str]:
+        return lines_of(self.text)
+
+    @cached_property
+    def _on_line(self) -> dict[int, list[ast.expr | ast.stmt]]:
+        """Return the expressions and statements that each line of the text has a part of."""
+        found: dict[int, list[ast.expr | ast.stmt]] = defaultdict(list)
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.expr | ast.stmt):
+                for line in range(node.lineno, (node.end_lineno or node.lineno) + 1):
+                    found[line].append(node)
+        return found
+
+    @cached_property
+    def functions(self) -> list[FunctionNode]:
+        return [node for node in ast.walk(self.tree) if isinstance(node, FunctionNode)]
 
     def parent(self, node: ast.AST) -> ast.AST | None:
         return self._parents.get(node)
@@ -63,8 +90,14 @@ class Source:
 
     def function_at(self, first: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
         """Return the function that begins at a line of this text, its decorators included."""
-        functions = (node for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
-        return next((each for each in functions if _first_line(each) == first), None)
+        named = (each for each in self.functions if not isinstance(each, ast.Lambda))
+        return next((each for each in named if _first_line(each) == first), None)
+
+    def body_of(self, code: CodeType) -> FunctionNode | None:
+        """Return the function that a code object runs; None for a file, a cell or a class."""
+        first = code.co_firstlineno - self.first + 1
+        at_line = (each for each in self.functions if _first_line(each) == first)
+        return next((each for each in at_line if getattr(each, "name", "<lambda>") == code.co_name), None)
 
     def span(self, node: ast.AST) -> Span:
         """Return a node's span in the file."""
@@ -74,46 +107,70 @@ class Source:
         return Span(line + shift, column + indent, (end_line or line) + shift, (end_column or column) + indent)
 
     def segment(self, node: ast.AST) -> str:
-        return ast.get_source_segment(self.text, node) or ""
+        line, column = getattr(node, "lineno", None), getattr(node, "col_offset", None)
+        end_line, end_column = getattr(node, "end_lineno", None), getattr(node, "end_col_offset", None)
+        if line is None or column is None or end_line is None or end_column is None:
+            return ""
+        raw = [each.encode() for each in self._lines[line - 1 : end_line]]
+        raw[-1] = raw[-1][:end_column]
+        raw[0] = raw[0][column:]
+        return b"".join(raw).decode()
 
     def line(self, number: int) -> str:
         """Return a line of the file, its indent included; empty when it is not in this source."""
-        lines = self.text.splitlines()
         index = number - self.first
-        return " " * self.indent + lines[index] if 0 <= index < len(lines) else ""
+        return " " * self.indent + self._lines[index].rstrip("\r\n") if 0 <= index < len(self._lines) else ""
 
     def node_at(self, span: Span) -> ast.AST | None:
         """Return the expression or statement of a span, else the innermost one around it.
 
         Without columns: the statement that begins at the line, else the innermost one around it.
         """
+        there: list[_At] = [(self.span(node), node) for node in self._on_line.get(span.line - self.first + 1, ())]
         if span.column < 0:
-            return self._statement_at(span.line)
-        around = [node for node, at in self._spans.items() if at[:2] <= span[:2] and span[2:] <= at[2:]]
-        return max(around, key=self._smallness, default=None)
-
-    def _smallness(self, node: ast.expr | ast.stmt) -> tuple[int, int, int, int, bool]:
-        at = self._spans[node]
-        return at.line, at.column, -at.end_line, -at.end_column, isinstance(node, ast.expr)
-
-    def _statement_at(self, line: int) -> ast.AST | None:
-        statements = [node for node in self._spans if isinstance(node, ast.stmt)]
-        around = [node for node in statements if self._spans[node].line <= line <= self._spans[node].end_line]
-
-        def distance(node: ast.stmt) -> tuple[bool, int]:
-            at = self._spans[node]
-            return at.line != line, at.end_line - at.line
-
-        return min(around, key=distance, default=None)
+            statements = [each for each in there if isinstance(each[1], ast.stmt)]
+            return min(statements, key=lambda each: (each[0].line != span.line, _height(each)), default=_NONE)[1]
+        around = [each for each in there if each[0][:2] <= span[:2] and span[2:] <= each[0][2:]]
+        return max(around, key=_smallness, default=_NONE)[1]
 
 
-def _first_line(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    return min([function.lineno, *(decorator.lineno for decorator in function.decorator_list)])
+_At = tuple[Span, ast.AST | None]
+_NONE: Final[_At] = Span(0, 0, 0, 0), None
 
 
-@lru_cache(maxsize=256)
+def _height(found: _At) -> int:
+    return found[0].end_line - found[0].line
+
+
+def _smallness(found: _At) -> tuple[int, int, int, int, bool]:
+    at, node = found
+    return at.line, at.column, -at.end_line, -at.end_column, isinstance(node, ast.expr)
+
+
+def _first_line(function: FunctionNode) -> int:
+    """Return the line of a function's first decorator, else its own."""
+    decorators: list[ast.expr] = getattr(function, "decorator_list", [])
+    return min([function.lineno, *(each.lineno for each in decorators)])
+
+
+_kept: Final[OrderedDict[tuple[str, str, int], Source | None]] = OrderedDict()
+_keeping: Final = threading.Lock()
+
+
 def parse(text: str, file: str = "", first: int = 1) -> Source | None:
-    """Parse a text, which may be an indented part of a file; None when it is not Python."""
+    """Parse a text, which may be an indented part of a file; None when it is not Python. The last ones are kept."""
+    key = text, file, first
+    with _keeping:
+        if key not in _kept:
+            _kept[key] = _parsed(text, file, first)
+            size = sum(len(each) for each, _, _ in _kept)
+            while size > MOST_TEXT and len(_kept) > 1:
+                size -= len(_kept.popitem(last=False)[0][0])
+        _kept.move_to_end(key)
+        return _kept[key]
+
+
+def _parsed(text: str, file: str, first: int) -> Source | None:
     cut = textwrap.dedent(text) if text[:1] in (" ", "\t") else text
     indent = len(text) - len(text.lstrip(" \t")) if cut is not text else 0
     try:

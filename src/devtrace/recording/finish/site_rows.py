@@ -10,7 +10,7 @@ from functools import lru_cache
 from devtrace.recording.columns import sites
 from devtrace.recording.columns.process_history import CodePosition
 from devtrace.recording.columns.sites import LIBRARY, files
-from devtrace.source.parsing import Span, read, span_at
+from devtrace.source.parsing import Span, lines_of, read, span_at
 from devtrace.source.user_code import package_of
 from devtrace.trace.builder import TraceBuilder
 
@@ -66,7 +66,7 @@ def _lines_above(position: CodePosition) -> int:
 
 def _lines(position: CodePosition) -> list[str]:
     if position.cell is not None:
-        return position.cell.text.splitlines(keepends=True)
+        return lines_of(position.cell.text)
     return linecache.getlines(position.code.co_filename)
 
 
