@@ -74,10 +74,10 @@ types: $(READY) ## mypy --strict and the TypeScript compiler
 	$(JLPM) types
 
 layers: $(READY) ## who may import whom, in both languages
-	$(PYTEST) tests/test_layers.py
+	$(PYTEST) tests/project/test_layers.py
 
 unit: $(READY) $(SYSTEMS) compiler ## Python tests without notebooks and browser
-	$(PYTEST_APART) --no-loadscope-reorder -m "not e2e and not foreign and not notebook and not wheel and not real" --ignore=tests/test_layers.py
+	$(PYTEST_APART) --no-loadscope-reorder -m "not e2e and not foreign and not notebook and not wheel and not real" --ignore=tests/project/test_layers.py
 
 ts: $(READY) ## TypeScript tests
 	$(JLPM) test
@@ -106,7 +106,7 @@ code-server: $(CODE_SERVER)
 marimo: $(MARIMO)
 
 compiler: $(READY)
-	@PYTHONPATH=src:tests $(BIN)/python -m accelerator
+	@PYTHONPATH=src:tests:tests/harness $(BIN)/python -m accelerator
 
 chromium: | $(BIN)/python
 	@$(BIN)/python tests/e2e/chromium.py
@@ -140,16 +140,16 @@ bench: $(READY) ## print the tables of docs/performance.md (ARGS=import: only th
 	$(BIN)/python tests/bench $(ARGS)
 
 sweep: $(READY) ## every sample of torch's own operators on a simulated device (minutes; `make test` asks a few of each)
-	DEVTRACE_SWEEP=whole $(PYTEST) -s tests/test_simulate_sweep.py tests/test_simulate_dtypes.py --durations=2
+	DEVTRACE_SWEEP=whole $(PYTEST) -s tests/simulation/test_simulate_sweep.py tests/simulation/test_simulate_dtypes.py --durations=2
 
 real: $(FRAMEWORKS) ## programs of large frameworks and large old releases (installs 460 MB beside .venv)
-	HF_HUB_OFFLINE=1 $(abspath $(REAL))/bin/python -m pytest -q -m real tests/test_real.py
+	HF_HUB_OFFLINE=1 $(abspath $(REAL))/bin/python -m pytest -q -m real tests/diagnosis/test_real.py
 
 long-runs: $(READY) ## every program in loops of 100 steps, with a budget and without: where the findings differ (ARGS=zoo: only those)
-	$(BIN)/python tests/budgeted.py $(ARGS)
+	$(BIN)/python tests/harness/budgeted.py $(ARGS)
 
 ray: $(RAY) ## a job of Ray Train (installs 400 MB beside .venv)
-	$(abspath $(VENV)-ray)/bin/python -m pytest -q -m real tests/test_ray.py
+	$(abspath $(VENV)-ray)/bin/python -m pytest -q -m real tests/api/test_ray.py
 
 gallery: $(READY) ## a page with every golden trace, in both themes
 	$(BIN)/python tools/gallery.py

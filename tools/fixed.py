@@ -19,8 +19,8 @@ from pathlib import Path
 
 from devtrace.fixing.rounds import Rounds
 
-TESTS = Path(__file__).resolve().parents[1] / "tests"
-sys.path.insert(0, str(TESTS))
+HARNESS = Path(__file__).resolve().parents[1] / "tests" / "harness"
+sys.path.insert(0, str(HARNESS))
 
 from fix_rounds import Program, fixed, story  # noqa: E402
 from warm import Warm  # noqa: E402

@@ -18,7 +18,7 @@ PICTURES = ROOT / "docs"
 SIZE: Final[ViewportSize] = {"width": 1000, "height": 900}
 LAB: Final[ViewportSize] = {"width": 1180, "height": 760}
 READY = '[data-devtrace="report"][data-ready="true"]'
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "harness")]
 
 from e2e import chromium  # noqa: E402 (the tests' own way to find one)
 from e2e.notebook import Notebook  # noqa: E402

@@ -14,7 +14,7 @@ import torch
 import devtrace
 from devtrace.trace.format import encode
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "harness"))
 
 from bench.bench_record import encoder
 

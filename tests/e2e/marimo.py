@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from built import ROOT
 from e2e.serving import free_port, wait_for
+from folders import ROOT
 
 START_LIMIT = 120  # seconds
 HOW_TO_GET_IT = "marimo is not installed: `make e2e-marimo` installs it and runs these tests"

@@ -22,7 +22,8 @@ from urllib.error import HTTPError, URLError
 
 import nbformat
 
-from built import EXTENSION, ROOT
+from built import EXTENSION
+from folders import ROOT
 
 START_LIMIT = 120  # seconds; 2 to 5 on a quiet machine
 STOP_LIMIT = 6  # one on a quiet machine; longer where a page has just asked for a kernel, which nobody needs now

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from playwright.sync_api import Locator, Page, expect
 
-from built import ROOT
 from e2e.notebook import Notebook
+from folders import ROOT
 
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
 

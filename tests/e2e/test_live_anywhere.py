@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import FrameLocator, Page, expect
 
-from built import ROOT, stale
+from built import stale
 from e2e import marimo
 from e2e.frames import SANDBOXES, put_in
 from e2e.views import TABS
+from folders import ROOT
 from kernels import Kernel, new_kernel
 
 pytestmark = pytest.mark.foreign

@@ -9,11 +9,12 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 import make_traces
-from built import ROOT, stale
+from built import stale
 from devtrace.api.results import diagnose
 from devtrace.interchange.diff import diff
 from devtrace.trace.tables import TraceData
 from e2e.views import TABS
+from folders import ROOT
 from samples import training
 from traces import head_trace, odd_trace
 

@@ -7,9 +7,10 @@ from typing import Any
 
 from playwright.sync_api import Locator, Page
 
-from built import ROOT, SCRIPT
+from built import SCRIPT
 from devtrace.trace.format import encode
 from devtrace.trace.tables import TraceData
+from folders import ROOT
 
 TABS = ("Timeline", "Modules", "Lines", "Ops")
 INK = {"light": "#000000", "dark": "#ffffff"}

@@ -17,8 +17,8 @@ from typing import Any
 import nbformat
 from playwright.sync_api import Frame, Page
 
-from built import ROOT
 from e2e.serving import free_port, wait_for
+from folders import ROOT
 
 START_LIMIT = 120  # seconds
 HOW_TO_GET_IT = "code-server is not installed: `make e2e-vscode` installs it (two minutes) and runs these tests"

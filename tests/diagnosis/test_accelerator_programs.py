@@ -1,0 +1,158 @@
+"""The programs of the corpora on a genuine device: found, explained and mended there as on simulated ones."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+import accelerator
+import needs
+from accelerator.programs import Runner, spelled
+from corpus_programs import COSTLY, FAILING, PROGRAMS, Program, at, costs_of, summary
+from devtrace.diagnosis.edits import applied
+from devtrace.diagnosis.findings import Finding
+from devtrace.report.mime import MIME_TYPE
+from folders import ROOT, TESTS
+from needs import installed
+from programs import Outcome
+
+pytestmark = pytest.mark.slow
+
+SYSTEMS = TESTS / "systems"
+NOTEBOOKS = ROOT / "notebooks"
+ZOO = TESTS / "zoo"
+OF_TORCH = {"mixed", "parallel"}
+"""What torch has for devices of its own only: autocast's lists of dtypes, DataParallel."""
+
+each = pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+failing = pytest.mark.parametrize("program", FAILING, ids=lambda program: program.name)
+costly = pytest.mark.parametrize("program", COSTLY, ids=lambda program: program.name)
+
+
+@pytest.fixture(scope="module")
+def runner() -> Iterator[Runner]:
+    missing = accelerator.why_not()
+    if missing and not needs.CI:
+        pytest.skip(missing)
+    assert not missing
+    with Runner() as runner:
+        yield runner
+
+
+@cache
+def outcome_of(program: Program, runner: Runner) -> tuple[Path, Outcome]:
+    """Run a program once for all tests that ask about it."""
+    path = runner.prepared(program.folder / "bug.py")
+    return path, runner.outcome(path, program.arguments)
+
+
+def expected_of(program: Program) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(spelled(json.dumps(program.expected)))
+    return found
+
+
+def apply_edits(folder: Path, finding: Finding) -> None:
+    assert all(edit.before != edit.after for edit in finding.edits)
+    for path in folder.glob("*.py"):
+        edits = [edit for edit in finding.edits if Path(edit.file).name == path.name]
+        path.write_text(applied(path.read_text(), edits))
+
+
+@failing
+def test_a_failure_is_explained_as_on_simulated_devices(program: Program, runner: Runner) -> None:
+    _, outcome = outcome_of(program, runner)
+    expected = expected_of(program)
+    assert re.search(expected["raised"], outcome.raised)
+    assert (outcome.notes, outcome.without_line) == ((), ())
+    (finding,) = outcome.errors
+    assert finding.cause == program.cause
+    assert summary(finding) == {key: expected[key] for key in summary(finding)}
+
+
+@failing
+def test_a_failure_that_nobody_recorded_gets_no_wrong_cause(program: Program, runner: Runner) -> None:
+    path, _ = outcome_of(program, runner)
+    outcome = runner.outcome_untraced(path, program.arguments)
+    expected = expected_of(program)
+    assert re.search(expected["raised"], outcome.raised)
+    (finding,) = outcome.errors
+    assert finding.cause in (program.cause, "unknown")
+    assert {*finding.devices} == {*expected["devices"]}
+    assert finding.site is not None
+    assert at(finding.site) == expected["failed"]
+
+
+@failing
+def test_the_edits_make_the_program_run_clean(program: Program, runner: Runner) -> None:
+    path, outcome = outcome_of(program, runner)
+    (finding,) = outcome.errors
+    apply_edits(path.parent, finding)
+    repaired = runner.outcome(path, program.arguments)
+    assert (repaired.raised, repaired.alarms) == ("", [])
+
+
+@costly
+def test_costs_are_counted_exactly(program: Program, runner: Runner) -> None:
+    _, outcome = outcome_of(program, runner)
+    assert costs_of(outcome) == program.expected["findings"]
+
+
+@each
+def test_the_program_as_its_author_left_it_raises_no_alarm(program: Program, runner: Runner, tmp_path: Path) -> None:
+    repaired = runner.outcome(runner.prepared(program.with_fix(tmp_path / "program")), program.arguments)
+    assert (repaired.raised, repaired.alarms) == ("", [])
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in ZOO.glob("*.py") if path.stem not in OF_TORCH))
+def test_a_healthy_program_raises_no_alarm(name: str, runner: Runner, tmp_path: Path) -> None:
+    (tmp_path / "zoo").mkdir()
+    path = tmp_path / "zoo" / f"{name}.py"
+    path.write_text((ZOO / path.name).read_text())
+    outcome = runner.outcome(runner.prepared(path))
+    assert (outcome.raised, outcome.alarms, outcome.notes, outcome.without_line) == ("", [], (), ())
+
+
+@pytest.mark.parametrize(
+    ("name", "culprit", "cause"),
+    [
+        pytest.param(
+            "book_classifier", "model.out_head.weight", "attached-after-move", marks=installed("llms_from_scratch")
+        ),
+        ("ai_toolkit/sampling", "torch.arange(height)[:, None]", "created-without-device"),
+        ("ai_toolkit/control", "vae.encoder.weight", "never-moved"),
+        ("tagging_finetune", "image_tag", "never-moved"),
+    ],
+)
+def test_a_bug_of_a_real_system_is_explained(name: str, culprit: str, cause: str, runner: Runner) -> None:
+    path = runner.prepared(SYSTEMS / f"{name}.py")
+    (finding,) = runner.outcome(path).errors
+    assert finding.culprit is not None
+    assert (finding.culprit.name, finding.cause, set(finding.devices)) == (culprit, cause, {"accel:0", "cpu"})
+    if finding.edits and {Path(edit.file) for edit in finding.edits} == {path}:
+        apply_edits(path.parent, finding)
+        repaired = runner.outcome(path)
+        assert (repaired.raised, repaired.errors) == ("", [])
+
+
+@pytest.mark.parametrize("number", ["00", "04", "06"])
+def test_a_notebook_finds_what_it_finds_on_simulated_devices(number: str, runner: Runner) -> None:
+    (path,) = NOTEBOOKS.glob(f"{number}-*.ipynb")
+    cells = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+    ran = runner.cells([cell.source for cell in cells])
+    for cell, seen in zip(cells, ran, strict=True):
+        errors = [output.ename for output in cell.outputs if output.output_type == "error"]
+        bundles = [output.data for output in cell.outputs if MIME_TYPE in output.get("data", {})]
+        assert ([seen.error] if seen.error else []) == errors, cell.source
+        assert [facts(found) for found in seen.reports] == [facts(bundle[MIME_TYPE]["findings"]) for bundle in bundles]
+    assert not [cell.printed for cell in ran if "simulat" in cell.printed]
+
+
+def facts(findings: list[dict[str, Any]]) -> list[tuple[object, ...]]:
+    return [(each["rule"], each["cause"], each["count"], spelled(str(each["devices"]))) for each in findings]

@@ -1,0 +1,83 @@
+"""Device bugs, a folder for each cause: the tensor, its birth, the line that failed, the devices, cause and fix."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from corpus_programs import COSTLY, COSTS, FAILING, PROGRAMS, SHOWN_IN_CHINESE, Program, costs_of, summary
+from devtrace.diagnosis.edits import applied
+from devtrace.words.wrapping import columns
+from documents import PAGES
+from folders import TESTS
+from goldens import assert_golden
+from programs import run, run_in
+from warm import Warm
+
+each = pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+failing = pytest.mark.parametrize("program", FAILING, ids=lambda program: program.name)
+costly = pytest.mark.parametrize("program", COSTLY, ids=lambda program: program.name)
+
+
+def test_each_cause_has_a_program() -> None:
+    table = re.search(r"^\| cause \|.*\n((?:\|.*\n)+)", PAGES["findings.md"], re.M)
+    assert table is not None
+    causes = set(re.findall(r"^\| `([a-z-]+)`", table[1], re.M))
+    assert {program.cause for program in PROGRAMS} == causes - {"unknown"} | {COSTS}
+
+
+@failing
+def test_a_failure_is_explained(program: Program, warm: Warm) -> None:
+    outcome = program.outcome(warm)
+    assert re.search(program.expected["raised"], outcome.raised)
+    (finding,) = outcome.errors
+    assert {"cause": finding.cause, **summary(finding)} == {
+        "cause": program.cause,
+        **{key: program.expected[key] for key in summary(finding)},
+    }
+
+
+@each
+def test_the_report_reads_like_its_golden(program: Program, warm: Warm) -> None:
+    outcome = program.outcome(warm)
+    assert_golden(f"corpus/{program.cause}/{program.name}/report.txt", f"{outcome.text}\n", TESTS)
+    assert max(map(len, outcome.text.splitlines())) <= 100
+    assert not outcome.notes
+
+
+@pytest.mark.parametrize("program", SHOWN_IN_CHINESE, ids=lambda program: program.name)
+def test_the_report_in_chinese_reads_like_its_golden(program: Program, warm: Warm) -> None:
+    outcome = run_in("zh", warm, program.folder / "bug.py", program.arguments)
+    assert_golden(f"corpus/{program.cause}/{program.name}/report.zh.txt", f"{outcome.text}\n", TESTS)
+    assert max(map(columns, outcome.text.splitlines())) <= 100
+
+
+@failing
+def test_the_edits_make_the_program_run_clean(program: Program, warm: Warm, tmp_path: Path) -> None:
+    (finding,) = program.outcome(warm).errors
+    assert finding.edits
+    for path in program.folder.glob("*.py"):
+        edits = [edit for edit in finding.edits if Path(edit.file).name == path.name]
+        (tmp_path / path.name).write_text(applied(path.read_text(), edits))
+    repaired = run(warm, tmp_path / "bug.py", program.arguments)
+    assert (repaired.raised, repaired.alarms) == ("", [])
+
+
+@failing
+def test_the_fix_is_where_its_author_made_it_or_the_reason_is_written_down(program: Program) -> None:
+    same = bool(program.lines_of_fix() & set(program.expected["fix"]))
+    assert same != bool(program.expected.get("why", {}).get("fix"))
+
+
+@costly
+def test_costs_are_counted_exactly(program: Program, warm: Warm) -> None:
+    outcome = program.outcome(warm)
+    assert costs_of(outcome) == program.expected["findings"]
+
+
+@each
+def test_the_fixed_program_raises_no_alarm(program: Program, warm: Warm, tmp_path: Path) -> None:
+    repaired = run(warm, program.with_fix(tmp_path), program.arguments)
+    assert (repaired.raised, repaired.alarms) == ("", [])

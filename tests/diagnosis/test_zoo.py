@@ -1,0 +1,26 @@
+"""Healthy programs give no error and no warning: a false alarm costs more than a missed bug."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from folders import TESTS
+from programs import run, run_installed, run_untraced
+from warm import Warm
+
+ZOO = sorted((TESTS / "zoo").glob("*.py"))
+
+
+@pytest.mark.parametrize("path", ZOO, ids=lambda path: path.stem)
+def test_a_healthy_program_raises_no_alarm(path: Path, warm: Warm) -> None:
+    outcome = run(warm, path)
+    assert (outcome.raised, outcome.alarms, outcome.notes) == ("", [], ())
+
+
+@pytest.mark.parametrize("path", ZOO, ids=lambda path: path.stem)
+def test_a_healthy_program_that_nobody_records_hears_nothing(path: Path, warm: Warm) -> None:
+    outcome = run_untraced(warm, path)
+    assert (outcome.raised, outcome.text, outcome.findings, outcome.notes) == ("", "", (), ())
+    assert "devtrace" not in run_installed(warm, path)

@@ -1,0 +1,11 @@
+"""README and the pages of docs/, which tests hold to what the code does."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from folders import ROOT
+
+README: Final = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES: Final = {path.name: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))}
+ALL: Final = "\n".join((README, *PAGES.values()))

@@ -1,0 +1,313 @@
+"""The allow-list of who may know whom (DESIGN: arrows point down), for both languages.
+
+A package that is not in a list may import nothing of ours: add a new one here with what it needs, below itself. Between
+files no import leads back to where it began, a type-checker's included, and no file is longer than a reader's patience.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+from folders import ROOT
+
+PYTHON = ROOT / "src" / "devtrace"
+TYPESCRIPT = ROOT / "labextension" / "src"
+
+# Package of devtrace -> the ones it may import. At the top there are only packages and the two files at the end.
+ALLOWED = {
+    "words": set[str](),
+    "source": set[str](),
+    "trace": {"words"},
+    "runtime": {"words"},
+    "recording": {"runtime", "source", "trace"},
+    "simulation": {"runtime", "words"},
+    "diagnosis": {"source", "trace", "words"},
+    "explaining": {"diagnosis", "recording", "runtime", "source", "trace", "words"},
+    "drawing": {"trace", "words"},
+    "report": {"drawing", "diagnosis", "trace", "words"},
+    "interchange": {"report", "drawing", "diagnosis", "source", "trace", "words"},
+    "fixing": {"interchange", "diagnosis", "source", "runtime", "words"},
+}
+_BELOW_THE_API = set(ALLOWED)
+ALLOWED["api"] = _BELOW_THE_API | {"__init__"}
+_BELOW_THE_DOORS = _BELOW_THE_API | {"api"}
+ALLOWED |= {
+    "notebook": _BELOW_THE_DOORS,
+    "cli": _BELOW_THE_DOORS,
+    "__main__": {"cli"},
+    # The names, for type checkers; test_package holds what it loads.
+    "__init__": _BELOW_THE_DOORS | {"notebook"},
+}
+
+# Within a package, from the bottom up: a folder may import those before it.
+INSIDE = {
+    "recording": ["columns", "folding", "hot", "context", "budget", "progress", "finish", "recording"],
+    "diagnosis": [
+        "slugs",
+        "findings",
+        "edits",
+        "evidence",
+        "fixes",
+        "causes",
+        "read_evidence",
+        "messages",
+        "ledger",
+        "rules",
+        "store",
+        "diagnose_errors",
+        "diagnose",
+    ],
+    "explaining": ["device_error", "stack", "reading", "worker_text", "kept_copies", "replay", "explanation"],
+    "notebook": [
+        "usage", "inventory", "left_on_devices", "cells", "untraced", "earlier_cells", "device_list", "commands",
+        "panel", "panel_comm", "live_view", "magic",
+    ],
+}  # fmt: skip
+
+# A package that costs or binds -> the modules that may import it at run time (a type-checker's import is free).
+CONFINED = {
+    "torch": {
+        "recording", "simulation", "explaining", "runtime.mode_stack", "runtime.quiet", "runtime.eager_paths",
+        "runtime.scripting",
+        "runtime.values_alone",
+        "diagnosis.evidence.access_paths", "api.environment", "interchange.torch_profiler",
+    },
+    "IPython": {"notebook.magic"},
+    "ipywidgets": {"notebook.live_view"},
+    "anywidget": {"notebook.live_view"},
+    "comm": {"notebook.panel_comm"},
+    "plotly": {"report.figures"},
+    "pandas": {"interchange.pandas_tables"},
+}  # fmt: skip
+
+LONGEST_FILE = 400
+
+TS_ORDER = ["model", "layout", "paint", "view", "jupyter"]
+TS_PACKAGES = {"jupyter": ("@jupyterlab/", "@lumino/", "@jupyter-widgets/", "@codemirror/")}
+TS_IMPORT = re.compile(
+    r"""^\s*(?:import|export)\b(?:[^'"=;]*\bfrom)?\s*["']([^"']+)["']|\bimport\(\s*["']([^"']+)["']""", re.M
+)
+
+
+def python_violations(root: Path) -> list[str]:
+    """Every import below `root` (a devtrace package) that the lists above do not allow, as `file: sentence`."""
+    return [
+        f"{path.relative_to(root)}: {reason}"
+        for path in sorted(root.rglob("*.py"))
+        for module, inside in _imports(path, root)
+        if (reason := _python_reason(path.relative_to(root), module, inside))
+    ]
+
+
+def _python_reason(path: Path, module: str, inside: str) -> str | None:
+    here = ".".join(path.with_suffix("").parts)
+    top, _, target = module.partition(".")
+    if top == "devtrace":
+        return _reason_of_ours(here, target or "__init__")
+    if inside == "typing" or not (allowed := CONFINED.get(top)):
+        return None
+    known = any(here == name or here.startswith(f"{name}.") for name in allowed)
+    return None if known else f"{top} is for {sorted(allowed)} only"
+
+
+def _reason_of_ours(here: str, target: str) -> str | None:
+    package, other = here.split(".")[0], target.split(".")[0]
+    if package != other:
+        return None if other in ALLOWED.get(package, ()) else f"{package} may not import {other}"
+    order = INSIDE.get(package, [])
+    below, above = (next(iter(name.split(".")[1:]), "") for name in (target, here))
+    if below in order and above in order and order.index(below) > order.index(above):
+        return f"{package}.{above} may not import {package}.{below}"
+    return None
+
+
+def python_imports(root: Path) -> dict[str, set[str]]:
+    """Return the files below `root`, each with those that it imports, for the type checker too."""
+    files = {".".join(path.relative_to(root).with_suffix("").parts): path for path in root.rglob("*.py")}
+    return {
+        name: {found for module, _ in _imports(path, root) if (found := _file_of(module, files)) is not None}
+        for name, path in files.items()
+    }
+
+
+def _file_of(module: str, files: Mapping[str, Path]) -> str | None:
+    name = module.removeprefix("devtrace").removeprefix(".")
+    candidates = (name, f"{name}.__init__", name.rpartition(".")[0], f"{name.rpartition('.')[0]}.__init__")
+    return next((found for found in candidates if found in files), None) if module.startswith("devtrace.") else None
+
+
+def _imports(path: Path, root: Path) -> Iterator[tuple[str, str]]:
+    """Each imported module of a file, fully named, and where: in a "typing" block, a "function", the "file"."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    inside: dict[int, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            inside |= {id(inner): "function" for inner in ast.walk(node)}
+        elif isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            inside |= {id(inner): "typing" for statement in node.body for inner in ast.walk(statement)}
+    package = ["devtrace", *path.relative_to(root).parts[:-1]]
+    for node in ast.walk(tree):
+        for name in _names(node, package):
+            yield name, inside.get(id(node), "file")
+
+
+def _names(node: ast.AST, package: list[str]) -> list[str]:
+    """Return what an import statement names: modules, and names that may be modules."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if not isinstance(node, ast.ImportFrom):
+        return []
+    base = package[: len(package) - node.level + 1] if node.level else []
+    module = ".".join([*base, *([node.module] if node.module else [])])
+    return [f"{module}.{alias.name}" for alias in node.names] if module.startswith("devtrace") else [module]
+
+
+def typescript_violations(root: Path) -> list[str]:
+    """Every import below `root` (labextension/src) that goes up, sideways out of the folders, or a confined package."""
+    found = []
+    for path in sorted(root.rglob("*.ts*")):
+        here = path.relative_to(root).parts[0]
+        if here not in TS_ORDER:
+            found.append(f"{path.relative_to(root)}: a file belongs to one of {TS_ORDER}")
+            continue
+        for match in TS_IMPORT.finditer(path.read_text(encoding="utf-8")):
+            target = match[1] or match[2]
+            if reason := _typescript_reason(here, path, target, root):
+                found.append(f"{path.relative_to(root)}: {reason}")
+    return found
+
+
+def typescript_imports(root: Path) -> dict[str, set[str]]:
+    """Return the files below `root`, each with those that it imports, types included."""
+    return {
+        str(path.relative_to(root)): {
+            str(found.relative_to(root.resolve()))
+            for match in TS_IMPORT.finditer(path.read_text(encoding="utf-8"))
+            if (target := match[1] or match[2]).startswith(".")
+            and (found := (path.parent / target).resolve().with_suffix(".ts")).exists()
+        }
+        for path in root.rglob("*.ts")
+    }
+
+
+def circle(imports: Mapping[str, set[str]]) -> list[str]:
+    """Files that import each other, in order; empty where there are none."""
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        return [str(name) for name in error.args[1]]
+    return []
+
+
+def _typescript_reason(here: str, path: Path, target: str, root: Path) -> str | None:
+    if not target.startswith("."):
+        allowed = target.startswith(TS_PACKAGES.get(here, ()))
+        return None if allowed else f"{here} may not import {target}"
+    resolved = (path.parent / target).resolve()
+    if resolved.suffix in (".json", ".css"):
+        return None
+    if not resolved.is_relative_to(root.resolve()):
+        return f"{target} is outside of labextension/src"
+    there = resolved.relative_to(root.resolve()).parts[0]
+    if TS_ORDER.index(there) > TS_ORDER.index(here):
+        return f"{here} may not import {there}"
+    return None
+
+
+def test_python_imports_only_point_down() -> None:
+    assert python_violations(PYTHON) == []
+
+
+def test_typescript_imports_only_point_down() -> None:
+    assert typescript_violations(TYPESCRIPT) == []
+
+
+def test_the_allow_list_itself_has_no_circle_below_the_package() -> None:
+    assert circle({name: allowed for name, allowed in ALLOWED.items() if name != "__init__"}) == []
+
+
+def test_no_import_leads_back_to_its_own_file() -> None:
+    assert circle(python_imports(PYTHON)) == []
+    assert circle(typescript_imports(TYPESCRIPT)) == []
+
+
+def test_recording_and_simulation_know_nothing_of_what_reads_the_trace() -> None:
+    assert ALLOWED["recording"] == {"runtime", "source", "trace"}
+    assert ALLOWED["simulation"] == {"runtime", "words"}
+
+
+def test_beside_the_packages_there_is_only_what_python_asks_for() -> None:
+    loose = {path.name for path in PYTHON.iterdir() if path.is_file()}
+    assert loose == {"__init__.py", "__main__.py", "py.typed", "devtrace.schema.json"}
+
+
+def test_no_file_is_too_long_to_read() -> None:
+    files = [*PYTHON.rglob("*.py"), *TYPESCRIPT.rglob("*.ts")]
+    lengths = {path.name: len(path.read_text(encoding="utf-8").splitlines()) for path in files}
+    assert {name: length for name, length in lengths.items() if length >= LONGEST_FILE} == {}
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "reason"),
+    [
+        ("trace/tables.py", "import torch", "torch is for"),
+        ("trace/tables.py", "from devtrace.diagnosis import findings", "trace may not import diagnosis"),
+        (
+            "recording/context/modules.py",
+            "def f():\n    import devtrace.diagnosis",
+            "recording may not import diagnosis",
+        ),
+        ("recording/modules.py", "from ..simulation import devices", "recording may not import simulation"),
+        ("recording/columns/chunk.py", "from devtrace.recording.hot import dispatch", "columns may not import"),
+        ("diagnosis/evidence/names.py", "from devtrace.diagnosis.rules import copies", "evidence may not import"),
+        ("diagnosis/causes/never_moved.py", "import torch", "torch is for"),
+        ("trace/tables.py", "from devtrace import api", "trace may not import api"),
+        ("api/recording.py", "from IPython import get_ipython", "IPython is for"),
+        ("api/recording.py", "from devtrace.notebook.magic import load", "api may not import notebook"),
+        ("unheard.py", "from devtrace import trace", "unheard may not import trace"),
+    ],
+)
+def test_a_forbidden_python_import_is_found(tmp_path: Path, file: str, text: str, reason: str) -> None:
+    path = tmp_path / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    assert [reason in violation for violation in python_violations(tmp_path)] == [True]
+
+
+def test_a_circle_of_files_is_found_whoever_the_import_is_for(tmp_path: Path) -> None:
+    (tmp_path / "trace").mkdir()
+    (tmp_path / "trace" / "a.py").write_text("from devtrace.trace.b import B")
+    (tmp_path / "trace" / "b.py").write_text("if TYPE_CHECKING:\n    from devtrace.trace import a")
+    assert set(circle(python_imports(tmp_path))) == {"trace.a", "trace.b"}
+    (tmp_path / "a.ts").write_text("import type { B } from './b';")
+    (tmp_path / "b.ts").write_text("export * from './a';")
+    assert set(circle(typescript_imports(tmp_path))) == {"a.ts", "b.ts"}
+
+
+def test_an_import_for_the_type_checker_is_free(tmp_path: Path) -> None:
+    (tmp_path / "trace.py").write_text("if TYPE_CHECKING:\n    import torch\n")
+    assert python_violations(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "reason"),
+    [
+        ("model/decode.ts", "import { Widget } from '@lumino/widgets';", "model may not import @lumino/widgets"),
+        ("view/report.ts", "export * from '../jupyter/mime';", "view may not import jupyter"),
+        ("paint/boxes.ts", "const later = await import('../view/report');", "paint may not import view"),
+        ("layout/lanes.ts", "import {\n  a,\n  b\n} from '../paint/canvas';", "layout may not import paint"),
+        ("loose.ts", "", "a file belongs to one of"),
+        ("view/report.ts", "import x from 'd3';", "view may not import d3"),
+    ],
+)
+def test_a_forbidden_typescript_import_is_found(tmp_path: Path, file: str, text: str, reason: str) -> None:
+    path = tmp_path / file
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    assert [reason in violation for violation in typescript_violations(tmp_path)] == [True]

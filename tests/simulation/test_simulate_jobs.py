@@ -1,0 +1,77 @@
+"""Jobs of two and four ranks on simulated devices: the values of the same job on the CPU, and NCCL's refusals.
+
+A job runs all that it is given of `job_of_ranks`; each test asks what became of one check.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from folders import TESTS
+from job_of_ranks import CHECKS
+
+pytestmark = pytest.mark.slow
+
+Results = list[dict[str, dict[str, str]]]
+
+
+@pytest.fixture(scope="module")
+def job(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Results, str]:
+    folder = tmp_path_factory.mktemp("job")
+    script = TESTS / "harness" / "job_of_ranks.py"
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    got = subprocess.run(
+        [sys.executable, str(script), str(folder), str(request.param)],
+        env=environment, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    files = [folder / f"{rank}.json" for rank in range(request.param)]
+    assert all(file.exists() for file in files), got.stderr
+    return [json.loads(file.read_text()) for file in files], got.stderr
+
+
+of_both = pytest.mark.parametrize("job", [2, 4], indirect=True, scope="module")
+
+
+@of_both
+@pytest.mark.parametrize("kind", ["simulated", "recorded"])
+@pytest.mark.parametrize("name", CHECKS)
+def test_a_job_on_simulated_devices_has_the_values_of_the_same_job_on_the_cpu(
+    kind: str, name: str, job: tuple[Results, Any]
+) -> None:
+    assert {rank[kind][name] for rank in job[0]} == {"equal"}
+
+
+@of_both
+def test_a_healthy_job_raises_no_alarm(job: tuple[Results, Any]) -> None:
+    assert [rank["found"] for rank in job[0]] == [{}] * len(job[0])
+
+
+@of_both
+@pytest.mark.parametrize("name", ["a_tensor_on_the_cpu", "a_tensor_on_the_cpu_for_a_functional_collective"])
+def test_nccl_refuses_a_tensor_on_the_cpu(name: str, job: tuple[Results, Any]) -> None:
+    words = "RuntimeError: No backend type associated with device type cpu"
+    assert {rank["refused"][name] for rank in job[0]} == {words}
+
+
+@of_both
+def test_nccl_refuses_ranks_that_share_a_device(job: tuple[Results, Any]) -> None:
+    for number, rank in enumerate(job[0]):
+        words = f"Duplicate GPU detected : rank {number} and rank {0 if number else 1} both on CUDA device 0"
+        assert words in rank["refused"]["all_ranks_on_one_device"]
+
+
+@of_both
+def test_a_group_with_a_backend_for_each_takes_tensors_on_both(job: tuple[Results, Any]) -> None:
+    each = {"a_tensor_on_the_cpu": "no error", "collectives": "no error"}
+    assert [rank["both"] for rank in job[0]] == [each] * len(job[0])
+
+
+@of_both
+def test_the_first_rank_writes_once_a_simulation_that_gloo_does_the_work_of_nccl(job: tuple[Any, str]) -> None:
+    assert job[1].count("devtrace: simulated devices use `gloo`") == 3

@@ -1,0 +1,236 @@
+"""CUDA's device rules: the tables are torch's, and each mix is legal or raises in torch's words."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+import devtrace
+import needs
+from devtrace.simulation import rules
+from folders import TESTS
+
+DATA = TESTS / "data"
+SIMULATE = Path(rules.__file__).parent
+
+
+def script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, DATA / f"{name}.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def rows(name: str) -> list[list[str]]:
+    lines = (SIMULATE / name).read_text("utf-8").splitlines()
+    return [line.split("\t") for line in lines if not line.startswith("#")]
+
+
+@pytest.mark.skipif(not torch.__version__.startswith("2.13."), reason="the tables are made from torch 2.13")
+@pytest.mark.parametrize(
+    ("maker", "table"),
+    [("cuda_rules_from_torch", "cuda_rules.tsv"), ("cuda_autocast_from_torch", "cuda_autocast.tsv")],
+)
+def test_a_derived_table_is_what_torch_answers_today(maker: str, table: str) -> None:
+    needs.imported("yaml")
+    made = ["\t".join(row).rstrip() for row in script(maker).rows()]
+    assert made == ["\t".join(row) for row in rows(table)]
+
+
+def test_every_row_by_hand_has_a_known_check_and_a_source() -> None:
+    for row in rows("cuda_rules_by_hand.tsv"):
+        assert len(row) == 4, row
+        assert row[1] in rules.CHECKS, row
+        assert row[3], row
+
+
+@pytest.fixture
+def two() -> Iterator[None]:
+    with devtrace.simulate("cuda:2"):
+        yield
+
+
+def on(*shape: int) -> torch.Tensor:
+    return torch.ones(shape, device="cuda:0")
+
+
+def off(*shape: int) -> torch.Tensor:
+    return torch.ones(shape)
+
+
+INDEX = torch.zeros(1, dtype=torch.long)
+
+
+class HostGradient(torch.autograd.Function):
+    """Gives the gradient of its second tensor where a factory without a device makes it."""
+
+    @staticmethod
+    def forward(ctx: Any, factor: int, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x * factor + y
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> Any:
+        return None, grad, torch.ones(3)
+
+
+def applied(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    made: torch.Tensor = HostGradient.apply(2, x, y)  # type: ignore[no-untyped-call]
+    return made
+
+
+ILLEGAL: list[tuple[str, Callable[[], object]]] = [
+    ("found at least two devices, cuda:0 and cpu!", lambda: on(3) + off(3)),
+    ("found at least two devices, cuda:0 and cpu!", lambda: off(3).add_(on(3))),
+    ("found at least two devices, cuda:1 and cuda:0!", lambda: on(3).to("cuda:1") + on(3)),
+    ("found at least two devices, cuda:0 and cpu!", lambda: torch.add(on(3), on(3), out=off(3))),
+    ("found at least two devices, cuda:0 and cpu!", lambda: torch.where(on(3) > 0, on(3), off(3))),
+    ("found at least two devices, cuda:0 and cpu!", lambda: torch._foreach_add([on(3)], [off(3)])),
+    ("got mat2 is on cpu, different from other tensors on cuda:0 (when", lambda: on(3, 3) @ off(3, 3)),
+    ("(when checking argument in method wrapper_CUDA_addmm)", lambda: nn.Linear(3, 3)(on(2, 3))),
+    ("wrapper_CUDA_bmm", lambda: torch.bmm(on(1, 3, 3), off(1, 3, 3))),
+    ("got tensors is on cpu", lambda: torch.cat([on(3), off(3)])),
+    ("got tensors is on cpu", lambda: torch.cat([on(1), off(1)])),
+    ("wrapper_CUDA__index_select", lambda: functional.embedding(INDEX.cuda(), off(3, 3))),
+    ("got index is on cpu", lambda: on(3).index_select(0, INDEX)),
+    ("got index is on cpu", lambda: on(3).gather(0, INDEX)),
+    ("indices should be either on cpu or on the same device as the indexed tensor (cpu)", lambda: off(3)[INDEX.cuda()]),
+    ("indexed tensor (cuda:0)", lambda: on(3)[INDEX.to("cuda:1")]),
+    ("found at least two devices, cuda:0 and cpu!", lambda: on(3).index_put_((INDEX,), off(1))),
+    (
+        "expected self and mask to be on the same device, but got mask on cpu",
+        lambda: on(3).masked_fill(off(3) > 0, 1.0),
+    ),
+    ("got weight is on cpu", lambda: functional.cross_entropy(on(2, 3), INDEX.cuda().expand(2), weight=off(3))),
+    ("got target is on cpu", lambda: functional.cross_entropy(on(1, 3), INDEX)),
+    ("wrapper_CUDA__native_layer_norm", lambda: functional.layer_norm(on(3), (3,), off(3), off(3))),
+    (
+        "Input type (torch.cuda.FloatTensor) and weight type (torch.FloatTensor) should be the same",
+        lambda: functional.conv1d(on(1, 1, 3), off(1, 1, 3)),
+    ),
+    (
+        "Input type (torch.FloatTensor) and weight type (torch.cuda.FloatTensor) should be the same or input should be",
+        lambda: functional.conv1d(off(1, 1, 3), on(1, 1, 3)),
+    ),
+    (
+        "Expected query, key, and value to have the same device type, but got query.device: cuda:0 key.device: cpu",
+        lambda: functional.scaled_dot_product_attention(on(1, 2, 3), off(1, 2, 3), on(1, 2, 3)),
+    ),
+    (
+        "Input and parameter tensors are not at the same device, found input tensor at cuda:0 and parameter tensor at",
+        lambda: nn.LSTM(3, 3)(on(1, 1, 3)),
+    ),
+    (
+        "Input and hidden tensors are not at the same device, found input tensor at cuda:0 and hidden tensor at cpu",
+        lambda: nn.GRU(3, 3).cuda()(on(1, 1, 3), off(1, 1, 3)),
+    ),
+    ("Trying to pass too many CPU scalars to non-CPU kernel!", lambda: torch.addcdiv(on(3), off(), off())),
+    ("CPU Scalar support for tensor1 argument is not supported", lambda: torch.addcmul(on(3), off(), on(3))),
+    ("Input 0 is on device cuda:0 and input 1 is on device cpu", lambda: torch.block_diag(on(2, 2), off(2, 2))),
+    ("X1 and X2 must have the same device type. X1: cuda X2: cpu", lambda: torch.cdist(on(2, 2), off(2, 2))),
+    (
+        "'lengths' argument should be a 1D CPU int64 tensor, but got 1D cuda:0 Long tensor",
+        lambda: nn.utils.rnn.pack_padded_sequence(on(1, 1, 3), INDEX.cuda() + 1),
+    ),
+    (
+        "invalid gradient at index 0 - expected device cuda:0 but got cpu",
+        lambda: (on(3).requires_grad_() * 2).backward(off(3)),
+    ),
+    (
+        "invalid gradient at index 1 - expected device cpu but got cuda:0",
+        lambda: torch.autograd.backward([on(3).requires_grad_(), off(3).requires_grad_()], [on(3), on(3)]),
+    ),
+    (
+        "Function HostGradientBackward returned an invalid gradient at index 1 - expected device cuda:0 but got cpu",
+        lambda: applied(on(3).requires_grad_(), on(3).requires_grad_()).sum().backward(),
+    ),
+    ("expected tensor_indices_or_sections to be on cpu, but it's on cuda:0", lambda: on(3).tensor_split(INDEX.cuda())),
+]
+
+
+@pytest.mark.parametrize(("words", "mix"), ILLEGAL)
+@pytest.mark.usefixtures("two")
+def test_an_illegal_mix_raises_in_torchs_words(words: str, mix: Callable[[], object]) -> None:
+    with pytest.raises(RuntimeError) as caught:
+        mix()
+    assert words in str(caught.value)
+
+
+LEGAL: list[Callable[[], torch.Tensor]] = [
+    lambda: on(3) * off(),
+    lambda: off() - on(3),
+    lambda: torch.where(on(3) > 0, off(), off()),
+    lambda: on(3)[INDEX],
+    lambda: on(3)[off(3) > 0],
+    lambda: on(3).index_put_((INDEX,), off()),
+    lambda: on(3).copy_(off(3)),
+    lambda: on(3).masked_fill(on(3) > 0, off()),
+    lambda: on(3).lerp(on(3), off()),
+    lambda: torch.addcmul(on(3), on(3), off()),
+    lambda: on(3).fill_(off()),
+    lambda: torch._foreach_add([on(3), on(3)], [on(3), on(3)])[1],
+]
+
+
+@pytest.mark.parametrize("mix", LEGAL)
+@pytest.mark.usefixtures("two")
+def test_a_legal_mix_gives_a_tensor_of_the_device(mix: Callable[[], torch.Tensor]) -> None:
+    assert mix().device == torch.device("cuda:0")
+
+
+@pytest.mark.usefixtures("two")
+def test_lists_on_several_devices_are_worked_off_in_pairs() -> None:
+    tensors = [on(2), on(2).to("cuda:1"), off(2), off()]
+    assert [str(t.device) for t in torch._foreach_mul(tensors, tensors)] == ["cuda:0", "cuda:1", "cpu", "cpu"]
+
+
+@pytest.mark.usefixtures("two")
+def test_a_gradient_without_dimensions_is_moved_to_its_tensor() -> None:
+    x = on().requires_grad_()
+    (x * 2).backward(off())
+    assert x.grad is not None
+    assert (x.grad.device, x.grad.item()) == (torch.device("cuda:0"), 2)
+
+
+@pytest.mark.usefixtures("two")
+def test_a_copy_to_the_host_may_come_from_anywhere() -> None:
+    assert off(3).copy_(on(3) * 2).tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("compute", "words"),
+    [
+        (
+            lambda x, o: x + o,
+            "The size of tensor a (2) must match the size of tensor b (5) at non-singleton dimension 1",
+        ),
+        (lambda x, o: torch.where(x > 0, x, o), "The size of tensor a (2) must match the size of tensor b (5)"),
+        (lambda x, o: x.mul_(o), "The size of tensor a (2) must match the size of tensor b (5)"),
+        (lambda x, o: x[:1].mul_(x.cpu()), "output with shape [1, 2] doesn't match the broadcast shape [2, 2]"),
+        (lambda x, o: x @ o, "got mat2 is on cpu, different from other tensors on cuda:0"),
+    ],
+)
+def test_elementwise_operators_look_at_shapes_before_devices(compute: Any, words: str) -> None:
+    with pytest.raises(RuntimeError, match=re.escape(words)), devtrace.simulate("cuda:1"):
+        compute(torch.ones(2, 2, device="cuda"), torch.ones(3, 5))
+
+
+def test_a_mix_with_the_device_meta_gets_the_answers_that_torch_gives_the_host() -> None:
+    meta = torch.ones(2, 2, device="meta")
+    with devtrace.simulate("cuda:1"):
+        x = torch.ones(2, 2, device="cuda")
+        for compute in (lambda: x + meta, lambda: nn.Linear(2, 2, device="meta")(x)):
+            with pytest.raises(RuntimeError, match="Tensor on device meta is not on the expected device cuda:0!"):
+                compute()
+        assert (x @ meta).device == torch.device("cuda:0")
+        assert (meta @ x).device.type == "meta"

@@ -1,0 +1,131 @@
+"""Sentences by key: both languages have the same keys and parameters, and the code names those that there are."""
+
+from __future__ import annotations
+
+import ast
+import string
+from collections.abc import Iterator
+
+import pytest
+
+from devtrace.words import language
+from devtrace.words.catalogue import sentence, templates
+from devtrace.words.language import Language
+from devtrace.words.wrapping import columns, wrap
+from sentences import SOURCES, TERMS, parameters
+
+
+@pytest.fixture(autouse=True)
+def _no_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(language.CHOICE, "user", None)
+    monkeypatch.setattr(language.CHOICE, "front_end", None)
+    for name in (language.VARIABLE, *language.LOCALE_VARIABLES):
+        monkeypatch.delenv(name, raising=False)
+
+
+def _calls() -> Iterator[tuple[str, str, set[str] | None]]:
+    """Yield each `sentence("key", name=...)`: where it is, its key, its names (None where it passes on a dict)."""
+    for path in SOURCES.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "sentence":
+                names = [keyword.arg for keyword in node.keywords]
+                for key in _keys(node.args[0]):
+                    where = f"{path.relative_to(SOURCES)}:{node.lineno}"
+                    yield where, key, None if None in names else {name for name in names if name}
+
+
+def _keys(node: ast.expr) -> Iterator[str]:
+    if isinstance(node, ast.Constant):
+        yield str(node.value)
+    elif isinstance(node, ast.IfExp):
+        yield from _keys(node.body)
+        yield from _keys(node.orelse)
+
+
+def test_both_languages_have_the_same_sentences_with_the_sameparameters() -> None:
+    english, chinese = templates("en"), templates("zh")
+    assert list(english) == list(chinese)
+    different = {key for key, text in english.items() if parameters(text) != parameters(chinese[key])}
+    # Chinese has no plural: where a count only chooses between forms, it may be left out.
+    assert {key: parameters(english[key]) ^ parameters(chinese[key]) for key in different} in (
+        {key: {"count"} for key in different},
+    )
+
+
+def test_a_sentence_is_empty_in_both_languages_or_in_none() -> None:
+    assert [key for key, text in templates("en").items() if bool(text) != bool(templates("zh")[key])] == []
+
+
+def test_every_sentence_that_the_code_asks_for_exists_and_gets_exactly_itsparameters() -> None:
+    wrong = []
+    for where, key, names in _calls():
+        if key not in templates("en"):
+            wrong.append(f"{where}: there is no sentence {key!r}")
+        elif names is not None and names != parameters(templates("en")[key]):
+            wrong.append(f"{where}: {key!r} takes {parameters(templates('en')[key])}, got {names}")
+    assert wrong == []
+
+
+def test_a_sentence_in_chinese_has_no_english_but_code_and_names() -> None:
+    words = {key: _english_words(text) for key, text in templates("zh").items()}
+    assert {key: found for key, found in words.items() if found} == {}
+
+
+def _english_words(text: str) -> set[str]:
+    plain = "".join(part for at, part in enumerate(text.split("`")) if at % 2 == 0)
+    plain = "".join(literal for literal, *_ in string.Formatter().parse(plain))
+    code = [word for word in plain.split() if any(sign in word for sign in "=.(")]
+    letters = "".join(character if character.isascii() and character.isalpha() else " " for character in plain)
+    return {word for word in letters.split() if word not in TERMS and not any(word in each for each in code)}
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({}, "en"),
+        ({"LANG": "zh_CN.UTF-8"}, "zh"),
+        ({"LANG": "zh_CN.UTF-8", "LC_ALL": "C"}, "en"),
+        ({"LANG": "zh_CN.UTF-8", "DEVTRACE_LANGUAGE": "en"}, "en"),
+        ({"DEVTRACE_LANGUAGE": "zh"}, "zh"),
+        ({"DEVTRACE_LANGUAGE": "fr"}, "en"),
+    ],
+)
+def test_the_language_comes_from_the_environment(
+    environment: dict[str, str], expected: Language, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert language.current() == expected
+
+
+def test_the_front_end_comes_before_the_environment_and_the_user_before_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEVTRACE_LANGUAGE", "en")
+    monkeypatch.setattr(language.CHOICE, "front_end", "zh")
+    assert language.current() == "zh"
+    monkeypatch.setattr(language.CHOICE, "user", "en")
+    assert language.current() == "en"
+
+
+def test_a_parameter_is_written_as_its_format_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert sentence("report.count-h2d", count=1) == "1 copy to a device"
+    assert sentence("report.count-h2d", count=2000) == "2,000 copies to a device"
+    assert sentence("mismatch.inputs", count=1, expected="cuda:0") == "the other input of this op is on cuda:0"
+    assert sentence("mismatch.tensor", name="", odd="cpu", rest="r") == "A tensor is on cpu; r."
+    monkeypatch.setattr(language.CHOICE, "user", "zh")
+    assert sentence("report.count-h2d", count=2000) == "2,000 次复制到设备"
+
+
+def test_code_stays_whole_where_it_fits_on_a_line_of_its_own() -> None:
+    lines = wrap("Nothing moved `model.layers[0].weight + model.bias` to cuda:0.", 40)
+    assert lines == ["Nothing moved", "`model.layers[0].weight + model.bias` to", "cuda:0."]
+
+
+def test_code_longer_than_a_line_is_cut_at_a_space() -> None:
+    assert wrap("`aaaa bbbb cccc`", 9) == ["`aaaa", "bbbb", "cccc`"]
+
+
+def test_chinese_breaks_between_characters_and_no_line_begins_with_a_full_stop() -> None:
+    lines = wrap("没有代码把它移动到设备上。它留在原处。", 12)
+    assert all(columns(line) <= 14 for line in lines)
+    assert "".join(lines) == "没有代码把它移动到设备上。它留在原处。"
+    assert not any(line[0] in "，。" for line in lines)
