@@ -146,8 +146,8 @@ def _overlap(one: Edit, other: Edit) -> bool:
 
 def _both(one: Edit, other: Edit) -> Edit | None:
     if not one.before:
-        lines = [*one.after.split("\n"), *(line for line in other.after.split("\n") if line not in one.after)]
-        return replace(one, after="\n".join(lines))
+        known = one.after.split("\n")
+        return replace(one, after="\n".join([*known, *(line for line in other.after.split("\n") if line not in known)]))
     if (one.line, one.before) != (other.line, other.before):
         return None
     changes = sorted({*_changes(one), *_changes(other)})

@@ -22,7 +22,7 @@ from devtrace.diagnosis.fixes.move_at_use import move_at_use
 from devtrace.diagnosis.fixes.move_before_update import move_before_update
 from devtrace.diagnosis.fixes.move_container import move_container
 from devtrace.diagnosis.fixes.pass_device_to_factory import pass_device_to_factory
-from devtrace.diagnosis.fixes.replay import Replay
+from devtrace.diagnosis.fixes.replay import Recorded, Replay
 from devtrace.words.catalogue import sentence
 
 FOR_EVERY_CAUSE: Final[tuple[Strategy, ...]] = (move_at_use, move_before_update, move_container)
@@ -38,8 +38,9 @@ def find_fix(case: Case, verdict: Verdict) -> Fix:
         return Fix(sentence("fixed.for-gradient", expected=case.expected_device))
     if case.odd_device == META:
         return next(pass_device_to_factory(case, verdict), None) or Fix(sentence("fixed.for-meta"))
+    recorded = Recorded(case.queries)
     for part in _suggested(case, verdict):
-        whole = _completed(case, part) if part.edits else part
+        whole = _completed(recorded, case, part) if part.edits else part
         if whole is not None:
             return whole
     return Fix(CAUSES[verdict.cause].advice(case.expected_device))
@@ -59,32 +60,32 @@ def _suggested(case: Case, verdict: Verdict) -> Iterator[Fix]:
                 yield fix
 
 
-def _completed(case: Case, first: Fix) -> Fix | None:
+def _completed(recorded: Recorded, case: Case, first: Fix) -> Fix | None:
     """Return a fix with all that the failing line needs beside it; None if something cannot be mended."""
     parts = [first]
     while len(parts) <= MOST_PARTS:
-        left = _left(case, parts)
+        left = _left(recorded, case, parts)
         if left is None:
-            return _joined(case, _needed(case, parts))
-        more = _next_part(left, parts)
+            return _joined(case, _needed(recorded, case, parts))
+        more = _next_part(recorded, left, parts)
         if more is None:
             return None
         parts.append(more)
     return None
 
 
-def _needed(case: Case, parts: list[Fix]) -> list[Fix]:
+def _needed(recorded: Recorded, case: Case, parts: list[Fix]) -> list[Fix]:
     """Return the parts without those that a later one made superfluous, as it moves what theirs was made from."""
     for part in parts[:-1]:
         others = [each for each in parts if each is not part]
-        if _left(case, others) is None:
+        if _left(recorded, case, others) is None:
             parts = others
     return parts
 
 
-def _left(case: Case, parts: list[Fix]) -> Case | None:
+def _left(recorded: Recorded, case: Case, parts: list[Fix]) -> Case | None:
     """Return the case of the next tensor that would still be on the odd device, None if all are together."""
-    replay = Replay(case, proof.all_moved(parts))
+    replay = Replay(recorded, case, proof.all_moved(parts))
     if replay.conflict is not None:
         return _about(case, replay.conflict.op, replay.conflict.rows)
     rows = about_to_fail.rows_of_the_line(case, replay.there)
@@ -96,13 +97,13 @@ def _about(case: Case, op: int, rows: tuple[int, ...]) -> Case:
     return Case.of(case.queries, case.snapshot, mismatch)
 
 
-def _next_part(left: Case, parts: list[Fix]) -> Fix | None:
+def _next_part(recorded: Recorded, left: Case, parts: list[Fix]) -> Fix | None:
     """Return the first suggestion that moves the tensor and is none that is there already."""
     known = {moved.row for part in parts for moved in part.moved}
     suggested = itertools.islice(_suggested(left, find_verdict(left)), MOST_TRIES)
     usable = (fix for fix in suggested if fix.edits and any(moved.row not in known for moved in fix.moved))
     for fix in usable:
-        conflict = Replay(left, proof.all_moved([*parts, fix])).conflict
+        conflict = Replay(recorded, left, proof.all_moved([*parts, fix])).conflict
         if conflict is None or left.odd_tensor not in conflict.rows or conflict.op != left.op:
             return fix
     return None

@@ -77,6 +77,12 @@ class AccessPath:
         return all(reference.kind in ("module", "parameter", "buffer") for reference in self.references[index + 1 :])
 
     @property
+    def is_step_count(self) -> bool:
+        """True of an optimizer's count of steps, which Adam and its kin keep on the CPU by design."""
+        by_parameter = any(reference.kind == "state" for reference in self.references[:-1])
+        return self.last.kind == "item" and self.last.key == "step" and by_parameter
+
+    @property
     def rank(self) -> tuple[int, int, int, int]:
         """Lowest for the best path: not by an optimizer's groups, nor a loose list, from the outermost frame, short."""
         optimizer = any(is_optimizer(value) for value in self.objects[:-1])

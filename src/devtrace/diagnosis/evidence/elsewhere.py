@@ -56,17 +56,12 @@ def elsewhere(
         return tuple(
             Elsewhere(path.text, device, shape, dtype, _fix(path, expected, whole), born(path.last.value))
             for path, (device, shape, dtype), is_off in zip(paths, described, off, strict=True)
-            if is_off and not (_is_step_count(path) and not shape)
+            if is_off and not (path.is_step_count and not shape)
         )
 
 
 def _is_followed(value: object) -> bool:
     return not issubclass(type(value), _NOT_FOLLOWED) and not access_paths.stays_on_host(value)
-
-
-def _is_step_count(path: AccessPath) -> bool:
-    """Return whether it is an optimizer's count of steps, which Adam and its kin keep on the CPU by design."""
-    return path.last.text == '["step"]' and ".state[" in path.text
 
 
 def _registering_modules(path: AccessPath) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import FrameType
 from typing import Any, cast
@@ -15,6 +15,7 @@ from devtrace.diagnosis.evidence.access_paths import AccessPath, Walk
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.source.object_walk import is_tensor, members
+from devtrace.trace.tables import Ints
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,8 @@ class FailureSnapshot:
     """Frames of an error, innermost first, and all that their variables lead to."""
 
     queries: TraceQueries
+    ways: dict[tuple[str, str], tuple[Ints, Ints]] = field(default_factory=dict)
+    """For a function of a file the ops of its lines, with these; `way.py` finds them once."""
 
     @cached_property
     def frames(self) -> list[FrameType]:

@@ -3,57 +3,84 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.source.matching import run_names
 from devtrace.source.parsing import Source
+from devtrace.trace.tables import Ints
 
 
-def passed(frame: FailingFrame, line: int, birth: int) -> int:
-    """Return the first op after the program last came below a line of this frame.
+@dataclass(frozen=True)
+class Passed:
+    """Moment at which the program last came below a line of a function that still runs.
 
-    The ops of the frame's own lines show its way. What was born between two of them was made by the line between.
+    The ops of the frame's own lines show its way: `before` and `after` are those around the moment.
     """
-    ops, lines = _way(frame)
-    for before, after in zip(range(len(ops) - 2, -1, -1), range(len(ops) - 1, 0, -1), strict=True):
-        if _leads_past(line, lines[before], lines[after]):
-            first, last = ops[before] + 1, ops[after]
-            return birth + 1 if first <= birth < last and not _is_made_below(frame, line, birth) else first
-    return ops[-1]
+
+    frame: FailingFrame
+    line: int
+    before: int
+    after: int
+
+    @classmethod
+    def below(cls, frame: FailingFrame, line: int) -> Passed:
+        ops, lines = _way(frame)
+        here, then = lines[:-1], lines[1:]  # a way up is the next round of a loop
+        past = np.where(here <= then, (here <= line) & (line < then), (line >= here) | (line < then))
+        steps = np.flatnonzero(past)
+        if not len(steps):
+            return cls(frame, line, int(ops[-1]) - 1, int(ops[-1]))
+        return cls(frame, line, int(ops[steps[-1]]), int(ops[steps[-1] + 1]))
+
+    def since(self, birth: int) -> int:
+        """Return the first op after it, and after a birth that the line there has made itself."""
+        first = self.before + 1
+        return birth + 1 if first <= birth < self.after and not self._is_made_below(birth) else first
+
+    def _is_made_below(self, birth: int) -> bool:
+        """Return whether the function that made a tensor is called below the line, and not up to it."""
+        queries, here = self.frame.snapshot.queries, self.frame.code.site
+        site = queries.site(queries.trace.ops.number("site", birth)) if birth >= 0 else None
+        if site is None or (site.file, site.function) == (here.file, here.function):
+            return site is not None and site.line > self.line
+        *around, maker = site.function.split(".")
+        makers = {around[-1]} if maker == "__init__" and around else {maker}
+        above, below = self._called
+        return bool(makers & below) and not makers & above
+
+    @cached_property
+    def _called(self) -> tuple[set[str], set[str]]:
+        """Functions that run by calls up to the line, and by calls below it."""
+        above, below = set[str](), set[str]()
+        for statement in self.frame.statements():
+            own = [part for part in ast.iter_child_nodes(statement) if not isinstance(part, ast.stmt)]
+            called = set[str]().union(*map(run_names, own))
+            if self.frame.source.span(statement).line <= self.frame.line:
+                (above if self.frame.source.span(statement).line <= self.line else below).update(called)
+        return _led_to(above, self.frame.source), _led_to(below, self.frame.source)
 
 
-def _way(frame: FailingFrame) -> tuple[list[int], list[int]]:
+def _way(frame: FailingFrame) -> tuple[Ints, Ints]:
     """Return the ops of this function's lines up to the error, with their lines; line 0 is where it begins.
 
     An op of the backward pass is no step back to the line that it differentiates: it counts to the call of backward.
     """
     queries, here = frame.snapshot.queries, frame.code.site
-    sites = queries.trace.sites
-    rows = (sites[id] for id in range(len(sites)))
-    own = [row.line if (row.file, row.function) == (here.file, here.function) else -1 for row in rows]
-    users = queries.cost_users[: queries.failed]
-    lines = np.where(users >= 0, np.array([*own, -1])[users], -1)
-    ops = np.flatnonzero(lines >= 0)
-    return [-1, *ops.tolist(), max(queries.failed, 0)], [0, *lines[ops].tolist(), frame.line]
-
-
-def _is_made_below(frame: FailingFrame, line: int, birth: int) -> bool:
-    """Return whether the function that made a tensor is called below a line, and not up to it."""
-    queries = frame.snapshot.queries
-    site = queries.site(queries.trace.ops.number("site", birth)) if birth >= 0 else None
-    if site is None or (site.file, site.function) == (frame.code.site.file, frame.code.site.function):
-        return site is not None and site.line > line
-    above, below = set[str](), set[str]()
-    for statement in frame.statements():
-        own = [part for part in ast.iter_child_nodes(statement) if not isinstance(part, ast.stmt)]
-        called = set[str]().union(*map(run_names, own))
-        if frame.source.span(statement).line <= frame.line:
-            (above if frame.source.span(statement).line <= line else below).update(called)
-    *around, maker = site.function.split(".")
-    makers = {around[-1]} if maker == "__init__" and around else {maker}
-    return bool(makers & _led_to(below, frame.source)) and not makers & _led_to(above, frame.source)
+    ways = frame.snapshot.ways
+    if (here.file, here.function) not in ways:
+        sites = queries.trace.sites
+        rows = (sites[id] for id in range(len(sites)))
+        own = [row.line if (row.file, row.function) == (here.file, here.function) else -1 for row in rows]
+        users = queries.cost_users[: queries.failed]
+        lines = np.where(users >= 0, np.array([*own, -1])[users], -1)
+        ops = np.flatnonzero(lines >= 0)
+        ways[here.file, here.function] = ops, lines[ops]
+    steps, at = ways[here.file, here.function]
+    return np.concatenate(([-1], steps, [max(queries.failed, 0)])), np.concatenate(([0], at, [frame.line]))
 
 
 def _led_to(names: set[str], source: Source) -> set[str]:
@@ -69,8 +96,3 @@ def _led_to(names: set[str], source: Source) -> set[str]:
         new = set[str]().union(*(bodies.get(name, set()) for name in new)) - found
         found |= new
     return found
-
-
-def _leads_past(line: int, before: int, after: int) -> bool:
-    """Return whether the way from one line to another comes below a line; a way up is the next round of a loop."""
-    return before <= line < after if before <= after else line >= before or line < after

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
-from devtrace.diagnosis.evidence.way import passed
+from devtrace.diagnosis.evidence.way import Passed
 from devtrace.diagnosis.fixes.fix import Fix, Moved, code_at, frame_of, suggested
 from devtrace.source.matching import assigned_names, called_names, names_in
 from devtrace.words.catalogue import sentence
@@ -33,13 +33,13 @@ def copy_after_move(case: Case, verdict: Verdict) -> Iterator[Fix]:
 
 def _made_at(case: Case, frame: FailingFrame, early: ast.stmt, line: int) -> Iterator[Moved]:
     """Yield the live tensors that a variable of the statement leads to and that are on the odd device."""
-    names = set(assigned_names(early))
+    names, passed = set(assigned_names(early)), Passed.below(frame, line)
     for tensor in case.snapshot.walk.tensors:
         row = case.snapshot.row(tensor)
         if row is None or case.queries.device(row) != case.odd_device:
             continue
         if any(n.frame == frame.number and n.references[0].key in names for n in case.snapshot.walk.names(tensor)):
-            yield Moved(row, passed(frame, line, case.queries.producer(case.queries.base(row))))
+            yield Moved(row, passed.since(case.queries.producer(case.queries.base(row))))
 
 
 def _asks_for(statement: ast.stmt, device: str) -> bool:

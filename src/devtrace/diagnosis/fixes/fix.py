@@ -12,7 +12,7 @@ from devtrace.diagnosis.evidence import access_paths, origins
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
-from devtrace.diagnosis.evidence.way import passed
+from devtrace.diagnosis.evidence.way import Passed
 from devtrace.diagnosis.findings import Edit
 from devtrace.source.matching import calls_in, keyword, match_code
 from devtrace.source.object_walk import registered
@@ -149,11 +149,12 @@ def tensors_below(case: Case, name: AccessPath) -> list[int]:
 
 def moved_below(case: Case, frame: FailingFrame, line: int, *names: AccessPath) -> list[Moved]:
     """Return what moves, if a line below one of a frame moves what is named."""
-    return [Moved(row, _moved_since(case, frame, line, row)) for name in names for row in tensors_below(case, name)]
+    passed = Passed.below(frame, line)
+    return [Moved(row, _moved_since(case, passed, row)) for name in names for row in tensors_below(case, name)]
 
 
-def _moved_since(case: Case, frame: FailingFrame, line: int, row: int) -> int:
+def _moved_since(case: Case, passed: Passed, row: int) -> int:
     """Return the first op that finds a tensor moved; what a lazy module makes later is made there."""
     birth = case.queries.producer(case.queries.base(row))
-    since = passed(frame, line, birth)
+    since = passed.since(birth)
     return max(since, birth + 1) if origins.was_materialized(case.queries, row) else since

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.origins import find_origin
-from devtrace.diagnosis.evidence.way import passed
+from devtrace.diagnosis.evidence.way import Passed
 from devtrace.diagnosis.fixes.fix import Fix, Moved, code_at, frame_of, is_assignable, suggested
 from devtrace.diagnosis.fixes.register_on_module import unregistered_step
 from devtrace.source.object_walk import is_tensor
@@ -31,7 +31,8 @@ def move_container(case: Case, verdict: Verdict) -> Iterator[Fix]:
     if not new:
         return
     rows = dict.fromkeys(_rows_at(case, step.value, verdict.move.op))
-    moved = [Moved(row, passed(frame, line, case.queries.producer(case.queries.base(row)))) for row in rows]
+    passed = Passed.below(frame, line)
+    moved = [Moved(row, passed.since(case.queries.producer(case.queries.base(row)))) for row in rows]
     code = f"{path.code} = {new}"
     help = sentence("fixed.below-line", code=code, line=line)
     yield from suggested(help, frame.code.below(moving.statement, code), moved=moved)

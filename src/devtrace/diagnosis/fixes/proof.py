@@ -61,7 +61,8 @@ def _resolves(snapshot: FailureSnapshot, edit: Edit) -> bool:
     known = {ast.unparse(path) for path in _paths_in(source, first, first + edit.before.count("\n"))}
     added = [path for path in new if ast.unparse(path) not in (known if edit.before else ())]
     running, namespace = _variables(snapshot, after, edit, first)
-    targets = list(_assigned(after, first, first + edit.after.count("\n")))
+    moves = snapshot.queries.move_methods
+    targets = list(_assigned(after, first, first + edit.after.count("\n"), moves))
     return (
         all(_has_value(path, after, running, namespace) for path in added)
         and not any(_is_trained(target, Scope(running, namespace)) for target in targets)
@@ -150,11 +151,11 @@ def _is_of_a_comprehension(name: ast.Name, source: Source) -> bool:
     )
 
 
-def _assigned(source: Source, first: int, last: int) -> Iterator[ast.expr]:
-    """Yield `x` of each `x = y.to(d)` of some lines."""
+def _assigned(source: Source, first: int, last: int, moves: frozenset[str]) -> Iterator[ast.expr]:
+    """Yield `x` of each `x = y.to(d)` of some lines, whichever method moves it."""
     for node in ast.walk(source.tree):
-        found = match_code("$target = $x.to(...)", node)
-        if found is not None and first <= source.span(node).line <= last:
+        found = match_code("$target = $x.$move(...)", node)
+        if found is not None and found["move"] in moves and first <= source.span(node).line <= last:
             yield found["target"]
 
 

@@ -105,7 +105,7 @@ def assignments(queries: TraceQueries, owner: Any, attribute: str) -> Iterator[t
     What a base class has set as a plain attribute is no name for a buffer any more; a buffer takes what is set later.
     """
     for klass in reversed(classes_of(type(owner))[:-1]):
-        code = next((value.__code__ for value in vars(klass).values() if hasattr(value, "__code__")), None)
+        code = next((each.__code__ for each in class_dict(klass).values() if type(each) is FunctionType), None)
         source = read(code.co_filename) if code is not None and owner_of(code.co_filename) == "user" else None
         if code is None or source is None:
             continue

@@ -1,18 +1,22 @@
 """The recorded ops once more, with tensors where a fix puts them: which op would then mix devices?
 
 What is computed from a moved tensor moves with it, up to a copy that names its device. So a fix that only moves the
-error to an earlier line, or mends one of two inputs, is found without running the program.
+error to an earlier line, or mends one of two inputs, is found without running the program. Only the ops that take what
+moved are visited, however many the trace has.
 """
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
 
 from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.cpu_only import LENGTHS_ON_HOST
 from devtrace.diagnosis.evidence.mismatch import INDEXING, combined
-from devtrace.diagnosis.evidence.trace_queries import HOST
+from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.fixes.fix import Moved
 
 
@@ -24,34 +28,100 @@ class Conflict:
     rows: tuple[int, ...]
 
 
+class Step(NamedTuple):
+    """An op as a replay sees it."""
+
+    inputs: list[int]
+    rows: list[int]
+    """Inputs that have dimensions."""
+    following: list[int]
+    """Outputs on the device of the input that leads."""
+    kind: str
+
+    @property
+    def leading(self) -> int:
+        return (self.rows or self.inputs)[0]
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Ops of a trace, each read once for all replays."""
+
+    queries: TraceQueries
+    _steps: dict[int, Step] = field(default_factory=dict)
+
+    def step(self, op: int) -> Step:
+        if op not in self._steps:
+            self._steps[op] = self._read(op)
+        return self._steps[op]
+
+    def _read(self, op: int) -> Step:
+        queries, name = self.queries, self.queries.op_name(op)
+        inputs = queries.inputs(op)
+        rows = [row for row in inputs if queries.dims[row] != 0]
+        device = queries.device((rows or inputs)[0]) if inputs else ""
+        following = [row for row in queries.outputs(op) if not inputs or queries.device(row) == device]
+        if name == LENGTHS_ON_HOST:
+            return Step(inputs, rows, following, "lengths")
+        if queries.kind(op) == "copy" or "copy_" in name:
+            return Step(inputs, rows, following, "copy")
+        return Step(inputs, rows, following, "index" if name.startswith(INDEXING) else "")
+
+    @cached_property
+    def _takers(self) -> tuple[list[int], list[int]]:
+        """List of the ops that take the tensors, and for each tensor where its own begin in it."""
+        taken = self.queries.trace.ops.lists("inputs")
+        order = taken.flat.argsort(kind="stable")
+        begins = taken.flat[order].searchsorted(range(len(self.queries.trace.tensors) + 1))
+        return begins.tolist(), taken.rows[order].tolist()
+
+    def takers(self, row: int) -> list[int]:
+        """Return the ops that take a tensor, in order."""
+        begins, ops = self._takers
+        return ops[begins[row] : begins[row + 1]]
+
+
 class Replay:
     """Runs the ops up to the failing one; `conflict` is the first that would mix devices, None if all would run."""
 
-    def __init__(self, case: Case, moved: Iterable[Moved]) -> None:
+    def __init__(self, recorded: Recorded, case: Case, moved: Iterable[Moved]) -> None:
+        self.recorded = recorded
         self.case = case
         self.queries = case.queries
         self.there: set[int] = set()  # rows that are on the expected device now, and were not
+        self._next: list[int] = []  # ops that take one of them
         self.conflict = self._run(sorted(moved, key=lambda each: -each.since))
 
     def _run(self, waiting: list[Moved]) -> Conflict | None:
-        first = max(0, waiting[-1].since) if waiting else self.case.op
-        for op in range(first, self.case.op):
-            self._arrive(waiting, op)
-            inputs = self.queries.inputs(op)
-            if self.there.isdisjoint(inputs):
+        last = -1
+        while waiting or self._next:
+            op = min([*self._next[:1], *(each.since for each in waiting[-1:])])
+            if op >= self.case.op:
+                break
+            while waiting and waiting[-1].since <= op:
+                self._arrive(waiting.pop().row, op)
+            if not self._next or self._next[0] != op:
                 continue
-            odd = self._mixed(op, inputs)
+            op = heapq.heappop(self._next)
+            if op == last:
+                continue
+            last, step = op, self.recorded.step(op)
+            odd = self._mixed(step)
             if odd:
                 return Conflict(op, odd)
-            self.there.update(self._follow(op, inputs))
-        self._arrive(waiting, self.case.op)
+            for row in self._follow(step):
+                self._arrive(row, op + 1)
+        self.there.update(each.row for each in waiting if each.since <= self.case.op)
         self._make_for_the_failing_op()
         left = tuple(row for row in self._failing_inputs() if self._device(row) != self.case.expected_device)
         return Conflict(self.case.op, left) if left else None
 
-    def _arrive(self, waiting: list[Moved], op: int) -> None:
-        while waiting and waiting[-1].since <= op:
-            self.there.add(waiting.pop().row)
+    def _arrive(self, row: int, op: int) -> None:
+        if row not in self.there:
+            self.there.add(row)
+            for taker in self.recorded.takers(row):
+                if op <= taker < self.case.op:
+                    heapq.heappush(self._next, taker)
 
     def _make_for_the_failing_op(self) -> None:
         """Let what torch's own code made on the way to the failing op be where that gets its tensors.
@@ -59,11 +129,11 @@ class Replay:
         No other code runs ops of one site apart: `nn.GRU` makes the first hidden state at the user's call of it.
         """
         site_of, first = self.queries.trace.ops.ints("site"), self.case.op
-        while first > 0 and site_of[first - 1] == site_of[self.case.op]:
+        while self.there and first > 0 and site_of[first - 1] == site_of[self.case.op]:
             first -= 1
         for op in range(first, self.case.op) if self.there else ():
-            inputs = self.queries.inputs(op)
-            self.there.update(self._follow(op, inputs) if inputs else self.queries.outputs(op))
+            step = self.recorded.step(op)
+            self.there.update(self._follow(step) if step.inputs else step.following)
 
     def _failing_inputs(self) -> list[int]:
         return [row for row in combined(self.queries, self.case.op) if self.queries.dims[row] != 0]
@@ -71,25 +141,22 @@ class Replay:
     def _device(self, row: int) -> str:
         return self.case.expected_device if row in self.there else self.queries.device(row)
 
-    def _mixed(self, op: int, inputs: list[int]) -> tuple[int, ...]:
+    def _mixed(self, step: Step) -> tuple[int, ...]:
         """Return the inputs on the odd device of an op that would mix devices because of what moved.
 
         And those that moved from the only device where the op takes them.
         """
-        if self.queries.op_name(op) == LENGTHS_ON_HOST and self.case.expected_device != HOST:
-            return tuple(row for row in inputs[1:] if row in self.there)
-        if self.queries.kind(op) == "copy" or "copy_" in self.queries.op_name(op):
+        if step.kind == "lengths" and self.case.expected_device != HOST:
+            return tuple(row for row in step.inputs[1:] if row in self.there)
+        if step.kind == "copy":
             return ()
-        rows = [row for row in inputs if self.queries.dims[row] != 0]
-        if self.queries.op_name(op).startswith(INDEXING) and rows and self._device(rows[0]) != HOST:
+        rows = step.rows
+        if step.kind == "index" and rows and self._device(rows[0]) != HOST:
             rows = [rows[0], *(row for row in rows[1:] if self._device(row) != HOST)]
         if len({self._device(row) for row in rows}) < 2 or len({self.queries.device(row) for row in rows}) > 1:
             return ()
         return tuple(row for row in rows if self._device(row) != self.case.expected_device)
 
-    def _follow(self, op: int, inputs: list[int]) -> list[int]:
+    def _follow(self, step: Step) -> list[int]:
         """Return the outputs that come out on the expected device, because the inputs are there."""
-        leading = next((row for row in inputs if self.queries.dims[row] != 0), inputs[0])
-        if self._device(leading) == self.queries.device(leading):
-            return []
-        return [row for row in self.queries.outputs(op) if self.queries.device(row) == self.queries.device(leading)]
+        return step.following if self._device(step.leading) != self.queries.device(step.leading) else []
