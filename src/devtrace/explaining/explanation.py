@@ -25,7 +25,6 @@ from devtrace.diagnosis.evidence.access_paths import Walk
 from devtrace.explaining import kept_copies, replay
 from devtrace.explaining.device_error import text_of
 from devtrace.explaining.reading import gradients
-from devtrace.explaining.reading.devices import devices_named, in_full
 from devtrace.explaining.reading.failed_op import UNKNOWN, FailedOp, failed_op
 from devtrace.explaining.reading.names import definitions
 from devtrace.explaining.reading.reader import Reader
@@ -46,6 +45,7 @@ from devtrace.recording.hot.recorder import Recorder, thread_name
 from devtrace.runtime.quiet import Quiet, is_tensor
 from devtrace.runtime.watching import missed
 from devtrace.source.live_objects import Live
+from devtrace.source.vocabulary import devices_named, in_full
 from devtrace.trace.tables import TraceData
 from devtrace.words.catalogue import sentence
 

@@ -69,6 +69,19 @@ class Source:
     def functions(self) -> list[FunctionNode]:
         return [node for node in ast.walk(self.tree) if isinstance(node, FunctionNode)]
 
+    @cached_property
+    def imports(self) -> dict[str, str]:
+        """Return the full names of what is imported anywhere, by the names that it gets: T is torch."""
+        found: dict[str, str] = {}
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                found |= {each.asname: each.name for each in node.names if each.asname}
+                roots = (each.name.partition(".")[0] for each in node.names if not each.asname)
+                found |= {root: root for root in roots}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                found |= {each.asname or each.name: f"{node.module}.{each.name}" for each in node.names}
+        return found
+
     def parent(self, node: ast.AST) -> ast.AST | None:
         return self._parents.get(node)
 

@@ -12,7 +12,7 @@ from devtrace.diagnosis.evidence.lineage import Lineage
 from devtrace.diagnosis.evidence.mismatch import Mismatch
 from devtrace.diagnosis.evidence.moves import Move, move_of
 from devtrace.diagnosis.evidence.neighbours import move_of_a_neighbour
-from devtrace.diagnosis.evidence.origins import FACTORIES, Origin, find_origin
+from devtrace.diagnosis.evidence.origins import Origin, find_origin
 from devtrace.diagnosis.evidence.ownership import (
     Ownership,
     PassingMove,
@@ -24,6 +24,7 @@ from devtrace.diagnosis.evidence.subject import Subject
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.slugs import CauseSlug, Certainty
 from devtrace.source.matching import called_names
+from devtrace.source.vocabulary import MAKES
 
 
 @dataclass(frozen=True)
@@ -164,7 +165,7 @@ class Case(Subject):
         if live is not None and live.late.get(self.base, (-1, False))[1]:
             return True
         found = self.queries.source_node(super().born)
-        return found is not None and not called_names(found.statement).isdisjoint(FACTORIES)
+        return found is not None and not called_names(found.statement).isdisjoint(MAKES)
 
     @property
     def in_a_replica(self) -> bool:

@@ -10,6 +10,8 @@ from devtrace.diagnosis.evidence.moves import crossed
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.slugs import Arrival
 from devtrace.source.matching import called_name, keyword, match_code, same_code
+from devtrace.source.parsing import Source
+from devtrace.source.vocabulary import MAKES, full_name
 
 MOST: Final = 64
 _LIKE: Final = ("_like", "aten.new_")
@@ -76,19 +78,11 @@ def _made_by(queries: TraceQueries, op: int) -> Arrival:
     return "made-there" if found is not None and has_device_argument(found) else "made"
 
 
-_WINDOWS: Final = ("bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window")
-_FILLED: Final = ("empty", "eye", "full", "ones", "zeros", "arange", "linspace", "logspace", "tril_indices")
-_RANDOM: Final = ("normal", "rand", "randint", "randn", "randperm")
-_READ: Final = ("as_tensor", "asarray", "scalar_tensor", "sparse_coo_tensor", "tensor", "triu_indices")
-FACTORIES: Final = frozenset((*_WINDOWS, *_FILLED, *_RANDOM, *_READ))
-"""torch functions that take a device."""
-
-
 def factory_call(found: SourceNode) -> ast.Call | None:
     """Return the call of a torch factory: `torch.zeros(n)`, or the one inside `torch.ones(n, n).triu(1)`."""
     node: ast.AST = found.node
     while isinstance(node, ast.Call | ast.Attribute | ast.Subscript):
-        if isinstance(node, ast.Call) and called_name(node) in FACTORIES:
+        if isinstance(node, ast.Call) and called_name(node) in MAKES:
             return node
         node = node.func if isinstance(node, ast.Call) else node.value
     return None
@@ -103,11 +97,10 @@ def was_materialized(queries: TraceQueries, row: int) -> bool:
     return found is not None and factory_call(found) is None
 
 
-def is_factory_without_device(call: ast.Call) -> bool:
+def is_factory_without_device(call: ast.Call, source: Source) -> bool:
     """Return whether a call is of a factory as `torch.zeros(n)` is, without a device=."""
-    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
-    of_torch = isinstance(owner, ast.Name) and owner.id in ("torch", "th")
-    return of_torch and called_name(call) in FACTORIES and keyword(call, "device") is None
+    module, _, name = full_name(call.func, source).rpartition(".")
+    return module == "torch" and name in MAKES and keyword(call, "device") is None
 
 
 def has_device_argument(found: SourceNode) -> bool:
@@ -129,4 +122,6 @@ def _follows_what_its_function_made(found: SourceNode) -> bool:
         return False
     assignments = (node for node in ast.walk(function) if isinstance(node, ast.Assign))
     made = [node.value for node in assignments if any(same_code(target, followed["x"]) for target in node.targets)]
-    return bool(made) and all(isinstance(each, ast.Call) and is_factory_without_device(each) for each in made)
+    return bool(made) and all(
+        isinstance(each, ast.Call) and is_factory_without_device(each, found.source) for each in made
+    )

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from devtrace.diagnosis.evidence import origins
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.fixes.fix import Fix, Moved, code_at, frame_at, suggested
 from devtrace.source.matching import called_name, keyword
+from devtrace.source.vocabulary import MAKES
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
 
@@ -49,7 +49,7 @@ def _device_of(call: ast.Call) -> ast.expr | None:
     """Return the device that a call is given."""
     if called_name(call) == "to" and len(call.args) == 1:
         return call.args[0]
-    return keyword(call, "device") if called_name(call) in (*origins.FACTORIES, "to") else None
+    return keyword(call, "device") if called_name(call) in (*MAKES, "to") else None
 
 
 def _is_a_device(name: ast.Name, frame: FailingFrame) -> bool:

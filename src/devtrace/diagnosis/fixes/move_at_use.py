@@ -54,9 +54,13 @@ def _returns_a_new_tensor(call: ast.Call, frame: FailingFrame) -> bool:
     source = read(code.co_filename) if code is not None else None
     body = source.function_at(code.co_firstlineno) if code is not None and source is not None else None
     returned = [node.value for node in ast.walk(body) if isinstance(node, ast.Return)] if body is not None else []
-    return bool(returned) and all(
-        value is not None and any(origins.is_factory_without_device(inner) for inner in calls_in(value))
-        for value in returned
+    return (
+        source is not None
+        and bool(returned)
+        and all(
+            value is not None and any(origins.is_factory_without_device(inner, source) for inner in calls_in(value))
+            for value in returned
+        )
     )
 
 

@@ -12,6 +12,7 @@ from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import first_parameter, names_device
 from devtrace.diagnosis.fixes.fix import Fix, Moved, frame_at, suggested, text_at
 from devtrace.source.matching import calls_in, keyword
+from devtrace.source.parsing import Source
 from devtrace.source.safe_values import instance_dict
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
@@ -37,7 +38,7 @@ def pass_device_to_factory(case: Case, verdict: Verdict) -> Iterator[Fix]:
         edit = code.replaced(given, device)
         yield from suggested(sentence("fixed.create-with", code=argument), edit, moved=_made_by(case, [call]))
         return
-    calls = _without_device(found.statement, call)
+    calls = _without_device(found.statement, call, code.source)
     changes: list[tuple[ast.AST, str]] = [(one, code.with_argument(one, argument)) for one in calls]
     edit = code.all_replaced(changes)
     yield from suggested(sentence("fixed.give-device", code=one_line(new)), edit, moved=_made_by(case, calls))
@@ -130,11 +131,11 @@ def _device_of_parameters(case: Case, module: object) -> str:
     return "next(self.parameters()).device" if is_expected else ""
 
 
-def _without_device(statement: ast.stmt, call: ast.Call) -> list[ast.Call]:
+def _without_device(statement: ast.stmt, call: ast.Call, source: Source) -> list[ast.Call]:
     """Return a factory's call, and the others of its statement that have no device either."""
     found = [call]
     for node in calls_in(statement):
-        if node is not call and origins.is_factory_without_device(node):
+        if node is not call and origins.is_factory_without_device(node, source):
             inside = any(node in ast.walk(other) or other in ast.walk(node) for other in found)
             found += [] if inside else [node]
     return found

@@ -15,7 +15,6 @@ from typing import Final, cast
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
-from devtrace.diagnosis.evidence.origins import FACTORIES
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Finding, Site
 from devtrace.diagnosis.ledger import Tally
@@ -23,6 +22,7 @@ from devtrace.diagnosis.rules.rule import CostRule
 from devtrace.source.matching import called_name, match_code, same_code
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.safe_values import MISSING, Scope, evaluate, returned_by_property
+from devtrace.source.vocabulary import MAKES
 from devtrace.words.catalogue import sentence
 
 _COMPARISONS: Final = ("$x.device == $text", "$text == $x.device", "$x.device != $text", "$text != $x.device")
@@ -86,7 +86,7 @@ def _is_an_operand(path: ast.expr, nodes: list[SourceNode]) -> bool:
 def _operands(node: ast.AST) -> list[ast.expr]:
     if isinstance(node, ast.BinOp):
         return [node.left, node.right]
-    if not isinstance(node, ast.Call) or called_name(node) in FACTORIES:
+    if not isinstance(node, ast.Call) or called_name(node) in MAKES:
         return []
     return node.args  # not the owner of a method: `self.norm(x)` runs a layer of `self`
 

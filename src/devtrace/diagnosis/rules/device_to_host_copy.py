@@ -9,7 +9,6 @@ from typing import Final
 import numpy as np
 
 from devtrace.diagnosis.evidence import reads
-from devtrace.diagnosis.evidence.origins import FACTORIES
 from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally
@@ -17,6 +16,7 @@ from devtrace.diagnosis.rules import copies_of_a_line
 from devtrace.diagnosis.rules.copies_of_a_line import AGAIN, CopiesOfALine, Habit, is_of_ddp
 from devtrace.diagnosis.rules.rule import CostRule
 from devtrace.source.matching import assigned_names, called_name, calls_in, match_code, names_in
+from devtrace.source.vocabulary import MAKES
 from devtrace.words.catalogue import sentence
 
 _FAR: Final = 400
@@ -73,7 +73,7 @@ def _round_trip(copies: CopiesOfALine) -> Habit | None:
     if queries.trace.ops.raw("phase", ops[-1]) == "backward":  # the gradient of work that began on the host
         return None
     found = queries.source_node(copies.line)
-    if found is not None and called_name(found.node) not in FACTORIES and reads.is_within_torch(queries, found, ops[0]):
+    if found is not None and called_name(found.node) not in MAKES and reads.is_within_torch(queries, found, ops[0]):
         return None
     for key, find_return in _RETURNS:
         sites = [find_return(queries, op) for op in ops[:_SAMPLE]]

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from devtrace.diagnosis.evidence.origins import FACTORIES
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.fixes.fix import Fix
@@ -17,6 +16,7 @@ from devtrace.diagnosis.rules import copies_of_a_line
 from devtrace.diagnosis.rules.copies_of_a_line import AGAIN, CopiesOfALine, Habit, is_of_ddp
 from devtrace.diagnosis.rules.rule import CostRule
 from devtrace.source.matching import called_name, calls_in, match_code
+from devtrace.source.vocabulary import MAKES
 from devtrace.words.catalogue import sentence
 
 
@@ -56,7 +56,7 @@ def _is_made_or_moved_there(copies: CopiesOfALine) -> bool:
     if found is None or not isinstance(found.node, ast.Call):
         return found is not None
     name = called_name(found.node)
-    return name in (*FACTORIES, *_MAKES, *copies.queries.move_methods) or name.endswith("Tensor")
+    return name in (*MAKES, *_MAKES, *copies.queries.move_methods) or name.endswith("Tensor")
 
 
 def _is_as_the_package_likes(copies: CopiesOfALine) -> bool:
@@ -69,7 +69,7 @@ def _is_as_the_package_likes(copies: CopiesOfALine) -> bool:
         return False
     moved = match_code("$x.$move(...)", found.node)
     made = calls_in(moved["x"]) if moved is not None and moved["move"] in copies.queries.move_methods else ()
-    return not any(called_name(call) in (*FACTORIES, *_MAKES) for call in made)
+    return not any(called_name(call) in (*MAKES, *_MAKES) for call in made)
 
 
 def _is_one_literal(copies: CopiesOfALine, taken: list[list[int]]) -> bool:

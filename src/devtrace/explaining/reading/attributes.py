@@ -6,12 +6,11 @@ import ast
 import sys
 from collections.abc import Iterator
 from types import FunctionType, MethodType, ModuleType
-from typing import Any, Final
+from typing import Any
 
 from devtrace.explaining.reading.activation import END, Activation
 from devtrace.explaining.reading.called_methods import Called, calls_so_far, surely_runs
 from devtrace.explaining.reading.definition import Definition
-from devtrace.explaining.reading.devices import is_move
 from devtrace.explaining.reading.file_index import index_of
 from devtrace.explaining.reading.names import of_module
 from devtrace.explaining.reading.reader import Reader
@@ -24,8 +23,7 @@ from devtrace.runtime.quiet import gradient_of
 from devtrace.source import parsing
 from devtrace.source.matching import called_name
 from devtrace.source.safe_values import MISSING, attribute, class_dict, classes_of, constructor_fields, evaluate
-
-_SAME_DEVICE: Final = frozenset(("grad", "data", "T", "mT", "H", "mH", "real", "imag"))
+from devtrace.source.vocabulary import PARTS, is_move
 
 
 def read_attribute(reader: Reader, node: ast.Attribute, activation: Activation) -> Value | None:
@@ -42,7 +40,7 @@ def _of_tensor(reader: Reader, owner: TensorValue, node: ast.Attribute, activati
         gradient = gradient_of(owner.live)
         return reader.value(gradient) if gradient is not None else None
     kind = COMPUTE if node.attr == "grad" else VIEW
-    return reader.derived(node.attr, kind, node, activation, [owner]) if node.attr in _SAME_DEVICE else None
+    return reader.derived(node.attr, kind, node, activation, [owner]) if node.attr in PARTS else None
 
 
 def member(reader: Reader, owner: Any, name: str, activation: Activation) -> Value | None:

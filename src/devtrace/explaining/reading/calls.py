@@ -15,7 +15,6 @@ from devtrace.explaining.reading.activation import Activation
 from devtrace.explaining.reading.attributes import member
 from devtrace.explaining.reading.definition import Definition
 from devtrace.explaining.reading.expressions import computed
-from devtrace.explaining.reading.names import is_own_result
 from devtrace.explaining.reading.reader import MOST_ITEMS, Reader
 from devtrace.explaining.reading.runs import arguments, function_of, is_theirs, results, returned, run_of
 from devtrace.explaining.reading.stored import stored_in
@@ -26,8 +25,8 @@ from devtrace.recording.context.module_tree import class_attribute, is_module
 from devtrace.runtime.quiet import device_of
 from devtrace.source.object_walk import registered
 from devtrace.source.user_code import is_torch_or_ours
+from devtrace.source.vocabulary import OF_MODULES, gives_itself
 
-_TENSORS: Final = frozenset(("parameters", "buffers", "named_parameters", "named_buffers", "state_dict"))
 _SEQUENCES: Final = (list, tuple, dict, iter, reversed, sorted)
 
 
@@ -41,7 +40,11 @@ def read_call(reader: Reader, node: ast.Call, activation: Activation) -> Value |
             return _call_container(reader, owner, node.func.attr, node, activation)
         if isinstance(owner, Known) and type(owner.value) in (list, deque) and node.func.attr in ("pop", "popleft"):
             return _popped(reader, owner.value)
-        if isinstance(owner, Known) and is_module(owner.value) and _is_known_of_modules(node.func.attr):
+        if (
+            isinstance(owner, Known)
+            and is_module(owner.value)
+            and (node.func.attr in OF_MODULES or gives_itself(node.func.attr))
+        ):
             return _of_module(reader, owner, node.func.attr)
     if isinstance(node.func, ast.Name) and node.func.id in ("getattr", "next"):
         return _call_builtin(reader, node, activation)
@@ -49,10 +52,6 @@ def read_call(reader: Reader, node: ast.Call, activation: Activation) -> Value |
     if isinstance(node.func, ast.Name) and function is None:
         return _call_sequence(reader, node, activation)
     return _call(reader, function.value, node, words, activation) if isinstance(function, Known) else None
-
-
-def _is_known_of_modules(method: str) -> bool:
-    return method in _TENSORS or is_own_result(method)
 
 
 def _call(
@@ -161,7 +160,7 @@ def _popped(reader: Reader, owner: Any) -> Value | None:
 
 def _of_module(reader: Reader, owner: Known, name: str) -> Value:
     """Return what a module's own methods give: the module itself, or its tensors."""
-    if is_own_result(name):
+    if gives_itself(name):
         return owner
     found = islice(registered(owner.value), MOST_ITEMS)
     if name in ("parameters", "buffers"):

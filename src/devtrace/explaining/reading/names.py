@@ -14,7 +14,6 @@ from typing import Any, Final
 from devtrace.explaining.reading.activation import END, Activation
 from devtrace.explaining.reading.arguments import is_as_given, of_only_call, of_parameter
 from devtrace.explaining.reading.definition import Definition
-from devtrace.explaining.reading.devices import is_move
 from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.runs import run_around
 from devtrace.explaining.reading.statements import (
@@ -34,16 +33,9 @@ from devtrace.recording.context.module_tree import children, is_module
 from devtrace.source import parsing
 from devtrace.source.matching import called_name
 from devtrace.source.safe_values import MISSING
+from devtrace.source.vocabulary import gives_itself
 
-_OWN_RESULTS: Final = frozenset((
-    "float", "double", "half", "bfloat16", "train", "eval", "requires_grad_", "type",
-))  # fmt: skip
-"""Methods of a module that return the module, beside those named after a kind of device."""
 _REPEATS: Final = (ast.For, ast.AsyncFor, ast.While)
-
-
-def is_own_result(method: str) -> bool:
-    return method in _OWN_RESULTS or is_move(method)
 
 
 def read_name(reader: Reader, node: ast.Name, activation: Activation) -> Value | None:
@@ -91,7 +83,7 @@ def _is_module_in(activation: Activation, name: str) -> bool:
 def _is_own_move(node: ast.expr, name: str) -> bool:
     """Return whether code is `x.to(device)` for x: of a module that is the module itself."""
     owner = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
-    return isinstance(owner, ast.Name) and owner.id == name and is_own_result(called_name(node))
+    return isinstance(owner, ast.Name) and owner.id == name and gives_itself(called_name(node))
 
 
 def _of_run(reader: Reader, name: str, activation: Activation) -> Value | None:

@@ -20,7 +20,6 @@ import torch
 from devtrace.diagnosis.evidence.access_paths import device_named_by
 from devtrace.explaining.reading.activation import Activation
 from devtrace.explaining.reading.definition import Definition
-from devtrace.explaining.reading.devices import in_full
 from devtrace.explaining.reading.pasts import Pasts
 from devtrace.explaining.reading.positions import site_of
 from devtrace.explaining.reading.statements import Position, body_of
@@ -34,6 +33,7 @@ from devtrace.recording.hot.recorder import Recorder
 from devtrace.runtime.quiet import device_of, is_tensor, shape_of
 from devtrace.source import parsing
 from devtrace.source.safe_values import Scope
+from devtrace.source.vocabulary import in_full
 
 MOST_LEVELS: Final = 8
 MOST_STEPS: Final = 4_000

@@ -11,9 +11,9 @@ from functools import lru_cache
 from types import CodeType
 from typing import Final, NamedTuple
 
-from devtrace.explaining.reading.devices import is_move
 from devtrace.source.matching import called_name
 from devtrace.source.parsing import Source
+from devtrace.source.vocabulary import is_move
 
 FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 LOOPS: Final = (ast.For, ast.AsyncFor)

@@ -8,12 +8,12 @@ from typing import Any, Final
 
 from devtrace.explaining.reading.activation import Activation
 from devtrace.explaining.reading.definition import Definition
-from devtrace.explaining.reading.devices import is_move
 from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.statements import statements, targets
 from devtrace.explaining.reading.values import Known
 from devtrace.source.matching import called_name, same_code
 from devtrace.source.safe_values import evaluate
+from devtrace.source.vocabulary import is_move
 
 _ADDING: Final = ("append", "add", "insert", "appendleft")
 

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import ast
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from devtrace.diagnosis.evidence.origins import FACTORIES
 from devtrace.explaining.reading.activation import Activation
-from devtrace.explaining.reading.devices import in_full, is_move, kinds
 from devtrace.explaining.reading.reader import ITSELF, Reader
 from devtrace.explaining.reading.statements import is_none
 from devtrace.explaining.reading.values import TensorValue, Value
 from devtrace.recording.columns.operator_info import COMPUTE, COPY, CREATE, VIEW
 from devtrace.source.matching import called_name
-
-_FROM_HOST: Final = frozenset(("from_numpy", "frombuffer", "from_dlpack"))
-_FROM_DATA: Final = frozenset(("as_tensor", "asarray"))
-_VIEWS: Final = frozenset((
-    "view", "reshape", "unsqueeze", "squeeze", "transpose", "permute", "expand", "detach", "t", "flatten", "narrow",
-    "view_as", "expand_as", "movedim", "swapaxes", "unflatten", "chunk", "split", "unbind", "select", "diagonal",
-))  # fmt: skip
-_COPIES: Final = frozenset(("clone", "contiguous"))
-_NO_TENSOR: Final = frozenset(("item", "tolist", "numpy", "size", "dim", "numel", "stride", "backward", "data_ptr"))
+from devtrace.source.vocabulary import (
+    COPIES,
+    DESCRIBES,
+    MAKES,
+    MAKES_ON_HOST,
+    OF_DATA,
+    READS,
+    VIEWS,
+    changes_itself,
+    in_full,
+    is_move,
+    kinds,
+)
 
 
 class Written(NamedTuple):
@@ -42,7 +44,7 @@ class Written(NamedTuple):
 
 def call_torch(reader: Reader, name: str, call: Written) -> Value | None:
     """Return what a function of torch's makes; None for one that makes no tensor of its inputs."""
-    if name in FACTORIES or name in _FROM_HOST:
+    if name in MAKES or name in MAKES_ON_HOST:
         return _make(reader, name, call)
     inputs = call.tensors(reader)
     if not inputs:
@@ -56,12 +58,12 @@ def _make(reader: Reader, name: str, call: Written) -> Value | None:
     """Return what a factory makes: on the device that it is given, else on the default device."""
     node, _, activation = call
     device = call.given_device(reader)
-    if device is None and name in _FROM_DATA and node.args:
+    if device is None and name in OF_DATA and node.args:
         given = reader.see(node.args[0], activation)
         if isinstance(given, TensorValue):
             return given
     if device is None:
-        device = "cpu" if name in _FROM_HOST else _default_device(reader, node, activation)
+        device = "cpu" if name in MAKES_ON_HOST else _default_device(reader, node, activation)
     elif not device:
         return None
     return reader.emit(f"aten.{name}", CREATE, node, activation, [], device)
@@ -89,19 +91,18 @@ def _make_like(reader: Reader, name: str, call: Written, inputs: list[TensorValu
 
 def call_method(reader: Reader, owner: TensorValue, name: str, call: Written) -> Value | None:
     """Return what a method of a tensor makes."""
-    if name in _NO_TENSOR:
+    if name in READS or name in DESCRIBES:
         return None
     if is_move(name):
         return _move(reader, owner, name, call)
     if name.startswith("new_"):
         return _make_like(reader, f"aten.{name}", call, [owner])
     made = reader.derived(f"aten.{name}", _kind(name), call.node, call.activation, [owner, *call.tensors(reader)])
-    changes_itself = name.endswith("_") and not name.endswith("__")
-    return owner if changes_itself else made
+    return owner if changes_itself(name) else made
 
 
 def _kind(name: str) -> int:
-    return COPY if name in _COPIES else VIEW if name in _VIEWS else COMPUTE
+    return COPY if name in COPIES else VIEW if name in VIEWS else COMPUTE
 
 
 def _move(reader: Reader, owner: TensorValue, name: str, call: Written) -> Value | None:

@@ -1,0 +1,185 @@
+"""torch's words: what its functions and methods do with a tensor, and with the device that it is on. The one table.
+
+    "zeros" in MAKES; is_move("cuda")
+
+After `import torch as T` the full name of `T.zeros` is torch.zeros.
+
+Names stand here without their module. Where torch's schemas tell (views, factories, copies), a test compares with them.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Mapping
+from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, ModuleType
+from typing import Any, Final
+
+from devtrace.source.parsing import Source
+
+HOST: Final = "cpu"
+_KINDS: Final = (HOST, "cuda", "meta", "mps", "xpu", "hpu", "npu", "xla")
+_WITHOUT_INDEX: Final = (HOST, "meta", "mps")
+
+# Functions that give a tensor.
+
+_WINDOWS: Final = ("bartlett_window", "blackman_window", "hamming_window", "hann_window", "kaiser_window")
+_FILLED: Final = (
+    "arange", "empty", "empty_permuted", "empty_strided", "eye", "from_file", "full", "linspace", "logspace", "ones",
+    "scalar_tensor", "tril_indices", "triu_indices", "zeros",
+)  # fmt: skip
+_RANDOM: Final = ("normal", "rand", "randint", "randn", "randperm")
+_SPARSE: Final = tuple(f"sparse_{form}_tensor" for form in ("bsc", "bsr", "compressed", "coo", "csc", "csr"))
+OF_DATA: Final = frozenset(("as_tensor", "asarray"))
+"""Factories that leave a tensor or an array on the device where it is."""
+MAKES: Final = frozenset((*_WINDOWS, *_FILLED, *_RANDOM, *_SPARSE, *OF_DATA, "tensor"))
+"""Factories: they take a device, else make on the default device."""
+MAKES_ON_HOST: Final = frozenset(("from_numpy", "frombuffer", "from_dlpack"))
+"""They take over memory of the host, and no device."""
+JOINS: Final = frozenset(("cat", "stack"))
+"""They make one tensor of several."""
+
+# Methods.
+
+VIEWS: Final = frozenset((
+    "adjoint", "alias", "as_strided", "broadcast_to", "chunk", "conj", "detach", "diagonal", "dsplit", "expand",
+    "expand_as", "flatten", "hsplit", "moveaxis", "movedim", "narrow", "permute", "positive", "ravel", "reshape",
+    "reshape_as", "resolve_conj", "resolve_neg", "select", "slice", "split", "split_with_sizes", "squeeze", "swapaxes",
+    "swapdims", "t", "tensor_split", "transpose", "unbind", "unflatten", "unfold", "unsqueeze", "view", "view_as",
+    "view_as_complex", "view_as_real", "vsplit",
+))  # fmt: skip
+"""What they give may share the memory of what they are called on."""
+COPIES: Final = frozenset(("clone", "contiguous"))
+"""They give the same values on the same device."""
+READS: Final = frozenset(("item", "numpy", "tolist"))
+"""They bring values to Python: the host waits for the device."""
+DESCRIBES: Final = frozenset((
+    "backward", "data_ptr", "dim", "element_size", "get_device", "is_contiguous", "nelement", "numel", "size",
+    "storage_offset", "stride",
+))  # fmt: skip
+"""They give no tensor and read no value."""
+FACTS: Final = frozenset(("device", "dtype", "is_cuda", "is_leaf", "ndim", "requires_grad", "shape"))
+"""Attributes that tell about a tensor."""
+PARTS: Final = frozenset(("H", "T", "data", "grad", "imag", "mH", "mT", "real"))
+"""Attributes that are a tensor on the device of theirs."""
+OF_MODULES: Final = frozenset(("buffers", "named_buffers", "named_parameters", "parameters", "state_dict"))
+"""A module's methods that give its tensors."""
+_CASTS: Final = ("bfloat16", "double", "float", "half", "type")
+_GIVES_ITSELF: Final = frozenset((*_CASTS, "eval", "requires_grad_", "train"))
+
+# Values that are drawn, picked or counted.
+
+DRAWS: Final = frozenset((
+    "bernoulli", "bernoulli_", "multinomial", "normal", "normal_", "poisson", "randint", "randperm",
+))  # fmt: skip
+PICKS: Final = frozenset(("argmax", "argmin"))
+"""They give indexes."""
+PICKS_SECOND: Final = frozenset(("max", "min", "sort", "topk"))
+"""They give indexes as their second output."""
+COUNTS: Final = ("nonzero", "argwhere", "masked_select", "unique", "bincount", "repeat_interleave")
+"""The size of what they give is in the values: the host waits for it."""
+
+# Functions of Python.
+
+TAKES_VALUES: Final = frozenset((
+    "bool", "complex", "enumerate", "float", "format", "int", "len", "list", "max", "min", "pow", "print", "range",
+    "repr", "round", "sorted", "str", "sum", "tuple",
+))  # fmt: skip
+"""Built-in functions that read a tensor's values, or its length, on the host."""
+_USUAL: Final = {"F": "torch.nn.functional", "math": "math", "nn": "torch.nn", "np": "numpy", "th": "torch"}
+"""Names of modules that a cell may have from another cell."""
+
+
+def kinds() -> tuple[str, ...]:
+    """Return all kinds of devices by name. A backend may be registered at any time."""
+    torch: Any = sys.modules.get("torch")
+    return (*_KINDS, torch._C._get_privateuse1_backend_name()) if torch is not None else _KINDS
+
+
+def in_full(device: str) -> str:
+    """Return a device with its index: `cuda` is the first one."""
+    return device if not device or ":" in device or device in _WITHOUT_INDEX else f"{device}:0"
+
+
+def devices_named(text: str) -> list[str]:
+    """Return the devices that a message of torch's names, in its order; of a tensor type (`torch.FloatTensor`) too."""
+    kind = "|".join(map(re.escape, kinds()))
+    pattern = rf"\b((?:{kind})(?::\d+)?)\b|torch\.(?:({kind})\.)?\w+Tensor"
+    found = [in_full(match[1] or match[2] or HOST) for match in re.finditer(pattern, text)]
+    return list(dict.fromkeys(found))
+
+
+def is_move(method: str) -> bool:
+    """Return whether a method of tensors and modules moves: `to`, `type_as`, and one for each kind of device."""
+    return method in ("to", "type_as") or method in kinds()
+
+
+def is_factory(name: str) -> bool:
+    """Return whether a function or method makes a tensor that is no result of others' values."""
+    return name in MAKES or name in MAKES_ON_HOST or name.startswith("new_") or name.endswith("_like")
+
+
+def gives_itself(method: str) -> bool:
+    """Return whether a module's method returns the module."""
+    return method in _GIVES_ITSELF or is_move(method)
+
+
+def leaves_device(name: str) -> bool:
+    """Return whether a function or method gives no tensor on the device of what it takes: `x.to(d)`, `len(x)`."""
+    return (
+        is_move(name)
+        or name in READS
+        or name in DESCRIBES
+        or name in TAKES_VALUES
+        or name.startswith(("new_", "is_"))
+        or name in ("isinstance", "to_device")
+    )
+
+
+def changes_itself(method: str) -> bool:
+    """Return whether a method changes what it is called on: `add_`."""
+    return method.endswith("_") and not method.endswith("__")
+
+
+def torch_name(value: object) -> str:
+    """Return the name of a function of torch's own; empty for any other object."""
+    if type(value) is BuiltinFunctionType:
+        owner = value.__self__  # a tensor, torch's own module, or nothing
+        module = owner.__name__ if type(owner) is ModuleType else value.__module__ or type(owner).__module__
+        return value.__name__ if _is_of_torch(module) else ""
+    if type(value) is MethodDescriptorType:
+        return value.__name__ if _is_of_torch(value.__objclass__.__module__) else ""
+    return value.__name__ if type(value) is FunctionType and _is_of_torch(str(value.__module__)) else ""
+
+
+def _is_of_torch(module: str) -> bool:
+    return module.partition(".")[0] == "torch"
+
+
+def full_name(node: ast.AST, source: Source, names: Mapping[str, Any] | None = None) -> str:
+    """Return the full name of what code names, empty where that is not of a module.
+
+    `names` are the variables of the code, if they are known; a module among them is what it is. Else the imports of the
+    source tell, and at last custom: `np` is numpy.
+    """
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    root = _full_root(node.id, source, names or {}) if isinstance(node, ast.Name) else ""
+    return ".".join([root, *reversed(parts)]) if root else ""
+
+
+def _full_root(name: str, source: Source, names: Mapping[str, Any]) -> str:
+    value = names.get(name)
+    if type(value) is ModuleType:
+        return value.__name__
+    if name in names:
+        return f"torch.{torch_name(value)}" if torch_name(value) else ""
+    return source.imports.get(name) or _USUAL.get(name, name if name in ("numpy", "torch") else "")
+
+
+def package(node: ast.AST, source: Source, names: Mapping[str, Any] | None = None) -> str:
+    """Return the package of what code names: "torch" for `F.relu`."""
+    return full_name(node, source, names).partition(".")[0]
