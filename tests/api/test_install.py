@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from devtrace.words.english.report import SENTENCES
+from devtrace.words.catalogue import templates
 
 pytestmark = pytest.mark.slow
 
-SENTENCE = SENTENCES["explained.untraced"]
+SENTENCE = templates("en")["explained.untraced"]
 
 MODEL = """
 import torch

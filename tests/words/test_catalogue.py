@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import json
 import string
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -50,6 +53,21 @@ def test_both_languages_have_the_same_sentences_with_the_sameparameters() -> Non
     assert {key: parameters(english[key]) ^ parameters(chinese[key]) for key in different} in (
         {key: {"count"} for key in different},
     )
+
+
+def test_both_files_have_the_same_headings_and_no_key_twice() -> None:
+    """Translators read the files side by side; of a key that is there twice JSON would take the last."""
+    english, chinese = (_pairs(SOURCES / "words" / f"{of}.json") for of in language.LANGUAGES)
+    assert [heading for heading, _ in english] == [heading for heading, _ in chinese]
+    for headings in (english, chinese):
+        keys = [key for _, sentences in headings for key, _ in sentences]
+        assert [key for key, count in Counter(keys).items() if count > 1] == []
+
+
+def _pairs(file: Path) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Return the headings of a catalogue, each with its keys and sentences, as they stand in the file."""
+    pairs: list[tuple[str, list[tuple[str, str]]]] = json.loads(file.read_text("utf-8"), object_pairs_hook=list)
+    return pairs
 
 
 def test_a_sentence_is_empty_in_both_languages_or_in_none() -> None:

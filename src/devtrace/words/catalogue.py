@@ -10,15 +10,20 @@ A template names its parameters. Their format says how a value is written:
     {devices:and}          cpu, cuda:0 and cuda:1
     {name:Tensor}          `model.weight`; "A tensor" where it has no name
 
-Whole numbers have separators between thousands. Chinese has the same keys and the same parameters.
+Whole numbers have separators between thousands. The templates are in `en.json` and `zh.json`, under the same headings,
+keys and parameters. PyTorch's own terms stay English in Chinese where Chinese readers use them so.
+
+The key of an error is slug, variant and part (`unknown-command.flag.do`); a part that a variant lacks is the slug's. Of
+a cause there are its meaning and what helps, remarks beside lines, its reason, and its advice where no edit fits.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
-from importlib import import_module
+from pathlib import Path
 from string import Formatter
 from typing import Any, Final
 
@@ -26,8 +31,6 @@ from devtrace.words import language
 from devtrace.words.language import Language
 from devtrace.words.text_format import format_bytes, format_time, pluralize
 
-FOLDERS: Final[dict[Language, str]] = {"en": "english", "zh": "chinese"}
-FILES: Final = ("causes", "errors", "jobs", "magics", "programs", "report", "rules")
 _UNNAMED: Final[dict[Language, dict[str, str]]] = {
     "en": {"tensor": "a tensor", "Tensor": "A tensor"},
     "zh": {"tensor": "一个张量", "Tensor": "一个张量"},
@@ -77,8 +80,8 @@ def _beside_code(text: str) -> str:
 @cache
 def templates(of: Language) -> Mapping[str, str]:
     """Return all templates of a language, by key."""
-    files = (import_module(f"devtrace.words.{FOLDERS[of]}.{name}").SENTENCES for name in FILES)
-    return {key: text for file in files for key, text in file.items()}
+    headings: dict[str, dict[str, str]] = json.loads((Path(__file__).parent / f"{of}.json").read_text("utf-8"))
+    return {key: text for under in headings.values() for key, text in under.items()}
 
 
 class _Sentence(Formatter):
@@ -111,4 +114,4 @@ class _Sentence(Formatter):
         return f"{value:,}" if isinstance(value, int) and not spec else str(super().format_field(value, spec))
 
 
-_FORMATTERS: Final = {language: _Sentence(language) for language in FOLDERS}
+_FORMATTERS: Final = {of: _Sentence(of) for of in language.LANGUAGES}

@@ -1,1 +1,0 @@
-"""All sentences in English."""
