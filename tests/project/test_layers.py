@@ -58,6 +58,7 @@ INSIDE = {
         "read_evidence",
         "messages",
         "ledger",
+        "costs",
         "rules",
         "store",
         "diagnose_errors",

@@ -50,7 +50,7 @@ def _diagnosed(trace: TraceData, live: Live | None) -> ReportData:
         notes.append(failed_rule("ledger", fault))
     else:
         for rule in COST_RULES:
-            run_rule(partial(rule.find, queries, tally), rule.find.__name__, findings, notes)
+            run_rule(partial(rule.find, queries, tally), rule.slug, findings, notes)
     return with_report(trace, worst_first(_without_explained(findings)), rows, notes)
 
 
@@ -78,7 +78,7 @@ def _with_the_jobs(report: ReportData) -> ReportData:
     found: list[Finding] = []
     notes: list[str] = []
     for rule in JOB_RULES:
-        run_rule(partial(rule.find, queries, ranks), rule.find.__name__, found, notes)
+        run_rule(partial(rule.find, queries, ranks), rule.slug, found, notes)
     known = {(each.rule, each.site) for each in report.findings}
     explained = _sites_of_errors(report.findings)
     new = [each for each in found if (each.rule, each.site) not in known and each.site not in explained]

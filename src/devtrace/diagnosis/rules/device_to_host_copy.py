@@ -1,4 +1,11 @@
-"""device-to-host-copy: data that a line copies from a device to the CPU."""
+"""device-to-host-copy: data that a line copies from a device to the CPU.
+
+Results are. Needless is what goes back to the device, what was only just sent there, and the values of each step.
+
+    weights = score(x.cpu().numpy())                # bad: numpy computes, and the next line brings it back
+    loss = (torch.from_numpy(weights).to(device) * y).mean()
+    loss = (score(x) * y).mean()                    # good: torch computes on the device
+"""
 
 from __future__ import annotations
 
@@ -8,123 +15,107 @@ from typing import Final
 
 import numpy as np
 
-from devtrace.diagnosis.evidence import reads
+from devtrace.diagnosis.costs import reads
+from devtrace.diagnosis.costs.copies import (
+    AGAIN,
+    find_copies,
+    is_of_ddp,
+    of_single_elements,
+    source_text,
+    weight_of_each_step,
+)
+from devtrace.diagnosis.costs.habits import Habit
+from devtrace.diagnosis.costs.needless import Needless
+from devtrace.diagnosis.costs.same_tensor import of_one_tensor
 from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode, TraceQueries
-from devtrace.diagnosis.findings import Finding
-from devtrace.diagnosis.ledger import Tally
-from devtrace.diagnosis.rules import copies_of_a_line
-from devtrace.diagnosis.rules.copies_of_a_line import AGAIN, CopiesOfALine, Habit, is_of_ddp
 from devtrace.diagnosis.rules.rule import CostRule
 from devtrace.source.matching import assigned_names, called_name, calls_in, match_code, names_in
 from devtrace.source.vocabulary import MAKES
 from devtrace.words.catalogue import sentence
 
-_FAR: Final = 400
-"""Ops after a copy within which what was made of it must come back, to be of the same step."""
 _SAMPLE: Final = 20
 """Copies of a line that are looked at."""
 _ARRAYS: Final = ("np", "numpy", "torch", "th")
 
 
-def copies_to_host(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
-    return copies_of_a_line.findings(queries, tally, "d2h", _FINDERS, _finding)
-
-
-RULE: Final = CostRule(
-    slug="device-to-host-copy",
-    find=copies_to_host,
-)
-
-
-def _finding(copies: CopiesOfALine, habit: Habit | None, lines: list[int]) -> Finding:
-    return copies_of_a_line.finding("device-to-host-copy", copies, habit, lines)
-
-
-def _back_and_forth(copies: CopiesOfALine) -> Habit | None:
-    is_frequent = copies.count >= AGAIN and len(copies.ops) >= AGAIN
-    return (_round_trip(copies) or _unused(copies)) if is_frequent else None
-
-
-def _values(copies: CopiesOfALine) -> Habit | None:
+def _values(habit: Habit) -> Needless | None:
     """Find values of a training's own work (a loss, a norm, a score) that the host takes in each step."""
-    queries, found = copies.queries, copies.queries.source_node(copies.line)
-    severity = copies_of_a_line.weight_of_each_step(copies)
-    if found is None or severity is None or _is_of_a_package_that_trains(copies):
+    queries, found = habit.queries, habit.found
+    severity = weight_of_each_step(habit)
+    if found is None or severity is None or habit.trains_alone:
         return None
-    some = copies.ops[:_SAMPLE]
+    some = habit.ops[:_SAMPLE]
     if not reads.is_of_the_line(queries, found, some[0]) or reads.is_a_choice(queries, some[0]):
         return None
     if sum(reads.is_trained(queries, op) for op in some) * 2 < len(some):
         return None
-    message = sentence("copy.in-each-step", name=copies_of_a_line.source_text(copies))
-    return Habit(message, sentence("copy.in-each-step.help"), severity=severity)
+    why = sentence("copy.in-each-step", name=source_text(habit))
+    return Needless(habit, why, sentence("copy.in-each-step.help"), severity=severity)
 
 
-def _is_of_a_package_that_trains(copies: CopiesOfALine) -> bool:
-    return bool(copies.queries.package(copies.line)) and copies.steps.are_of_a_package(np.array(copies.ops))
+# What goes back.
 
 
-_FINDERS: Final = (copies_of_a_line.of_one_tensor, _back_and_forth, _values, copies_of_a_line.of_single_elements)
-
-
-def _round_trip(copies: CopiesOfALine) -> Habit | None:
-    """Find data that leaves a device, is worked on by the host and comes back, step after step."""
-    queries, ops = copies.queries, copies.ops
-    if queries.trace.ops.raw("phase", ops[-1]) == "backward":  # the gradient of work that began on the host
-        return None
-    found = queries.source_node(copies.line)
+def _round_trip(habit: Habit) -> Needless | None:
+    """Find data that leaves a device, is worked on by the host and comes back before the line runs in the next step."""
+    queries, ops, found = habit.queries, habit.ops, habit.found
+    if len(ops) < AGAIN or queries.trace.ops.raw("phase", ops[-1]) == "backward":
+        return None  # the gradient of work that began on the host
     if found is not None and called_name(found.node) not in MAKES and reads.is_within_torch(queries, found, ops[0]):
         return None
+    of_a_step = max(round(habit.count / habit.pace.steps), 1) if habit.pace.is_of_each_step else 1
+    ends = [*ops[of_a_step:], *[len(queries.trace.ops)] * of_a_step]
     for key, find_return in _RETURNS:
-        sites = [find_return(queries, op) for op in ops[:_SAMPLE]]
+        sites = [find_return(queries, op, end) for op, end in zip(ops[:_SAMPLE], ends, strict=False)]
         returned = [site for site in sites if site is not None]
         if returned and len(returned) * 2 >= len(sites):
-            message = sentence(key, name=copies_of_a_line.source_text(copies), site=queries.site(returned[0]))
-            return Habit(message, sentence("copy.back.help"))
+            why = sentence(key, name=source_text(habit), site=queries.site(returned[0]))
+            return Needless(habit, why, sentence("copy.back.help"))
     return None
 
 
-def _return_of_its_result(queries: TraceQueries, op: int) -> int | None:
-    """Return the site where something made of a copied tensor is copied back to a device, within the next ops."""
+def _return_of_its_result(queries: TraceQueries, op: int, end: int) -> int | None:
+    """Return the site where something made of a copied tensor is copied back to a device."""
     reached = set(queries.outputs(op))
     computed: set[int] = set()
-    ops = queries.trace.ops
-    for later in range(op + 1, min(op + _FAR, len(ops))):
+    on_host = queries.trace.ops.ints("device")[op + 1 : end] == queries.host
+    for later in (op + 1 + np.flatnonzero(on_host | queries.is_kind("copy")[op + 1 : end])).tolist():
         taken = queries.inputs(later)
         if reached.isdisjoint(taken):
             continue
-        if ops.number("device", later) == queries.host:
+        if on_host[later - op - 1]:
             reached.update(queries.outputs(later))
             if queries.kind(later) == "compute" or not computed.isdisjoint(taken):
                 computed.update(queries.outputs(later))
-        elif queries.kind(later) == "copy" and ops.raw("phase", later) != "backward" and not computed.isdisjoint(taken):
+        elif queries.trace.ops.raw("phase", later) != "backward" and not computed.isdisjoint(taken):
             return int(queries.op_users[later])
     return None
 
 
-def _return_of_its_gradient(queries: TraceQueries, op: int) -> int | None:
+def _copies_to_device(queries: TraceQueries, op: int, end: int) -> Iterator[int]:
+    on_device = queries.trace.ops.ints("device")[op + 1 : end] != queries.host
+    yield from (op + 1 + np.flatnonzero(on_device & queries.is_kind("copy")[op + 1 : end])).tolist()
+
+
+def _return_of_its_gradient(queries: TraceQueries, op: int, end: int) -> int | None:
     """Return the site where a copy's gradient is copied back: a trained loss or layer that computes on the host."""
-    ops, tensors = queries.trace.ops, queries.trace.tensors
-    source = queries.inputs(op)[:1]
-    backward = ops.ints("phase")[op + 1 : op + _FAR] == queries.strings.get("backward", -1)
-    for later in (op + 1 + np.flatnonzero(backward)).tolist():
-        if queries.kind(later) == "copy" and source and ops.number("device", later) != queries.host:
-            gradient = queries.outputs(later)[:1]
-            if gradient and tensors.number("shape", gradient[0]) == tensors.number("shape", source[0]):
+    shapes = queries.trace.tensors.ints("shape")
+    for later in _copies_to_device(queries, op, end):
+        if queries.trace.ops.raw("phase", later) == "backward":
+            pair = [*queries.inputs(op)[:1], *queries.outputs(later)[:1]]
+            if len(pair) == 2 and shapes[pair[0]] == shapes[pair[1]]:
                 return int(queries.cost_users[later])
     return None
 
 
-def _return_from_numpy(queries: TraceQueries, op: int) -> int | None:
-    """Return the site where a copy to a device takes what numpy alone made of the copy: in its statement or below."""
-    ops = queries.trace.ops
+def _return_from_numpy(queries: TraceQueries, op: int, end: int) -> int | None:
+    """Return the site where a copy to a device takes what numpy alone made of the copy."""
     copied = queries.source_node(int(queries.op_users[op]))
-    for later in range(op + 1, min(op + 8, len(ops)) if copied is not None else 0):
-        if queries.kind(later) == "copy" and ops.number("device", later) != queries.host:
-            outer = queries.source_node(int(queries.op_users[later]))
-            is_newer = queries.inputs(later) and queries.producer(queries.inputs(later)[0]) > op
-            is_numpys = copied is not None and outer is not None and _is_made_by_numpy(copied, outer)
-            return int(queries.op_users[later]) if is_numpys and is_newer else None
+    for later in _copies_to_device(queries, op, end) if copied is not None else ():
+        outer = queries.source_node(int(queries.op_users[later]))
+        is_newer = queries.inputs(later) and queries.producer(queries.inputs(later)[0]) > op
+        if is_newer and copied is not None and outer is not None and _is_made_by_numpy(copied, outer):
+            return int(queries.op_users[later])
     return None
 
 
@@ -183,18 +174,23 @@ _RETURNS: Final = (
     ("copy.back-gradient", _return_of_its_gradient),
 )
 
+# What was sent in vain.
 
-def _unused(copies: CopiesOfALine) -> Habit | None:
+
+def _unused(habit: Habit) -> Needless | None:
     """Find data that was sent to a device on its own and is fetched back as it was sent."""
-    queries = copies.queries
-    sent = [_copy_in_vain(queries, op) for op in copies.ops[:_SAMPLE]]
+    queries = habit.queries
+    if len(habit.ops) < AGAIN:
+        return None
+    before = [-1, *habit.ops]
+    sent = [_copy_in_vain(queries, op, since) for op, since in zip(habit.ops[:_SAMPLE], before, strict=False)]
     if sent[0] is None or any(op is None for op in sent):
         return None
     site = int(queries.op_users[sent[0]])
     if not _moves_one_tensor(queries.source_node(site)) and not is_of_ddp(queries, sent[0]):
         return None
-    message = sentence("copy.unused", name=copies_of_a_line.source_text(copies), site=queries.site(site))
-    return Habit(message, sentence("copy.unused.help"))
+    why = sentence("copy.unused", name=source_text(habit), site=queries.site(site))
+    return Needless(habit, why, sentence("copy.unused.help"))
 
 
 def _moves_one_tensor(found: SourceNode | None) -> bool:
@@ -203,12 +199,18 @@ def _moves_one_tensor(found: SourceNode | None) -> bool:
     return moved is not None and isinstance(moved["x"], ast.Name)
 
 
-def _copy_in_vain(queries: TraceQueries, op: int) -> int | None:
+def _copy_in_vain(queries: TraceQueries, op: int, since: int) -> int | None:
     """Return the copy that sent to the device what an op fetches back, if no other op between took it."""
     row = next(iter(queries.inputs(op)), -1)
     sent = queries.producer(queries.base(row)) if row >= 0 else -1
-    if not 0 <= op - sent < _FAR or queries.kind(sent) != "copy" or queries.device(queries.inputs(sent)[0]) != HOST:
+    if sent <= since or queries.kind(sent) != "copy" or queries.device(queries.inputs(sent)[0]) != HOST:
         return None
     inputs = queries.trace.ops.lists("inputs")
     taken = queries.bases[inputs.flat[inputs.offsets[sent + 1] : inputs.offsets[op]]]
     return None if queries.base(row) in taken.tolist() else sent
+
+
+RULE: Final = CostRule(
+    slug="device-to-host-copy",
+    find=find_copies("device-to-host-copy", "d2h", of_one_tensor, _round_trip, _unused, _values, of_single_elements),
+)

@@ -9,6 +9,7 @@ from typing import Final, TypeGuard
 
 import numpy as np
 
+from devtrace.diagnosis.costs.loops import LOOPS, loops_around
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.source.matching import assigned_names, called_name, is_path, match_code, names_in, same_code
 from devtrace.words.catalogue import sentence
@@ -37,7 +38,6 @@ _NAMESPACES: Final = ("math", "np", "numpy", "th", "torch")
 _WHOLE: Final = ("int8", "int16", "int32", "int64", "uint8")
 _STEPS_BACK: Final = 12
 _ANCESTORS: Final = 40
-_LOOPS: Final = (ast.For, ast.AsyncFor, ast.While)
 
 
 def is_a_choice(queries: TraceQueries, op: int) -> bool:
@@ -182,9 +182,7 @@ def _is_guard(statement: ast.stmt) -> bool:
 
 def is_in_a_loop(found: SourceNode) -> bool:
     """Return whether code is in a loop of its own function."""
-    function = found.source.function(found.node)
-    loops = [each for each in found.source.ancestors(found.node) if isinstance(each, (*_LOOPS, ast.comprehension))]
-    return any(found.source.function(each) is function for each in loops)
+    return bool(loops_around(found, (*LOOPS, ast.comprehension)))
 
 
 def _assigned_by(found: SourceNode) -> set[str]:
@@ -211,7 +209,7 @@ def _leaves(found: SourceNode, branch: ast.If) -> bool:
     last = branch.body[-1]
     if isinstance(last, ast.Return) and isinstance(last.value, ast.Constant) and isinstance(last.value.value, bool):
         return True
-    in_a_loop = any(isinstance(outer, _LOOPS) for outer in found.source.ancestors(branch))
+    in_a_loop = any(isinstance(outer, LOOPS) for outer in found.source.ancestors(branch))
     return in_a_loop and isinstance(last, ast.Break | ast.Return)
 
 

@@ -1,18 +1,22 @@
-"""What each step reads of a device stays there, and is read below the loop, all at once: the same values, one wait."""
+"""Edits that wait less often: what each step reads of a device stays there, and is read below the loop at once.
+
+The values are the very same.
+"""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
+from devtrace.diagnosis.costs.habits import Habit
+from devtrace.diagnosis.costs.loops import assigned_to, is_in, loops_around, uses_of, value_given
+from devtrace.diagnosis.costs.writes import are_written
 from devtrace.diagnosis.edits import Code
-from devtrace.diagnosis.evidence.trace_queries import Rows, SourceNode, TraceQueries
-from devtrace.diagnosis.evidence.writes import are_written
-from devtrace.diagnosis.fixes.filled_in_loop import FilledInLoop
+from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.fixes.fix import Fix, fix_if_complete
-from devtrace.source.matching import assigned_names, called_name, is_path, match_code, names_in, same_code
+from devtrace.source.matching import assigned_names, called_name, match_code, names_in, same_code
 from devtrace.words.catalogue import sentence
 
 _FLOATS: Final = ("float64", "float32", "float16", "bfloat16")
@@ -20,11 +24,32 @@ _EXACT: Final = (ast.Add, ast.Sub, ast.Mult, ast.Div)
 _NUMBERS: Final = ("len", "numel", "size")
 
 
+class _Filled(NamedTuple):
+    """A variable that `loop` only fills, in one statement, and that nothing looks at before its end."""
+
+    loop: ast.stmt
+    start: ast.expr
+    """Its value above the loop."""
+
+
+def _filled(found: SourceNode, name: str) -> _Filled | None:
+    """Return the outermost loop that fills the variable which a statement changes, if nothing else touches it there."""
+    source, uses = found.source, uses_of(found, name)
+    if uses is None or any(source.function(use) is not source.function(found.node) for use in uses):
+        return None
+    for loop in reversed(loops_around(found)):
+        above = [use for use in uses if source.span(use).line < source.span(loop).line]
+        inside = [use for use in uses if is_in(source, use, loop)]
+        start = value_given(source, above[-1]) if above else None
+        if start is not None and inside and all(is_in(source, use, found.statement) for use in inside):
+            return _Filled(loop, start)
+    return None
+
+
 @dataclass(frozen=True)
 class _Read:
     """A single number that a line reads in each step, by `x.item()` or `float(x)`."""
 
-    queries: TraceQueries
     found: SourceNode
     code: Code
     tensor: ast.expr
@@ -33,13 +58,13 @@ class _Read:
     """False if something writes to its memory, or it is the same memory each time."""
 
     @classmethod
-    def of(cls, queries: TraceQueries, line: int, ops: Rows) -> _Read | None:
-        found, site = queries.source_node(line), queries.site(line)
-        if found is None or site is None or queries.package(line):
+    def of(cls, habit: Habit) -> _Read | None:
+        queries, found, code, ops = habit.queries, habit.found, habit.code, habit.ops
+        if found is None or code is None:
             return None
         item = match_code("$x.item()", found.node)
         read = item or match_code("float($x)", found.node)
-        rows = [queries.inputs(op)[0] for op in ops.tolist() if queries.inputs(op)]
+        rows = [queries.inputs(op)[0] for op in ops if queries.inputs(op)]
         dtypes = {str(queries.trace.tensors.raw("dtype", row)).removeprefix("torch.") for row in rows}
         devices = {queries.device(row) for row in rows}
         is_plain = len(dtypes) == len(devices) == 1 and not any(queries.dims[row] for row in rows)
@@ -48,7 +73,7 @@ class _Read:
         dtype = dtypes.pop()
         if item is None and dtype not in _FLOATS:
             return None
-        return cls(queries, found, Code(found.source, site), read["x"], dtype, _are_kept(queries, rows, ops))
+        return cls(found, code, read["x"], dtype, _are_kept(queries, rows, ops[0]))
 
     @property
     def detached(self) -> str:
@@ -62,16 +87,16 @@ class _Read:
         return self.detached if self.is_kept_alone else f"{self.detached}.clone()"
 
 
-def read_after_loop(queries: TraceQueries, line: int, ops: Rows) -> Fix | None:
+def read_after_loop(habit: Habit) -> Fix | None:
     """Keep or add up on the device what a line reads in each step, where that gives the very same values."""
-    read = _Read.of(queries, line, ops)
+    read = _Read.of(habit)
     return (_kept(read) or _added_up(read)) if read is not None else None
 
 
-def _are_kept(queries: TraceQueries, rows: list[int], ops: Rows) -> bool:
+def _are_kept(queries: TraceQueries, rows: list[int], first: int) -> bool:
     """Return whether each tensor has memory of its own, to which nothing writes from its first op here on."""
     bases = [queries.base(row) for row in rows]
-    return len(set(bases)) == len(bases) and not are_written(queries, bases, int(ops[0]))
+    return len(set(bases)) == len(bases) and not are_written(queries, bases, first)
 
 
 def _kept(read: _Read) -> Fix | None:
@@ -81,8 +106,8 @@ def _kept(read: _Read) -> Fix | None:
     if append is None or append["value"] is not found.node or not isinstance(append["list"], ast.Name):
         return None
     name = append["list"].id
-    filled = FilledInLoop.find(found, name) if isinstance(found.statement, ast.Expr) else None
-    if filled is None or not _is_empty_list(filled.start) or "torch" not in names_of_modules(found):
+    filled = _filled(found, name) if isinstance(found.statement, ast.Expr) else None
+    if filled is None or not _is_empty_list(filled.start) or not _has_torch(found):
         return None
     below = f"{name} = torch.stack({name}).tolist()"
     return fix_if_complete(
@@ -96,12 +121,12 @@ def _is_empty_list(value: ast.expr) -> bool:
     return match_code("[]", value) is not None or match_code("list()", value) is not None
 
 
-def names_of_modules(found: SourceNode) -> set[str]:
-    """Return the modules that code imports, and the names that it uses: what a cell uses, another has imported."""
-    imports = [node for node in ast.walk(found.source.tree) if isinstance(node, ast.Import)]
+def _has_torch(found: SourceNode) -> bool:
+    """Return whether code imports torch by its name, or uses that: what a cell uses, another has imported."""
+    tree = found.source.tree
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import)]
     names = {alias.asname or alias.name for node in imports for alias in node.names}
-    outside = names_in(found.source.tree) - set(assigned_names(found.source.tree))
-    return names | outside
+    return "torch" in names | names_in(tree) - set(assigned_names(tree))
 
 
 def _added_up(read: _Read) -> Fix | None:
@@ -111,7 +136,7 @@ def _added_up(read: _Read) -> Fix | None:
     if summed is None or not _is_exact(read, summed[1]):
         return None
     name = summed[0].id
-    filled = FilledInLoop.find(found, name)
+    filled = _filled(found, name)
     if filled is None or not isinstance(filled.start, ast.Constant) or type(filled.start.value) not in (int, float):
         return None
     number = "float" if read.dtype in _FLOATS else "int"
@@ -141,8 +166,7 @@ def _is_exact(read: _Read, added: ast.expr) -> bool:
 
     A float does in double precision, with the numbers that Python takes; an integer where it is added as it is.
     """
-    outer = read.found.source.ancestors(read.found.node)
-    above = list(_until(outer, added))
+    above = list(_until(read.found.source.ancestors(read.found.node), added))
     if read.dtype not in _FLOATS:
         return read.dtype in ("int64", "int32") and not above
     return all(isinstance(node, ast.BinOp) and isinstance(node.op, _EXACT) for node in above) and all(
@@ -161,20 +185,40 @@ def _until(nodes: Iterator[ast.AST], last: ast.AST) -> Iterator[ast.AST]:
         yield node
 
 
-def _is_number(found: SourceNode, value: ast.expr, depth: int = 2) -> bool:
+def _is_number(found: SourceNode, value: ast.expr | None, depth: int = 2) -> bool:
     """Return whether code is a number of Python's for certain: `16`, `len(x)`, `x.shape[0]`, or a variable of such."""
     if isinstance(value, ast.Constant):
         return type(value.value) in (int, float)
-    if called_name(value) in _NUMBERS:
-        return True
     shape = match_code("$x.shape[$i]", value)
     if shape is not None:
         return isinstance(shape["i"], ast.Constant)
-    if not isinstance(value, ast.Name) or not is_path(value) or not depth:
+    if not isinstance(value, ast.Name) or not depth:
+        return value is not None and called_name(value) in _NUMBERS
+    given = assigned_to(found, value.id)
+    return bool(given) and all(_is_number(found, each, depth - 1) for each in given)
+
+
+# `x[mask].sum()` becomes `torch.where(mask, x, 0).sum()`, whose shape the CPU knows without asking the device.
+
+
+def pick_by_where(habit: Habit) -> Fix | None:
+    """Return the fix, where a mask picks what is added up, and has the shape of what it picks from."""
+    found, code = habit.found, habit.code
+    picked = match_code("$x[$mask]", found.node) if found is not None else None
+    if found is None or code is None or picked is None or isinstance(picked["mask"], ast.Tuple | ast.Slice):
+        return None
+    attribute = found.source.parent(found.node)
+    summed = found.source.parent(attribute) if attribute is not None else None
+    if match_code("$picked.sum()", summed) is None or not _has_torch(found):
+        return None
+    if not all(_is_masked_whole(habit.queries, op) for op in habit.ops):
+        return None
+    new = f"torch.where({code.text(picked['mask'])}, {code.text(picked['x'])}, 0)"
+    return fix_if_complete(sentence("fixed.pick-by-where", code=new), code.replaced(found.node, new))
+
+
+def _is_masked_whole(queries: TraceQueries, op: int) -> bool:
+    rows, tensors = queries.inputs(op), queries.trace.tensors
+    if len(rows) != 2 or str(tensors.raw("dtype", rows[1])).removeprefix("torch.") != "bool":
         return False
-    body = found.source.function(found.node) or found.source.tree
-    given = [node for node in ast.walk(body) if isinstance(node, ast.Assign) and value.id in assigned_names(node)]
-    stores = [node for node in ast.walk(body) if isinstance(node, ast.Name) and node.id == value.id]
-    simple = [node.value for node in given if len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)]
-    is_all = len(simple) == len(given) == sum(isinstance(node.ctx, ast.Store) for node in stores)
-    return bool(simple) and is_all and all(_is_number(found, each, depth - 1) for each in simple)
+    return tensors.number("shape", rows[0]) == tensors.number("shape", rows[1])

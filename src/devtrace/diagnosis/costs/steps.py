@@ -14,11 +14,11 @@ from typing import Final
 
 import numpy as np
 
+from devtrace.diagnosis.costs.loops import loops_around
 from devtrace.diagnosis.evidence.trace_queries import Mask, Rows, SourceNode, TraceQueries
 
 FEWEST: Final = 3
 """Fewer steps are no loop to speak of."""
-_LOOPS: Final = (ast.For, ast.AsyncFor, ast.While)
 
 
 @dataclass(frozen=True)
@@ -178,10 +178,4 @@ def _begins(chosen: Mask) -> Mask:
 
 
 def _loop_of(found: SourceNode | None) -> ast.AST | None:
-    """Return the innermost loop around a site, in its own function."""
-    if found is None:
-        return None
-    function = found.source.function(found.node)
-    loops = (outer for outer in found.source.ancestors(found.statement) if isinstance(outer, _LOOPS))
-    loop = next(loops, None)
-    return loop if loop is not None and found.source.function(loop) is function else None
+    return next(iter(loops_around(found)), None) if found is not None else None

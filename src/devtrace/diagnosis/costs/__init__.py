@@ -1,0 +1,1 @@
+"""What a line costs in each step, and what to do about it."""

@@ -1,0 +1,136 @@
+"""Copies of one direction from one line: how they are judged and worded, and when a few bytes are too many copies."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from devtrace.diagnosis.costs import reads
+from devtrace.diagnosis.costs.habits import Habit, is_paced
+from devtrace.diagnosis.costs.needless import Needless, finding, findings
+from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+from devtrace.diagnosis.findings import Finding
+from devtrace.diagnosis.fixes.fix import Fix
+from devtrace.diagnosis.ledger import Tally
+from devtrace.diagnosis.slugs import RuleSlug, Severity
+from devtrace.source.matching import called_name, match_code
+from devtrace.words.catalogue import sentence
+from devtrace.words.text_format import one_line, shorten
+
+AGAIN: Final = 5
+"""So many copies from one line are a habit, not a set-up."""
+MANY: Final = 50
+OFTEN: Final = 10
+"""So many copies of a few bytes, in at least so many steps, are a habit."""
+STEPS: Final = 5
+BETWEEN: Final = 6
+"""So many ops from one copy to the next are next to nothing."""
+_LONGEST: Final = 60
+_TAKES: Final = ("cpu", "cuda", "numpy", "to", "tolist", "type", "xpu")
+"""Methods that copy what they are called on."""
+
+Find = Callable[[Habit], Needless | None]
+
+
+class Plain(NamedTuple):
+    """Copies that are not needless: the end of their message, and how they would cost less."""
+
+    remark: str = ""
+    fix: Fix | None = None
+
+
+def find_copies(
+    rule: RuleSlug, direction: str, *finds: Find, plain: Callable[[Habit], Plain] = lambda _: Plain()
+) -> Callable[[TraceQueries, Tally], Iterator[Finding]]:
+    """Return what finds the copies of a direction, each line's by the first of `finds` that sees it in them."""
+
+    def judge(parts: list[Habit]) -> list[Needless]:
+        some = [] if len(parts) == 1 and _is_of_torchs_optimizer(parts[0]) else parts
+        return list(filter(None, (next(filter(None, (find(part) for find in finds)), None) for part in some)))
+
+    def word(habit: Habit, needless: Sequence[Needless], of_package: str) -> Finding:
+        more = Plain() if needless else plain(habit)
+        why = sentence("copy.pace", pace=_pace_in_words(habit), remark=more.remark or sentence("copy.nothing"))
+        if needless:
+            why = sentence("copy.why", habit=needless[0].why) + of_package
+        message = sentence(f"copy.{direction}", count=habit.count, size=habit.all_bytes, why=why)
+        return finding(rule, habit, needless, message, more.fix)
+
+    return lambda queries, tally: findings(queries, tally, direction, judge, word)
+
+
+def _pace_in_words(habit: Habit) -> str:
+    if not is_paced(habit):
+        return ""
+    return sentence("copy.pace-once" if habit.count == habit.pace.steps else "copy.pace-each")
+
+
+def _is_of_torchs_optimizer(habit: Habit) -> bool:
+    """Return whether torch's own optimizer makes the copies: all its ops are at the line of `step`."""
+    queries = habit.queries
+    phases = queries.trace.ops.ints("phase")[habit.ops]
+    is_in_it = bool((phases == queries.strings.get("optimizer", -1)).all())
+    return is_in_it and habit.is_of_the_user and habit.found is not None and called_name(habit.found.node) == "step"
+
+
+def is_of_ddp(queries: TraceQueries, op: int) -> bool:
+    """Return whether DistributedDataParallel itself ran an op."""
+    call = queries.trace.ops[op].call
+    return call is not None and str(call.module.type) == "DistributedDataParallel"
+
+
+def source_text(habit: Habit) -> str:
+    """Return what the line calls the tensor that it copies: `x` of `x[:n].to(device)`, else all of its code."""
+    found = habit.found
+    moved = match_code("$x.$move(...)", found.node) if found is not None else None
+    if found is None or moved is None or moved["move"] not in _TAKES:
+        return shorten(reads.expression(habit.queries, habit.line), _LONGEST) or sentence("copy.it")
+    owner = moved["x"]
+    while isinstance(owner, ast.Subscript):
+        owner = owner.value
+    return shorten(one_line(found.source.segment(owner)), _LONGEST) or sentence("copy.it")
+
+
+def of_single_elements(habit: Habit) -> Needless | None:
+    """Find very many, very small copies, each of what was just picked or made, with next to nothing between them.
+
+    The tensors of a model, of its checkpoint or of an optimizer are there before the first of them is copied.
+    """
+    if habit.count < MANY or not habit.is_small or len(habit.ops) < 2:
+        return None
+    if not _are_close_together(habit.ops) or not _are_made_one_by_one(habit):
+        return None
+    return Needless(habit, sentence("copy.few-bytes", name=source_text(habit)), sentence("copy.few-bytes.help"))
+
+
+def _are_close_together(ops: list[int]) -> bool:
+    """Return whether most of them are in long rows, and not two or three at a time in each of many steps."""
+    gaps = np.diff(ops) > BETWEEN
+    rows = np.diff(np.concatenate(([0], np.flatnonzero(gaps) + 1, [len(ops)])))
+    return 2 * int(rows[rows >= OFTEN].sum()) > len(ops)
+
+
+def _are_made_one_by_one(habit: Habit) -> bool:
+    """Return whether what is copied was made after the copy before it.
+
+    `set_` makes none: torch.save reads a storage by it. What torch makes of a list it makes and copies in one op.
+    """
+    queries, ops = habit.queries, sorted(habit.ops)
+    made = [max(map(queries.producer, queries.inputs(op)[-1:]), default=op) for op in ops[1:]]
+    fresh = [op > last and "set_" not in queries.op_name(op) for last, op in zip(ops[:-1], made, strict=True)]
+    return 2 * sum(fresh) > len(made)
+
+
+def weight_of_each_step(habit: Habit) -> Severity | None:
+    """Return how much a few bytes weigh that a line copies in each step of a loop; None if it does not.
+
+    Those of a short loop are a note, at a line of the user's.
+    """
+    if not habit.is_small or not habit.is_of_each_step:
+        return None
+    if habit.count >= OFTEN and habit.pace.steps >= STEPS:
+        return "warning"
+    return "note" if habit.is_of_the_user else None

@@ -1,0 +1,164 @@
+"""Edits that copy less often: a move above its loop, a table that is kept where it was moved to, pinned batches."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Final
+
+from devtrace.diagnosis.costs.habits import Habit
+from devtrace.diagnosis.costs.loops import assigned_to, loops_around, uses_of
+from devtrace.diagnosis.edits import Code
+from devtrace.diagnosis.evidence.trace_queries import SourceNode
+from devtrace.diagnosis.findings import Edit, Site
+from devtrace.diagnosis.fixes.fix import Fix, fix_if_complete
+from devtrace.source.matching import assigned_names, called_name, keyword, match_code, names_in, same_code
+from devtrace.source.parsing import Source, parse
+from devtrace.words.catalogue import sentence
+
+_APART: Final = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.NamedExpr, ast.IfExp)
+_ROUND: Final = ("enumerate", "tqdm", "iter")
+
+
+# `weights.to(device)` in a loop becomes `weights = weights.to(device)` above it.
+
+
+def move_above_loop(habit: Habit) -> Edit | None:
+    """Return the edit, if the variable is bound above the loop and nowhere else used as it was."""
+    found, code = habit.found, habit.code
+    moved = match_code("$x.$move(...)", found.node) if found is not None else None
+    if found is None or code is None or moved is None or moved["move"] not in habit.queries.move_methods:
+        return None
+    loops, name = loops_around(found), moved["x"]
+    is_of_a_cell = code.site.cell is not None and found.source.function(found.node) is None
+    if not loops or not isinstance(name, ast.Name) or not _is_safe(found, loops[-1], name.id, is_of_a_cell):
+        return None
+    if is_of_a_cell and any(_uses_it_as_it_is(text, found, name.id) for text in _other_cells(habit, code.site)):
+        return None
+    moving = _above(found, code, loops[-1], name.id, habit.target)
+    return code.above(loops[-1], f"{name.id} = {moving}") if moving else None
+
+
+def _other_cells(habit: Habit, site: Site) -> Iterator[str]:
+    """Yield the text of the other cells: they have the same variables."""
+    live = habit.queries.live
+    yield from (each.text for each in habit.queries.trace.sources if each.cell_id and each.cell_id != site.cell_id)
+    yield from (cell.text for cell in (live.cells if live is not None else ()) if cell.file != site.file)
+
+
+def _uses_it_as_it_is(text: str, found: SourceNode, name: str) -> bool:
+    """Return whether another cell uses the variable and does not move it as this one does."""
+    source = parse(text)
+    nodes = ast.walk(source.tree) if source is not None else ()
+    loads = [node for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
+    if source is None:
+        return name in text
+    return not all(_is_moved_alike(source, found.node, use) for use in loads if use.id == name)
+
+
+def _above(found: SourceNode, code: Code, loop: ast.stmt, name: str, target: str) -> str:
+    """Return the move as it can be written above the loop: as it is, else to the device that it named in the end."""
+    if set(assigned_names(loop)).isdisjoint(names_in(found.node)):
+        return code.text(found.node)
+    to = match_code("$x.to($y.device)", found.node)
+    return f'{name}.to("{target}")' if to is not None and target else ""
+
+
+def _is_safe(found: SourceNode, loop: ast.stmt, name: str, is_of_a_cell: bool) -> bool:
+    """Return whether the variable has its value above the loop, and is from there on only moved as here.
+
+    An earlier cell may have given it.
+    """
+    source, function, uses = found.source, found.source.function(found.node), uses_of(found, name)
+    begin = source.span(loop).line
+    above = [use for use in uses or () if source.span(use).line < begin and source.function(use) is function]
+    parameters = [each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)] if function else []
+    is_bound = name in parameters or any(isinstance(use.ctx, ast.Store) for use in above)
+    return (
+        uses is not None
+        and (is_bound or (is_of_a_cell and not above))
+        and all(_is_moved_alike(source, found.node, use) for use in uses if use not in above)
+        and not any(isinstance(inner, ast.Call) for inner in ast.walk(found.node) if inner is not found.node)
+    )
+
+
+def _is_moved_alike(source: Source, move: ast.AST, use: ast.Name) -> bool:
+    attribute = source.parent(use)
+    call = source.parent(attribute) if attribute is not None else None
+    return call is not None and same_code(call, move)
+
+
+# `self.table[:n].to(x.device)` in each call: `self.table = self.table.to(x.device)` above it moves the table once.
+
+
+def attribute_moved(found: SourceNode) -> str:
+    """Return the attribute of `self` that a line moves, or a part of it; an empty text for anything else."""
+    moved = match_code("$x.to(...)", found.node)
+    whole = moved["x"] if moved is not None else None
+    while isinstance(whole, ast.Subscript):
+        whole = whole.value
+    attribute = match_code("self.$name", whole)
+    return str(attribute["name"]) if attribute is not None else ""
+
+
+def keep_moved_attribute(habit: Habit) -> Edit | None:
+    """Return the edit, if all that the file does with the attribute is to move it so."""
+    found, code = habit.found, habit.code
+    name = attribute_moved(found) if found is not None else ""
+    if found is None or code is None or not name:
+        return None
+    nodes = (node for node in ast.walk(found.source.tree) if isinstance(node, ast.Attribute) and node.attr == name)
+    uses = [node for node in nodes if isinstance(node.ctx, ast.Load)]
+    is_apart = any(isinstance(outer, _APART) for outer in found.source.ancestors(found.node))
+    if is_apart or not isinstance(found.statement, ast.Assign | ast.Return | ast.Expr | ast.AnnAssign):
+        return None
+    if not all(_is_moved(found.source, use) for use in uses):
+        return None
+    return code.above(found.statement, f"self.{name} = self.{name}.{code.method_call(found.node)}")
+
+
+def _is_moved(source: Source, use: ast.Attribute) -> bool:
+    """Return whether a use of the attribute, or of a part of it, is no more than the object of `.to(...)`."""
+    outer: ast.AST | None = use
+    while isinstance(above := source.parent(outer), ast.Subscript) and above.value is outer:  # type: ignore[arg-type]
+        outer = above
+    return isinstance(above, ast.Attribute) and match_code("$x.to(...)", source.parent(above)) is not None
+
+
+# `DataLoader(..., pin_memory=True)`, without which `non_blocking=True` has no effect; and the latter, beside it.
+
+
+def pin_loader(habit: Habit) -> Fix | None:
+    """Let the loader whose batches a line moves put them in pinned memory."""
+    loader, code = _loader(habit), habit.code
+    if loader is None or code is None or keyword(loader, "pin_memory") is not None:
+        return None
+    edit = code.replaced(loader, code.with_argument(loader, "pin_memory=True"))
+    return fix_if_complete(sentence("fixed.pin-loader"), edit)
+
+
+def not_block(habit: Habit) -> Fix | None:
+    """Let a line move a loader's batch, which is pinned, while the CPU goes on."""
+    loader, code = _loader(habit), habit.code
+    if loader is None or code is None or habit.found is None or keyword(loader, "pin_memory") is None:
+        return None
+    call = habit.found.node
+    if not isinstance(call, ast.Call) or keyword(call, "non_blocking") is not None:
+        return None
+    new = code.with_argument(call, "non_blocking=True")
+    return fix_if_complete(sentence("fixed.not-block", code=new), code.replaced(call, new))
+
+
+def _loader(habit: Habit) -> ast.Call | None:
+    """Return the call that makes the loader, from which a loop takes the `x` of the line `x.to(device)`."""
+    moved = match_code("$x.to(...)", habit.found.node) if habit.found is not None else None
+    if habit.found is None or moved is None or not isinstance(moved["x"], ast.Name):
+        return None
+    loops = (loop for loop in loops_around(habit.found, (ast.For,)) if moved["x"].id in names_in(loop.target))  # type: ignore[attr-defined]
+    taken: ast.expr | None = next((loop.iter for loop in loops), None)  # type: ignore[attr-defined]
+    while isinstance(taken, ast.Call) and called_name(taken) in _ROUND and taken.args:
+        taken = taken.args[0]
+    if isinstance(taken, ast.Name):
+        given = assigned_to(habit.found, taken.id)
+        taken = given[0] if len(given) == 1 else None
+    return taken if isinstance(taken, ast.Call) and called_name(taken) == "DataLoader" else None

@@ -1,0 +1,53 @@
+"""Loops around a line, in its own function, and the variables of that function."""
+
+from __future__ import annotations
+
+import ast
+from typing import Final
+
+from devtrace.diagnosis.evidence.trace_queries import SourceNode
+from devtrace.source.parsing import Source
+
+LOOPS: Final = (ast.For, ast.AsyncFor, ast.While)
+
+
+def loops_around(found: SourceNode, kinds: tuple[type[ast.AST], ...] = LOOPS) -> list[ast.stmt]:
+    """Return the loops around a site in its function, the innermost first."""
+    source, function = found.source, found.source.function(found.node)
+    outer = source.ancestors(found.node)
+    return [each for each in outer if isinstance(each, kinds) and source.function(each) is function]  # type: ignore[misc]
+
+
+def uses_of(found: SourceNode, name: str) -> list[ast.Name] | None:
+    """Return the places of a function that name a variable, in order; None of a variable that others see too."""
+    nodes = list(ast.walk(found.source.function(found.node) or found.source.tree))
+    if any(isinstance(node, ast.Global | ast.Nonlocal) and name in node.names for node in nodes):
+        return None
+    uses = [node for node in nodes if isinstance(node, ast.Name) and node.id == name]
+    return sorted(uses, key=found.source.span)
+
+
+def assigned_to(found: SourceNode, name: str) -> list[ast.expr | None]:
+    """Return what each statement of a function gives to a variable; None of what is no simple assignment.
+
+    `a, b = 0.0, []` gives to both.
+    """
+    stores = [use for use in uses_of(found, name) or () if not isinstance(use.ctx, ast.Load)]
+    return [value_given(found.source, each) for each in stores]
+
+
+def value_given(source: Source, name: ast.Name) -> ast.expr | None:
+    """Return the value that a simple assignment gives a variable."""
+    statement = source.statement(name)
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return None
+    target, value = statement.targets[0], statement.value
+    if target is name:
+        return value
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        return next((part for one, part in zip(target.elts, value.elts, strict=True) if one is name), None)
+    return None
+
+
+def is_in(source: Source, node: ast.AST, around: ast.AST) -> bool:
+    return any(outer is around for outer in source.ancestors(node))

@@ -1,0 +1,112 @@
+"""Findings of one kind: of each line that has the habit, and of each line of a package's whose habit is needless."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from devtrace.diagnosis.costs.habits import Habit, habits, together
+from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+from devtrace.diagnosis.findings import Culprit, Edit, Finding, Site
+from devtrace.diagnosis.fixes.fix import Fix
+from devtrace.diagnosis.ledger import Tally
+from devtrace.diagnosis.slugs import RuleSlug, Severity
+from devtrace.words.catalogue import sentence
+from devtrace.words.text_format import one_line, shorten
+
+
+class UntilThen(NamedTuple):
+    """Code that the user of a package can run today, below the line that moves `root`."""
+
+    root: str
+    code: str
+
+
+@dataclass(frozen=True, eq=False)
+class Needless:
+    """Why a habit need not be, and what to do about it. That of a short loop is worth a note."""
+
+    habit: Habit
+    why: str
+    help: str
+    culprit: Culprit | None = None
+    edits: tuple[Edit, ...] = ()
+    severity: Severity = "warning"
+    until: UntilThen | None = None
+
+
+Judge = Callable[[list[Habit]], list[Needless]]
+"""Says which habits are needless, of those that a line of the user's consists of."""
+Word = Callable[[Habit, Sequence[Needless], str], Finding]
+"""Words a habit, with what of it is needless and what is to be said of a package."""
+
+
+def findings(queries: TraceQueries, tally: Tally, kind: str, judge: Judge, word: Word) -> Iterator[Finding]:
+    of_packages: dict[Site | None, list[Needless]] = {}  # a trace has a package's line once for each caller
+    for whole in habits(queries, tally, kind):
+        judged = judge(whole.parts())
+        below = [each for each in judged if not each.habit.is_of_the_user and each.severity == "warning"]
+        for each in below:
+            of_packages.setdefault(queries.site(each.habit.line), []).append(each)
+        rest = whole.without([each.habit for each in below])
+        left = [each for each in judged if each not in below]
+        own = [each for each in left if each.habit.is_of_the_user and each.severity == "warning"] or left
+        if rest.count:
+            yield word(rest, own, _remark_below(own[0].habit) if own else "")
+    for same in of_packages.values():
+        yield word(together([each.habit for each in same]), same, _remark([each.habit for each in same]))
+
+
+def finding(rule: RuleSlug, habit: Habit, needless: Sequence[Needless], message: str, plain: Fix | None) -> Finding:
+    """Return the finding of a habit: a warning if it is a needless one. `plain` is the fix of one that is not."""
+    first = needless[0] if needless else None
+    return Finding(
+        rule=rule,
+        severity=first.severity if first else "note",
+        cause="",
+        devices=habit.devices,
+        site=habit.queries.site(habit.line),
+        op=habit.ops[0] if habit.ops else -1,
+        culprit=first.culprit if first else None,
+        count=habit.count,
+        bytes=habit.all_bytes,
+        message=message,
+        help=_advice(first) if first else plain.help if plain else "",
+        edits=first.edits if first else plain.edits if plain else (),
+        ops=tuple(habit.ops),
+    )
+
+
+# Of an installed package.
+
+
+def _remark(same: list[Habit]) -> str:
+    """Name the package of a line and the user's lines that led there, as the end of a message."""
+    queries, line = same[0].queries, same[0].line
+    package = queries.package(line)
+    callers = dict.fromkeys(site for each in same if (site := queries.site(each.site)) is not None)
+    if queries.site(line) in callers:
+        return sentence("package.of", package=package)
+    first, others = next(iter(callers)), len(callers) - 1
+    more = sentence("package.more", count=others) if others else ""
+    text = shorten(one_line(first.text), 80)
+    return sentence("package.called", package=package, caller=first, more=more, text=text)
+
+
+def _remark_below(habit: Habit) -> str:
+    """Name a package's line, as the end of a message at the user's line that led there."""
+    site, package = habit.queries.site(habit.line), habit.queries.package(habit.line)
+    if site is None or not package:
+        return ""
+    return sentence("package.below", package=package, site=site, text=shorten(one_line(site.text), 80))
+
+
+def _advice(needless: Needless) -> str:
+    """Return the help for a line; of a package's, that the package must change and what its user can do."""
+    package, until = needless.habit.queries.package(needless.habit.line), needless.until
+    if not package or not needless.help:
+        return needless.help
+    if until is not None:
+        return sentence("package.advice-until", package=package, help=needless.help, root=until.root, code=until.code)
+    return sentence("package.advice-upstream", package=package, help=needless.help)

@@ -1,0 +1,119 @@
+"""A line that copies the same tensor again and again: once would do.
+
+for x in batches: y = x.to(device) * weights.to(device)     # `weights` is copied in each step
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import NamedTuple
+
+import numpy as np
+
+from devtrace.diagnosis.costs.copies import AGAIN, OFTEN, source_text
+from devtrace.diagnosis.costs.edits_of_copies import attribute_moved, keep_moved_attribute, move_above_loop
+from devtrace.diagnosis.costs.habits import Habit
+from devtrace.diagnosis.costs.needless import Needless, UntilThen
+from devtrace.diagnosis.costs.steps import FEWEST
+from devtrace.diagnosis.costs.writes import are_written
+from devtrace.diagnosis.evidence.moves import name_of
+from devtrace.diagnosis.findings import Culprit, Edit
+from devtrace.diagnosis.slugs import Severity
+from devtrace.words.catalogue import sentence
+
+
+class _Advice(NamedTuple):
+    help: str
+    edits: tuple[Edit, ...] = ()
+    until: UntilThen | None = None
+
+
+def of_one_tensor(habit: Habit) -> Needless | None:
+    """Find a line that copies the same tensor in every step, or in a module's forward parts of it."""
+    queries, ops = habit.queries, habit.ops
+    severity = _severity(habit)
+    if severity is None:
+        return None
+    sources = [queries.inputs(op)[0] for op in ops if queries.inputs(op)]
+    bases = {queries.base(row) for row in sources}
+    least = AGAIN if severity == "warning" else FEWEST
+    if not bases or len(sources) < least * len(bases) or are_written(queries, bases, min(ops) - 1, max(ops)):
+        return None
+    is_one_view = len(set(sources)) == 1 and habit.count >= OFTEN
+    if not is_one_view and any(queries.base(row) != row for row in sources) and not _is_part_of_a_module(habit):
+        return None
+    row = min(bases)
+    name = name_of(queries, row) or source_text(habit)
+    tensor, born = queries.trace.tensors[row], queries.site(queries.born(row))
+    culprit = Culprit(name, (name,), tensor.device, tuple(tensor.shape), tensor.dtype, born)
+    key = "copy.same-in-steps" if severity == "note" else "copy.same"
+    several = len(bases) > 1
+    why = sentence(f"{key}-of-several", name=name, count=len(bases)) if several else sentence(key, name=name)
+    advice = _move_once(habit, name, is_parameter=tensor.role == "parameter")
+    return Needless(habit, why, advice.help, culprit, advice.edits, severity, advice.until)
+
+
+def _severity(habit: Habit) -> Severity | None:
+    """Return how much the copies of one tensor weigh; None of so few that no loop of the user's makes them."""
+    if habit.count >= AGAIN and habit.ops:
+        return None if _is_of_a_package_that_runs_once(habit) else "warning"
+    return "note" if habit.count >= FEWEST and habit.is_of_the_user and habit.is_of_each_step else None
+
+
+def _is_of_a_package_that_runs_once(habit: Habit) -> bool:
+    """Return whether a package copies a few bytes in a loop of its own, which its caller began once.
+
+    What is in several calls of modules runs again with them.
+    """
+    is_of_one_call = len(np.unique(habit.queries.trace.ops.ints("call")[habit.ops])) == 1
+    return not habit.is_of_the_user and habit.is_small and is_of_one_call and not habit.runs_again
+
+
+def _is_part_of_a_module(habit: Habit) -> bool:
+    """Return whether it is a part of a module's own tensor: `self.cos[:n].to(x.device)`, not a data set's batch."""
+    is_in_a_module = bool((habit.queries.trace.ops.ints("call")[habit.ops] >= 0).all())
+    root = habit.found.node if habit.found is not None and is_in_a_module else None
+    while isinstance(root, ast.Call | ast.Attribute | ast.Subscript):
+        root = root.func if isinstance(root, ast.Call) else root.value
+    return isinstance(root, ast.Name) and root.id == "self"
+
+
+def _move_once(habit: Habit, name: str, *, is_parameter: bool) -> _Advice:
+    """Return what to do about a tensor that is copied again and again, in words and as edits."""
+    if is_parameter:
+        module = name.rpartition(".")[0]
+        return _Advice(sentence("copy.move-module", module=module) if module else sentence("copy.move-its-module"))
+    if bool(np.isin(habit.queries.trace.ops.ints("forward"), habit.ops).any()):
+        return _Advice(sentence("copy.keep", name=name))  # what was moved once would be of one step's graph
+    moved = move_above_loop(habit)
+    if moved is not None:
+        return _Advice(sentence("copy.above-loop", name=name, code=moved.after.strip()), (moved,))
+    attribute = attribute_moved(habit.found) if habit.found is not None else ""
+    if not attribute:
+        return _Advice(sentence("copy.once", name=name))
+    buffer = f'self.register_buffer("{attribute}", ..., persistent=False)' if _is_of_a_module(habit) else ""
+    kept = keep_moved_attribute(habit)
+    if kept is None:
+        register = sentence("copy.register", buffer=buffer) if buffer else ""
+        once = register or sentence("copy.keep-attribute", attribute=attribute)
+        return _Advice(once, (), _until_then(habit, name, attribute))
+    code = kept.after.strip()
+    if not buffer:
+        return _Advice(sentence("copy.keep-moved", code=code), (kept,))
+    return _Advice(sentence("copy.keep-moved-or-register", code=code, buffer=buffer), (kept,))
+
+
+def _is_of_a_module(habit: Habit) -> bool:
+    """Return whether the line is of a module's own class, by the module whose call it runs in."""
+    site, call = habit.queries.site(habit.line), habit.queries.trace.ops[habit.ops[0]].call
+    return site is not None and call is not None and site.function.rpartition(".")[0] == str(call.module.type)
+
+
+def _until_then(habit: Habit, name: str, attribute: str) -> UntilThen | None:
+    """Return how the user of a package moves today what its modules keep as an attribute."""
+    if not habit.queries.package(habit.line):
+        return None
+    move = f'm.{attribute} = m.{attribute}.to("{habit.target or "cuda"}")'
+    root = "model" if name.startswith("self.") or "." not in name else name.partition(".")[0]
+    which = f'for m in [m for m in {root}.modules() if hasattr(m, "{attribute}")]'
+    return UntilThen(root, f"{which}: {move}")
