@@ -115,7 +115,7 @@ def comparable(report: Report, script: str) -> str:
         finding["op"] = report.trace.ops[finding["op"]].name
         finding["ops"] = len(finding["ops"])
     for edit in (edit for finding in findings for edit in finding["edits"]):
-        edit["file"] = Path(edit["file"]).name if edit.pop("cell") < 0 else script
+        edit["file"] = Path(edit["file"]).name if edit.pop("cell") is None else script
     ledger = [{**asdict(row), "site": words_of(row.site)} for row in report.ledger]
     return re.sub(r"In\[\d+\]", script, json.dumps([findings, ledger, report.notes], indent=1))
 

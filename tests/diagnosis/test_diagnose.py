@@ -14,9 +14,10 @@ from torch import nn
 import devtrace
 from devtrace.api.results import Report
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
-from devtrace.diagnosis.findings import Finding, from_json
+from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.rules import device_mismatch
 from devtrace.diagnosis.rules.device_errors import device_errors
+from devtrace.diagnosis.store import report_of
 from devtrace.recording.context import hooks
 
 
@@ -74,7 +75,7 @@ def test_a_layer_attached_before_the_recording_began_is_known_to_be_later_than_t
 def test_findings_survive_their_way_through_json() -> None:
     report = failing().report
     assert report.trace.findings is not None
-    assert tuple(from_json(data, report.trace) for data in report.trace.findings) == report.findings
+    assert report_of(report.trace).findings == report.findings
 
 
 def test_a_diagnosis_that_fails_leaves_torchs_own_words(monkeypatch: pytest.MonkeyPatch) -> None:

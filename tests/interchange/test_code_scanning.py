@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from devtrace.diagnosis.findings import Culprit, Edit, Finding, Line, Site
+from devtrace.diagnosis.findings import Culprit, Edit, Finding, Line, Site, from_json, to_json
 from devtrace.interchange import findings_json
 from devtrace.interchange.code_scanning import github_annotations, sarif
 from folders import TESTS
@@ -59,7 +59,23 @@ FINDINGS = st.builds(
 @FEW
 @given(FINDINGS)
 def test_a_finding_read_back_from_json_is_the_same(finding: Finding) -> None:
-    assert findings_json.finding_of(json.loads(json.dumps(asdict(finding)))) == finding
+    assert from_json(json.loads(json.dumps(to_json(finding)))) == finding
+
+
+@FEW
+@given(FINDINGS)
+def test_a_finding_read_back_from_a_trace_is_the_same_and_what_a_trace_lacks_is_left_out(finding: Finding) -> None:
+    rows: list[Site] = []
+
+    def row_of(site: Site | None) -> int:
+        rows.extend([site] if site else [])
+        return len(rows) - 1 if site else -1
+
+    stored = json.loads(json.dumps(to_json(finding, row_of)))
+    assert from_json(stored, lambda row: rows[row] if row >= 0 else None) == finding
+    bare = from_json(stored, lambda row: None)
+    assert (bare.site, bare.lines, bare.message) == (None, (), finding.message)
+    assert bare.culprit is None or (bare.culprit.born, bare.culprit.chain) == (None, ())
 
 
 @FEW

@@ -6,7 +6,6 @@ A test's findings travel with its report, from the workers of pytest-xdist too.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,7 +18,9 @@ _ATTRIBUTE: Final = "devtrace_findings"
 
 
 def add_findings(report: pytest.TestReport, findings: Iterable[Finding]) -> None:
-    setattr(report, _ATTRIBUTE, [asdict(finding) for finding in findings])
+    from devtrace.diagnosis.findings import to_json
+
+    setattr(report, _ATTRIBUTE, [to_json(finding) for finding in findings])
 
 
 class TestFindings:
@@ -42,9 +43,10 @@ class TestFindings:
         json_file, sarif_file = (self._config.getoption(f"--devtrace-{name}") for name in ("json", "sarif"))
         if not self._findings and not json_file and not sarif_file:
             return
+        from devtrace.diagnosis.findings import from_json
         from devtrace.interchange import code_scanning, findings_json
 
-        findings = [findings_json.finding_of(data) for data in self._findings]
+        findings = [from_json(data) for data in self._findings]
         root = code_scanning.project_folder(self._config.invocation_params.dir)
         if json_file:
             findings_json.write_of_tests(findings, self._tests, Path(json_file))

@@ -7,8 +7,8 @@ Diagnosis makes a report once; a trace that carries findings gives the same repo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from typing import Any, Final, Literal
 
 from devtrace.diagnosis.slugs import CauseSlug, Certainty, RuleSlug, Severity
@@ -73,10 +73,10 @@ class Culprit:
     """A tensor, or a generator, on the wrong device."""
 
     name: str
-    names: tuple[str, ...]
-    device: str
-    shape: tuple[int, ...]
-    dtype: str
+    names: tuple[str, ...] = ()
+    device: str = ""
+    shape: tuple[int, ...] = ()
+    dtype: str = ""
     born: Site | None = None
     moved: Site | None = None
     chain: tuple[Site, ...] = ()
@@ -98,9 +98,9 @@ class Finding:
 
     rule: RuleSlug
     severity: Severity
-    cause: CauseSlug | Literal[""]
-    devices: tuple[str, ...]
-    site: Site | None
+    cause: CauseSlug | Literal[""] = ""
+    devices: tuple[str, ...] = ()
+    site: Site | None = None
     op: int = -1
     culprit: Culprit | None = None
     count: int = 1
@@ -140,96 +140,52 @@ class ReportData:
     notes: tuple[str, ...] = ()
 
 
-def to_json(finding: Finding, site_id: Callable[[Site | None], int]) -> dict[str, Any]:
-    """Return a finding as the trace stores it: plain values, sites by their row id."""
-    culprit = finding.culprit
-    return {
-        "rule": finding.rule,
-        "severity": finding.severity,
-        "cause": finding.cause,
-        "devices": list(finding.devices),
-        "site": site_id(finding.site),
-        "op": finding.op,
-        "culprit": culprit and _culprit_to_json(culprit, site_id),
-        "count": finding.count,
-        "bytes": finding.bytes,
-        "message": finding.message,
-        "help": finding.help,
-        "edits": [_edit_to_json(edit) for edit in finding.edits],
-        "ops": list(finding.ops[:MOST_OPS]),
-        "lines": [{"label": each.label, "site": site_id(each.site), "remark": each.remark} for each in finding.lines],
-    }
+def to_json(part: Any, site: Callable[[Site | None], Any] = lambda site: site and asdict(site)) -> dict[str, Any]:
+    """Return a finding, or a part of one, as plain values, its sites as `site` writes them.
+
+    A trace writes them as row ids, -1 where there is none; an export in full.
+    """
+    plain = {field.name: _plain(getattr(part, field.name), site) for field in fields(part)}
+    return plain | {name: site(None) for name in _EMPTY_AS_SITES if plain.get(name, "") is None}
 
 
-def _culprit_to_json(culprit: Culprit, site_id: Callable[[Site | None], int]) -> dict[str, Any]:
-    return {
-        "name": culprit.name,
-        "names": list(culprit.names),
-        "device": culprit.device,
-        "shape": list(culprit.shape),
-        "dtype": culprit.dtype,
-        "born": site_id(culprit.born),
-        "moved": site_id(culprit.moved),
-        "chain": [site_id(site) for site in culprit.chain],
-        "certainty": culprit.certainty,
-    }
+def _plain(value: Any, site: Callable[[Site | None], Any]) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(each, site) for each in value]
+    if isinstance(value, Site):
+        return site(value)
+    return to_json(value, site) if is_dataclass(value) else value
 
 
-def _edit_to_json(edit: Edit) -> dict[str, Any]:
-    cell = -1 if edit.cell is None else edit.cell
-    return {"file": edit.file, "cell": cell, "line": edit.line, "before": edit.before, "after": edit.after}
+def from_json(
+    data: Mapping[str, Any], site: Callable[[Any], Site | None] = lambda values: Site(**values) if values else None
+) -> Finding:
+    """Return the finding that `to_json` wrote, its sites as `site` reads them; what is left out is as by default."""
+    return Finding(**_known(Finding, data, site))
 
 
-def from_json(data: Mapping[str, Any], trace: TraceData) -> Finding:
-    """Return a stored finding, its sites read from the trace."""
-    culprit = data.get("culprit")
-    return Finding(
-        rule=data["rule"],
-        severity=data["severity"],
-        cause=data.get("cause", ""),
-        devices=tuple(data.get("devices", ())),
-        site=_site(data.get("site", -1), trace),
-        op=data.get("op", -1),
-        culprit=_culprit_from_json(culprit, trace) if culprit else None,
-        count=data.get("count", 1),
-        bytes=data.get("bytes", 0),
-        message=data.get("message", ""),
-        help=data.get("help", ""),
-        edits=tuple(_edit_from_json(edit) for edit in data.get("edits", ())),
-        ops=tuple(data.get("ops", ())),
-        lines=tuple(_lines_from_json(data.get("lines", ()), trace)),
-    )
+def _known(kind: type[Any], data: Mapping[str, Any], site: Callable[[Any], Site | None]) -> dict[str, Any]:
+    return {field.name: _read(field.name, data[field.name], site) for field in fields(kind) if field.name in data}
 
 
-def _lines_from_json(data: Iterable[Mapping[str, Any]], trace: TraceData) -> Iterator[Line]:
-    for each in data:
-        site = _site(each["site"], trace)
-        if site is not None:
-            yield Line(each["label"], site, each.get("remark", ""))
+def _read(name: str, value: Any, site: Callable[[Any], Site | None]) -> Any:
+    """Return a field of a finding or of a part of one; what is at no site that is there is left out of a list."""
+    if isinstance(value, list):
+        return tuple(part for each in value if (part := _read(name, each, site)) is not None)
+    if name in _SITES:
+        return site(value)
+    if name == "cell":
+        return None if value == -1 else value
+    if name == "lines" and site(value["site"]) is None:
+        return None
+    if name not in _PARTS or value is None:
+        return value
+    return _PARTS[name](**_known(_PARTS[name], {"certainty": "inferred", **value}, site))
 
 
-def _culprit_from_json(data: Mapping[str, Any], trace: TraceData) -> Culprit:
-    chain = (_site(id, trace) for id in data.get("chain", ()))
-    return Culprit(
-        name=data["name"],
-        names=tuple(data.get("names", ())),
-        device=data.get("device", ""),
-        shape=tuple(data.get("shape", ())),
-        dtype=data.get("dtype", ""),
-        born=_site(data.get("born", -1), trace),
-        moved=_site(data.get("moved", -1), trace),
-        chain=tuple(site for site in chain if site),
-        certainty=data.get("certainty", "inferred"),
-    )
-
-
-def _edit_from_json(data: Mapping[str, Any]) -> Edit:
-    cell = data.get("cell", -1)
-    return Edit(data["file"], None if cell < 0 else cell, data["line"], data["before"], data["after"])
-
-
-def _site(id: int, trace: TraceData) -> Site | None:
-    return Site.of(trace.sites[id]) if 0 <= id < len(trace.sites) else None
+_SITES: Final = ("site", "born", "moved", "chain")
+_EMPTY_AS_SITES: Final = ("site", "born", "moved", "cell")
+_PARTS: Final[Mapping[str, type[Any]]] = {"culprit": Culprit, "edits": Edit, "lines": Line}
 
 
 def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:

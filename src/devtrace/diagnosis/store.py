@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from devtrace.diagnosis.findings import Finding, LedgerRow, ReportData, Site, from_json, to_json
+from devtrace.diagnosis.findings import MOST_OPS, Finding, LedgerRow, ReportData, Site, from_json, to_json
 from devtrace.diagnosis.story import with_story
 from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.columns import LEDGER_COUNTS, TABLES
@@ -26,7 +26,7 @@ def report_of(trace: TraceData) -> ReportData:
 
 def _read(data: Mapping[str, Any], trace: TraceData) -> Finding:
     """Return a stored finding; one of an older devtrace, which stored no lines, gets them now."""
-    finding = from_json(data, trace)
+    finding = from_json(data, lambda id: Site.of(trace.sites[id]) if 0 <= id < len(trace.sites) else None)
     return finding if finding.lines else with_story(finding)
 
 
@@ -36,7 +36,7 @@ def with_report(
     """Return a report whose trace carries it. Sites that only findings refer to become rows of the trace."""
     findings = [finding if finding.lines else with_story(finding) for finding in findings]
     sites = _Sites(trace)
-    stored = tuple(to_json(finding, sites.id) for finding in findings)
+    stored = tuple(to_json(replace(each, ops=each.ops[:MOST_OPS]), sites.id) for each in findings)
     rows = [(sites.id(row.site), row) for row in ledger]
     strings, values = sites.extended()
     values["ledger"] = _ledger_columns(trace, rows)

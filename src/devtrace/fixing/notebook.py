@@ -15,12 +15,11 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Final
 
-from devtrace.diagnosis.findings import Finding
+from devtrace.diagnosis.findings import Finding, from_json
 from devtrace.fixing import values
 from devtrace.fixing.notebook_text import SKIPPED, NotebookText
 from devtrace.fixing.rounds import Ending, Run
 from devtrace.fixing.source_text import SourceText
-from devtrace.interchange import findings_json
 from devtrace.runtime import overlay
 from devtrace.source.user_code import OWN_PACKAGES
 from devtrace.words.errors import UsageError
@@ -119,7 +118,7 @@ def _run_of(data: Mapping[str, Any], ending: Ending, notebook: NotebookText) -> 
     cells = {str(file): int(count) for file, count in data["cells"].items()}
     return Run(
         ending,
-        tuple(_in_notebook(findings_json.finding_of(found), notebook.name) for found in data["findings"]),
+        tuple(_in_notebook(from_json(found), notebook.name) for found in data["findings"]),
         f"{raised['type']}: {raised['message']}" if raised else "",
         tuple(_line(str(file), int(line), cells, notebook) for file, line in raised["lines"]) if raised else (),
         data["values"],

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
+from devtrace.diagnosis.findings import to_json
 from devtrace.fixing import values
 from devtrace.interchange import findings_json
 from devtrace.notebook.cells import Traced
@@ -41,7 +41,7 @@ def write_findings(shell: Any, path: str) -> None:
     error = getattr(sys, "last_value", None)
     data = {
         "findings": [
-            asdict(finding)
+            to_json(finding)
             for traced in _TRACED
             for finding in sorted(traced.report.findings, key=lambda finding: finding.op)
         ],
