@@ -207,3 +207,27 @@ def test_a_device_error_of_any_test_has_a_section_and_no_other_error_has(tmp_pat
 
 def test_the_ini_file_switches_the_section_off(tmp_path: Path) -> None:
     assert "Captured devtrace" not in pytest_in(tmp_path, UNMARKED, "-o", "devtrace_explain=false").stdout
+
+
+KEPT = """
+import gc, pytest, torch
+from devtrace.trace.tables import TraceData
+
+def traces():
+    gc.collect()
+    return sum(isinstance(each, TraceData) for each in gc.get_objects())
+
+@pytest.mark.parametrize("number", range(3))
+def test_each(number, devtrace):
+    assert devtrace.recording is not None
+    (torch.ones(2).to("cuda:0") + torch.ones(2)) if number == 1 else torch.ones(2)
+
+def test_last():
+    assert traces() == 0
+"""
+
+
+def test_the_trace_of_a_test_is_kept_only_until_its_report(tmp_path: Path) -> None:
+    got = pytest_in(tmp_path, KEPT, "-q", "-rA", "--devtrace", "cuda:1")
+    assert "1 failed, 3 passed" in got.stdout, got.stdout
+    assert "is on cpu" in got.stdout

@@ -23,15 +23,15 @@ TYPESCRIPT = ROOT / "labextension" / "src"
 ALLOWED = {
     "words": set[str](),
     "source": set[str](),
-    "trace": {"words"},
     "runtime": {"words"},
+    "trace": {"runtime", "words"},
     "recording": {"runtime", "source", "trace"},
     "simulation": {"runtime", "words"},
     "diagnosis": {"source", "trace", "words"},
     "explaining": {"diagnosis", "recording", "runtime", "source", "trace", "words"},
     "drawing": {"trace", "words"},
-    "report": {"drawing", "diagnosis", "trace", "words"},
-    "interchange": {"report", "drawing", "diagnosis", "source", "trace", "words"},
+    "report": {"drawing", "diagnosis", "runtime", "trace", "words"},
+    "interchange": {"report", "drawing", "diagnosis", "runtime", "source", "trace", "words"},
     "fixing": {"interchange", "diagnosis", "source", "runtime", "words"},
 }
 _BELOW_THE_API = set(ALLOWED)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
+from devtrace.diagnosis.evidence.access_paths import Walk
 from devtrace.source.object_walk import members, registered, stored
 from devtrace.source.safe_values import instance_dict
 
@@ -150,3 +151,28 @@ def test_the_walk_works_where_torch_was_never_imported() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "['.x', '.x', '._modules', '._parameters'] False\n"
+
+
+class Peer:
+    """One of several objects that all know each other, as a trainer, its model, callbacks and logger do."""
+
+    peers: tuple[Peer, ...] = ()
+
+
+def test_names_through_objects_that_know_each_other_are_few_and_the_shortest() -> None:
+    peers = [Peer() for _ in range(14)]
+    for peer in peers:
+        for number, other in enumerate(peers):
+            if other is not peer:
+                setattr(peer, f"knows{number}", other)
+    table = torch.ones(2)
+    peers[0].__dict__["table"] = table
+    names = Walk([{"trainer": (peers[0], "variable"), "logger": (peers[1], "variable")}]).names(table)
+    assert [name.text for name in names[:3]] == ["trainer.table", "logger.knows0.table", "logger.knows2.knows0.table"]
+
+
+def test_every_name_of_a_shared_parameter_is_found() -> None:
+    model = nn.ModuleDict({"embed": nn.Embedding(3, 2), "head": nn.Linear(2, 3)})
+    model["head"].weight = model["embed"].weight
+    names = Walk([{"model": (model, "variable"), "tied": (model["head"], "variable")}]).names(model["embed"].weight)
+    assert [name.text for name in names] == ["tied.weight", "model.head.weight", "model.embed.weight"]

@@ -11,7 +11,7 @@ Loaded by pytest in every project of the environment, so that it imports nothing
 from __future__ import annotations
 
 from collections.abc import Generator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -80,6 +80,7 @@ _OPTIONS: Final = pytest.StashKey[MarkerOptions]()
 _UNDO: Final = pytest.StashKey[ExitStack]()
 _HANDLE: Final = pytest.StashKey[Handle]()
 _RECORDING: Final = pytest.StashKey["record"]()
+_LET_GO: Final[tuple[pytest.StashKey[Any], ...]] = (_RECORDING, _HANDLE)
 _EXCEEDED: Final = pytest.StashKey[bool]()
 _SUITE: Final = pytest.StashKey["SuiteDevices"]()
 
@@ -188,10 +189,14 @@ def _simulate_for_a_test(config: pytest.Config, devices: str, undo: ExitStack) -
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
+    """End the test's simulation and forget its trace: a suite would keep them all."""
     try:
         return (yield)
     finally:
         item.stash.get(_UNDO, ExitStack()).close()
+        for key in _LET_GO:
+            if key in item.stash:
+                del item.stash[key]
 
 
 @pytest.hookimpl(wrapper=True)
@@ -223,12 +228,18 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     shown: pytest.TestReport = yield
     if not shown.failed:
         return shown
-    with suppress(Exception):  # the test's error is its own
+    try:
         report = _report_on(item, call)
-        if report is not None:
-            if _EXCEEDED not in item.stash:
-                shown.sections.append((f"Captured devtrace {call.when}", report.text))
-            add_findings(shown, report.findings)
+    except Exception as fault:  # noqa: BLE001 (the test's error is its own)
+        from devtrace.words.catalogue import sentence
+        from devtrace.words.errors import named
+
+        shown.sections.append((f"Captured devtrace {call.when}", sentence("run.not-explained", fault=named(fault))))
+        return shown
+    if report is not None:
+        if _EXCEEDED not in item.stash:
+            shown.sections.append((f"Captured devtrace {call.when}", report.text))
+        add_findings(shown, report.findings)
     return shown
 
 

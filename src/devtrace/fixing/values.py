@@ -18,6 +18,7 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, Final
 
+from devtrace.runtime.whole_files import put
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.safe_values import instance_dict
 
@@ -53,7 +54,7 @@ def seed() -> None:
 
 
 def write(path: Path, namespace: Mapping[str, object]) -> None:
-    path.write_text(json.dumps(values_of(namespace)), encoding="utf-8")
+    put(path, json.dumps(values_of(namespace)))
 
 
 def values_of(namespace: Mapping[str, object]) -> dict[str, Any]:
@@ -115,7 +116,9 @@ def differing(before: Values, after: Values) -> list[str]:
 
 def _is_same(one: Any, other: Any) -> bool:
     if isinstance(one, dict) and isinstance(other, dict):
-        if one["shape"] != other["shape"] or len(one["numbers"]) != len(other["numbers"]):
+        if (one["shape"], one["dtype"]) != (other["shape"], other["dtype"]) or len(one["numbers"]) != len(
+            other["numbers"]
+        ):
             return False
         close = CLOSE_IN_HALF if one["dtype"].endswith("float16") else CLOSE
         scale = max((abs(number) for number in one["numbers"] if _is_finite(number)), default=0.0)

@@ -18,6 +18,7 @@ from devtrace.diagnosis.causes.ordered import CAUSES
 from devtrace.diagnosis.findings import Edit, Finding, Line, Site
 from devtrace.diagnosis.rules.ordered import RULES
 from devtrace.diagnosis.slugs import Severity
+from devtrace.runtime.whole_files import put
 from devtrace.words.catalogue import sentence
 
 SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -36,7 +37,7 @@ def in_github_actions() -> bool:
 
 def write_sarif(findings: Sequence[Finding], notes: Iterable[str], path: Path, root: Path) -> None:
     text = json.dumps(sarif(findings, notes, root), indent=1, ensure_ascii=False)
-    path.write_text(text + "\n", encoding="utf-8")
+    put(path, text + "\n")
 
 
 def sarif(findings: Sequence[Finding], notes: Iterable[str], root: Path) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from devtrace.diagnosis.findings import Finding, ReportData, from_json, to_json
+from devtrace.runtime.whole_files import put
 
 
 def findings_json(report: ReportData, error: BaseException | None = None) -> dict[str, Any]:
@@ -40,7 +41,7 @@ def write_of_tests(findings: Sequence[Finding], tests: Sequence[str], path: Path
 
 
 def _write(data: Mapping[str, Any], path: Path) -> None:
-    path.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    put(path, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
 
 
 def _producer() -> str:

@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from devtrace.drawing.lanes import begins, durations
+from devtrace.runtime.whole_files import whole
 from devtrace.trace.rows import Copy
 from devtrace.trace.tables import Ints, TraceData
 from devtrace.words.text_format import format_bytes, safe_line
@@ -26,15 +27,14 @@ LONGEST_MESSAGE: Final = 2000
 
 
 def to_perfetto(trace: TraceData, path: str | Path) -> Path:
-    target = Path(path)
-    with target.open("w", encoding="ascii") as file:
+    with whole(path) as beside, beside.open("w", encoding="ascii") as file:
         file.write('{"displayTimeUnit": "ns", "otherData": ')
         file.write(json.dumps({"title": trace.title, "recorded": trace.recorded, "producer": trace.producer}))
         file.write(', "traceEvents": [')
         entries = zip(chain(["\n"], repeat(",\n")), _Chrome(trace).entries(), strict=False)
         file.writelines(chain.from_iterable(entries))
         file.write("\n]}\n")
-    return target
+    return Path(path)
 
 
 class _Chrome:

@@ -13,6 +13,7 @@ from devtrace.notebook.cells import Traced, Tracing
 from devtrace.notebook.untraced import Explainer
 from devtrace.runtime.device_spec import count_of, names_of
 from devtrace.runtime.job import rank_of_job, ranked_path
+from devtrace.runtime.whole_files import write_whole
 from devtrace.words import language
 from devtrace.words.catalogue import comma, sentence
 from devtrace.words.errors import UsageError
@@ -183,28 +184,26 @@ class Commands:
         return traced
 
 
-def _write(what: str, name: str, write: Callable[[str], object]) -> None:
+def _write(what: str, name: str, write: Callable[[Path], object]) -> None:
     """Write a file; the ranks of a job, which run the same cell, write one each."""
-    file = str(ranked_path(name, rank_of_job()))
-    try:
-        write(file)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise UsageError.of("not-written", file=file, reason=reason, what=what) from None
+    file = ranked_path(name, rank_of_job())
+    reason = write_whole(file, write)
+    if reason is not None:
+        raise UsageError.of("not-written", file=file, reason=reason, what=what)
     _print(sentence("magic.written", what=what, file=file))
 
 
-def _write_json(traced: Traced, path: str) -> None:
+def _write_json(traced: Traced, path: Path) -> None:
     from devtrace.interchange import findings_json
 
-    findings_json.write(traced.report, Path(path))
+    findings_json.write(traced.report, path)
 
 
-def _write_sarif(traced: Traced, path: str) -> None:
+def _write_sarif(traced: Traced, path: Path) -> None:
     from devtrace.interchange import code_scanning
 
     report = traced.report
-    code_scanning.write_sarif(report.findings, report.notes, Path(path), code_scanning.project_folder(Path.cwd()))
+    code_scanning.write_sarif(report.findings, report.notes, path, code_scanning.project_folder(Path.cwd()))
 
 
 def _simulated(spec: str) -> str:

@@ -12,6 +12,7 @@ from devtrace.fixing import values
 from devtrace.interchange import findings_json
 from devtrace.notebook.cells import Traced
 from devtrace.runtime import overlay
+from devtrace.runtime.whole_files import put
 
 _TRACED: Final[list[Traced]] = []
 _VALUES: Final[list[Path | None]] = []
@@ -49,4 +50,4 @@ def write_findings(shell: Any, path: str) -> None:
         "values": values.values_of(shell.user_ns) if _VALUES[-1] is not None else {},
         "raised": error and findings_json.raised(error),
     }
-    Path(path).write_text(json.dumps(data), encoding="utf-8")
+    put(path, json.dumps(data))

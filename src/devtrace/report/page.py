@@ -16,6 +16,7 @@ from typing import Any, Final
 from devtrace.diagnosis.findings import ReportData
 from devtrace.report.html import fragment
 from devtrace.report.ranks_of_page import encoded
+from devtrace.runtime.whole_files import put
 from devtrace.words import language
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import escape_markup, safe_line
@@ -33,9 +34,7 @@ _PAGE_STYLE: Final = (
 
 def to_html(report: ReportData, path: str | Path, data: dict[str, Any] | None = None, above: str = "") -> Path:
     """Write `page` as one file with all views, which opens without a network."""
-    target = Path(path)
-    target.write_text(page(report, data, above), encoding="utf-8")
-    return target
+    return put(path, page(report, data, above))
 
 
 def page(report: ReportData, data: dict[str, Any] | None = None, above: str = "") -> str:

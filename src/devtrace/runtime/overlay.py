@@ -16,6 +16,8 @@ from pathlib import Path
 from types import CodeType
 from typing import Final
 
+from devtrace.runtime.whole_files import put
+
 VARIABLE: Final = "DEVTRACE_OVERLAY"
 """Environment variable that names the file with the texts; a process that is started by the program has it too."""
 
@@ -24,7 +26,7 @@ _TEXTS: Final[dict[str, bytes]] = {}
 
 def write(path: Path, texts: Mapping[str, bytes]) -> None:
     """Write texts by file, for a process that is started with VARIABLE set to the path."""
-    path.write_text(json.dumps({file: text.decode("latin-1") for file, text in texts.items()}), encoding="utf-8")
+    put(path, json.dumps({file: text.decode("latin-1") for file, text in texts.items()}))
 
 
 def use_from_environment() -> None:

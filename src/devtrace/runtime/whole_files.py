@@ -1,10 +1,15 @@
-"""Files that are written whole or not at all, for a program that has ended: what fails is a sentence, no exception."""
+"""Files that are written whole or not at all: a reader never sees half of one, and a full disk takes no old file.
+
+For a program that has ended, what fails is a sentence and no exception (`write_somewhere`).
+"""
 
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from devtrace.words.catalogue import sentence
@@ -28,17 +33,40 @@ def write_somewhere(folder: Path, path: Path, what: str, write: Callable[[Path],
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> str | None:
-    """Write a file whole or not at all; return the reason if that failed."""
-    beside = path.with_name(f"{path.name}.part")
-    target = beside if not path.exists() or path.is_file() else path
+    """Write a file with a function that writes whole files; return the reason if that failed."""
     try:
-        write(target)
-        if target is beside:
-            os.replace(beside, path)
+        write(path)
     except OSError as error:
-        if target is beside:
-            beside.unlink(missing_ok=True)
         return error.strerror or str(error)
     except DevtraceError as error:
         return str(error)
     return None
+
+
+@contextmanager
+def whole(path: str | Path) -> Iterator[Path]:
+    """Give a file beside another to write to, which takes the other's place when the block ends well.
+
+    A link stays one, and what is no file (`/dev/stdout`) is written to itself.
+    """
+    goal = Path(os.path.realpath(path))
+    if goal.exists() and not goal.is_file():
+        yield goal
+        return
+    beside = goal.with_name(f".{goal.name}.{os.getpid()}.part")
+    try:
+        yield beside
+        if goal.exists():
+            shutil.copymode(goal, beside)
+        os.replace(beside, goal)
+    except BaseException:
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
+        raise
+
+
+def put(path: str | Path, text: str | bytes) -> Path:
+    """Write a file whole or not at all; an OSError says why not."""
+    with whole(path) as beside:
+        beside.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return Path(path)

@@ -28,6 +28,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
+from devtrace.runtime.whole_files import put
 from devtrace.trace.checks import broken_rule
 from devtrace.trace.columns import TABLES, Column
 from devtrace.trace.tables import Ints, Lists, TraceData, Values
@@ -110,9 +111,7 @@ def _upgraded(data: object) -> dict[str, Any]:
 
 
 def save(trace: TraceData, path: str | Path) -> Path:
-    target = Path(path)
-    target.write_text(json.dumps(encode(trace), separators=(",", ":")), encoding="ascii")
-    return target
+    return put(path, json.dumps(encode(trace), separators=(",", ":")))
 
 
 def load(path: str | Path) -> TraceData:

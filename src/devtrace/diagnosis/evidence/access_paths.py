@@ -8,8 +8,8 @@ references to it. So a tensor's path from an inner frame (`self.table`) comes fr
 from __future__ import annotations
 
 import types
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections import Counter, deque
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -198,8 +198,20 @@ class Walk:
             queue.append((value, depth))
 
     def names(self, value: object) -> list[AccessPath]:
-        """Return the access paths of an object, best first."""
-        found = list(self._up(value, (), set()))
+        """Return the access paths of an object, best first: of each object on the way only its shortest ones."""
+        found: list[AccessPath] = []
+        passed = Counter[int]()
+        queue: deque[tuple[object, tuple[Reference, ...]]] = deque([(value, ())])
+        while queue:
+            reached, below = queue.popleft()
+            for reference in self.references.get(id(reached), ()):
+                owner, path = reference.owner, (reference, *below)
+                if owner is None:
+                    found.append(AccessPath(path, tuple(self._text(each) for each in path)))
+                elif len(below) < MOST_DEPTH and all(each.value is not owner for each in path):
+                    passed[id(owner)] += 1
+                    if passed[id(owner)] <= MOST_NAMES:
+                        queue.append((owner, path))
         return sorted(found, key=lambda name: name.rank)[:MOST_NAMES]
 
     def first_path(self, value: object) -> AccessPath:
@@ -210,16 +222,6 @@ class Walk:
         keyed = (self.first_path(each.key).text if self._is_keyed(each) else "" for each in references)
         texts = (f"[{key}]" if key else each.text for each, key in zip(references, keyed, strict=True))
         return AccessPath(tuple(references), tuple(texts))
-
-    def _up(self, value: object, below: tuple[Reference, ...], passed: set[int]) -> Iterator[AccessPath]:
-        if len(below) > MOST_DEPTH or id(value) in passed:
-            return
-        for reference in self.references.get(id(value), ()):
-            path = (reference, *below)
-            if reference.owner is None:
-                yield AccessPath(path, tuple(self._text(each) for each in path))
-            else:
-                yield from self._up(reference.owner, path, passed | {id(value)})
 
     def _text(self, reference: Reference) -> str:
         return f"[{self.names(reference.key)[0].text}]" if self._is_keyed(reference) else reference.text
