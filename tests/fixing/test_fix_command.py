@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from devtrace.cli.main import main
 from devtrace.diagnosis.findings import Culprit, Edit, Finding, Site
 from devtrace.fixing.patch import unified_diff
-from devtrace.fixing.program import ProgramRunner, run_of
+from devtrace.fixing.program import MOST_OUTPUT, Printed, ProgramRunner, run_of, started
 from devtrace.fixing.rounds import Rounds, Run
 from devtrace.fixing.source_text import SourceText
 from devtrace.fixing.writing import write_all
@@ -206,28 +207,59 @@ def test_a_read_only_file_is_one_sentence_and_nothing_is_written(
     assert (tmp_path / "a.py").read_bytes() == b"x = 1\n"
 
 
-class Hanging:
-    """A process that ends when it is killed."""
+def test_a_full_disk_is_one_sentence_and_leaves_no_file_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, after = two_files(tmp_path)
+    modes = iter((shutil.copymode, shutil.copymode, full))
+    monkeypatch.setattr(shutil, "copymode", lambda *paths: next(modes)(*paths))
+    with pytest.raises(UsageError, match="No space left on device"):
+        write_all(before, after)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a.py": b"x = 1\n", "b.py": b"x = 1\n"}
 
-    def __init__(self) -> None:
-        self.called: list[str] = []
 
-    def wait(self, timeout: float | None = None) -> int:
-        if timeout is not None:
-            raise subprocess.TimeoutExpired("program", timeout)
-        return -9
+def full(*_: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "a.py")
 
-    def terminate(self) -> None:
-        self.called.append("terminate")
 
-    def kill(self) -> None:
-        self.called.append("kill")
+def test_a_file_with_two_names_keeps_both(tmp_path: Path) -> None:
+    before, after = two_files(tmp_path)
+    (tmp_path / "also.py").hardlink_to(tmp_path / "a.py")
+    write_all(before, after)
+    assert (tmp_path / "also.py").read_bytes() == (tmp_path / "a.py").read_bytes() == b"x = 2\n"
+
+
+def test_a_run_beyond_its_time_limit_ends_with_what_it_started() -> None:
+    process = started(("sh", "-c", "sleep 1000 & echo begun; wait"), os.environ, subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"begun\n"
+    assert ProgramRunner(("a.py",), "cuda:1", timeout=0.0).wait(process)
+    assert process.stdout.read() == b""  # which ends when nobody has it open
 
 
 def test_a_run_beyond_its_time_limit_may_save_before_it_is_killed() -> None:
-    process: Any = Hanging()
-    assert ProgramRunner(("a.py",), "cuda:1", timeout=5.0).wait(process)
-    assert process.called == ["terminate", "kill"]
+    script = "trap 'echo saved; exit' TERM; echo begun; while :; do sleep 0.01; done"
+    process = started(("sh", "-c", script), os.environ, subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"begun\n"
+    assert ProgramRunner(("a.py",), "cuda:1", timeout=0.0).wait(process)
+    assert process.stdout.read() == b"saved\n"
+
+
+def test_of_endless_output_the_beginning_is_kept(capfd: pytest.CaptureFixture[str]) -> None:
+    process = started((sys.executable, "-c", f"print('x' * {MOST_OUTPUT + 9})"), os.environ, subprocess.PIPE)
+    assert process.stdout is not None
+    assert Printed(process.stdout).text() == "x" * MOST_OUTPUT
+    assert capfd.readouterr().err == "x" * (MOST_OUTPUT + 9) + "\n"
+    process.wait()
+
+
+def test_a_patch_that_cannot_be_written_is_refused_before_the_program_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.py").write_text("x = 1\n")
+    monkeypatch.setattr(ProgramRunner, "run", interrupted)
+    assert main(["fix", "--patch", "missing/a.patch", "a.py"]) == 2
+    assert "devtrace: not-written" in capfd.readouterr().err
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from errno import EACCES
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from devtrace.fixing.patch import relative, unified_diff
 from devtrace.fixing.rounds import MOST_ROUNDS, Change, Rounds, Run, changed_blocks, line_after
 from devtrace.fixing.source_text import SourceText
 from devtrace.fixing.writing import write_all
+from devtrace.runtime.whole_files import put, write_as_asked
 from devtrace.source.user_code import folder_of_packages, owner_of, package_of
 from devtrace.words.catalogue import comma, sentence
 from devtrace.words.errors import UsageError
@@ -59,6 +61,8 @@ def run(options: argparse.Namespace) -> int:
 
 def run_rounds(run_once: Runner, options: argparse.Namespace) -> int:
     """Run a program until nothing is left or nothing helps; print and write what came of it."""
+    if options.patch is not None and not os.access(options.patch.parent, os.W_OK):  # before the runs, not after
+        raise UsageError.of("not-written", file=options.patch, reason=os.strerror(EACCES), what=sentence("cli.patch"))
     rounds = Rounds(run_once, _read, options.rounds, announce=_announce)
     rounds.go()
     costs = Costs(rounds)
@@ -70,9 +74,9 @@ def run_rounds(run_once: Runner, options: argparse.Namespace) -> int:
     patch = unified_diff(before, ours, reasons(rounds), folder)
     sys.stdout.buffer.write(patch)
     sys.stdout.flush()
-    if options.patch is not None:
-        options.patch.write_bytes(patch)
     _print(_summary(rounds, costs, options))
+    if options.patch is not None:
+        write_as_asked(options.patch, lambda path: put(path, patch), sentence("cli.patch"))
     if folder:
         _print([sentence("fix.elsewhere", folder=folder)])
     for (package, installed), texts in packages.items():

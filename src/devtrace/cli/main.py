@@ -6,7 +6,7 @@ import argparse
 import sys
 import tempfile
 import webbrowser
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -19,6 +19,7 @@ from devtrace.cli.parser import Parser
 from devtrace.cli.run_program import Program
 from devtrace.cli.run_untraced import run_untraced
 from devtrace.runtime import overlay
+from devtrace.runtime.whole_files import write_as_asked
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import DevtraceError, FormatError, UsageError
 
@@ -118,11 +119,16 @@ def _view(options: argparse.Namespace) -> int:
     report = diagnose(_loaded(options.files))
     print(text(report, terminal_width(sys.stdout)))
     if options.html:
-        print(sentence("cli.written", what=sentence("cli.report"), path=to_html(report, options.html)))
-        return 0
+        return _write(options.html, sentence("cli.report"), lambda path: to_html(report, path))
     with tempfile.NamedTemporaryFile(prefix="devtrace-", suffix=".html", delete=False) as file:
         page = to_html(report, Path(file.name))
     print(sentence("cli.opened" if webbrowser.open(page.as_uri()) else "cli.open-this", page=page))
+    return 0
+
+
+def _write(file: str, what: str, write: Callable[[Path], object]) -> int:
+    write_as_asked(Path(file), write, what)
+    print(sentence("cli.written", what=what, path=file))
     return 0
 
 
@@ -151,5 +157,5 @@ def _diff(options: argparse.Namespace) -> int:
     found = diff(_loaded([before]), _loaded([after]), names=(Path(before).name, Path(after).name))
     print(found)
     if options.html:
-        print(sentence("cli.written", what=sentence("cli.comparison"), path=found.to_html(options.html)))
+        _write(options.html, sentence("cli.comparison"), found.to_html)
     return 1 if found.worse else 0

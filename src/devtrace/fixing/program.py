@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, NoReturn
 
 from devtrace.fixing import values
 from devtrace.fixing.rounds import Ending, Run
@@ -24,6 +26,8 @@ from devtrace.words.errors import UsageError
 STDERR: Final = 2
 PATIENCE: Final = 30.0
 """Seconds that a program gets, after SIGTERM at its time limit, to save what was seen."""
+MOST_OUTPUT: Final = 1 << 22
+"""Bytes of a program's output that are kept, to compare those of two runs."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +48,8 @@ class ProgramRunner:
             variables = {overlay.VARIABLE: str(changed), OWN_PACKAGES: ",".join(sorted(own))}
             if self.with_values:
                 variables |= {values.VARIABLE: str(left), "PYTHONHASHSEED": "0", "PYTHONUNBUFFERED": "1"}
-            process = subprocess.Popen(
-                (*command, *self.words),
-                env={**os.environ, **variables},
-                stdout=subprocess.PIPE if self.with_values else STDERR,  # stdout is for the patch alone
-            )
+            stdout = subprocess.PIPE if self.with_values else STDERR  # our stdout is for the patch alone
+            process = started((*command, *self.words), {**os.environ, **variables}, stdout)
             printed = Printed(process.stdout) if process.stdout is not None else None
             is_late = self.wait(process)
             if not found.exists():
@@ -62,37 +63,52 @@ class ProgramRunner:
             process.wait(self.timeout)
         except subprocess.TimeoutExpired:
             process.terminate()
-            try:
+            with suppress(subprocess.TimeoutExpired):
                 process.wait(PATIENCE)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            _kill_all(process)
             return True
         except BaseException:
-            process.kill()
-            process.wait()
+            _kill_all(process)
             raise
         return False
+
+
+def started(command: Sequence[str], variables: Mapping[str, str], stdout: int) -> subprocess.Popen[bytes]:
+    """Start a program in a group of its own, which has what the program starts too: its DataLoader's workers."""
+    for number in (signal.SIGTERM, signal.SIGHUP):  # which reach no other group
+        if signal.getsignal(number) is signal.SIG_DFL and threading.current_thread() is threading.main_thread():
+            signal.signal(number, _exit)
+    return subprocess.Popen(command, env=variables, stdout=stdout, start_new_session=True)
+
+
+def _exit(number: int, frame: object) -> NoReturn:
+    sys.exit(128 + number)
+
+
+def _kill_all(process: subprocess.Popen[bytes]) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 class Printed:
     """Output of a program, passed on to stderr while it runs."""
 
     def __init__(self, stream: IO[bytes]) -> None:
-        self._parts: list[bytes] = []
+        self._kept = bytearray()
         self._thread = threading.Thread(target=self._pass_on, args=(stream,), daemon=True)
         self._thread.start()
 
     def _pass_on(self, stream: IO[bytes]) -> None:
         with stream:
             while part := os.read(stream.fileno(), 1 << 16):
-                self._parts.append(part)
+                self._kept += part[: MOST_OUTPUT - len(self._kept)]
                 os.write(STDERR, part)
 
     def text(self) -> str:
-        """Return all of it; a process that outlives the program may keep the stream open."""
+        """Return its beginning; a process that outlives the program may keep the stream open."""
         self._thread.join(PATIENCE)
-        return b"".join(self._parts).decode(errors="replace")
+        return self._kept.decode(errors="replace")
 
 
 def _read(path: Path) -> Mapping[str, Any]:

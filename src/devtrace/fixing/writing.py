@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -19,22 +20,22 @@ def write_all(before: Mapping[str, SourceText], after: Mapping[str, SourceText])
     """Write the new texts to files that still have the old ones."""
     for file in after:
         _check(Path(file), before[file])
-    new = {file: _beside(Path(file), text.data) for file, text in after.items()}
-    old: dict[str, Path] = {}
+    spare: list[Path] = []
+    replaced: list[str] = []
     try:
-        for file in after:
-            old[file] = _beside(Path(file), before[file].data)
-        replaced: list[str] = []
+        old, new = ({file: _beside(Path(file), texts[file].data, spare) for file in after} for texts in (before, after))
         try:
-            for file, path in new.items():
+            for file in after:
                 replaced.append(file)
-                os.replace(path, file)
+                _put(new[file], file)
         except BaseException:
             for file in replaced:
-                os.replace(old[file], file)
+                _put(old[file], file)
             raise
+    except OSError as error:
+        raise UsageError.of("fix-not-written.failed", path=error.filename, reason=error.strerror or error) from None
     finally:
-        for path in (*new.values(), *old.values()):
+        for path in spare:
             with suppress(OSError):
                 path.unlink(missing_ok=True)
 
@@ -51,8 +52,19 @@ def _check(path: Path, expected: SourceText) -> None:
         raise UsageError.of("fix-not-written.changed", path=path)
 
 
-def _beside(path: Path, data: bytes) -> Path:
-    target = path.with_name(f".{path.name}.devtrace-{os.getpid()}-{len(list(path.parent.glob('.*.devtrace-*')))}")
-    target.write_bytes(data)
-    shutil.copymode(path, target)
-    return target
+def _beside(path: Path, data: bytes, spare: list[Path]) -> Path:
+    """Write a file beside another, with its permissions."""
+    opened, name = tempfile.mkstemp(prefix=f".{path.name}.devtrace-", dir=path.parent)
+    spare.append(Path(name))
+    with os.fdopen(opened, "wb") as file:
+        file.write(data)
+    shutil.copymode(path, name)
+    return Path(name)
+
+
+def _put(beside: Path, file: str) -> None:
+    """Put a file in the place of another. One that has more names keeps them: it is written to."""
+    if os.stat(file).st_nlink > 1:
+        Path(file).write_bytes(beside.read_bytes())
+    else:
+        os.replace(beside, file)

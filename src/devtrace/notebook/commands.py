@@ -13,7 +13,7 @@ from devtrace.notebook.cells import Traced, Tracing
 from devtrace.notebook.untraced import Explainer
 from devtrace.runtime.device_spec import count_of, names_of
 from devtrace.runtime.job import rank_of_job, ranked_path
-from devtrace.runtime.whole_files import write_whole
+from devtrace.runtime.whole_files import write_as_asked
 from devtrace.words import language
 from devtrace.words.catalogue import comma, sentence
 from devtrace.words.errors import UsageError
@@ -187,9 +187,7 @@ class Commands:
 def _write(what: str, name: str, write: Callable[[Path], object]) -> None:
     """Write a file; the ranks of a job, which run the same cell, write one each."""
     file = ranked_path(name, rank_of_job())
-    reason = write_whole(file, write)
-    if reason is not None:
-        raise UsageError.of("not-written", file=file, reason=reason, what=what)
+    write_as_asked(file, write, what)
     _print(sentence("magic.written", what=what, file=file))
 
 

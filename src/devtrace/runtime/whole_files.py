@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from devtrace.words.catalogue import sentence
-from devtrace.words.errors import DevtraceError
+from devtrace.words.errors import DevtraceError, UsageError
 
 
 def prefixless(text: str) -> str:
@@ -43,6 +43,13 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> str | None:
     return None
 
 
+def write_as_asked(path: Path, write: Callable[[Path], object], what: str) -> None:
+    """Write a file, or raise the sentence why not."""
+    reason = write_whole(path, write)
+    if reason is not None:
+        raise UsageError.of("not-written", file=path, reason=reason, what=what)
+
+
 @contextmanager
 def whole(path: str | Path) -> Iterator[Path]:
     """Give a file beside another to write to, which takes the other's place when the block ends well.
@@ -50,8 +57,8 @@ def whole(path: str | Path) -> Iterator[Path]:
     A link stays one, and what is no file (`/dev/stdout`) is written to itself.
     """
     goal = Path(os.path.realpath(path))
-    if goal.exists() and not goal.is_file():
-        yield goal
+    if str(path).startswith(("/dev/", "/proc/")) or (goal.exists() and not goal.is_file()):
+        yield Path(path)
         return
     beside = goal.with_name(f".{goal.name}.{os.getpid()}.part")
     try:
