@@ -13,6 +13,7 @@ from torch import nn
 
 import devtrace
 from devtrace.api.results import Report
+from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.rules import device_mismatch
@@ -271,6 +272,28 @@ def test_a_device_compared_with_a_string_is_found_on_an_objects_property() -> No
         encoder.layer(torch.ones(2, 4, device=GPU))
     rules = [finding.rule for finding in recording.report.findings if finding.severity != "note"]
     assert rules == ["device-mismatch", "device-comparison"]
+
+
+class Pool:
+    """Its methods compare what may be a string."""
+
+    def __init__(self) -> None:
+        self.device = "cpu"
+
+    def one(self) -> torch.Tensor:
+        return torch.ones(2, device=GPU) if self.device == "cuda" else torch.ones(2)
+
+    def two(self) -> torch.Tensor:
+        return torch.ones(2, device=GPU) if self.device != "cpu" else torch.ones(2)
+
+
+def test_the_objects_of_a_program_are_walked_once_for_all_its_comparisons(monkeypatch: pytest.MonkeyPatch) -> None:
+    walks: list[None] = []
+    begin = access_paths.Walk.__post_init__
+    monkeypatch.setattr(access_paths.Walk, "__post_init__", lambda walk: walks.append(begin(walk)))
+    pool = Pool()
+    assert traced(lambda: (pool.one() + pool.two(), torch.ones(2, device=GPU) * 2)) == []
+    assert len(walks) == 1
 
 
 def test_devices_that_may_be_strings_are_compared_in_peace() -> None:

@@ -77,8 +77,12 @@ PICKS: Final = frozenset(("argmax", "argmin"))
 """They give indexes."""
 PICKS_SECOND: Final = frozenset(("max", "min", "sort", "topk"))
 """They give indexes as their second output."""
-COUNTS: Final = ("nonzero", "argwhere", "masked_select", "unique", "bincount", "repeat_interleave")
+COUNTS: Final = (
+    "nonzero", "argwhere", "masked_select", "unique", "bincount", "repeat_interleave", "_nested_tensor_size",
+)  # fmt: skip
 """The size of what they give is in the values: the host waits for it."""
+CHECKS_FLOATS: Final = frozenset(("isfinite", "isinf", "isnan", "isneginf", "isposinf"))
+"""They ask for what a computation never gives, unless something is wrong with it."""
 
 # Functions of Python.
 

@@ -907,3 +907,47 @@ def test_what_another_package_works_out_on_the_host_is_none() -> None:
         train(lambda *_: assigned(net(torch.rand(16, 8, device=GPU)), matched) is None)
 
     assert warned(program) == []
+
+
+def _weights_by_numpy(x: torch.Tensor) -> torch.Tensor:
+    weights = x.sum(1).cpu().numpy()
+    for _ in range(30):
+        x = x * 1.01
+    order = np.argsort(weights) / len(weights)
+    return (x * torch.from_numpy(order).float().to(GPU).unsqueeze(1)).sum()
+
+
+def _weights_by_torch(x: torch.Tensor) -> torch.Tensor:
+    weights = x.sum(1).cpu()
+    for _ in range(500):
+        x = x * 1.01
+    return (x * weights.sort().values.cumsum(0).to(GPU).unsqueeze(1)).sum()
+
+
+@pytest.mark.parametrize("weigh", [_weights_by_numpy, _weights_by_torch])
+def test_what_the_host_computes_is_found_however_much_the_device_does_meanwhile(weigh: Any) -> None:
+    def program() -> None:
+        for _ in range(8):
+            weigh(torch.rand(64, 100, device=GPU))
+
+    (found,) = [each for each in findings(program) if each.severity != "note"]
+    assert (found.rule, found.count) == ("device-to-host-copy", 8)
+    assert "goes back to the device" in found.message
+
+
+def test_states_that_are_kept_on_the_host_and_drawn_from_later_may_go_there() -> None:
+    def program() -> None:
+        net = nn.Linear(64, 64).to(GPU)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        kept: list[torch.Tensor] = []
+        state = torch.rand(64, device=GPU)
+        for step in range(100):
+            kept.append(state.cpu())
+            picked = [kept[i] for i in torch.randint(0, step + 1, (4,)).tolist()]
+            loss = net(torch.stack(picked).to(GPU)).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            state = state * 0.9 + torch.rand(64, device=GPU)
+
+    assert warned(program) == []

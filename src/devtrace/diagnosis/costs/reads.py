@@ -11,33 +11,26 @@ import numpy as np
 
 from devtrace.diagnosis.costs.loops import LOOPS, loops_around
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
-from devtrace.source.matching import assigned_names, called_name, is_path, match_code, names_in, same_code
+from devtrace.source.matching import assigned_names, called_name, calls_in, is_path, match_code, names_in, same_code
+from devtrace.source.vocabulary import (
+    CHECKS_FLOATS,
+    COUNTS,
+    DRAWS,
+    PICKS,
+    PICKS_SECOND,
+    READS,
+    TAKES_VALUES,
+    full_name,
+    is_move,
+    package,
+)
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line, short_op_name
 
-_DRAWN: Final = frozenset(
-    ("bernoulli", "bernoulli_", "multinomial", "normal", "normal_", "poisson", "randint", "randperm")
-)
-_PICKED: Final = frozenset(("argmax", "argmin"))
-_PICKED_SECOND: Final = frozenset(("max", "min", "sort", "topk"))
-"""They give an index as their second output."""
-_READERS: Final = frozenset((
-    "bool", "complex", "cpu", "enumerate", "float", "format", "int", "item", "len", "list", "max", "min", "numpy",
-    "pow", "print", "range", "repr", "round", "sorted", "str", "sum", "tolist", "tuple",
-))  # fmt: skip
-_SIZED: Final = (
-    "nonzero",
-    "argwhere",
-    "masked_select",
-    "unique",
-    "bincount",
-    "repeat_interleave",
-    "_nested_tensor_size",
-)
-_NAMESPACES: Final = ("math", "np", "numpy", "th", "torch")
 _WHOLE: Final = ("int8", "int16", "int32", "int64", "uint8")
 _STEPS_BACK: Final = 12
 _ANCESTORS: Final = 40
+_NOT_FINITE: Final = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 
 
 def is_a_choice(queries: TraceQueries, op: int) -> bool:
@@ -51,9 +44,9 @@ def is_a_choice(queries: TraceQueries, op: int) -> bool:
         if producer < 0:
             return False
         name = short_op_name(queries.op_name(producer))
-        if name in _DRAWN:
+        if name in DRAWS:
             return True
-        if name in _PICKED or (name in _PICKED_SECOND and row in queries.outputs(producer)[1:]):
+        if name in PICKS or (name in PICKS_SECOND and row in queries.outputs(producer)[1:]):
             return not is_trained(queries, op)
         if queries.kind(producer) not in ("view", "copy"):
             return False
@@ -86,12 +79,12 @@ def is_of_the_line(queries: TraceQueries, found: SourceNode, op: int) -> bool:
         return True
     if not isinstance(node, ast.Call):
         return not (isinstance(node, ast.Subscript) and queries.package(queries.trace.ops.number("site", op)))
-    if any(part in queries.op_name(op) for part in _SIZED):
+    if any(part in queries.op_name(op) for part in COUNTS):
         return False
-    if name in _READERS or _names_the_op(queries, name, op):
+    if name in READS or name in TAKES_VALUES or is_move(name) or _names_the_op(queries, name, op):
         return True
-    owner = node.func.value if isinstance(node.func, ast.Attribute) else None
-    return isinstance(owner, ast.Name) and owner.id in _NAMESPACES and name.islower()
+    owner = full_name(node.func.value, found.source) if isinstance(node.func, ast.Attribute) else ""
+    return owner in ("math", "numpy", "torch") and name.islower()
 
 
 def _names_the_op(queries: TraceQueries, name: str, op: int) -> bool:
@@ -104,23 +97,7 @@ def is_within_torch(queries: TraceQueries, found: SourceNode, op: int) -> bool:
     node = found.node
     if not isinstance(node, ast.Call) or _names_the_op(queries, called_name(node), op):
         return False
-    root = node.func
-    while isinstance(root, ast.Attribute):
-        root = root.value
-    return isinstance(root, ast.Name) and root.id in {"torch", *_names_of_torch(found.source.tree)}
-
-
-def _names_of_torch(tree: ast.AST) -> Iterator[str]:
-    """Yield the names that a file's imports give to torch, its modules and what is in them."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.asname for alias in node.names if alias.asname and _is_of_torch(alias.name))
-        elif isinstance(node, ast.ImportFrom) and _is_of_torch(node.module or ""):
-            yield from (alias.asname or alias.name for alias in node.names)
-
-
-def _is_of_torch(module: str) -> bool:
-    return module.partition(".")[0] == "torch"
+    return package(node.func, found.source) == "torch"
 
 
 def is_written(queries: TraceQueries, op: int) -> bool:
@@ -130,12 +107,28 @@ def is_written(queries: TraceQueries, op: int) -> bool:
 
 def decides_the_loop(found: SourceNode) -> bool:
     """Return whether the value says how long a loop goes on: that needs it. A guard against what never is does not."""
-    names = _assigned_by(found)
-    return any(
-        found.node in ast.walk(test) or not names.isdisjoint(names_in(test))
-        for test in _tests_of_loops(found)
-        if not any(word in ast.dump(test) for word in ("nan", "finite", "inf"))
-    )
+    statement = found.statement
+    names = set(assigned_names(statement)) if isinstance(statement, ast.Assign | ast.AnnAssign) else set()
+    tests = (test for test in _tests_of_loops(found) if not _checks_floats(test, found))
+    return any(found.node in ast.walk(test) or not names.isdisjoint(names_in(test)) for test in tests)
+
+
+def _checks_floats(test: ast.expr, found: SourceNode) -> bool:
+    """Return whether a test asks for NaN or infinity: `isnan(x)`, `x != x`, `x == float("inf")`, `x < math.inf`."""
+    if any(called_name(call) in CHECKS_FLOATS for call in calls_in(test)):
+        return True
+    compared = (node for node in ast.walk(test) if isinstance(node, ast.Compare))
+    return any(_is_not_finite(side, found) or same_code(one.left, side) for one in compared for side in one.comparators)
+
+
+def _is_not_finite(value: ast.expr, found: SourceNode) -> bool:
+    """Return whether code is NaN or infinity: `float("inf")`, `math.inf`, `-np.nan`."""
+    if isinstance(value, ast.UnaryOp):
+        return _is_not_finite(value.operand, found)
+    text = match_code("float($text)", value)
+    if text is not None and isinstance(text["text"], ast.Constant) and type(text["text"].value) is str:
+        return _NOT_FINITE.fullmatch(text["text"].value) is not None
+    return full_name(value, found.source).rpartition(".")[2] in ("inf", "nan")
 
 
 def is_gone_on_by(queries: TraceQueries, found: SourceNode, op: int) -> bool:
@@ -145,7 +138,8 @@ def is_gone_on_by(queries: TraceQueries, found: SourceNode, op: int) -> bool:
     keeps need not be asked for each time.
     """
     asked = _test_of(found) or (found.node if _is_whole_or_true(queries, op) else None)
-    is_of_the_step = asked is not None and not names_in(asked) <= {"self", "bool", "int", *_NAMESPACES}
+    names = [node for node in ast.walk(asked) if isinstance(node, ast.Name)] if asked is not None else []
+    is_of_the_step = any(not full_name(name, found.source) for name in names if name.id not in ("self", "bool", "int"))
     return is_of_the_step and not _is_guard(found.statement)
 
 
@@ -183,11 +177,6 @@ def _is_guard(statement: ast.stmt) -> bool:
 def is_in_a_loop(found: SourceNode) -> bool:
     """Return whether code is in a loop of its own function."""
     return bool(loops_around(found, (*LOOPS, ast.comprehension)))
-
-
-def _assigned_by(found: SourceNode) -> set[str]:
-    statement = found.statement
-    return set(assigned_names(statement)) if isinstance(statement, ast.Assign | ast.AnnAssign) else set()
 
 
 def _tests_of_loops(found: SourceNode) -> Iterator[ast.expr]:

@@ -1,4 +1,8 @@
-"""collective-device: NCCL was given a tensor of the CPU, or a device that another rank has."""
+"""collective-device: NCCL was given a tensor of the CPU, or a device that another rank has.
+
+dist.all_reduce(torch.tensor(loss))                     # bad: NCCL has no CPU
+dist.all_reduce(torch.tensor(loss, device=device))      # good
+"""
 
 from __future__ import annotations
 

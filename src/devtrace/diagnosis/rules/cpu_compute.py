@@ -1,4 +1,8 @@
-"""cpu-compute: work left on the CPU in a GPU computation."""
+"""cpu-compute: work left on the CPU in a GPU computation.
+
+head = nn.Linear(8, 2)              # bad: `head(encoder(x).cpu())` computes on the CPU in each step
+head = nn.Linear(8, 2).to(device)   # good: `head(encoder(x))`
+"""
 
 from __future__ import annotations
 

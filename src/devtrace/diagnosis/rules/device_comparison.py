@@ -2,6 +2,9 @@
 
 Many objects keep their device as a string, and there the comparison is right. So only what is known to answer with a
 torch.device is reported: a tensor, or an object whose property gives a tensor's.
+
+    if x.device == "cuda": x = x.half()             # bad: never true
+    if x.device.type == "cuda": x = x.half()        # good
 """
 
 from __future__ import annotations
@@ -39,6 +42,7 @@ class Comparison:
 
 def compared_with_a_string(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
     """Find the comparisons in functions of the user's that ran."""
+    snapshot = FailureSnapshot(queries)
     for site, nodes in _nodes_by_function(queries).items():
         source = nodes[0].source
         function = source.function(nodes[0].node)
@@ -46,7 +50,7 @@ def compared_with_a_string(queries: TraceQueries, tally: Tally) -> Iterator[Find
             found = _comparison(node)
             if found is None or source.function(node) is not function:
                 continue
-            if _is_an_operand(found.owner, nodes) or _has_a_torch_device(found.owner, queries, site):
+            if _is_an_operand(found.owner, nodes) or _has_a_torch_device(found.owner, snapshot, site):
                 yield _finding(queries, Code(source, site), found)
 
 
@@ -91,19 +95,19 @@ def _operands(node: ast.AST) -> list[ast.expr]:
     return node.args  # not the owner of a method: `self.norm(x)` runs a layer of `self`
 
 
-def _has_a_torch_device(path: ast.expr, queries: TraceQueries, site: Site) -> bool:
+def _has_a_torch_device(path: ast.expr, snapshot: FailureSnapshot, site: Site) -> bool:
     """Return whether the objects that are still there show it: a tensor, or a property that gives a tensor's device."""
-    frames = [frame for _, frame in queries.frames if frame.f_code.co_filename == site.file]
-    scopes = [Scope.of(frame) for frame in frames if frame.f_code.co_qualname == site.function]
-    namespace = queries.live.namespace if queries.live is not None else None
-    scopes += [Scope({}, namespace)] if namespace is not None and not site.function else []
-    return any(_answers(evaluate(path, scope)) for scope in (*scopes, *_scopes_of_a_method(queries, site)))
+    return any(_answers(evaluate(path, scope)) for scope in _scopes(snapshot, site))
 
 
-def _scopes_of_a_method(queries: TraceQueries, site: Site) -> Iterator[Scope]:
-    """Yield a scope for each object of the class that variables lead to: the method itself has returned."""
-    class_name = site.function.rpartition(".")[0]
-    for value in FailureSnapshot(queries).walk.objects.values() if class_name and queries.live is not None else ():
+def _scopes(snapshot: FailureSnapshot, site: Site) -> Iterator[Scope]:
+    """Yield the variables of a function: of the frames that still run it, of a cell, else of its class's objects."""
+    frames = [frame for frame in snapshot.frames if frame.f_code.co_filename == site.file]
+    yield from (Scope.of(frame) for frame in frames if frame.f_code.co_qualname == site.function)
+    live, class_name = snapshot.queries.live, site.function.rpartition(".")[0]
+    if live is not None and live.namespace is not None and not site.function:
+        yield Scope({}, live.namespace)
+    for value in snapshot.walk.objects.values() if class_name and live is not None else ():
         if type(value).__qualname__ == class_name:
             yield Scope({"self": value}, {})
 

@@ -1,4 +1,9 @@
-"""device-mismatch: an op got tensors of several devices and raised."""
+"""device-mismatch: an op got tensors of several devices and raised.
+
+model.to(device)
+model.head = nn.Linear(8, 2)                # bad: attached after the move
+model.head = nn.Linear(8, 2).to(device)     # good
+"""
 
 from __future__ import annotations
 

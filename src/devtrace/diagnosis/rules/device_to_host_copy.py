@@ -29,13 +29,13 @@ from devtrace.diagnosis.costs.needless import Needless
 from devtrace.diagnosis.costs.same_tensor import of_one_tensor
 from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode, TraceQueries
 from devtrace.diagnosis.rules.rule import CostRule
-from devtrace.source.matching import assigned_names, called_name, calls_in, match_code, names_in
-from devtrace.source.vocabulary import MAKES
+from devtrace.source.matching import called_name, calls_in, match_code
+from devtrace.source.parsing import Source
+from devtrace.source.vocabulary import MAKES, TAKES_VALUES, package
 from devtrace.words.catalogue import sentence
 
 _SAMPLE: Final = 20
 """Copies of a line that are looked at."""
-_ARRAYS: Final = ("np", "numpy", "torch", "th")
 
 
 def _values(habit: Habit) -> Needless | None:
@@ -65,8 +65,9 @@ def _round_trip(habit: Habit) -> Needless | None:
         return None
     of_a_step = max(round(habit.count / habit.pace.steps), 1) if habit.pace.is_of_each_step else 1
     ends = [*ops[of_a_step:], *[len(queries.trace.ops)] * of_a_step]
+    some = list(zip(ops, ends, strict=True))[:: len(ops) // _SAMPLE + 1]
     for key, find_return in _RETURNS:
-        sites = [find_return(queries, op, end) for op, end in zip(ops[:_SAMPLE], ends, strict=False)]
+        sites = [find_return(queries, op, end) for op, end in some]
         returned = [site for site in sites if site is not None]
         if returned and len(returned) * 2 >= len(sites):
             why = sentence(key, name=source_text(habit), site=queries.site(returned[0]))
@@ -120,52 +121,41 @@ def _return_from_numpy(queries: TraceQueries, op: int, end: int) -> int | None:
 
 
 def _is_made_by_numpy(copied: SourceNode, outer: SourceNode) -> bool:
-    return _only_numpy_between(copied, outer.node) or _carried_by_numpy(copied, outer)
+    """Return whether only arrays lead from a copy to the copy back: `a = x.cpu().numpy()`, then `torch.from_numpy(a)`.
 
-
-def _carried_by_numpy(copied: SourceNode, outer: SourceNode) -> bool:
-    """Return whether lines of one function lead from the copy to the copy back: `a = x.cpu().numpy()`, then of `a`."""
-    first, last, source = copied.statement, outer.statement, copied.source
-    function = source.function(first)
-    if outer.source is not source or source.function(last) is not function or source.parent(first) is None:
+    They are of one function, by assignments in between, and nothing but numpy, torch and their own methods takes them.
+    """
+    source, function = copied.source, copied.source.function(copied.node)
+    if outer.source is not source or source.function(outer.node) is not function:
         return False
-    if not isinstance(first, ast.Assign) or not _only_numpy_between(copied, first.value):
-        return False
-    carried = set(assigned_names(first))
-    span = source.span
-    between = [each for each in ast.walk(function or source.tree) if isinstance(each, ast.Assign)]
-    between = [each for each in between if span(first).end_line < span(each).line < span(last).line]
-    for each in sorted(between, key=lambda statement: span(statement).line):
-        if carried & names_in(each.value):
-            if not all(_root(call.func) in {*_ARRAYS, *carried} for call in calls_in(each.value)):
+    made: list[ast.AST] = [copied.node]
+    first, last = source.span(copied.statement).line, source.span(outer.statement).line
+    inner = [each for each in ast.walk(function or source.tree) if isinstance(each, ast.Assign)]
+    for statement in sorted(inner, key=source.span):
+        if first <= source.span(statement).line < last and _contains(statement.value, made):
+            if not _is_of_arrays(statement.value, made, source):
                 return False
-            carried.update(assigned_names(each))
-    return _is_of_arrays(outer.node, carried)
+            made += [name for target in statement.targets for name in ast.walk(target) if isinstance(name, ast.Name)]
+    return _contains(outer.node, made) and _is_of_arrays(outer.node, made, source)
 
 
-def _is_of_arrays(moved: ast.AST, arrays: set[str]) -> bool:
-    """Return whether a copy is of `torch.from_numpy(a)`, for the result of numpy and no other call."""
-    made = match_code("$made.to(...)", moved) or match_code("$made.cuda(...)", moved) or {"made": moved}
-    calls = list(calls_in(made["made"]))
-    roots = [_root(call.func) for call in calls]
-    return bool(arrays & names_in(made["made"])) and all(root in {*_ARRAYS, *arrays} for root in roots)
+def _contains(code: ast.AST, made: list[ast.AST]) -> bool:
+    """Return whether code has a part that is one of these, or names one of them."""
+    names = {each.id for each in made if isinstance(each, ast.Name)}
+    return any(part in made or (isinstance(part, ast.Name) and part.id in names) for part in ast.walk(code))
 
 
-def _only_numpy_between(inner: SourceNode, outer: ast.AST) -> bool:
-    """Return whether only calls of numpy and torch are between an expression and one around it."""
-    for node in list(inner.source.ancestors(inner.node))[1:]:
-        takes_it = isinstance(node, ast.Call) and any(part is inner.node for arg in node.args for part in ast.walk(arg))
-        if takes_it and not (isinstance(node.func, ast.Attribute) and _root(node.func) in _ARRAYS):  # type: ignore[attr-defined]
-            return False
-        if node is outer or not isinstance(node, ast.expr):
-            return node is outer
-    return False
+def _is_of_arrays(code: ast.AST, made: list[ast.AST], source: Source) -> bool:
+    """Return whether each call that takes what was made of the copy is numpy's, torch's, Python's or its own method."""
 
+    def is_known(function: ast.expr) -> bool:
+        if isinstance(function, ast.Attribute) and _contains(function.value, made):
+            return True
+        is_pythons = isinstance(function, ast.Name) and function.id in TAKES_VALUES
+        return is_pythons or package(function, source) in ("numpy", "torch")
 
-def _root(node: ast.expr) -> str:
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
+    taking = (call for call in calls_in(code) if any(_contains(part, made) for part in (*call.args, *call.keywords)))
+    return all(is_known(call.func) for call in taking)
 
 
 _RETURNS: Final = (

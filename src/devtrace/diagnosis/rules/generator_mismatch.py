@@ -1,4 +1,8 @@
-"""generator-mismatch: a random op was given a generator of another device."""
+"""generator-mismatch: a random op was given a generator of another device.
+
+torch.rand(4, device="cuda", generator=torch.Generator())           # bad
+torch.rand(4, device="cuda", generator=torch.Generator("cuda"))     # good
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""host-conversion: something that takes tensors on the CPU only, as numpy does, was given one that is on a device."""
+"""host-conversion: something that takes tensors on the CPU only, as numpy does, was given one that is on a device.
+
+plt.plot(losses.numpy())            # bad: numpy reads memory of the CPU
+plt.plot(losses.cpu().numpy())      # good
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,9 @@
 """idle-optimizer: steps that never found a gradient, for the optimizer holds tensors that the model has no longer.
 
 It was built before the model was copied, or its parameters replaced. `.to()` alone keeps the parameters: that is fine.
+
+    optimizer = SGD(net.parameters()); net = copy.deepcopy(net)     # bad: it trains what was copied
+    net = copy.deepcopy(net); optimizer = SGD(net.parameters())     # good
 """
 
 from __future__ import annotations

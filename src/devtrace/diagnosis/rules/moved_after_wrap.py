@@ -2,6 +2,9 @@
 
 Who saves on the CPU and moves back does no harm, nor who is done: a move counts if a wrapper ran after it, elsewhere
 than it was wrapped.
+
+    net = DistributedDataParallel(net); net.to(device)      # bad: gradients are still gathered where it was
+    net = DistributedDataParallel(net.to(device))           # good
 """
 
 from __future__ import annotations

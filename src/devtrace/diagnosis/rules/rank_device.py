@@ -2,6 +2,9 @@
 
 Ranks on several machines have devices of one name, and a rank may use several devices. So a device is another rank's
 only if that rank works there, and this one works elsewhere.
+
+    x = x.to("cuda")                    # bad: cuda:0 in each rank
+    x = x.to(f"cuda:{local_rank}")      # good
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""ranks-differ: a parameter or buffer is on the CPU in some ranks, and on their device in the others."""
+"""ranks-differ: a parameter or buffer is on the CPU in some ranks, and on their device in the others.
+
+if rank == 0: net.head = nn.Linear(8, 2)                # bad: of rank 0 alone, and after its move
+net.head = nn.Linear(8, 2); net.to(device)              # good: in each rank, and then moved
+"""
 
 from __future__ import annotations
 

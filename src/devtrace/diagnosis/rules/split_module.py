@@ -1,4 +1,8 @@
-"""split-module: one module's own tensors are on several devices."""
+"""split-module: one module's own tensors are on several devices.
+
+layer.weight.data = layer.weight.data.to(device)        # bad: the bias stays
+layer.to(device)                                        # good
+"""
 
 from __future__ import annotations
 
