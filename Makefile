@@ -53,7 +53,7 @@ FIRST_NOTEBOOK = $(firstword $(sort $(wildcard notebooks/0*.ipynb)))
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-lab: $(READY) ## open JupyterLab on the first notebook (ARGS are its own: --no-browser --port 8899)
+lab: $(READY) ## open JupyterLab on your copy of the first notebook (ARGS are its own: --no-browser --port 8899)
 	@$(BIN)/python tools/lab.py $(FIRST_NOTEBOOK) $(ARGS)
 
 # Two at a time: the browser tests wait half of their time, and each step of the set-up waits for another server.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import re
 
+import lab
 import make_notebooks as notebooks
 import nbformat
 import pytest
@@ -30,7 +31,7 @@ def committed(name: str, language: str = "en") -> nbformat.NotebookNode:
 
 
 def test_there_are_notebooks_and_each_has_a_source() -> None:
-    found = {path for path in notebooks.FOLDER.rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts}
+    found = {path for path in notebooks.FOLDER.rglob("*.ipynb") if not {".ipynb_checkpoints", lab.OWN} & {*path.parts}}
     assert found == {notebooks.path_of(name, language) for name, language in EACH}
     assert found
 
