@@ -42,13 +42,16 @@ FRAMEWORKS := $(REAL)/.made
 INSTALLED := $(VENV)/share/jupyter/labextensions/devtrace
 TS_SOURCES := $(shell find labextension -type f -not -path 'labextension/lib/*' -not -path 'labextension/test/*')
 RAY := $(VENV)-ray/.made
+NEWEST := $(VENV)-newest
+CUDA := $(VENV)-cuda
+OLDEST := $(VENV)-oldest
 # What runs beside something else prints when it ends, where make can do so (4.0 or newer; macOS has 3.81).
 IN_TURN := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 FIRST_NOTEBOOK = $(firstword $(sort $(wildcard notebooks/0*.ipynb)))
 
 .PHONY: help lab test check lint types layers unit ts wheel notebooks e2e compiler chromium vscode e2e-vscode e2e-marimo code-server marimo \
 	build dev format golden docs bench sweep real ray long-runs \
-	gallery notebook-outputs screenshot test-oldest clean distclean
+	gallery notebook-outputs screenshot test-newest test-released test-cuda test-oldest torch-newest torch-cuda torch-oldest clean distclean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -154,8 +157,26 @@ ray: $(RAY) ## a job of Ray Train (installs 400 MB beside .venv)
 gallery: $(READY) ## a page with every golden trace, in both themes
 	$(BIN)/python tools/gallery.py
 
-test-oldest: $(BUILT) ## the tests on the oldest torch and JupyterLab that devtrace supports
-	tools/test-oldest
+test-newest: test-released test-cuda ## what asks most of torch, on the newest release and on a CUDA build of the pinned one (2.4 GB)
+
+test-released: torch-newest
+	tools/test-torch $(NEWEST) $(ARGS)
+
+test-cuda: torch-cuda
+	tools/test-torch $(CUDA) $(ARGS)
+
+test-oldest: torch-oldest ## the same on the oldest torch, numpy and IPython that devtrace supports (1.3 GB)
+	tools/test-torch $(OLDEST) $(ARGS)
+
+# Each asks pip again what there is. A CUDA build of the pinned torch is what three equal signs take, none of two.
+torch-newest: $(SYSTEMS)
+	$(BIN)/python tools/torch_env.py $(NEWEST) torch
+
+torch-cuda: $(SYSTEMS)
+	$(BIN)/python tools/torch_env.py $(CUDA) $$(sed -n 's/^torch==/torch===/p' requirements/constraints.txt)
+
+torch-oldest: $(SYSTEMS)
+	$(BIN)/python tools/torch_env.py $(OLDEST) $$(sed -n 's/^  "torch>=\(.*\)",/torch==\1.*/p' pyproject.toml) -r requirements/oldest.txt
 
 clean: ## remove what was built; keep the environment
 	rm -rf build dist labextension/lib src/devtrace/labextension src/devtrace/static tests/e2e/pictures

@@ -15,9 +15,24 @@ os.environ["DEVTRACE_LANGUAGE"] = "en"
 os.environ["PYTHONPATH"] = os.pathsep.join([SOURCES, *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--one-in", type=int, default=1, metavar="N", help="of each test with parameters, one case in N")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Begin with what is slow: on two workers the end of a run is then made of short tests."""
+    kept = sample(items, config.getoption("one_in"))
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = kept
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+def sample(items: list[pytest.Item], one_in: int) -> list[pytest.Item]:
+    """Keep the first case of each test, and every `one_in`-th after it."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    return [item for each in cases.values() for item in each[::one_in]]
 
 
 @pytest.fixture(scope="session")

@@ -4,9 +4,9 @@
     python tools/torch_env.py FOLDER torch===2.13.0               the CUDA build (two equal signs also take a CPU build)
     python tools/torch_env.py FOLDER 'torch==2.10.*' -r FILE      with packages of its own
 
-The environment sees the packages of the Python that runs this behind its own, if it is made of the same Python. Where
-torch is a CUDA build, stand-ins for the libraries that it is linked with (made of `nm -D`, by gcc) are put beside it: it
-loads, and finds no driver. A GPU that is there is not seen either.
+The environment sees the packages of the Python that runs this behind its own, if it is made of the same Python. A CUDA
+build is linked with NVIDIA's libraries: placeholders for them (made of `nm -D`, by gcc) are put beside it. It then
+loads and finds no driver; a GPU that is there is not seen either.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ def main() -> None:
 
 
 def make(folder: Path, torch: str, files: list[str], python: str) -> None:
-    """Install torch alone, then what it and the tests need, then the stand-ins."""
+    """Install torch alone, then what it and the tests need, then the placeholders."""
     own_python = folder / "bin" / "python"
     if not own_python.exists():
         free = shutil.disk_usage(folder.parent).free
         if free < ROOM:
             raise ValueError(f"{folder} needs {ROOM / 1e9:.0f} GB, and {free / 1e9:.1f} GB are free")
         subprocess.run([python, "-m", "venv", folder], check=True)
-    pip = [str(own_python), "-m", "pip", "--disable-pip-version-check", "-q", "install"]
+    pip = [str(own_python), "-m", "pip", "--disable-pip-version-check", "-q", "install", "--no-warn-conflicts"]
     subprocess.run([*pip, "--upgrade", "--no-deps", "--no-cache-dir", torch], check=True)  # half a GB, wanted once
     packages = _packages_of(own_python)
     if packages.parts[-2] == Path(sysconfig.get_path("purelib")).parts[-2]:  # python3.11
@@ -70,7 +70,7 @@ def make(folder: Path, torch: str, files: list[str], python: str) -> None:
     metadata = (about / "METADATA").read_text()
     listed = [word for file in files for word in ("-r", file)]
     subprocess.run([*pip, *_REQUIREMENT.findall(metadata), *listed], check=True)
-    make_stand_ins(packages / "torch" / "lib", metadata, (about / "RECORD").read_text())
+    make_placeholders(packages / "torch" / "lib", metadata, (about / "RECORD").read_text())
     subprocess.run([own_python, "-c", "import torch; print('torch', torch.__version__)"], check=True)
 
 
@@ -79,20 +79,20 @@ def _packages_of(python: Path) -> Path:
     return Path(subprocess.check_output([python, "-c", ask], text=True).strip())
 
 
-def make_stand_ins(folder: Path, metadata: str, record: str) -> None:
-    """Put a stand-in for each CUDA library that those of torch are linked with, and do not bring, beside them."""
+def make_placeholders(folder: Path, metadata: str, record: str) -> None:
+    """Put a placeholder for each CUDA library that those of torch are linked with, and do not bring, beside them."""
     libraries = [path for path in sorted(folder.glob("*.so")) if path.name != "libcaffe2_nvrtc.so"]  # needs the driver
     wanted = {name for library in libraries for name in _NEEDED.findall(_said("readelf", "-d", library))}
     missing = sorted(name for name in wanted if f"torch/lib/{name}," not in record)
     if not missing:
         return
     if not shutil.which("gcc"):
-        raise ValueError(f"there is no gcc to make stand-ins for {', '.join(missing)} with")
-    places = placed(undefined(libraries), missing)
-    found = _CUDNN.search(metadata)
-    cudnn = tuple(map(int, found.groups())) if found else (0, 0, 0)
+        raise ValueError(f"there is no gcc to make placeholders for {', '.join(missing)} with")
+    symbols = placed(undefined(libraries), missing)
+    version = _CUDNN.search(metadata)
+    cudnn = tuple(map(int, version.groups())) if version else (0, 0, 0)
     for name in missing:
-        _compile(folder / name, places[name], cudnn)
+        _compile(folder / name, symbols[name], cudnn)
 
 
 def _said(*command: str | Path) -> str:
@@ -113,13 +113,13 @@ def placed(symbols: Iterable[Symbol], libraries: list[str]) -> dict[str, set[Sym
     >>> placed([Symbol("ncclSend", ""), Symbol("cudaFree", "libcudart.so.13")], ["libnccl.so.2", "libcudart.so.13"])
     {'libcudart.so.13': {Symbol(name='cudaFree', ...)}, 'libnccl.so.2': {Symbol(name='ncclSend', version='')}}
     """
-    places: dict[str, set[Symbol]] = defaultdict(set)
+    found: dict[str, set[Symbol]] = defaultdict(set)
     stems = sorted(((_stem(library), library) for library in libraries), key=lambda each: -len(each[0]))
     for symbol in symbols:
         named = [library for library in libraries if symbol.version and library.startswith(symbol.version)]
         if holders := named or [library for stem, library in stems if symbol.name.lower().startswith(stem)]:
-            places[holders[0]].add(symbol)
-    return places
+            found[holders[0]].add(symbol)
+    return found
 
 
 def _stem(library: str) -> str:

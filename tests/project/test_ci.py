@@ -16,7 +16,20 @@ MAKE = """\
 echo "$CI $*" >> asked
 case " $FAILING " in *" $1 "*) echo "npm error code ENOTFOUND"; echo "make: *** Error 1"; exit 2 ;; esac
 """
-ALL = ["test", "marimo", "e2e-marimo", "code-server", "e2e-vscode"]
+TIMEOUT = """\
+#!/bin/sh
+shift 3
+[ "$2" != test-released ] || exit 124
+exec "$@"
+"""
+INSTALLS = {
+    "marimo": "e2e-marimo",
+    "code-server": "e2e-vscode",
+    "torch-newest": "test-released",
+    "torch-cuda": "test-cuda",
+    "torch-oldest": "test-oldest",
+}
+ALL = ["test", *(target for pair in INSTALLS.items() for target in pair)]
 
 
 @pytest.fixture
@@ -54,25 +67,36 @@ def ci(checkout: Path, *failing: str) -> tuple[subprocess.CompletedProcess[str],
     return done, [target for _, target in asked]
 
 
-def test_after_make_test_the_front_ends_are_installed_and_tested(checkout: Path) -> None:
+def test_after_make_test_front_ends_and_other_torches_are_installed_and_tested(checkout: Path) -> None:
     done, asked = ci(checkout)
     assert (done.returncode, asked, done.stdout) == (0, ALL, "")
 
 
-def test_a_front_end_that_cannot_be_installed_gets_a_line_and_the_rest_is_tested(checkout: Path) -> None:
-    done, asked = ci(checkout, "marimo", "code-server")
-    assert (done.returncode, asked) == (0, ["test", "marimo", "code-server"])
-    first, second = done.stdout.splitlines()
+def test_what_cannot_be_installed_gets_a_line_and_the_rest_is_tested(checkout: Path) -> None:
+    done, asked = ci(checkout, "marimo", "code-server", "torch-cuda")
+    assert (done.returncode, asked) == (
+        0,
+        [each for each in ALL if each not in ("e2e-marimo", "e2e-vscode", "test-cuda")],
+    )
+    first, second, third = done.stdout.splitlines()
     assert first.startswith("e2e-marimo was not run: marimo could not be installed: npm error code ENOTFOUND (more in ")
     assert "`make e2e-vscode` installs it and runs its tests" in second
+    assert third.startswith("test-cuda was not run: torch-cuda could not be installed")
     assert "npm error" in (checkout / "build" / "install-code-server.log").read_text()
 
 
-@pytest.mark.parametrize("failing", ["test", "e2e-marimo", "e2e-vscode"])
+@pytest.mark.parametrize("failing", ["test", *INSTALLS.values()])
 def test_a_test_that_fails_fails_ci(checkout: Path, failing: str) -> None:
     done, asked = ci(checkout, failing)
     assert done.returncode != 0
     assert asked == ALL[: ALL.index(failing) + 1]
+
+
+def test_a_test_that_does_not_end_is_stopped_and_fails_ci(checkout: Path) -> None:
+    program(checkout / "bin" / "timeout", TIMEOUT)
+    done, asked = ci(checkout)
+    assert (done.returncode, asked[-1]) == (124, "torch-newest")
+    assert done.stderr == "test-released was stopped after 900 seconds\n"
 
 
 NPM = """\
