@@ -30,7 +30,7 @@ from devtrace.cli.run_program import Program, print_as_its_own, print_later
 from devtrace.fixing import values
 from devtrace.runtime import overlay
 from devtrace.runtime.import_hook import ImportWatcher
-from devtrace.runtime.job import rank_of_job, ranked_path
+from devtrace.runtime.job import ENDING, rank_of_job, ranked_path
 from devtrace.runtime.whole_files import prefixless, write_somewhere
 from devtrace.trace.lost_ranks import LastWords
 from devtrace.words.catalogue import sentence
@@ -45,7 +45,6 @@ PATIENCE: Final = 2.0
 kills 30 s after its SIGTERM."""
 SAVING: Final = 20.0
 """Seconds that a report under way in another thread gets before the process dies of its signal."""
-ENDING: Final = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
 class Launch:

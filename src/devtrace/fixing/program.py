@@ -20,6 +20,7 @@ from devtrace.fixing.rounds import Ending, Run
 from devtrace.fixing.source_text import SourceText
 from devtrace.interchange import findings_json
 from devtrace.runtime import overlay
+from devtrace.runtime.job import ENDING
 from devtrace.source.user_code import OWN_PACKAGES
 from devtrace.words.errors import UsageError
 
@@ -75,7 +76,7 @@ class ProgramRunner:
 
 def started(command: Sequence[str], variables: Mapping[str, str], stdout: int) -> subprocess.Popen[bytes]:
     """Start a program in a group of its own, which has what the program starts too: its DataLoader's workers."""
-    for number in (signal.SIGTERM, signal.SIGHUP):  # which reach no other group
+    for number in ENDING:  # which reach no other group
         if signal.getsignal(number) is signal.SIG_DFL and threading.current_thread() is threading.main_thread():
             signal.signal(number, _exit)
     return subprocess.Popen(command, env=variables, stdout=stdout, start_new_session=True)
@@ -87,7 +88,7 @@ def _exit(number: int, frame: object) -> NoReturn:
 
 def _kill_all(process: subprocess.Popen[bytes]) -> None:
     with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
+        os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()
     process.wait()
 
 

@@ -1,8 +1,9 @@
-"""This process's rank in its job, and the name under which it saves."""
+"""This process's rank in its job, the name under which it saves, and the signals that end it."""
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Final
@@ -16,6 +17,10 @@ LAUNCHERS: Final = (
     ("SLURM_PROCID", "SLURM_NTASKS"),
 )
 """Variables in which a launcher gives the rank and the number of ranks, torchrun first: it may run under another."""
+
+
+ENDING: Final = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+"""Signals that end a program; Windows has no SIGHUP."""
 
 
 def rank_of_job() -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import sysconfig
 from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, distributions, packages_distributions, version
@@ -15,17 +16,23 @@ CodeOwner = Literal["user", "package", "hidden"]
 
 OWN_PACKAGES: Final = "DEVTRACE_OWN_PACKAGES"
 """Environment variable: installed packages by their import names, whose code counts as the user's own."""
-_INSTALLED: Final = re.compile(r"/(?:site|dist)-packages/")
+_INSTALLED: Final = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
 # Packages that run a cell or a test and never are where somebody works.
 _HOSTS: Final = re.compile(
     _INSTALLED.pattern + "(?:torchgen|functorch|IPython|ipykernel|traitlets|tornado|jupyter_client|debugpy|_pytest|"
-    "pluggy|pytest)/"
+    r"pluggy|pytest)[/\\]"
 )
-_STANDARD: Final = tuple({sysconfig.get_path("stdlib") + "/", sysconfig.get_path("platstdlib") + "/"})
-# Code without a file that is a person's: typed at a prompt, timed by %%time, passed with -c.
-_TYPED = ("<timed exec>", "<timed eval>", "<magic-timeit>", "<ipython-input-", "<stdin>", "<string>", "<console>")
+_STANDARD: Final = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib")})
+# Code without a file that is a person's: typed at a prompt, timed by %%time, passed with -c. Otherwise "<string>" is
+# what a program makes for itself: the `__init__` of a dataclass.
+_TYPED = (
+    *("<timed exec>", "<timed eval>", "<magic-timeit>", "<ipython-input-", "<stdin>", "<console>"),
+    *(("<string>",) if sys.argv[:1] == ["-c"] else ()),
+)
 # torch.profiler cuts off where Python found a file.
-_IN_PROFILES = re.compile(r"(^|/)(torch|contextlib|functools|threading|site-packages|lib/python[\d.]+)(/|\.py)|^<")
+_IN_PROFILES = re.compile(
+    r"(^|[/\\])(torch|contextlib|functools|threading|site-packages|lib/python[\d.]+)([/\\]|\.py)|^<"
+)
 _distributions = cache(packages_distributions)
 
 
@@ -54,12 +61,12 @@ def _hidden_roots() -> tuple[str, ...]:
     """Return the folders of torch and of devtrace, the latter by both names where the package is a link."""
     torch = find_spec("torch")
     ours = (Path(__file__).parents[1], Path(__file__).resolve().parents[1])
-    return tuple({f"{path}/" for path in (*ours, *((torch and torch.submodule_search_locations) or ()))})
+    return tuple({f"{path}{os.sep}" for path in (*ours, *((torch and torch.submodule_search_locations) or ()))})
 
 
 def import_name_of(file: str) -> str:
     """Return the name by which the package of an installed file is imported."""
-    return _INSTALLED.split(file)[-1].split("/")[0].removesuffix(".py")
+    return re.split(r"[/\\]", _INSTALLED.split(file)[-1])[0].removesuffix(".py")
 
 
 def folder_of_packages(file: str) -> str:

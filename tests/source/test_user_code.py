@@ -1,0 +1,60 @@
+"""Whose code a file is, on any system."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
+
+import pytest
+import torch
+
+import devtrace
+from devtrace.source.user_code import CodeOwner, folder_of_packages, import_name_of, owner_of
+
+
+@pytest.mark.parametrize(
+    ("file", "owner"),
+    [
+        (r"C:\Users\me\venv\Lib\site-packages\timm\models\vit.py", "package"),
+        (r"C:\Users\me\venv\Lib\site-packages\IPython\core\shell.py", "hidden"),
+        (r"C:\Users\me\train.py", "user"),
+        ("/home/me/venv/lib/python3.11/site-packages/timm/models/vit.py", "package"),
+        ("<stdin>", "user"),
+        ("<string>", "hidden"),
+    ],
+)
+def test_a_file_is_the_users_a_packages_or_nobodys(file: str, owner: CodeOwner) -> None:
+    assert owner_of(file) == owner
+
+
+def test_an_installed_file_is_known_by_its_package_with_either_slash() -> None:
+    windows = r"C:\venv\Lib\site-packages\timm\vit.py"
+    assert (import_name_of(windows), folder_of_packages(windows)) == ("timm", "C:\\venv\\Lib\\site-packages\\")
+    assert import_name_of("/venv/lib/python3.11/site-packages/six.py") == "six"
+
+
+@dataclass
+class State:
+    table: torch.Tensor = field(default_factory=partial(torch.ones, 3))
+
+
+class Pair(NamedTuple):
+    left: torch.Tensor
+    right: torch.Tensor
+
+
+def test_what_a_dataclass_makes_is_made_where_it_is_called() -> None:
+    with devtrace.record() as recording:
+        state = State()
+        Pair(state.table, torch.zeros(3))
+    lines = [op.site.text for op in recording.trace.ops if op.site is not None]
+    assert lines == ["State()", "torch.zeros(3)"]
+
+
+def test_what_is_passed_with_c_is_the_users() -> None:
+    program = "from devtrace.source.user_code import owner_of; print(owner_of('<string>'))"
+    got = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert got.stdout == "user\n"
