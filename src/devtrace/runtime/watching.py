@@ -37,12 +37,13 @@ class Watch:
     ) -> bool:
         if not isinstance(error, Exception):
             return False
-        if not isinstance(error, self._answers):
-            self.miss(error)
+        self.miss(error)
         return True
 
     def miss(self, fault: Exception) -> None:
         """Count a fault that was caught elsewhere."""
+        if isinstance(fault, self._answers):
+            return
         count, first = _missed.get(self._what, (0, ""))
         _missed[self._what] = count + 1, first or f"{type(fault).__name__}: {text_of(fault)}"
 
@@ -56,8 +57,8 @@ def missed() -> list[str]:
     ]
 
 
-BIRTHS: Final = Watch("births", TypeError)  # of what takes no weak reference
-MOVES: Final = Watch("moves", TypeError)
+BIRTHS: Final = Watch("births", TypeError, NotImplementedError)  # of what takes no weak reference, or has no storage
+MOVES: Final = Watch("moves", TypeError, NotImplementedError)
 STATES: Final = Watch("states", TypeError)
 NAMES: Final = Watch("names")
 MODULES: Final = Watch("modules")

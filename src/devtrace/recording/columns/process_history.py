@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import CodeType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import torch
 
@@ -34,7 +34,8 @@ class CodePosition:
     cell: CellText | None
 
 
-class States(NamedTuple):
+@dataclass(slots=True)
+class States:
     """An optimizer: the number of parameters whose state has a birth, and where the rest is born."""
 
     optimizer: weakref.ref[torch.optim.Optimizer]

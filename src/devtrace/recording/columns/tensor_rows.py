@@ -87,6 +87,7 @@ class Rows:
         if epoch == self.epoch:
             return self._view(tensor, views, birth, -1)
         with self.lock:
+            epoch, views, birth, past = stamps.get(tensor)  # another thread may have been here
             views = self._remaining(views) if epoch in self.epochs else {}
             if not views:
                 layout = self.layout(tensor)[2]
@@ -108,19 +109,24 @@ class Rows:
         epoch, views, _, _ = stamps.get(tensor)
         if epoch == self.epoch:
             return self._view(tensor, views, -1, op)
-        row = self.add(self.layout(tensor)[2], op, source, -1)
-        stamps.put(tensor, (self.epoch, {_shape(tensor): row}, site, past))
-        return row
+        with self.lock:
+            epoch, views, _, _ = stamps.get(tensor)
+            if epoch == self.epoch:
+                return self._view(tensor, views, -1, op)
+            row = self.add(self.layout(tensor)[2], op, source, -1)
+            stamps.put(tensor, (self.epoch, {_shape(tensor): row}, site, past))
+            return row
 
     def _view(self, tensor: Any, views: dict[Any, int], site: int, producer: int) -> int:
         """Return the row of a tensor whose storage has rows already."""
         row = views.get(_shape(tensor))
         if row is None:
             key = _key(tensor)
-            row = views.get(key)
-            if row is None:
-                source = next(iter(views.values()))
-                row = views[key] = self.add(self.layout(tensor)[2], producer, source, site)
+            with self.lock:
+                row = views.get(key)
+                if row is None:
+                    source = next(iter(views.values()))
+                    row = views[key] = self.add(self.layout(tensor)[2], producer, source, site)
         return row
 
     def _past(self, past: Past | None, layout: int) -> int:
@@ -178,8 +184,10 @@ class Rows:
         entry = self._by_all.get(key)
         if entry is None:
             with self.lock:
-                entry = self._by_all[key] = (dtype, device, len(self.layouts))
-                self.layouts.append(key)
+                entry = self._by_all.get(key)
+                if entry is None:
+                    entry = self._by_all[key] = (dtype, device, len(self.layouts))
+                    self.layouts.append(key)
         self.by_shape[shape] = entry
         return entry
 

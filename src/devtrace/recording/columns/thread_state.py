@@ -224,12 +224,11 @@ class ThreadState:
         return range(lifted.begin, lifted.end)
 
     def pack(self) -> None:
-        """Turn the full lists into arrays."""
-        heads, flat = self.heads, self.flat
-        self.heads, self.flat = [], []
-        if heads:
-            self.chunks.append(Chunk.of(heads, flat, self.packed))
-            self.packed += len(self.chunks[-1])
+        """Turn the full lists into arrays. They are replaced last: a fault in between loses none of them."""
+        if self.heads:
+            chunk = Chunk.of(self.heads, self.flat, self.packed)
+            packed = self.packed + len(chunk)
+            self.chunks, self.packed, self.heads, self.flat = [*self.chunks, chunk], packed, [], []
 
     def kept(self) -> int:
         return sum(map(len, self.chunks))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import torch
@@ -15,6 +14,7 @@ from devtrace.recording.columns import stamps
 from devtrace.recording.context.happenings import site_of
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.quiet import Quiet, is_tensor
+from devtrace.runtime.watching import BIRTHS
 
 
 def install(patches: Patches) -> None:
@@ -27,7 +27,7 @@ def _noted(original: Callable[..., Any]) -> Callable[..., Any]:
     def __deepcopy__(self: Any, memo: Any) -> Any:  # noqa: N807
         made = original(self, memo)
         if not is_compiling():
-            with suppress(Exception), Quiet():
+            with BIRTHS, Quiet():
                 if is_tensor(made) and made is not self:
                     stamps.put_birth(made, stamps.birth(site_of(sys._getframe(1))))
         return made

@@ -34,6 +34,7 @@ from devtrace.recording.context.module_tree import children
 from devtrace.recording.hot.recorder import Recorder
 from devtrace.runtime.patches import Patches, SharedInstallation
 from devtrace.runtime.quiet import PLAIN, Quiet, function_modes, storage_of
+from devtrace.runtime.watching import BIRTHS, MODULES
 
 Module = torch.nn.Module
 
@@ -120,8 +121,8 @@ def _register(module: Module, name: str, tensor: Any) -> None:
                 stamps.put_birth(tensor, stamp)
         if had_stopped:
             _note_late(recorders[-1], tensor, sys._getframe(2))
-    except Exception:  # noqa: BLE001 (a lazy parameter, a module that takes no weak reference: then it is not known)
-        return
+    except Exception as fault:  # noqa: BLE001 (a `with` would cost as much as what is noted)
+        BIRTHS.miss(fault)
 
 
 def _note_late(recorder: Recorder, tensor: torch.Tensor, frame: Any) -> None:
@@ -145,5 +146,5 @@ def _attach(parent: Module, name: str, module: Module | None) -> None:
     try:
         site = site_of(sys._getframe(2))
         history.modules.attach(parent, name, module, packed(site, next(history.ticks), op_of_attaching(site)))
-    except Exception:  # noqa: BLE001 (as above)
-        return
+    except Exception as fault:  # noqa: BLE001
+        MODULES.miss(fault)

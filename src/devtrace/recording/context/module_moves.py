@@ -23,6 +23,7 @@ from devtrace.recording.context.happenings import now
 from devtrace.recording.context.module_tree import class_name, count_registered, kept_tensors
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.quiet import PLAIN, Quiet, function_modes, storage_of
+from devtrace.runtime.watching import MOVES
 
 Module = torch.nn.Module
 
@@ -78,15 +79,13 @@ class _Move:
     def look_at(self, module: Module) -> None:
         """Mark what a module keeps as plain attributes: it was made before this move. Torch's own modules keep none."""
         kind = type(module)
-        try:
+        with MOVES:
             if class_name(kind, "__module__").partition(".")[0] == "torch":
                 self.classes_of_torch.add(id(kind))
                 return
             with Quiet():
                 for tensor in kept_tensors(module):
                     stamps.put_kept(tensor, self.at.tick)
-        except Exception:  # noqa: BLE001 (what cannot be marked is not known)
-            return
 
     def around(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap the function that moves a tensor. A model has thousands, and most go as the one before of their line."""
@@ -129,7 +128,7 @@ class _Move:
 
     def _take(self, tensor: Any, made: Any) -> None:
         self.changed = True
-        with suppress(Exception), Quiet():  # a lazy parameter has no storage, a subclass may not answer
+        with MOVES, Quiet():
             self._note(tensor, made)
 
     def _note(self, tensor: Any, made: Any) -> None:
@@ -150,7 +149,7 @@ class _Move:
             self.stamps.append((before, after))
 
     def end(self, module: Module) -> None:
-        with suppress(Exception), Quiet():  # such a move is not noted
+        with MOVES, Quiet():
             device = self.gone.pop() if len(self.gone) == 1 else None
             if not self.parameters and not self.others:
                 device = _target(self.target)

@@ -28,6 +28,7 @@ from devtrace.recording.context.module_tree import (
 )
 from devtrace.recording.hot.recorder import Recorder
 from devtrace.runtime.quiet import Quiet
+from devtrace.runtime.watching import NAMES
 from devtrace.source.safe_values import class_dict, classes_of, instance_dict
 from devtrace.source.user_code import is_torch_or_ours
 
@@ -87,13 +88,10 @@ class Modules:
         row = self.row_of(module)
         if row < 0 or tensor is None or is_compiling():
             return
-        try:
-            with Quiet():
-                rows: list[int] = []
-                self.recorder.gather(tensor, rows)
-                self.latest[row, name] = role, rows
-        except Exception:  # noqa: BLE001 (a lazy parameter: then it has no name)
-            return
+        with NAMES, Quiet():
+            rows: list[int] = []
+            self.recorder.gather(tensor, rows)
+            self.latest[row, name] = role, rows
 
     def open(self, module: Module, state: ThreadState) -> tuple[int, int, int] | None:
         """Begin a call, in the frame below this one; return None where that fails, which is a note."""

@@ -9,7 +9,6 @@ import functools
 import sys
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from types import FrameType, FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -22,12 +21,15 @@ from devtrace.recording.columns.process_history import States, history
 from devtrace.recording.context.happenings import site_of
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.quiet import Quiet, is_tensor
-from devtrace.source.safe_values import class_dict, classes_of, instance_dict
+from devtrace.runtime.watching import STATES
+from devtrace.source.safe_values import class_dict, classes_of
 
 if TYPE_CHECKING:
     from torch.utils.hooks import RemovableHandle
 
 _NOWHERE = -1
+_dictionary: Any = Optimizer.__dict__["__dict__"].__get__
+"""Reads an optimizer's own attributes, whatever its class makes of `__dict__`."""
 
 
 def hook() -> list[RemovableHandle]:
@@ -54,7 +56,7 @@ def _constructed(original: Callable[..., None]) -> Callable[..., None]:
     def __init__(self: Optimizer, *args: Any, **kwargs: Any) -> None:  # noqa: N807
         original(self, *args, **kwargs)
         if not is_compiling():
-            with suppress(Exception):
+            with STATES:
                 if _constructor_makes_state(type(self)):
                     _note(self, 0, site_of(_outside_of_its_constructor(self, sys._getframe(1))))
 
@@ -89,10 +91,12 @@ def _begins(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
     """A step begins: what there is without a birth is of the constructor, or of a step that raised."""
     if is_compiling():
         return
-    with suppress(Exception):
+    with STATES:
         found = _known(optimizer)
         size = len(_states(optimizer))
-        if found is None or found.known != size or size == 0:
+        if found is not None and found.known == size == 0:
+            found.site = site_of(sys._getframe(2))
+        elif found is None or found.known != size:
             settle(optimizer)
             _note(optimizer, size, site_of(sys._getframe(2)))
 
@@ -101,9 +105,12 @@ def _stepped(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
     """A step made new state (an optimizer's first step, or one with new parameters): it was born in this step."""
     if is_compiling():
         return
-    with suppress(Exception):
+    with STATES:
         found = _known(optimizer)
-        if found is None or found.known != len(_states(optimizer)) or found.site >= 0:
+        size = len(_states(optimizer))
+        if found is not None and found.known == size == 0:
+            found.site = _NOWHERE
+        elif found is None or found.known != size or found.site >= 0:
             _take(optimizer, site_of(sys._getframe(2)))
 
 
@@ -114,7 +121,8 @@ def _known(optimizer: Optimizer) -> States | None:
 
 def _states(optimizer: Optimizer) -> dict[Any, Any]:
     """Return an optimizer's state as it is stored; empty where the class has a property of the user's for it."""
-    states = instance_dict(optimizer).get("state")
+    own: Any = _dictionary(optimizer)
+    states = own.get("state") if type(own) is dict else None
     return states if issubclass(type(states), dict) else {}  # type: ignore[return-value]
 
 
@@ -123,7 +131,7 @@ def _loading(original: Callable[..., None]) -> Callable[..., None]:
     def load_state_dict(self: Optimizer, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
         if not is_compiling():
-            with suppress(Exception):
+            with STATES:
                 _take(self, site_of(sys._getframe(1)))
 
     return load_state_dict

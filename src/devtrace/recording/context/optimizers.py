@@ -33,7 +33,7 @@ class Optimizers:
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
         self.seen: dict[int, weakref.ref[Any]] = {}
-        self.steps: dict[tuple[int, int], list[int]] = {}  # (optimizer, site) -> steps there, those without a gradient
+        self.steps: dict[tuple[int, int], list[int]] = {}  # (optimizer, site) -> all, those before a gradient
 
     def idle(self) -> list[tuple[int, int]]:
         """Return the sites whose optimizer never found a gradient, with the number of steps."""
@@ -47,7 +47,7 @@ class Optimizers:
             return
         budget = self.recorder.budget
         if budget is not None and budget.stepping(optimizer, closure=_has_closure(args, kwargs)):
-            self._count(optimizer, budget.state.find(sys._getframe(1)))
+            self._count(optimizer, budget.state.where(sys._getframe(1)))
             return
         if (state := self.recorder.states.get(get_ident())) is None:
             return
@@ -68,8 +68,8 @@ class Optimizers:
 
     def _count(self, optimizer: Any, site: int) -> None:
         steps = self.steps.setdefault((id(optimizer), site), [0, 0])
+        steps[1] += steps[0] == steps[1] and not _has_gradient(optimizer)
         steps[0] += 1
-        steps[1] += not _has_gradient(optimizer)
 
     def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         state = self.recorder.states.get(get_ident())
@@ -79,7 +79,7 @@ class Optimizers:
 
 def _has_closure(args: Any, kwargs: Any) -> bool:
     """Return whether a step got a closure: those who wrap an optimizer pass None."""
-    return any(callable(each) for each in (*args[1:], *kwargs.values()))
+    return (len(args) > 1 or bool(kwargs)) and any(callable(each) for each in (*args[1:], *kwargs.values()))
 
 
 def _has_gradient(optimizer: Any) -> bool:

@@ -95,7 +95,7 @@ class _Assembly:
         self.builder.columns("tensors", self.tensors.columns(self.builder, look_up, role, name))
         self._copies_and_errors()
         self._folded(look_up[site])
-        self.builder.notes = list(self.recorder.notes)
+        self.builder.notes = self.recorder.noted()
         return Assembled(self.builder.build(), rows, self.tensors, self._op_of)
 
     def _sites(self) -> Array:

@@ -19,9 +19,13 @@ from devtrace.recording.columns.recorded_ops import Failed, RecordedOps, Waited
 from devtrace.recording.columns.tensor_rows import SETTLING
 from devtrace.recording.columns.thread_state import ThreadState, below_the_mode
 from devtrace.recording.folding import fold as folding
+from devtrace.runtime.interrupts import uninterrupted
 from devtrace.runtime.quiet import PLAIN, Quiet, device_of, function_modes, is_tensor
 from devtrace.runtime.tracebacks import text_of
 from devtrace.source.safe_values import instance_dict
+
+MOST_NOTES: Final = 8
+"""Of one key: faults whose texts all differ are told by their number."""
 
 
 class Budget(Protocol):
@@ -57,7 +61,8 @@ class Recorder(RecordedOps):
         self.recorded = time()
         self.origin = perf_counter_ns()
         self.states: dict[int, ThreadState] = {}
-        self.notes: list[str] = []
+        self._notes: dict[str, str] = {}  # text -> its key
+        self._left_out = 0  # notes of a key that has many
         self.folds = 0
         self.budget: Budget | None = None
         self.gap = -1  # the first op after some that were not recorded
@@ -205,13 +210,14 @@ class Recorder(RecordedOps):
 
     def pack(self, state: ThreadState) -> None:
         """Make columns of a thread's full lists, and fold repetitions if there are too many ops."""
-        state.pack()
-        if self.budget is not None:
-            self.budget.apply(state)
-        if self.kept() > self._limit:
-            with self.lock:
-                self._fold(state, self.max_ops // 2)
-                self._limit = max(self.max_ops, self.kept() * 5 // 4)
+        with uninterrupted():
+            state.pack()
+            if self.budget is not None:
+                self.budget.apply(state)
+            if self.kept() > self._limit:
+                with self.lock:
+                    self._fold(state, self.max_ops // 2)
+                    self._limit = max(self.max_ops, self.kept() * 5 // 4)
 
     def finish(self) -> None:
         """Pack all threads, and fold down to `max_ops`."""
@@ -241,8 +247,16 @@ class Recorder(RecordedOps):
         fault = about if isinstance(about, str) else f"{type(about).__name__}: {text_of(about)}"
         values = {**counts, **({"fault": fault} if fault else {})}
         text = f"{key}\t{json.dumps(values)}" if values else key
-        if text not in self.notes:
-            self.notes.append(text)
+        if text in self._notes:
+            return
+        if list(self._notes.values()).count(key) < MOST_NOTES:
+            self._notes[text] = key
+        else:
+            self._left_out += 1
+
+    def noted(self) -> list[str]:
+        """Return all notes; of each key the first ones, and the number of those left out."""
+        return [*self._notes, *([f'note.more\t{{"count": {self._left_out}}}'] if self._left_out else [])]
 
 
 def thread_name() -> str:

@@ -1,0 +1,31 @@
+"""A block that Ctrl+C does not cut short: what changes several tables at once must end, or they disagree for good.
+
+    with uninterrupted():
+        recorder.fold()
+
+The interrupt comes at the end of the block. Python runs handlers of signals in the main thread alone.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    handler = signal.getsignal(signal.SIGINT)
+    if not callable(handler) or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[tuple[int, FrameType | None]] = []
+    signal.signal(signal.SIGINT, lambda *what: came.append(what))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if came:
+            handler(*came[0])
