@@ -6,6 +6,7 @@ hooks, open calls from torch's own `_call_impl` frames. What made the op's input
 
 from __future__ import annotations
 
+import ast
 import gc
 import weakref
 from collections import deque
@@ -28,7 +29,6 @@ from devtrace.explaining.reading import gradients
 from devtrace.explaining.reading.failed_op import UNKNOWN, FailedOp, failed_op
 from devtrace.explaining.reading.names import definitions
 from devtrace.explaining.reading.reader import Reader
-from devtrace.explaining.reading.statements import moves_not_kept
 from devtrace.explaining.reading.tables import DEFINERS, HANDLERS
 from devtrace.explaining.reading.values import Value, tensors_of
 from devtrace.explaining.stack import Stack
@@ -44,8 +44,10 @@ from devtrace.recording.finish.names import Named
 from devtrace.recording.hot.recorder import Recorder, thread_name
 from devtrace.runtime.quiet import Quiet, is_tensor
 from devtrace.runtime.watching import missed
+from devtrace.source.flow import statements
 from devtrace.source.live_objects import Live
-from devtrace.source.vocabulary import devices_named, in_full
+from devtrace.source.matching import called_name, owner_of
+from devtrace.source.vocabulary import devices_named, in_full, is_move
 from devtrace.trace.tables import TraceData
 from devtrace.words.catalogue import sentence
 
@@ -143,8 +145,9 @@ class Explanation:
             for name, value in list(scope.locals.items())[:MOST_VARIABLES]:
                 if is_tensor(value):
                     self.reader.live(value, partial(definitions, self.reader, name, run))
-            for move in moves_not_kept(run.body):
-                if run.source.span(move).line <= run.line:
+            for statement in statements(run.body):  # `x.to(device)` alone leaves a tensor where it is
+                move = statement.value if isinstance(statement, ast.Expr) else None
+                if move and owner_of(move) and is_move(called_name(move)) and run.source.span(move).line <= run.line:
                     self._believe(self.reader.see(move, run.at_node(move)))
 
     def _believe(self, value: Value | None) -> None:

@@ -68,6 +68,12 @@ def called_name(call: ast.AST) -> str:
     return call.func.id if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) else ""
 
 
+def owner_of(call: ast.AST | None) -> ast.expr | None:
+    """Return `a.b` of `a.b.c(...)`; None for what is no call of a method."""
+    function = call.func if isinstance(call, ast.Call) else None
+    return function.value if isinstance(function, ast.Attribute) else None
+
+
 def calls_in(node: ast.AST) -> Iterator[ast.Call]:
     return (inner for inner in ast.walk(node) if isinstance(inner, ast.Call))
 

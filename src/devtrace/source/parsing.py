@@ -8,12 +8,14 @@ import re
 import textwrap
 import threading
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property, wraps
 from types import CodeType
-from typing import Final, NamedTuple
+from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
+P = ParamSpec("P")
+T = TypeVar("T")
 _ENDS: Final = re.compile("(?<=\n)|(?<=\r)(?!\n)")
 MOST_TEXT: Final = 2_000_000
 """Characters of source that are kept parsed; a tree takes up to forty times the room of its text."""
@@ -46,6 +48,7 @@ class Source:
     tree: ast.Module
     first: int = 1
     indent: int = 0
+    kept: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @cached_property
     def _parents(self) -> dict[ast.AST, ast.AST]:
@@ -145,6 +148,20 @@ class Source:
             return min(statements, key=lambda each: (each[0].line != span.line, _height(each)), default=_NONE)[1]
         around = [each for each in there if each[0][:2] <= span[:2] and span[2:] <= each[0][2:]]
         return max(around, key=_smallness, default=_NONE)[1]
+
+
+def kept_with_source(find: Callable[Concatenate[Source, P], T]) -> Callable[Concatenate[Source, P], T]:
+    """Keep what a function finds in a source with it: as long as the source is kept itself."""
+
+    @wraps(find)
+    def found(source: Source, /, *args: P.args, **words: P.kwargs) -> T:
+        key = find, *args
+        if key not in source.kept:
+            source.kept[key] = find(source, *args, **words)
+        result: T = source.kept[key]
+        return result
+
+    return found
 
 
 _At = tuple[Span, ast.AST | None]

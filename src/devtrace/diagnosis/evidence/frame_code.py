@@ -5,21 +5,21 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from itertools import chain
+from typing import Any
 
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.torchs_sentences import refused_gradient
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
+from devtrace.source import flow
+from devtrace.source.flow import COMPREHENSIONS
 from devtrace.source.matching import assigned_names, called_name, called_names, calls_in, keyword, match_code, names_in
 from devtrace.source.object_walk import is_tensor, registered
 from devtrace.source.parsing import Source
 from devtrace.source.safe_values import MISSING, Scope, evaluate, instance_dict, values
-
-_BRINGING: Final = frozenset(("as_tensor", "asarray", "cuda", "from_numpy", "stack", "tensor", "to"))
-_COMPREHENSIONS: Final = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-_BODIES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+from devtrace.source.vocabulary import HOST, JOINS, is_factory, is_move
 
 
 @dataclass(frozen=True)
@@ -82,33 +82,28 @@ class FailingFrame:
 
     def statements(self) -> Iterator[ast.stmt]:
         """Yield the body's own statements, not those of functions in it."""
-        function = self.body if isinstance(self.body, _BODIES) else None
-        for node in ast.walk(self.body):
-            if isinstance(node, ast.stmt) and node is not function and self.source.function(node) is function:
-                yield node
+        return flow.statements(self.body)
 
     def bindings(self, variable: str) -> list[ast.stmt]:
         """Return the statements up to the frame's line that give a variable its value, in order."""
-        if self._is_of_a_comprehension(variable):
+        around = [node for node in self.source.ancestors(self.source_node.node) if isinstance(node, COMPREHENSIONS)]
+        if any(variable in assigned_names(*(each.target for each in node.generators)) for node in around):
             return []
-        span = self.source.span
-        found = [s for s in self.statements() if variable in _bound_by(s) and span(s).line <= self.line]
-        return sorted(found, key=lambda statement: span(statement).line)
-
-    def _is_of_a_comprehension(self, variable: str) -> bool:
-        """Return whether the frame's line runs within a comprehension that has a variable of that name for itself."""
-        around = [node for node in self.source.ancestors(self.source_node.node) if isinstance(node, _COMPREHENSIONS)]
-        return any(variable in assigned_names(*(each.target for each in node.generators)) for node in around)
+        found = flow.bindings(self.source, self.body, variable)
+        return [each.statement for each in found if not each.is_inner and each.line <= self.line]
 
     def bound(self, before: int) -> list[str]:
         """Return the variables that have a value above a line: parameters first."""
         code = self.snapshot.frames[self.number].f_code
-        parameters = list(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
-        span = self.source.span
-        above = sorted(
-            (span(s).line, name) for s in self.statements() for name in _bound_by(s) if span(s).line < before
-        )
-        return list(dict.fromkeys((*parameters, *(name for _, name in above), *code.co_freevars)))
+        parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        given = [pair for each in flow.statements(self.body) for pair in flow.given_by(self.source, each)]
+        above = [path for path, each in given if each.line < before and path.isidentifier()]
+        return list(dict.fromkeys((*parameters, *above, *code.co_freevars)))
+
+    @property
+    def own(self) -> str:
+        """Return the name by which the frame's method knows its object: `self`; empty for no method."""
+        return flow.own_name(self.source, self.source_node.node)
 
     # Devices.
 
@@ -116,7 +111,7 @@ class FailingFrame:
         """Return the expected device as code that computes writes it: from a tensor, from `self`, from a variable."""
         return (
             self._device_of_mentioned(before, near)
-            or self._device_attribute("self")
+            or self._device_attribute(self.own)
             or self._device_of_tensor(before, near)
             or self._device_of_self()
             or self._device_variable(before)
@@ -155,13 +150,13 @@ class FailingFrame:
         return is_tensor(value) and self.snapshot.device_of(value) == self.expected_device
 
     def _device_of_self(self) -> str:
-        module = self.variables.get("self")
+        module = self.variables.get(self.own)
         if not access_paths.is_module(module):
             return ""
         for path, tensor in registered(module):
             if "." not in path and self._on_expected_device(tensor):
-                return f"self.{path}.device"
-        return self._device_of_parameters("self")
+                return f"{self.own}.{path}.device"
+        return self._device_of_parameters(self.own)
 
     def _device_of_parameters(self, variable: str) -> str:
         module = self.variables.get(variable)
@@ -169,19 +164,13 @@ class FailingFrame:
         return f"next({variable}.parameters()).device" if self._on_expected_device(first) else ""
 
     def _device_of_module(self, before: int) -> str:
-        names = (name for name in self.bound(before) if name != "self" and not self._is_moved_from(name, before))
+        names = (name for name in self.bound(before) if name != self.own and not self._is_moved_from(name, before))
         return next(filter(None, map(self._device_of_parameters, names)), "")
 
     def _is_moved_from(self, variable: str, line: int) -> bool:
         """Return whether the function moves a variable's module at a line or below: `model.to(device)`."""
-        owners = (
-            call.func.value
-            for call in calls_in(self.body)
-            if isinstance(call.func, ast.Attribute)
-            and call.func.attr in ("to", "cuda")
-            and self.source.span(call).line >= line
-        )
-        return any(isinstance(owner, ast.Name) and owner.id == variable for owner in owners)
+        below = (call for call in calls_in(self.body) if self.source.span(call).line >= line)
+        return any(flow.moves_itself(call, ast.Name(variable)) for call in below)
 
     def _device_variable(self, before: int) -> str:
         variables, bound = self.variables, self.bound(before)
@@ -192,7 +181,7 @@ class FailingFrame:
 
     def _device_global(self) -> str:
         """Return the name of the expected device that the code reads of its module, or an earlier cell's `device`."""
-        own = {name for statement in self.statements() for name in _bound_by(statement)} | set(self.bound(0))
+        own = {name for each in flow.statements(self.body) for name in flow.binds(each)} | set(self.bound(0))
         read = (n.id for n in ast.walk(self.body) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
         namespace = self.snapshot.frames[self.number].f_globals
         of_notebook = ("device", "DEVICE") if self.code.site.cell is not None else ()
@@ -291,8 +280,15 @@ class FailingFrame:
         if isinstance(node, ast.BinOp) and len(inputs) == 2 and inputs[0] != inputs[1]:
             return {inputs[0]: node.left, inputs[1]: node.right}.get(row)
         scope = self.scope()
-        left = [each for each in _operands(node) if evaluate(each, scope) is MISSING and not _is_constant(each)]
+        left = [each for each in self._operands() if evaluate(each, scope) is MISSING and not _is_constant(each)]
         return left[0] if len(left) == 1 else None
+
+    def _operands(self) -> list[ast.expr]:
+        """Return what the line's operation takes: of a tuple or list its items, which has no `.to()` itself."""
+        node = self.source_node.node
+        given = [node.value] if isinstance(node, ast.AugAssign) else flow.operands(node)
+        parts = [each.elts or [each] if isinstance(each, ast.Tuple | ast.List) else [each] for each in given]
+        return list(chain.from_iterable(parts))
 
     def loads(self, path: ast.AST) -> list[ast.AST]:
         """Return the expressions of the function that read the same path, from the frame's statement on."""
@@ -304,7 +300,12 @@ class FailingFrame:
 def _stays_there(variable: str, statement: ast.stmt) -> bool:
     """Return whether a statement computes a variable from itself (`x = self.layer(x)`), and does not bring it there."""
     value = getattr(statement, "value", None)
-    return value is not None and variable in names_in(value) and not called_names(value) & _BRINGING
+    return value is not None and variable in names_in(value) and not any(map(_brings, called_names(value)))
+
+
+def _brings(name: str) -> bool:
+    """Return whether a function may give a tensor on another device than its arguments are on."""
+    return is_factory(name) or name in JOINS or (is_move(name) and name != HOST)
 
 
 def names_device(value: object, device: str) -> bool:
@@ -323,36 +324,3 @@ def _is_constant(node: ast.expr) -> bool:
 
 def _is_pure(node: ast.AST) -> bool:
     return not any(isinstance(inner, ast.NamedExpr | ast.Call) for inner in ast.walk(node))
-
-
-def _operands(node: ast.AST) -> list[ast.expr]:
-    """Return the expressions that an operation takes."""
-    match node:
-        case ast.BinOp(left=left, right=right):
-            return [left, right]
-        case ast.Compare(left=left, comparators=others):
-            return [left, *others]
-        case ast.AugAssign(value=value):
-            return [value]
-        case ast.Call(func=function, args=arguments, keywords=words):
-            owner = [function.value] if isinstance(function, ast.Attribute) else []
-            given = [*arguments, *(word.value for word in words)]
-            return [*owner, *(item for each in given for item in _written_out(each))]
-    return []
-
-
-def _written_out(argument: ast.expr) -> list[ast.expr]:
-    """Return the items of a tuple or list that is written out, which has no `.to()` itself: `lstm(x, (h, c))`."""
-    return argument.elts if isinstance(argument, ast.Tuple | ast.List) and argument.elts else [argument]
-
-
-def _bound_by(statement: ast.stmt) -> list[str]:
-    """Return the variables that a statement itself binds."""
-    match statement:
-        case ast.Assign(targets=targets):
-            return assigned_names(*targets)
-        case ast.For(target=target) | ast.AsyncFor(target=target) | ast.AnnAssign(target=target):
-            return assigned_names(target)
-        case ast.With(items=items) | ast.AsyncWith(items=items):
-            return assigned_names(*(item.optional_vars for item in items if item.optional_vars is not None))
-    return []

@@ -15,11 +15,11 @@ from typing import Final
 
 from devtrace.diagnosis.edits import applied
 from devtrace.diagnosis.evidence import access_paths
-from devtrace.diagnosis.evidence.bound_names import bound_by
 from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.frame_code import FailingFrame, first_parameter
 from devtrace.diagnosis.findings import Edit
 from devtrace.source import parsing
+from devtrace.source.flow import binds
 from devtrace.source.matching import names_in
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.safe_values import values
@@ -52,7 +52,7 @@ def _assigned_by(frame: FailingFrame, edit: Edit) -> set[str]:
         if after is not None and isinstance(node, ast.Assign) and first <= after.span(node).line <= last:
             function = after.function(node)
             if getattr(function, "name", None) == getattr(frame.function, "name", None):
-                names |= bound_by(node)
+                names |= binds(node)
     return names
 
 
@@ -74,7 +74,7 @@ class _Round:
 
     def is_known(self, name: str, depth: int = DEEPEST) -> bool:
         """Return whether all that the round binds a name to is computed on the expected device."""
-        binding = [each for each in self.statements if name in bound_by(each)]
+        binding = [each for each in self.statements if name in binds(each)]
         return depth > 0 and all(self._is_computed_there(each, depth) for each in binding)
 
     def _is_computed_there(self, statement: ast.stmt, depth: int) -> bool:
@@ -85,7 +85,7 @@ class _Round:
         devices = {self._device(each.value) for each in found if each.text not in self.names} - {""}
         valued = {each.text.partition(".")[0] for each in found}
         for name in names_in(statement.value) - valued - self.names:  # it has no value yet in this round
-            if any(name in bound_by(each) for each in self.statements):
+            if any(name in binds(each) for each in self.statements):
                 devices.add(self.case.expected_device if self.is_known(name, depth - 1) else "")
         return devices == {self.case.expected_device}
 

@@ -1,6 +1,6 @@
 """Proves edits before they are offered: each can be typed where it is, and the failing op runs with it.
 
-    each name in it has a value at its line             evidence/bound_names.py
+    each name in it has a value at its line             source/flow.py
     what it moves was there when its line ran           `Moved.since`, and the tensor's birth
     the next round of a loop finds it moved too         next_round.py
     no line above takes what it moves on the CPU        stays_on_host.py
@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from devtrace.diagnosis.edits import applied
-from devtrace.diagnosis.evidence import access_paths, bound_names
+from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.findings import Edit
@@ -26,6 +26,7 @@ from devtrace.diagnosis.fixes.fix import Fix, Moved
 from devtrace.diagnosis.fixes.next_round import lasts
 from devtrace.diagnosis.fixes.stays_on_host import moves_what_stays
 from devtrace.source import parsing
+from devtrace.source.flow import is_bound
 from devtrace.source.matching import match_code
 from devtrace.source.parsing import Source
 from devtrace.source.safe_values import Scope, evaluate, instance_dict
@@ -134,7 +135,7 @@ def _has_value(path: ast.expr, after: Source, running: dict[str, Any], namespace
         return True  # an attribute of what a call returns
     if _is_of_a_comprehension(root, after):
         return True
-    return bound_names.is_bound(root.id, after, root, running, namespace)
+    return is_bound(root.id, after, root, running, namespace)
 
 
 def _is_of_a_comprehension(name: ast.Name, source: Source) -> bool:

@@ -12,10 +12,10 @@ from devtrace.explaining.reading.definition import Definition
 from devtrace.explaining.reading.file_index import index_of
 from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.runs import run_around
-from devtrace.explaining.reading.statements import parameters
 from devtrace.explaining.reading.values import Known
 from devtrace.explaining.stack import CALLS_OF_MODULES
 from devtrace.recording.context.module_tree import class_attribute, is_module
+from devtrace.source.flow import parameters
 from devtrace.source.matching import called_name
 from devtrace.source.safe_values import MISSING, evaluate
 

@@ -15,15 +15,15 @@ from devtrace.explaining.reading.file_index import index_of
 from devtrace.explaining.reading.names import of_module
 from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.runs import is_theirs, returned, run_around, run_of
-from devtrace.explaining.reading.statements import is_none, position_of_attribute, position_of_name, statements, targets
 from devtrace.explaining.reading.values import Known, TensorValue, Value
 from devtrace.recording.columns.operator_info import COMPUTE, VIEW
 from devtrace.recording.context.module_tree import class_attribute, class_name, is_module
 from devtrace.runtime.quiet import gradient_of
 from devtrace.source import parsing
-from devtrace.source.matching import called_name
+from devtrace.source.flow import bindings, moves_itself, statements, targets
+from devtrace.source.matching import called_name, match_code
 from devtrace.source.safe_values import MISSING, attribute, class_dict, classes_of, constructor_fields, evaluate
-from devtrace.source.vocabulary import PARTS, is_move
+from devtrace.source.vocabulary import PARTS
 
 
 def read_attribute(reader: Reader, node: ast.Attribute, activation: Activation) -> Value | None:
@@ -110,12 +110,6 @@ def _methods(kind: type) -> list[FunctionType]:
     return sorted(theirs, key=lambda each: each.__name__ != "__init__")
 
 
-def _moves_itself(node: ast.expr, name: str) -> bool:
-    """Return whether code is `self.name.to(device)`, for `self.name`: it comes after what made it."""
-    owner = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
-    return isinstance(owner, ast.Attribute) and owner.attr == name and is_move(called_name(node))
-
-
 def _given_in(
     reader: Reader, function: FunctionType, owner: Any, name: str, activation: Activation, called: Called | None
 ) -> Iterator[Definition]:
@@ -127,13 +121,13 @@ def _given_in(
         return
     if function.__name__ == "__init__" or (is_module(owner) and run.owner is None):
         run.depth, run.module = 0, None
+    for each in bindings(run.source, run.body, f"{first}.{name}"):
+        if not each.loops and match_code("None", each.value) is None:
+            target = ast.Attribute(ast.Name(first), name)
+            own_move = moves_itself(each.value, target)
+            yield Definition(each.value, each.position, run.at(each.line), is_own_move=own_move)
     for statement in statements(run.body):
-        line = run.source.span(statement).line
-        for target, value, loops in targets(statement):
-            position = position_of_attribute(target, first, name)
-            if position is not None and not loops and not is_none(value):
-                yield Definition(value, position, run.at(line), is_own_move=_moves_itself(value, name))
-        yield from (Definition(value, (), run.at(line)) for value in _registered(statement, first, name))
+        yield from (Definition(value, (), run.at_node(value)) for value in _registered(statement, first, name))
 
 
 def _registered(statement: ast.stmt, owner: str, name: str) -> Iterator[ast.expr]:
@@ -153,13 +147,13 @@ def _in_class_body(kind: type, name: str, activation: Activation) -> Iterator[De
     if name not in class_dict(kind):
         return
     run = _file_of(kind, activation)
-    for node in ast.walk(run.source.tree) if run is not None else ():
+    if run is None:
+        return
+    for node in ast.walk(run.source.tree):
         if isinstance(node, ast.ClassDef) and node.name == class_name(kind, "__name__"):
-            for statement in statements(node):
-                for target, value, loops in targets(statement):
-                    position = position_of_name(target, name)
-                    if run is not None and position is not None and not loops:
-                        yield Definition(value, position, run.at_node(statement))
+            for each in bindings(run.source, node, name):
+                if not each.loops:
+                    yield Definition(each.value, each.position, run.at(each.line))
 
 
 def _file_of(kind: type, activation: Activation) -> Activation | None:
@@ -212,7 +206,7 @@ def _of_frames(reader: Reader, owner: Any, name: str) -> Iterator[Definition]:
     """Yield what the live frames gave the attribute of this very object: `model.table = ...`."""
     for run in reader.user_activations():
         for statement in statements(run.body):
-            for target, value, loops in targets(statement):
+            for target, value, loops, _ in targets(statement):
                 if loops or not isinstance(target, ast.Attribute) or target.attr != name or run.scope is None:
                     continue
                 if evaluate(target.value, run.scope) is owner:

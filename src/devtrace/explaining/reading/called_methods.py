@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 from devtrace.explaining.reading.activation import Activation
 from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.runs import arguments
-from devtrace.explaining.reading.statements import FUNCTIONS
 from devtrace.explaining.reading.values import Value
+from devtrace.source.flow import FUNCTIONS
 from devtrace.source.matching import called_name, calls_in
 from devtrace.source.safe_values import evaluate
 

@@ -6,7 +6,7 @@ import ast
 from typing import NamedTuple
 
 from devtrace.explaining.reading.activation import Activation
-from devtrace.explaining.reading.statements import Position
+from devtrace.source.flow import Position
 
 
 class Definition(NamedTuple):

@@ -12,6 +12,7 @@ from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.values import TensorValue
 from devtrace.explaining.stack import CALLS_OF_MODULES
 from devtrace.recording.columns.operator_info import COMPUTE
+from devtrace.source.flow import operands
 from devtrace.source.matching import called_name
 
 UNKNOWN: Final = "unknown"
@@ -50,12 +51,13 @@ def _at(reader: Reader, depth: int) -> FailedOp | None:
         return None
     if isinstance(getattr(node, "ctx", None), ast.Store):
         node = activation.source.statement(node) or node
-    name, parts = operands(node)
-    values = [(part, reader.see(part, activation)) for part in parts]
+    while isinstance(node, ast.Return | ast.Expr | ast.Await) and node.value is not None:
+        node = node.value
+    values = [(part, reader.see(part, activation)) for part in operands(node)]
     inputs = [each for part, value in values for each in reader.members(value, part, activation)]
     unread: list[ast.expr] = [part for part, value in values if value is None and isinstance(part, _UNREAD)]
     inputs = _by_elimination(reader, inputs, unread, activation)
-    return FailedOp(name or UNKNOWN, inputs, depth) if inputs else None
+    return FailedOp(_asked(node) or UNKNOWN, inputs, depth) if inputs else None
 
 
 def _is_of_no_interest(reader: Reader, depth: int) -> bool:
@@ -63,37 +65,22 @@ def _is_of_no_interest(reader: Reader, depth: int) -> bool:
     return reader.stack.levels[depth].frame.f_code in CALLS_OF_MODULES
 
 
-def operands(node: ast.AST) -> tuple[str, list[ast.expr]]:
-    """Return the op that code asks of torch, and the expressions that it takes."""
+def _asked(node: ast.AST) -> str:
+    """Return the name of the op that code asks of torch."""
     match node:
-        case ast.Call(args=given, keywords=words):
-            parts = [each.value if isinstance(each, ast.Starred) else each for each in given]
-            owner = [node.func.value] if isinstance(node.func, ast.Attribute) else []
-            return called_name(node), [*owner, *parts, *(word.value for word in words)]
-        case ast.BinOp(left=left, op=operator, right=right):
-            return operator_name(operator), [left, right]
-        case ast.AugAssign(target=target, op=operator, value=value):
-            return operator_name(operator), [target, value]
-        case ast.Compare(left=left, comparators=others):
-            return "Tensor.compare", [left, *others]
-        case ast.UnaryOp(op=operator, operand=operand):
-            return operator_name(operator), [operand]
-        case ast.Subscript(value=owner, slice=index):
-            return "aten.index.Tensor", [owner, *_indexes(index)]
-        case ast.Assign(targets=[ast.Subscript(value=owner, slice=index)], value=value):
-            return "aten.index_put_", [owner, *_indexes(index), value]
-        case ast.Assign(targets=given, value=value):
-            return "Tensor.set", [*(each.value for each in given if isinstance(each, ast.Attribute)), value]
-        case ast.Attribute(attr=name, value=owner):
-            return name, [owner]
-        case ast.Return(value=ast.expr() as value) | ast.Expr(value=value) | ast.Await(value=value):
-            return operands(value)
-    return "", []
-
-
-def _indexes(index: ast.expr) -> list[ast.expr]:
-    parts = index.elts if isinstance(index, ast.Tuple) else [index]
-    return [part for part in parts if not isinstance(part, ast.Slice)]
+        case ast.Call():
+            return called_name(node)
+        case ast.BinOp(op=operator) | ast.AugAssign(op=operator) | ast.UnaryOp(op=operator):
+            return operator_name(operator)
+        case ast.Compare():
+            return "Tensor.compare"
+        case ast.Subscript():
+            return "aten.index.Tensor"
+        case ast.Assign(targets=[ast.Subscript()]):
+            return "aten.index_put_"
+        case ast.Assign():
+            return "Tensor.set"
+    return node.attr if isinstance(node, ast.Attribute) else ""
 
 
 def _by_elimination(

@@ -5,11 +5,9 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from dataclasses import dataclass, field
-from functools import lru_cache
 
-from devtrace.explaining.reading.statements import is_none
-from devtrace.source.matching import called_name
-from devtrace.source.parsing import Source
+from devtrace.source.matching import called_name, match_code
+from devtrace.source.parsing import Source, kept_with_source
 
 
 @dataclass(frozen=True)
@@ -21,7 +19,7 @@ class FileIndex:
     entries: dict[str, list[ast.expr]] = field(default_factory=lambda: defaultdict(list))
 
 
-@lru_cache(maxsize=64)
+@kept_with_source
 def index_of(source: Source) -> FileIndex:
     found = FileIndex()
     for node in ast.walk(source.tree):
@@ -49,7 +47,7 @@ def _add_call(index: FileIndex, call: ast.Call) -> None:
 
 def _add_assignment(index: FileIndex, node: ast.Assign) -> None:
     for target in node.targets:
-        if isinstance(target, ast.Attribute) and not is_none(node.value):
+        if isinstance(target, ast.Attribute) and match_code("None", node.value) is None:
             index.attributes[target.attr].append(node.value)
         elif isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
             index.entries[str(target.slice.value)].append(node.value)

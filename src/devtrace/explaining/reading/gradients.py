@@ -16,11 +16,11 @@ from devtrace.explaining.reading.failed_op import UNKNOWN, FailedOp
 from devtrace.explaining.reading.file_index import index_of
 from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.runs import is_theirs, results, run_around, run_of
-from devtrace.explaining.reading.statements import parameters, statements
 from devtrace.explaining.reading.values import Several, TensorValue, Value
 from devtrace.recording.columns.operator_info import COMPUTE
 from devtrace.recording.context.module_tree import class_name
 from devtrace.runtime.quiet import device_of, gradient_of, is_leaf
+from devtrace.source.flow import parameters, statements
 from devtrace.source.matching import called_name, calls_in
 from devtrace.source.safe_values import class_dict
 

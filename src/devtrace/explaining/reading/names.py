@@ -9,33 +9,33 @@ import ast
 import sys
 from collections import deque
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 from devtrace.explaining.reading.activation import END, Activation
 from devtrace.explaining.reading.arguments import is_as_given, of_only_call, of_parameter
 from devtrace.explaining.reading.definition import Definition
 from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.runs import run_around
-from devtrace.explaining.reading.statements import (
-    COMPREHENSIONS,
-    FUNCTIONS,
-    Assigned,
-    assignments,
-    nearest_first,
-    parameters,
-    position_of_name,
-    unpacked,
-)
 from devtrace.explaining.reading.stored import stored_in
 from devtrace.explaining.reading.values import Known, Several, Value
 from devtrace.recording.columns import sites
 from devtrace.recording.context.module_tree import children, is_module
 from devtrace.source import parsing
-from devtrace.source.matching import called_name
+from devtrace.source.flow import (
+    COMPREHENSIONS,
+    FUNCTIONS,
+    Binding,
+    bindings,
+    comes_round,
+    nearest_first,
+    parameters,
+    path_of,
+    position_in,
+    unpacked,
+)
+from devtrace.source.matching import called_name, owner_of
 from devtrace.source.safe_values import MISSING
 from devtrace.source.vocabulary import gives_itself
-
-_REPEATS: Final = (ast.For, ast.AsyncFor, ast.While)
 
 
 def read_name(reader: Reader, node: ast.Name, activation: Activation) -> Value | None:
@@ -73,17 +73,17 @@ def _is_rebound(name: str, activation: Activation) -> bool:
     if activation.line >= activation.now:
         return False
     since = [each for each in _assigned(name, activation) if activation.line <= each.line <= activation.now]
-    return any(not _is_own_move(each.value, name) or not _is_module_in(activation, name) for each in since)
+    return any(not _is_itself(each.value, name) or not _is_module_in(activation, name) for each in since)
 
 
 def _is_module_in(activation: Activation, name: str) -> bool:
     return activation.scope is not None and is_module(activation.scope.lookup(name))
 
 
-def _is_own_move(node: ast.expr, name: str) -> bool:
+def _is_itself(node: ast.expr, name: str) -> bool:
     """Return whether code is `x.to(device)` for x: of a module that is the module itself."""
-    owner = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
-    return isinstance(owner, ast.Name) and owner.id == name and gives_itself(called_name(node))
+    owner = owner_of(node)
+    return owner is not None and path_of(owner) == name and gives_itself(called_name(node))
 
 
 def _of_run(reader: Reader, name: str, activation: Activation) -> Value | None:
@@ -99,15 +99,15 @@ def _of_run(reader: Reader, name: str, activation: Activation) -> Value | None:
     return None if value is MISSING else reader.value(value, lambda: of_globals(reader, name, activation))
 
 
-def _assigned(name: str, activation: Activation) -> list[Assigned]:
-    return assignments(activation.source, activation.body, name)
+def _assigned(name: str, activation: Activation) -> list[Binding]:
+    return bindings(activation.source, activation.body, name)
 
 
 def _read(reader: Reader, found: Definition) -> Value | None:
     return reader.part(reader.see(found.node, found.activation), found.position, found.node, found.activation)
 
 
-def _given(reader: Reader, found: Assigned, activation: Activation) -> Value | None:
+def _given(reader: Reader, found: Binding, activation: Activation) -> Value | None:
     """Return the value that a statement gives its target."""
     run = activation.at(found.line)
     if found.loops:
@@ -116,14 +116,14 @@ def _given(reader: Reader, found: Assigned, activation: Activation) -> Value | N
     return _with_appended(reader, found, value, activation) if isinstance(value, Several) else value
 
 
-def _with_appended(reader: Reader, found: Assigned, value: Several, activation: Activation) -> Several:
+def _with_appended(reader: Reader, found: Binding, value: Several, activation: Activation) -> Several:
     """Return a list that is gone with what was appended to it."""
     more = [
         reader.see(call.args[0], activation.at_node(call))
         for call in ast.walk(activation.body)
         if isinstance(call, ast.Call) and called_name(call) == "append" and call.args
-        if isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name)
-        if any(each.value is found.value for each in _assigned(call.func.value.id, activation))
+        if (owner := owner_of(call)) is not None
+        if any(each.value is found.value for each in _assigned(path_of(owner), activation))
     ]
     return value if value.keys else Several((*value.items, *more))
 
@@ -150,7 +150,7 @@ def definitions(
         return
     yield from _all(reader, nearest_first(above, activation.line), activation)
     yield from given
-    below = [each for each in found if each.line >= activation.line and _comes_before(each, activation)]
+    below = [each for each in found if each.line >= activation.line and _may_have_run(each, activation)]
     for each in _all(reader, nearest_first(below, activation.line), activation):
         yield each._replace(is_of_repetition=not activation.is_file)
     around = None if found else _around_line(name, activation)
@@ -164,16 +164,12 @@ def definitions(
         yield from _of_outer_function(reader, name, activation)
 
 
-def _comes_before(found: Assigned, activation: Activation) -> bool:
+def _may_have_run(found: Binding, activation: Activation) -> bool:
     """Return whether a line below may have run first: a cell may run again, a function only comes back in a loop."""
-    if activation.is_file:
-        return True
-    around = (each for each in activation.source.ancestors(found.value) if isinstance(each, _REPEATS))
-    spans = (activation.source.span(each) for each in around)
-    return any(span.line <= activation.line <= span.end_line for span in spans)
+    return activation.is_file or comes_round(activation.source, found, activation.line)
 
 
-def _all(reader: Reader, found: list[Assigned], activation: Activation) -> Iterator[Definition]:
+def _all(reader: Reader, found: list[Binding], activation: Activation) -> Iterator[Definition]:
     for each in found:
         run = activation.at(each.line)
         if each.loops:
@@ -188,7 +184,7 @@ def _of_outer_function(reader: Reader, name: str, activation: Activation) -> Ite
     if outer is None:
         return
     run = run_around(reader, activation.body, activation).at(END)
-    yield from _all(reader, nearest_first(assignments(run.source, outer, name), END), run)
+    yield from _all(reader, nearest_first(bindings(run.source, outer, name), END), run)
 
 
 # Globals.
@@ -197,7 +193,7 @@ def _of_outer_function(reader: Reader, name: str, activation: Activation) -> Ite
 def of_globals(reader: Reader, name: str, activation: Activation) -> Iterator[Definition]:
     """Yield what a file, or the cells of a notebook, newest first, gave a global; of an imported one the module."""
     for run in _files_of(activation):
-        found = assignments(run.source, run.source.tree, name)
+        found = bindings(run.source, run.source.tree, name)
         yield from _all(reader, nearest_first(found, END), run)
         if not found:
             yield from _imported(reader, name, run)
@@ -241,7 +237,7 @@ def _of_comprehension(node: ast.Name, activation: Activation) -> tuple[ast.expr,
         if isinstance(outer, FUNCTIONS):
             return None
         for generator in outer.generators if isinstance(outer, COMPREHENSIONS) else ():
-            position = position_of_name(generator.target, node.id)
+            position = position_in(generator.target, node.id)
             if position is not None and generator is not inner:
                 return generator.iter, position
         inner = outer
@@ -255,7 +251,7 @@ def _around_line(name: str, activation: Activation) -> tuple[ast.expr, Any] | No
         if not isinstance(node, COMPREHENSIONS) or span is None or not span.line <= activation.line <= span.end_line:
             continue
         for generator in node.generators:
-            position = position_of_name(generator.target, name)
+            position = position_in(generator.target, name)
             if position is not None:
                 return generator.iter, position
     return None

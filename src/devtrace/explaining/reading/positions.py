@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from functools import lru_cache
 from types import CodeType
 
 from devtrace.recording.columns import sites
-from devtrace.source.parsing import Source, Span
+from devtrace.source.parsing import Source, Span, kept_with_source
 
 _Spots = dict[Span | int, tuple[CodeType, int]]
 
@@ -23,7 +22,7 @@ def site_of(node: ast.AST, source: Source, caller: int) -> int:
     return sites.intern(*found, caller if is_library else sites.NOWHERE)
 
 
-@lru_cache(maxsize=64)
+@kept_with_source
 def _spots(source: Source) -> _Spots:
     """Return the instructions of a source by their span; of a line, by its number, the first."""
     found: _Spots = {}

@@ -22,7 +22,6 @@ from devtrace.explaining.reading.activation import Activation
 from devtrace.explaining.reading.definition import Definition
 from devtrace.explaining.reading.pasts import Pasts
 from devtrace.explaining.reading.positions import site_of
-from devtrace.explaining.reading.statements import Position, body_of
 from devtrace.explaining.reading.values import Known, ReadOp, Several, TensorValue, Value, tensors_of
 from devtrace.explaining.stack import Stack
 from devtrace.recording.columns import sites, stamps
@@ -32,6 +31,7 @@ from devtrace.recording.context.module_tree import is_module
 from devtrace.recording.hot.recorder import Recorder
 from devtrace.runtime.quiet import device_of, is_tensor, shape_of
 from devtrace.source import parsing
+from devtrace.source.flow import Position
 from devtrace.source.safe_values import Scope
 from devtrace.source.vocabulary import in_full
 
@@ -95,7 +95,7 @@ class Reader:
         if source is None:
             return None
         line = parsing.span_at(code, level.instruction).line
-        body = body_of(source, code)
+        body: ast.AST = source.body_of(code) or source.tree
         if body is source.tree and code.co_name != "<module>":
             node = source.node_at(parsing.span_at(code, level.instruction))
             body = (source.function(node) if node is not None else None) or body  # a comprehension's own frame

@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from devtrace.explaining.reading.activation import END, Activation
 from devtrace.explaining.reading.reader import Reader
-from devtrace.explaining.reading.statements import FUNCTIONS, body_of, parameters, statements
 from devtrace.explaining.reading.values import Known, Value
 from devtrace.recording.columns import sites
 from devtrace.recording.context.module_tree import is_module
 from devtrace.source import parsing
+from devtrace.source.flow import FUNCTIONS, parameters, statements
 from devtrace.source.safe_values import class_dict, classes_of
 
 _CACHED: Final = type(functools.cache(len))
@@ -31,8 +31,8 @@ def run_of(
     """Return a run of a function that was called from another and has returned; None without source."""
     code = function.__code__
     source = parsing.read(code.co_filename)
-    body = body_of(source, code) if source is not None else None
-    if source is None or body is None or body is source.tree or activation.level > 8:
+    body = source.body_of(code) if source is not None else None
+    if source is None or body is None or activation.level > 8:
         return None
     own = bound.get(code.co_varnames[0]) if code.co_argcount else None
     module = own.value if isinstance(own, Known) and is_module(own.value) else None

@@ -9,11 +9,9 @@ from typing import Any, Final
 from devtrace.explaining.reading.activation import Activation
 from devtrace.explaining.reading.definition import Definition
 from devtrace.explaining.reading.reader import Reader
-from devtrace.explaining.reading.statements import statements, targets
 from devtrace.explaining.reading.values import Known
-from devtrace.source.matching import called_name, same_code
+from devtrace.source.flow import moves_itself, statements, targets
 from devtrace.source.safe_values import evaluate
-from devtrace.source.vocabulary import is_move
 
 _ADDING: Final = ("append", "add", "insert", "appendleft")
 
@@ -21,20 +19,14 @@ _ADDING: Final = ("append", "add", "insert", "appendleft")
 def stored_in(reader: Reader, run: Activation, owner: Any) -> Iterator[Definition]:
     """Yield what a run's statements put into this very container: `cache[key] = x`, `cache.append(x)`."""
     for statement in statements(run.body):
-        for target, value, loops in targets(statement):
+        for target, value, loops, _ in targets(statement):
             if isinstance(target, ast.Subscript) and not loops and _is(reader, target.value, owner, run):
-                yield Definition(value, (), run.at_node(statement), is_own_move=_moves_itself(value, target))
+                yield Definition(value, (), run.at_node(statement), is_own_move=moves_itself(value, target))
         call = statement.value if isinstance(statement, ast.Expr) else None
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or not call.args:
             continue
         if call.func.attr in _ADDING and _is(reader, call.func.value, owner, run):
             yield Definition(call.args[-1], (), run.at_node(statement))
-
-
-def _moves_itself(node: ast.expr, target: ast.expr) -> bool:
-    """Return whether code is `cache[key].to(device)`, for `cache[key]`."""
-    owner = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
-    return owner is not None and same_code(owner, target) and is_move(called_name(node))
 
 
 def _is(reader: Reader, node: ast.expr, owner: Any, run: Activation) -> bool:

@@ -7,10 +7,9 @@ from typing import NamedTuple
 
 from devtrace.explaining.reading.activation import Activation
 from devtrace.explaining.reading.reader import ITSELF, Reader
-from devtrace.explaining.reading.statements import is_none
 from devtrace.explaining.reading.values import TensorValue, Value
 from devtrace.recording.columns.operator_info import COMPUTE, COPY, CREATE, VIEW
-from devtrace.source.matching import called_name
+from devtrace.source.matching import called_name, match_code
 from devtrace.source.vocabulary import (
     COPIES,
     DESCRIBES,
@@ -36,7 +35,11 @@ class Written(NamedTuple):
     def given_device(self, reader: Reader) -> str | None:
         """Return the `device=` of the call, empty if it cannot be read; None where it has none."""
         given = self.words.get("device")
-        return None if given is None or is_none(given) else reader.named_device(reader.see(given, self.activation))
+        return (
+            None
+            if given is None or match_code("None", given) is not None
+            else reader.named_device(reader.see(given, self.activation))
+        )
 
     def tensors(self, reader: Reader) -> list[TensorValue]:
         return reader.tensors((*self.node.args, *self.words.values()), self.activation)

@@ -1,0 +1,277 @@
+"""Statements, and what they give variables, attributes and parameters: read in the order of the source, never run.
+
+    x, self.w = f(), 3          # bindings(source, body, "self.w"): the value `f(), 3`, of which it is position (1,)
+
+A target inside a tuple has a position: `b` of `a, (b, c) = f()` is (1, 0).
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Container, Iterator
+from typing import Final, NamedTuple
+
+from devtrace.source.matching import called_name, names_in, owner_of, same_code
+from devtrace.source.parsing import FunctionNode, Source, kept_with_source
+from devtrace.source.vocabulary import is_move
+
+FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+DEFINED: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+LOOPS: Final = (ast.For, ast.AsyncFor, ast.While)
+COMPREHENSIONS: Final = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_BLOCKS: Final = ("body", "cases", "handlers", "orelse", "finalbody")
+Position = tuple[int, ...]
+
+
+def statements(body: ast.AST) -> Iterator[ast.stmt]:
+    """Yield a body's own statements, in the order of the source, not those of functions and classes in it."""
+    for name in _BLOCKS:
+        inner = getattr(body, name, [])
+        for node in inner if isinstance(inner, list) else ():
+            if isinstance(node, ast.stmt):
+                yield node
+            if not isinstance(node, DEFINED):
+                yield from statements(node)
+
+
+class Target(NamedTuple):
+    """What a statement gives a value. `loops`: the value is what a loop goes through. `is_inner`: `x` of `(x := 3)`."""
+
+    node: ast.expr
+    value: ast.expr
+    loops: bool = False
+    is_inner: bool = False
+
+
+def targets(statement: ast.stmt) -> Iterator[Target]:
+    """Yield what a statement gives a value to; what it changes (`x += 1`) or defines has none of its own."""
+    match statement:
+        case ast.Assign(targets=given, value=value):
+            yield from (Target(each, value) for each in given)
+        case ast.AnnAssign(target=target, value=ast.expr() as value):
+            yield Target(target, value)
+        case ast.With(items=items) | ast.AsyncWith(items=items):
+            yield from (Target(each.optional_vars, each.context_expr) for each in items if each.optional_vars)
+        case ast.For(target=target, iter=value) | ast.AsyncFor(target=target, iter=value):
+            yield Target(target, value, loops=True)
+    for node in ast.iter_child_nodes(statement):
+        for inner in ast.walk(node) if isinstance(node, ast.expr) else ():
+            if isinstance(inner, ast.NamedExpr):
+                yield Target(inner.target, inner.value, is_inner=True)
+
+
+def binds(statement: ast.stmt) -> set[str]:
+    """Return the variables that a statement gives a value, without those of statements inside it."""
+    if isinstance(statement, DEFINED):
+        return {statement.name}
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        return {(alias.asname or alias.name).partition(".")[0] for alias in statement.names}
+    found = {each.name for each in getattr(statement, "handlers", ())}
+    parts = [each.pattern for each in getattr(statement, "cases", ())]
+    parts += [part for part in ast.iter_child_nodes(statement) if not isinstance(part, ast.stmt | ast.match_case)]
+    for inner in (inner for part in parts if not isinstance(part, ast.ExceptHandler) for inner in ast.walk(part)):
+        match inner:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.MatchAs(name=name) | ast.MatchStar(name=name):
+                found.add(name)
+            case ast.MatchMapping(rest=name):
+                found.add(name)
+    return found - {None}
+
+
+class Binding(NamedTuple):
+    """An expression that gives something its value, at a line of the file. `loops`: a loop goes through it."""
+
+    value: ast.expr
+    position: Position
+    line: int
+    statement: ast.stmt
+    loops: bool = False
+    is_inner: bool = False
+
+
+def bindings(source: Source, body: ast.AST, path: str) -> list[Binding]:
+    """Return what a body's statements give a variable or an attribute (`self.w`), in the order of the source."""
+    return _bindings_by_path(source, body).get(path, [])
+
+
+@kept_with_source
+def _bindings_by_path(source: Source, body: ast.AST) -> dict[str, list[Binding]]:
+    found: dict[str, list[Binding]] = {}
+    for statement in statements(body):
+        for path, binding in given_by(source, statement):
+            found.setdefault(path, []).append(binding)
+    return found
+
+
+def given_by(source: Source, statement: ast.stmt) -> Iterator[tuple[str, Binding]]:
+    """Yield the paths that a statement gives a value, each with what it gets."""
+    line = source.span(statement).line
+    for node, value, loops, is_inner in targets(statement):
+        for path, position in _paths(node, ()):
+            yield path, Binding(value, position, line, statement, loops, is_inner)
+
+
+def _paths(target: ast.expr, position: Position) -> Iterator[tuple[str, Position]]:
+    if isinstance(target, ast.Tuple | ast.List):
+        for index, part in enumerate(target.elts):
+            yield from _paths(part, (*position, index))
+    elif path := path_of(target):
+        yield path, position
+
+
+def path_of(node: ast.AST) -> str:
+    """Return `self.net.w` for code that is a name, or attributes of one; empty for other code."""
+    if isinstance(node, ast.Attribute):
+        owner = path_of(node.value)
+        return f"{owner}.{node.attr}" if owner else ""
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def position_in(target: ast.expr, path: str) -> Position | None:
+    """Return where a target names a variable or an attribute; None if it does not."""
+    return next((position for name, position in _paths(target, ()) if name == path), None)
+
+
+def nearest_first(found: list[Binding], line: int) -> list[Binding]:
+    """Sort bindings: those above a line come first, the last of them at the head."""
+    return sorted(found, key=lambda each: (each.line < line, each.line), reverse=True)
+
+
+def comes_round(source: Source, found: Binding, line: int) -> bool:
+    """Return whether a loop is around a binding and around a line: what is below the line may have run first."""
+    around = (source.span(each) for each in source.ancestors(found.statement) if isinstance(each, LOOPS))
+    return any(span.line <= line <= span.end_line for span in around)
+
+
+def unpacked(iterated: ast.expr, position: Position) -> tuple[ast.expr, Position]:
+    """Return what a loop's target goes through: `b` of `for a, b in zip(x, y)` goes through y."""
+    name = iterated.func.id if isinstance(iterated, ast.Call) and isinstance(iterated.func, ast.Name) else ""
+    if not isinstance(iterated, ast.Call) or not iterated.args or not position:
+        return iterated, position
+    if name == "zip" and position[0] < len(iterated.args):
+        return iterated.args[position[0]], position[1:]
+    if name == "enumerate" and position[0] == 1:
+        return iterated.args[0], position[1:]
+    return iterated, position
+
+
+# Functions.
+
+
+def parameters(body: ast.AST, *, starred: bool = False) -> list[str]:
+    """Return the names of a function's parameters, positional ones first; `starred`: that of `*args` too."""
+    if not isinstance(body, FUNCTIONS):
+        return []
+    given = body.args
+    rest = [each for each in (given.vararg, given.kwarg) if each is not None] if starred else []
+    return [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs, *rest)]
+
+
+def own_name(source: Source, node: ast.AST) -> str:
+    """Return the name by which the method around a node knows its object: `self`, or whatever it is called."""
+    methods = (each for each in source.ancestors(node) if isinstance(source.parent(each), ast.ClassDef))
+    method = next((each for each in methods if isinstance(each, FUNCTIONS)), None)
+    is_static = any(path_of(each) == "staticmethod" for each in getattr(method, "decorator_list", ()))
+    return "" if method is None or is_static else next(iter(parameters(method)), "")
+
+
+def operands(node: ast.AST) -> list[ast.expr]:
+    """Return the expressions that an operation takes: of a call its owner, its arguments and keywords."""
+    match node:
+        case ast.Call(args=given, keywords=words):
+            parts = [each.value if isinstance(each, ast.Starred) else each for each in given]
+            owner = [node.func.value] if isinstance(node.func, ast.Attribute) else []
+            return [*owner, *parts, *(word.value for word in words)]
+        case ast.BinOp(left=left, right=right):
+            return [left, right]
+        case ast.AugAssign(target=target, value=value):
+            return [target, value]
+        case ast.Compare(left=left, comparators=others):
+            return [left, *others]
+        case ast.UnaryOp(operand=operand) | ast.Attribute(value=operand):
+            return [operand]
+        case ast.Subscript(value=owner, slice=index):
+            return [owner, *_indexes(index)]
+        case ast.Assign(targets=[ast.Subscript(value=owner, slice=index)], value=value):
+            return [owner, *_indexes(index), value]
+        case ast.Assign(targets=given, value=value):
+            return [*(each.value for each in given if isinstance(each, ast.Attribute)), value]
+    return []
+
+
+def _indexes(index: ast.expr) -> list[ast.expr]:
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    return [part for part in parts if not isinstance(part, ast.Slice)]
+
+
+def moves_itself(value: ast.AST, target: ast.AST) -> bool:
+    """Return whether a value is `x.to(device)` for a target x, which was made before."""
+    owner = owner_of(value)
+    return owner is not None and is_move(called_name(value)) and same_code(owner, target)
+
+
+# Names that have a value.
+
+
+def is_bound(name: str, source: Source, at: ast.AST, running: Container[str], namespace: Container[str]) -> bool:
+    """Return whether a name has a value where a node begins.
+
+    `running`: the variables of the frame that runs the node's function; empty if none does.
+    """
+    function = _running(source, at)
+    while function is not None:
+        if name in parameters(function, starred=True):
+            return not any(isinstance(node, ast.Delete) and name in names_in(node) for node in ast.walk(function))
+        bound = [each for each in statements(function) if name in binds(each)]
+        if bound and not _is_declared_global(name, function):
+            return _reaches(bound, source, at) or (name in running and _are_above(bound, source, at))
+        running, at = (), function
+        function = _running(source, function)
+    bound = [each for each in statements(source.tree) if name in binds(each)]
+    if bound and not isinstance(at, FunctionNode) and source.function(at) is None:
+        was_there = _are_above(bound, source, at) or _reads_former(name, bound[0])
+        return _reaches(bound, source, at) or (name in namespace and was_there)
+    return name in namespace or hasattr(builtins, name)
+
+
+def _running(source: Source, at: ast.AST) -> FunctionNode | None:
+    """Return the function whose body has a node; its defaults and decorators are of the code around it."""
+    function, inner = source.function(at), list(source.ancestors(at))
+    while function is not None and not any(part in inner for part in _body(function)):
+        function = source.function(function)
+    return function
+
+
+def _body(function: FunctionNode) -> list[ast.AST]:
+    return [*function.body] if isinstance(function.body, list) else [function.body]
+
+
+def _reaches(bound: list[ast.stmt], source: Source, at: ast.AST) -> bool:
+    """Return whether one of these statements lies on every way to a node."""
+    around = list(source.ancestors(at))
+    return any(_precedes(each, source, at, around) for each in bound)
+
+
+def _precedes(statement: ast.stmt, source: Source, at: ast.AST, around: list[ast.AST]) -> bool:
+    if statement in around:  # a loop or `with` binds its names for its own body
+        inside = isinstance(statement, ast.For | ast.AsyncFor | ast.With | ast.AsyncWith)
+        return inside and any(part in around for part in statement.body)  # type: ignore[attr-defined]
+    if isinstance(statement, (*LOOPS, ast.If, ast.Try, ast.Match)):
+        return False  # its body may not have run
+    blocks = (getattr(source.parent(statement), name, None) for name in _BLOCKS)
+    block = next((each for each in blocks if isinstance(each, list) and statement in each), [])
+    return source.span(statement).end_line < source.span(at).line and any(part in around for part in block)
+
+
+def _are_above(bound: list[ast.stmt], source: Source, at: ast.AST) -> bool:
+    return all(source.span(each).end_line < source.span(at).line for each in bound)
+
+
+def _reads_former(name: str, first: ast.stmt) -> bool:
+    """Return whether the first statement of a cell that gives a name its value reads a former one: `x += 1`."""
+    return isinstance(first, ast.AugAssign) or (isinstance(first, ast.Assign) and name in names_in(first.value))
+
+
+def _is_declared_global(name: str, function: FunctionNode) -> bool:
+    return any(name in node.names for node in ast.walk(function) if isinstance(node, ast.Global | ast.Nonlocal))
