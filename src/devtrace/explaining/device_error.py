@@ -76,8 +76,7 @@ def _is_raised_in_source(error: BaseException) -> bool:
     code = last.tb_frame.f_code
     if owner_of(code.co_filename) == "hidden":
         return False
-    source = parsing.read(code.co_filename)
-    node = source.node_at(parsing.span_at(code, last.tb_lasti)) if source is not None else None
+    source, node = parsing.node_of(code, last.tb_lasti)
     statement = source.statement(node) if source is not None and node is not None else None
     return isinstance(statement, ast.Raise | ast.Assert)
 

@@ -87,11 +87,9 @@ def _copied_at(reader: Reader, site: int) -> Iterator[Any]:
     if site < 0:
         return
     position = sites.position(site)
-    file = position.code.co_filename
-    source = parsing.read(file)
-    node = source.node_at(parsing.span_at(position.code, position.instruction)) if source is not None else None
+    source, node = parsing.node_of(position.code, position.instruction)
     statement = source.statement(node) if source is not None and node is not None else None
-    known = next((each.globals for each in reader.user_activations() if each.source.file == file), {})
+    known = next((each.globals for each in reader.user_activations() if each.source is source), {})
     for call in calls_in(statement) if statement is not None else ():
         if called_name(call) == "deepcopy" and call.args and source is not None:
             run = run_around(reader, call, Activation(source, source.tree, END, 0, known))

@@ -36,7 +36,7 @@ def statements(body: ast.AST) -> Iterator[ast.stmt]:
 
 
 class Target(NamedTuple):
-    """What a statement gives a value. `loops`: the value is what a loop goes through. `is_inner`: `x` of `(x := 3)`."""
+    """Code that a statement gives a value. `loops`: that is what a loop goes through. `is_inner`: `x` of `(x := 3)`."""
 
     node: ast.expr
     value: ast.expr

@@ -218,6 +218,12 @@ def read(file: str) -> Source | None:
     return parse(text, file) if text else None
 
 
+def node_of(code: CodeType, instruction: int) -> tuple[Source | None, ast.AST | None]:
+    """Return the expression or statement of an instruction, in its file: None without source."""
+    source = read(code.co_filename)
+    return source, source.node_at(span_at(code, instruction)) if source is not None else None
+
+
 def span_at(code: CodeType, instruction: int) -> Span:
     """Return the span of an instruction (`frame.f_lasti`, `tb_lasti`)."""
     positions = list(code.co_positions())

@@ -1,14 +1,15 @@
-"""One run of a function, as far as it can be read: a live frame, or one that has returned."""
+"""One run of a function, as far as it can be read: a live frame, or one that has returned; what gave a value there."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from devtrace.explaining.reading.values import Value
 from devtrace.recording.columns import sites
+from devtrace.source.flow import Position
 from devtrace.source.parsing import Source
 from devtrace.source.safe_values import Scope
 
@@ -53,3 +54,22 @@ class Activation:
     def is_theirs(self) -> bool:
         """True for code of the user's or of a package's: not torch's."""
         return sites.files[self.source.file] in (sites.USER, sites.LIBRARY)
+
+
+class Definition(NamedTuple):
+    """An expression that gave something its value, where it ran.
+
+    `is_source`: what it gave came out of it, whatever it is. `is_one_of_many`: others are as likely.
+    `is_own_move`: it is `x.to(device)` for x, and reads what x was before. `takes_former`: so does another
+    expression, such as `torch.cat([x, row])`. `is_of_repetition`: it is below what
+    is read, in a loop of a function, and gave the value only if the loop had come round.
+    """
+
+    node: ast.expr
+    position: Position
+    activation: Activation
+    is_source: bool = False
+    is_one_of_many: bool = False
+    is_own_move: bool = False
+    takes_former: bool = False
+    is_of_repetition: bool = False

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
-from devtrace.explaining.reading.activation import Activation
-from devtrace.explaining.reading.definition import Definition
+from devtrace.explaining.reading.activation import Activation, Definition
 from devtrace.explaining.reading.file_index import index_of
 from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.runs import run_around

@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
-from devtrace.explaining.reading.activation import END, Activation
+from devtrace.explaining.reading.activation import END, Activation, Definition
 from devtrace.explaining.reading.called_methods import Called, calls_so_far, surely_runs
-from devtrace.explaining.reading.definition import Definition
 from devtrace.explaining.reading.file_index import index_of
 from devtrace.explaining.reading.names import of_module
 from devtrace.explaining.reading.reader import Reader
-from devtrace.explaining.reading.runs import is_theirs, returned, run_around, run_of
+from devtrace.explaining.reading.runs import is_theirs, results, returned, run_around, run_of
 from devtrace.explaining.reading.values import Known, TensorValue, Value
 from devtrace.recording.columns.operator_info import COMPUTE, VIEW
 from devtrace.recording.context.module_tree import class_attribute, class_name, is_module
@@ -180,11 +179,7 @@ def _of_factory(reader: Reader, kind: type, name: str, activation: Activation) -
     if run is None:
         return
     run.depth, run.module = 0, None
-    if isinstance(run.body, ast.Lambda):
-        yield Definition(run.body.body, (), run.at_node(run.body.body))
-    for statement in statements(run.body):
-        if isinstance(statement, ast.Return) and statement.value is not None:
-            yield Definition(statement.value, (), run.at_node(statement))
+    yield from (Definition(node, (), run.at_node(node)) for node in results(run.body))
 
 
 def _of_constructor(reader: Reader, kind: type, name: str) -> Iterator[Definition]:

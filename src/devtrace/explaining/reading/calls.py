@@ -6,14 +6,13 @@ import ast
 from collections import deque
 from collections.abc import Iterator
 from itertools import islice
-from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, MethodType
+from types import FunctionType, MethodType
 from typing import Any, Final
 
 import torch
 
-from devtrace.explaining.reading.activation import Activation
+from devtrace.explaining.reading.activation import Activation, Definition
 from devtrace.explaining.reading.attributes import member
-from devtrace.explaining.reading.definition import Definition
 from devtrace.explaining.reading.expressions import computed
 from devtrace.explaining.reading.reader import MOST_ITEMS, Reader
 from devtrace.explaining.reading.runs import arguments, function_of, is_theirs, results, returned, run_of
@@ -25,7 +24,7 @@ from devtrace.recording.context.module_tree import class_attribute, is_module
 from devtrace.runtime.quiet import device_of
 from devtrace.source.object_walk import registered
 from devtrace.source.user_code import is_torch_or_ours
-from devtrace.source.vocabulary import OF_MODULES, gives_itself
+from devtrace.source.vocabulary import OF_MODULES, gives_itself, torch_name
 
 _SEQUENCES: Final = (list, tuple, dict, iter, reversed, sorted)
 
@@ -65,7 +64,8 @@ def _call(
     if function is not None and is_theirs(function.__code__):
         given = [*before, *(reader.see(each, activation) for each in node.args)]
         return returned(reader, function, given, _seen(reader, words, activation), activation)
-    return call_torch(reader, _name(value), Written(node, words, activation)) if _is_of_torch(value) else None
+    name = _name(value)
+    return call_torch(reader, name, Written(node, words, activation)) if name is not None else None
 
 
 def definitions_of_call(reader: Reader, node: ast.Call, activation: Activation) -> Iterator[Definition]:
@@ -86,18 +86,13 @@ def _seen(reader: Reader, words: dict[str, ast.expr], activation: Activation) ->
     return {name: reader.see(each, activation) for name, each in words.items()}
 
 
-def _name(value: Any) -> str:
-    return str(value.__name__) if type(value) in (FunctionType, BuiltinFunctionType, MethodDescriptorType) else ""
-
-
-def _is_of_torch(value: Any) -> bool:
-    if type(value) is FunctionType:
-        return is_torch_or_ours(value.__code__.co_filename)
-    if type(value) is MethodType:
-        return type(value.__func__) is FunctionType and is_torch_or_ours(value.__func__.__code__.co_filename)
-    module = getattr(value, "__module__", None) if type(value) in (BuiltinFunctionType, MethodDescriptorType) else ""
-    owner = type(getattr(value, "__self__", None)) if type(value) is BuiltinFunctionType else type(None)
-    return str(module).partition(".")[0] == "torch" or owner.__module__.partition(".")[0] == "torch"
+def _name(value: Any) -> str | None:
+    """Return the name of a function of torch's, empty for a method; None for what is not torch's."""
+    function = value.__func__ if type(value) is MethodType else value
+    if type(function) is not FunctionType:
+        return torch_name(value) or None
+    name = function.__name__ if function is value else ""
+    return name if is_torch_or_ours(function.__code__.co_filename) else None
 
 
 def _call_builtin(reader: Reader, node: ast.Call, activation: Activation) -> Value | None:

@@ -6,8 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from devtrace.explaining.reading.activation import Activation
-from devtrace.explaining.reading.definition import Definition
+from devtrace.explaining.reading.activation import Activation, Definition
 from devtrace.explaining.reading.file_index import index_of
 from devtrace.explaining.reading.names import elements
 from devtrace.explaining.reading.reader import Reader

@@ -11,9 +11,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from devtrace.explaining.reading.activation import END, Activation
+from devtrace.explaining.reading.activation import END, Activation, Definition
 from devtrace.explaining.reading.arguments import is_as_given, of_only_call, of_parameter
-from devtrace.explaining.reading.definition import Definition
 from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.runs import run_around
 from devtrace.explaining.reading.stored import stored_in

@@ -18,8 +18,7 @@ from typing import Any, Final
 import torch
 
 from devtrace.diagnosis.evidence.access_paths import device_named_by
-from devtrace.explaining.reading.activation import Activation
-from devtrace.explaining.reading.definition import Definition
+from devtrace.explaining.reading.activation import Activation, Definition
 from devtrace.explaining.reading.pasts import Pasts
 from devtrace.explaining.reading.positions import site_of
 from devtrace.explaining.reading.values import Known, ReadOp, Several, TensorValue, Value, tensors_of
@@ -91,17 +90,16 @@ class Reader:
     def _running(self, depth: int) -> Activation | None:
         level = self.stack.levels[depth]
         code = level.frame.f_code
-        source = parsing.read(code.co_filename)
+        source, node = parsing.node_of(code, level.instruction)
         if source is None:
             return None
         line = parsing.span_at(code, level.instruction).line
-        body: ast.AST = source.body_of(code) or source.tree
-        if body is source.tree and code.co_name != "<module>":
-            node = source.node_at(parsing.span_at(code, level.instruction))
-            body = (source.function(node) if node is not None else None) or body  # a comprehension's own frame
+        body = source.body_of(code)
+        if body is None and code.co_name != "<module>" and node is not None:
+            body = source.function(node)  # of a comprehension's own frame
         return Activation(
             source,
-            body,
+            body or source.tree,
             line,
             depth,
             level.frame.f_globals,
@@ -128,9 +126,8 @@ class Reader:
 
     def node(self, depth: int) -> ast.AST | None:
         """Return the expression that a level runs."""
-        level, activation = self.stack.levels[depth], self.activation(depth)
-        span = parsing.span_at(level.frame.f_code, level.instruction)
-        return activation.source.node_at(span) if activation is not None else None
+        level = self.stack.levels[depth]
+        return parsing.node_of(level.frame.f_code, level.instruction)[1]
 
     def user_activations(self) -> Iterator[Activation]:
         """Yield the live frames of the user's own code, innermost first."""

@@ -6,8 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import Any, Final
 
-from devtrace.explaining.reading.activation import Activation
-from devtrace.explaining.reading.definition import Definition
+from devtrace.explaining.reading.activation import Activation, Definition
 from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.values import Known
 from devtrace.source.flow import moves_itself, statements, targets

@@ -128,8 +128,7 @@ def _module_name(value: object) -> str:
 def _called(entry: TracebackType, *, anything: bool) -> Failing | None:
     """Return the call of one frame. `anything`: torch's own Python raised below, so it is whatever this line called."""
     frame = entry.tb_frame
-    source = parsing.read(frame.f_code.co_filename)
-    node = source.node_at(parsing.span_at(frame.f_code, entry.tb_lasti)) if source else None
+    source, node = parsing.node_of(frame.f_code, entry.tb_lasti)
     if source is not None and node is not None and isinstance(getattr(node, "ctx", None), ast.Store):
         node = source.statement(node)  # `p.grad = g`, of which an instruction is only the target
     if source is None or node is None or isinstance(node, ast.Raise | ast.Assert):
