@@ -63,6 +63,7 @@ lab: $(READY) ## open JupyterLab on your copy of the first notebook (ARGS are it
 test: ## all that gates a change
 	@$(MAKE) --no-print-directory -j3 $(READY) chromium
 	@$(MAKE) --no-print-directory -j2 $(IN_TURN) $(SYSTEMS) lint types layers ts e2e unit notebooks wheel
+	@$(BIN)/python tests/harness/durations.py
 	@echo "make test: all passed"
 
 check: lint types layers ## the gates that take seconds: lint, types, layers

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from durations import Durations
 from warm import Warm
 
 SOURCES = str(Path(__file__).parents[1] / "src")
@@ -19,12 +20,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--one-in", type=int, default=1, metavar="N", help="of each test with parameters, one case in N")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Durations(config))
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Begin with what is slow: on two workers the end of a run is then made of short tests."""
-    kept = sample(items, config.getoption("one_in"))
+    kept = {*sample(items, config.getoption("one_in"))}
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
-    items[:] = kept
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    items[:] = [item for item in items if item in kept]
 
 
 def sample(items: list[pytest.Item], one_in: int) -> list[pytest.Item]:

@@ -14,6 +14,7 @@ import importlib
 import json
 import os
 import pickle
+import resource
 import runpy
 import signal
 import subprocess
@@ -45,6 +46,15 @@ class Ended:
     stderr: str
 
 
+class Spent:
+    """Seconds of the processor that forks took."""
+
+    seconds = 0.0
+
+
+SPENT = Spent()
+
+
 class Warm:
     """Python that forks: `with Warm() as warm`. `load` names modules whose `load()` it calls first."""
 
@@ -63,8 +73,11 @@ class Warm:
         return self
 
     def __exit__(self, *error: object) -> None:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         self._process.kill()
         self._process.communicate()
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        SPENT.seconds -= after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime  # counted fork by fork
 
     def devtrace(self, folder: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> Ended:
         """Run `devtrace ARGUMENT ...` in a folder."""
@@ -92,8 +105,9 @@ class Warm:
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps([job.__name__, str(folder), str(out), str(err), arguments]) + "\n")
         self._process.stdin.flush()
-        code = int(self._process.stdout.readline())
-        ended = Ended(code, out.read_text(), err.read_text())
+        code, seconds = self._process.stdout.readline().split()
+        SPENT.seconds += float(seconds)
+        ended = Ended(int(code), out.read_text(), err.read_text())
         out.unlink()
         err.unlink()
         return ended
@@ -114,7 +128,8 @@ def serve() -> Callable[[], None] | None:
             redirect(folder, out, err)
             signal.alarm(LIMIT)
             return functools.partial(globals()[name], *arguments)
-        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+        _, status, used = os.wait4(child, 0)
+        print(os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime, flush=True)
     return None
 
 
