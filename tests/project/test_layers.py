@@ -76,7 +76,7 @@ CONFINED = {
     "torch": {
         "recording", "simulation", "explaining", "runtime.mode_stack", "runtime.quiet", "runtime.eager_paths",
         "runtime.scripting",
-        "runtime.values_alone",
+        "runtime.torch_names", "runtime.values_alone",
         "diagnosis.evidence.access_paths", "api.environment", "interchange.torch_profiler",
     },
     "IPython": {"notebook.magic"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import json
 import os
 import re
@@ -17,6 +18,7 @@ import pytest
 import torch
 
 import devtrace
+import devtrace.recording
 import documents
 from devtrace.cli.main import main
 from devtrace.diagnosis.findings import Edit
@@ -24,7 +26,8 @@ from devtrace.fixing.source_text import SourceText
 from devtrace.fixing.writing import write_all
 from devtrace.notebook.cells import Tracing
 from devtrace.notebook.panel.trace_summaries import find
-from devtrace.runtime import requirements
+from devtrace.runtime import requirements, torch_names
+from devtrace.runtime.requirements import versions
 from devtrace.trace.format import encode
 from devtrace.words import errors, language
 from devtrace.words.catalogue import templates
@@ -99,6 +102,17 @@ def real_cuda(monkeypatch: pytest.MonkeyPatch) -> str:
         return raised(lambda: devtrace.simulate("cuda:1").start())
 
 
+def changed(call: Callable[[], object]) -> Callable[[pytest.MonkeyPatch], str]:
+    """Provoke what is raised on a torch in which a name that devtrace needs has changed."""
+
+    def provoke(monkeypatch: pytest.MonkeyPatch) -> str:
+        with monkeypatch.context() as patch:
+            patch.setattr(torch_names, "fault_of", lambda part: "torch._C is <class 'str'>")
+            return raised(call)
+
+    return provoke
+
+
 def simulated(call: Callable[[torch.Tensor], object]) -> Callable[[], object]:
     def run() -> object:
         with devtrace.simulate("cuda:1"):
@@ -165,11 +179,13 @@ PROVOKED: dict[str, Callable[[pytest.MonkeyPatch], str]] = {
     "simulate-nested": lambda _: raised(simulated(lambda x: devtrace.simulate("cuda:1").start())),
     "simulate-real-cuda": real_cuda,
     "simulate-limit": lambda _: raised(simulated(lambda _x: torch.cuda.MemPool())),
+    "simulate-torch": changed(lambda: devtrace.simulate("cuda:1").start()),
     "simulate-share": lambda _: raised(simulated(lambda x: x.untyped_storage()._share_cuda_())),
     "syncs-unexpected": lambda _: raised(in_a_block(lambda x: x[0].item(), syncs=0)),
     "tensors-elsewhere": lambda _: raised(lambda: devtrace.expect(torch.ones(1), device="cuda:0")),
     "torch-missing": lambda monkeypatch: without_torch(monkeypatch, None),
     "torch-too-old": lambda monkeypatch: without_torch(monkeypatch, "2.9.1"),
+    "torch-unfit": changed(lambda: importlib.reload(devtrace.recording)),
     "trace-damaged": lambda _: raised(lambda: devtrace.load(written("a.devtrace", '{"format": "devtrace"}'))),
     "trace-foreign": lambda _: raised(lambda: devtrace.load(written("a.devtrace", "[]"))),
     "trace-gone": lambda _: raised(lambda: find(Tracing({}).history, 1)),
@@ -211,7 +227,8 @@ def named_errors(path: Path) -> Iterator[tuple[str, set[str]]]:
             if isinstance(name, ast.Name):
                 name = max((node for node in assigned if node.lineno < name.lineno), key=lambda node: node.lineno).value
             for choice in choices(name):
-                yield choice, {keyword.arg for keyword in node.keywords if keyword.arg}
+                given = {keyword.arg for keyword in node.keywords if keyword.arg}
+                yield choice, given | (set(versions()) if "**versions()" in ast.unparse(node) else set())
 
 
 def choices(node: ast.expr) -> Iterator[str]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import platform
+import sys
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
 from typing import Any, Final
 
-from devtrace.runtime.requirements import need_torch
+from devtrace.runtime.requirements import need_torch, untested, versions
 from devtrace.words.catalogue import comma, sentence
 from devtrace.words.errors import DevtraceError, SetupError, named
 from devtrace.words.wrapping import table
@@ -33,6 +34,7 @@ def _lines() -> Iterator[tuple[str, str]]:
         yield "torch", sentence("check.not-imported", version=_version("torch"), fault=named(error))
     else:
         yield "torch", sentence("check.build", version=str(torch.__version__), build=_build(torch))
+        yield "tested", untested() or sentence("check.tested-range", **versions())
         yield from _devices(torch)
     yield "jupyter", comma().join(f"{name} {_version(name)}" for name in _PACKAGES)
 
@@ -53,9 +55,8 @@ def _build(torch: ModuleType) -> str:
 
 
 def _devices(torch: ModuleType) -> Iterator[tuple[str, str]]:
-    from devtrace.simulation.simulation import active
-
-    simulation = active()
+    simulations = sys.modules.get("devtrace.simulation.simulation")  # which a torch that has changed may not load
+    simulation = None if simulations is None else simulations.active()
     accelerator = _accelerator(torch)
     kinds = dict.fromkeys(("cuda", "xpu", accelerator))
     found = [device for kind in kinds if kind not in ("", "mps") for device in _indexed(torch, kind)]

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from devtrace.runtime.import_hook import ImportWatcher
 from devtrace.runtime.patches import Patches
+from devtrace.runtime.requirements import sentence_of_fault
 from devtrace.runtime.watching import ERRORS, MODULES
 from devtrace.words.catalogue import sentence
-from devtrace.words.errors import named
 
 if TYPE_CHECKING:
     from devtrace.api.results import Report
@@ -164,7 +164,7 @@ def _explain(error: BaseException | None) -> None:
             sys.stderr.flush()
     except Exception as fault:  # noqa: BLE001 (a fault of ours is a line)
         with suppress(Exception):
-            sys.stderr.write(_encodable(sentence("run.not-explained", fault=named(fault)) + "\n"))
+            sys.stderr.write(_encodable(sentence_of_fault("run.not-explained", fault) + "\n"))
 
 
 def _encodable(text: str) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from devtrace.api.options import MAX_OPS, checked_budget
 from devtrace.api.results import Report, Trace, diagnose
 from devtrace.runtime.job import rank_of_job, ranked_path
+from devtrace.runtime.requirements import sentence_of_fault, untested
 from devtrace.runtime.tracebacks import hide_our_frames
 from devtrace.runtime.watching import missed
 from devtrace.runtime.whole_files import write_somewhere
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from devtrace.recording.progress.counts import Counter
     from devtrace.recording.progress.growth import Growth
     from devtrace.recording.recording import Recorded, Recording
+    from devtrace.simulation.simulation import Simulation
 
 
 _watchers: list[Callable[[str, record], None]] = []
@@ -119,7 +121,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
     def is_simulated(self, device: str) -> bool:
         # A torch without CUDA has no real device of this kind.
         return device.partition(":")[0] == "cuda" and (
-            self._simulated or _simulating() or sys.modules["torch"].version.cuda is None
+            self._simulated or _simulation() is not None or sys.modules["torch"].version.cuda is None
         )
 
     def abandon(self) -> None:
@@ -158,7 +160,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
                 from devtrace.simulation.simulation import simulate
 
                 stack.enter_context(simulate(self._simulate))
-            self._simulated = _simulating()
+            self._simulated = _simulation() is not None
             recording = Recording(self._max_ops, self._namespace, self._budget)
             recording.start()
             self._recording = self._running = recording
@@ -198,18 +200,20 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
     def _finish(self, error: BaseException | None) -> None:
         assert self._recording is not None
         recording, self._recording = self._recording, None
-        self._simulated |= _simulating()
-        for name in _kept_answers():
-            recording.recorder.note("note.kept-answer", name)
-        self._notes = (*self._notes, *missed())
+        self._simulated |= _simulation() is not None
+        faults = missed()
+        self._notes = (*self._notes, *_notes_of_torch(recording), *faults)
         try:
             recorded = recording.finish(self.name, error, self.is_simulated)
         except Exception as fault:  # noqa: BLE001 (a failing recorder is never the user's exception)
             builder = TraceBuilder(self.name)
-            builder.notes.append(sentence("note.recording-lost", fault=named(fault)))
+            builder.notes.append(sentence_of_fault("note.recording-lost", fault))
             self._report = diagnose(builder.build())
         else:
-            trace = replace(recorded.trace, notes=(*map(_worded, recorded.trace.notes), *self._notes))
+            notes = recorded.trace.notes
+            faults += [note for note in notes if note.startswith(("note.op-in-part", "note.call-missed"))]
+            advice = [untested()] if faults and untested() else []
+            trace = replace(recorded.trace, notes=(*map(_worded, notes), *self._notes, *advice))
             self._report = _diagnosed(replace(recorded, trace=trace), self._namespace, self._expect)
         if self._save_path is not None:
             _save(self._report.trace, self._folder, self._save_path)
@@ -241,7 +245,7 @@ def _diagnosed(recorded: Recorded, namespace: Mapping[str, Any] | None, expect: 
 
             report = with_expectation(report, expect)
     except Exception as fault:  # noqa: BLE001 (a failing diagnosis is never the user's exception)
-        note = sentence("note.diagnosis-failed", fault=named(fault))
+        note = sentence_of_fault("note.diagnosis-failed", fault)
         noted = replace(trace, notes=(*trace.notes, note))
         report = Report(noted, notes=noted.notes)
     finally:
@@ -259,13 +263,17 @@ def _save(trace: Trace, folder: Path, path: Path) -> None:
         sys.stderr.write(f"{written}\n")
 
 
-def _simulating() -> bool:
-    """Return whether devices are simulated now, for this recording or for the whole process."""
+def _simulation() -> Simulation | None:
+    """Return the simulation that runs now, for this recording or for the whole process."""
     simulate = sys.modules.get("devtrace.simulation.simulation")
-    return simulate is not None and simulate.active() is not None
+    return None if simulate is None else simulate.active()
 
 
-def _kept_answers() -> list[str]:
-    simulate = sys.modules.get("devtrace.simulation.simulation")
-    simulation = None if simulate is None else simulate.active()
-    return [] if simulation is None else simulation.kept_answers
+def _notes_of_torch(recording: Recording) -> list[str]:
+    """Return what is lost on this torch, and what packages remember of a time without devices."""
+    from devtrace.runtime.torch_names import note_without
+
+    simulation = _simulation()
+    left_out = recording.left_out | (simulation.left_out if simulation else {})
+    kept = [sentence("note.kept-answer", fault=name) for name in (simulation.kept_answers if simulation else ())]
+    return [*kept, *(note_without(part, fault) for part, fault in left_out.items())]

@@ -24,17 +24,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from devtrace.api.options import Options
 from devtrace.cli.last_line import LastLine, position_of, position_of_main_thread
-from devtrace.cli.output import print_line
+from devtrace.cli.output import begin, print_line
 from devtrace.cli.progress import Progress, on_terminal
 from devtrace.cli.run_program import Program, print_as_its_own, print_later
 from devtrace.fixing import values
 from devtrace.runtime import overlay
 from devtrace.runtime.import_hook import ImportWatcher
 from devtrace.runtime.job import ENDING, rank_of_job, ranked_path
+from devtrace.runtime.requirements import sentence_of_fault
 from devtrace.runtime.whole_files import prefixless, write_somewhere
 from devtrace.trace.lost_ranks import LastWords
 from devtrace.words.catalogue import sentence
-from devtrace.words.errors import named
 
 if TYPE_CHECKING:
     from devtrace.api.recording import record
@@ -69,6 +69,7 @@ class Launch:
         self._progress: Progress | None = None
         self._last_line: LastLine | None = None
         self._ended_by = ""
+        self._has_torch = False
 
     def run(self) -> None:
         """Run the program; its exception or exit passes through."""
@@ -78,7 +79,7 @@ class Launch:
         atexit.register(self._at_exit)
         self._watch_signals()
         try:
-            ImportWatcher("torch").call_when_imported(self._start)
+            ImportWatcher("torch").call_when_imported(self._begin)
             run()
         except BaseException as error:
             self.error = error
@@ -87,6 +88,10 @@ class Launch:
             else:
                 print_as_its_own(error)
             raise
+
+    def _begin(self) -> None:
+        self._has_torch = True
+        begin(self._start, ends_program=bool(self.options.simulate))
 
     def _start(self) -> None:
         from devtrace.api.recording import record
@@ -145,7 +150,7 @@ class Launch:
             end()
             self._save_and_print()
         except Exception as fault:  # noqa: BLE001 (never the program's exit code)
-            print_line(sentence("run.failed", fault=named(fault)))
+            print_line(sentence_of_fault("run.failed", fault))
         except KeyboardInterrupt:
             print_line(sentence("run.interrupted"))
         finally:
@@ -158,7 +163,8 @@ class Launch:
 
     def _save_and_print(self) -> None:
         if self.recording is None:
-            print_line(sentence("run.no-torch"))
+            if not self._has_torch:
+                print_line(sentence("run.no-torch"))
             return
         from devtrace.interchange import code_scanning, findings_json
         from devtrace.report.text import terminal_width, text

@@ -5,6 +5,26 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from collections.abc import Callable
+from typing import Final
+
+from devtrace.runtime.requirements import sentence_of_fault
+from devtrace.words.catalogue import sentence
+from devtrace.words.errors import DevtraceError
+
+FAULT: Final = 3
+"""The exit code where devtrace could not begin what the program was to run under."""
+
+
+def begin(start: Callable[[], None], *, ends_program: bool) -> None:
+    """Begin something within the program's `import torch`: a fault is a sentence, and none of the program's."""
+    try:
+        start()
+    except Exception as fault:  # noqa: BLE001 (whatever it is, it is ours)
+        is_known = isinstance(fault, DevtraceError)
+        print_line(sentence("run.line", text=fault) if is_known else sentence_of_fault("run.not-begun", fault))
+        if ends_program:
+            raise SystemExit(FAULT) from None
 
 
 def print_line(text: str) -> None:

@@ -6,6 +6,7 @@ import dataclasses
 
 from devtrace.api import installation
 from devtrace.api.options import Options
+from devtrace.cli.output import begin
 from devtrace.cli.run_program import Program, print_as_its_own
 from devtrace.runtime.import_hook import ImportWatcher
 from devtrace.words.errors import UsageError
@@ -17,7 +18,7 @@ def run_untraced(program: Program, options: Options) -> None:
     _, run = program.prepare()
     installation.install()
     if options.simulate:
-        ImportWatcher("torch").call_when_imported(lambda: _simulate(options.simulate))
+        ImportWatcher("torch").call_when_imported(lambda: begin(lambda: _simulate(options.simulate), ends_program=True))
     try:
         run()
     except BaseException as error:

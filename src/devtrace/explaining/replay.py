@@ -13,7 +13,7 @@ import torch
 from devtrace.explaining.reading.failed_op import UNKNOWN, FailedOp
 from devtrace.explaining.reading.pasts import AFTER_ALL, BEFORE_ALL
 from devtrace.explaining.reading.values import ReadOp
-from devtrace.explaining.stack import Stack
+from devtrace.explaining.stack import CALLS_OF_MODULES, Stack
 from devtrace.recording.columns import sites
 from devtrace.recording.columns.chunk import COUNT_SHIFT, GRAD_SHIFT
 from devtrace.recording.columns.operator_info import operator_by_name
@@ -21,8 +21,6 @@ from devtrace.recording.columns.thread_state import NUMBERS, ThreadState
 from devtrace.recording.context.module_tree import is_module, is_training
 from devtrace.recording.context.modules import Modules
 from devtrace.recording.hot.recorder import Recorder
-
-_CALL = torch.nn.Module._call_impl.__code__
 
 
 def replay(
@@ -58,7 +56,7 @@ def put_after(recorder: Recorder, state: ThreadState, ops: list[ReadOp]) -> None
 
 def called_module(frame: FrameType) -> Any:
     """Return the module whose call a frame of torch's is; None for any other frame."""
-    module = frame.f_locals.get("self") if frame.f_code is _CALL else None
+    module = frame.f_locals.get("self") if frame.f_code is CALLS_OF_MODULES[0] else None
     return module if is_module(module) else None
 
 

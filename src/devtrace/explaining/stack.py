@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import CodeType, FrameType, TracebackType
 from typing import Final
 
 import torch
@@ -16,10 +16,13 @@ import torch
 from devtrace.recording.columns import sites
 from devtrace.recording.columns.sites import LIBRARY, USER
 from devtrace.recording.context.errors_before_dispatch import knows_torch, was_asked_for_an_array
+from devtrace.runtime.torch_names import take
 from devtrace.runtime.tracebacks import entries_without_ours
 from devtrace.source.live_objects import forget_locals
 
-CALLS_OF_MODULES: Final = (torch.nn.Module._call_impl.__code__, torch.nn.Module._wrapped_call_impl.__code__)
+CALLS_OF_MODULES: Final[tuple[CodeType, ...]] = tuple(
+    take(f"nn.Module.{name}", "calls", instead=take).__code__ for name in ("_call_impl", "_wrapped_call_impl")
+)
 """Functions of torch's that only hand a module's call on to its forward."""
 
 _TORCH: Final = Path(torch.__file__).parent

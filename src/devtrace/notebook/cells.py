@@ -24,6 +24,7 @@ from devtrace.api.options import MAX_OPS, Options
 from devtrace.notebook import left_on_devices
 from devtrace.runtime.device_spec import spec_of
 from devtrace.runtime.import_hook import ImportWatcher
+from devtrace.runtime.requirements import sentence_of_fault
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError, named
 
@@ -207,7 +208,7 @@ class Tracing:
             hooks.install()
             self._undo.callback(hooks.uninstall)
         except Exception as fault:  # noqa: BLE001 (a torch that has changed)
-            sys.stderr.write(sentence("magic.modules-not-watched", fault=named(fault)) + "\n")
+            sys.stderr.write(sentence_of_fault("magic.modules-not-watched", fault) + "\n")
             return
         for cell in self._cells:
             _register(cell)

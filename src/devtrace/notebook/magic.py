@@ -34,10 +34,10 @@ from devtrace.notebook.cells import Cell, Tracing
 from devtrace.notebook.commands import Commands
 from devtrace.notebook.earlier_cells import earlier_cells
 from devtrace.runtime.patches import Patches
+from devtrace.runtime.requirements import sentence_of_fault
 from devtrace.runtime.tracebacks import hide_our_frames
 from devtrace.words import language
-from devtrace.words.catalogue import sentence
-from devtrace.words.errors import DevtraceError, named
+from devtrace.words.errors import DevtraceError
 
 # The names that code goes by which IPython's own magics run: with %% lines are counted from below the magic.
 _TIMED = {"time": ("<timed exec>", "<timed eval>"), "timeit": ("<magic-timeit>",)}
@@ -223,7 +223,7 @@ class Extension:
         try:
             yield
         except (Exception, KeyboardInterrupt) as fault:  # noqa: BLE001 (the cell runs on, whatever it was)
-            sys.stderr.write(sentence(what, fault=named(fault)) + "\n")
+            sys.stderr.write(sentence_of_fault(what, fault) + "\n")
 
     def _begin(self, running: _Running) -> None:
         lines = self._cleaned(running.raw)

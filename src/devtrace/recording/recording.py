@@ -27,6 +27,7 @@ from devtrace.runtime.job import rank_of_job
 from devtrace.runtime.mode_stack import on_top
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.quiet import Quiet
+from devtrace.runtime.torch_names import install_part
 from devtrace.source.live_objects import CellText
 from devtrace.trace.tables import TraceData
 
@@ -58,6 +59,7 @@ class Recording:
         self.namespace = namespace
         self._stack = ExitStack()
         self._ended = False
+        self.left_out: dict[str, str] = {}  # parts that this torch does not bear, each with its fault
 
     @property
     def empty(self) -> bool:
@@ -75,12 +77,9 @@ class Recording:
             self.modules.install(patches)
             for handle in self.modules.follow_tensors():
                 stack.callback(handle.remove)
-            threads.install(self.recorder, patches)
-            jit_tracing.install(self.recorder, patches)
-            synchronizing.install(self.recorder, patches)
-            printing.install(self.recorder, patches)
-            eager_paths.install(patches)
-            scripting.install(patches)
+            for part, install in self._parts(patches).items():
+                fault = install_part(part, install, patches, stack)
+                self.left_out |= {part: fault} if fault else {}
             settling.listeners.append(self.recorder.settled)
             stack.callback(settling.listeners.remove, self.recorder.settled)
             for handle in self.optimizers.install():
@@ -96,6 +95,18 @@ class Recording:
             self.recorder.active = True
             self.recorder.rank = _rank(-1)
             self._stack = stack.pop_all()
+
+    def _parts(self, patches: Patches) -> dict[str, Callable[[ExitStack], object]]:
+        """Return what installs each part; those without which it goes on are taken as they are loaded."""
+        return {
+            **dict.fromkeys(("backward", "module_moves", "module_tree", "waits"), lambda _: None),
+            "threads": lambda _: threads.install(self.recorder, patches),
+            "jit_tracing": lambda _: jit_tracing.install(self.recorder, patches),
+            "synchronizing": lambda _: synchronizing.install(self.recorder, patches),
+            "printing": lambda _: printing.install(self.recorder, patches),
+            "eager_paths": lambda _: eager_paths.install(patches),
+            "scripting": lambda _: scripting.install(patches),
+        }
 
     def stop(self) -> None:
         self.halt()

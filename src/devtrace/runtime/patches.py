@@ -29,8 +29,9 @@ class Patches:
         self.replaced.append((table, key, table.get(key, MISSING), value))
         table[key] = value
 
-    def undo(self) -> None:
-        while self.replaced:
+    def undo(self, left: int = 0) -> None:
+        """Put names back, but for the first `left` that were replaced."""
+        while len(self.replaced) > left:
             owner, name, before, ours = self.replaced.pop()
             entries = owner if isinstance(owner, dict) else vars(owner)
             if not self._always_restore and entries.get(name) is not ours:

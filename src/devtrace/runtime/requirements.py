@@ -7,23 +7,50 @@ from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
 
-from devtrace.words.errors import SetupError
+from devtrace.words.catalogue import sentence
+from devtrace.words.errors import SetupError, named
 
 # The first whose torch.compile passes over a dispatch mode that asks for it; an older one compiles again.
 OLDEST_TORCH = (2, 10)
+NEWEST_TORCH = (2, 15)
+"""The newest that devtrace was tested with; a newer one may have changed what devtrace builds upon."""
 
 
 def need_torch() -> None:
     """Raise unless a torch that devtrace works with is installed; reads its version without importing it."""
-    oldest = ".".join(map(str, OLDEST_TORCH))
+    oldest = _dotted(OLDEST_TORCH)
     try:
         found = version("torch")
     except PackageNotFoundError:
         raise SetupError.of("torch-missing", oldest=oldest) from None
-    if _release(found) < OLDEST_TORCH:
+    if release_of(found) < OLDEST_TORCH:
         raise SetupError.of("torch-too-old", found=found, oldest=oldest)
 
 
-def _release(text: str) -> tuple[int, int]:
+def release_of(text: str) -> tuple[int, int]:
     major, minor = text.split("+")[0].split(".")[:2]
     return int(major), int(minor)
+
+
+def versions() -> dict[str, str]:
+    """Return the installed versions and the tested ones, by the names that sentences have for them."""
+    tested = {"oldest": _dotted(OLDEST_TORCH), "newest": _dotted(NEWEST_TORCH)}
+    return {"own": version("devtrace"), "torch": version("torch"), **tested}
+
+
+def untested() -> str:
+    """Say which range was tested, where the installed torch is newer."""
+    try:
+        newer = release_of(version("torch")) > NEWEST_TORCH
+    except PackageNotFoundError:
+        return ""
+    return sentence("torch.untested", **versions()) if newer else ""
+
+
+def sentence_of_fault(key: str, fault: BaseException) -> str:
+    """Return the sentence of a fault of our own; on a torch that nobody tested, with what to do below it."""
+    return "\n".join(filter(None, (sentence(key, fault=named(fault)), untested())))
+
+
+def _dotted(release: tuple[int, int]) -> str:
+    return ".".join(map(str, release))

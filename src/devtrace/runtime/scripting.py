@@ -6,8 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from torch.jit import _script
-from torch.jit._builtins import _get_builtin_table
+import torch
 
 from devtrace.runtime.patches import MISSING, Patches
 
@@ -16,7 +15,8 @@ _OWN = "__prepare_scriptable__"  # torch's own question to an object: what shall
 
 def install(patches: Patches) -> None:
     """Tell torch.jit of each function that was replaced until here which one it stands for."""
-    builtins = _get_builtin_table()
+    builtins = torch.jit._builtins._get_builtin_table()
+    script = torch.jit._script
     for _, _, before, ours in list(patches.replaced):
         own = getattr(ours, "__wrapped__", before)
         if own is MISSING or ours is own:
@@ -25,7 +25,7 @@ def install(patches: Patches) -> None:
             patches.set_item(builtins, id(ours), builtins[id(own)])
         elif inspect.isfunction(ours) and inspect.isfunction(own) and hasattr(ours, "__wrapped__"):
             setattr(ours, _OWN, _returning(own))
-    patches.set(_script, "_get_overloads", _of_its_own(_script._get_overloads))
+    patches.set(script, "_get_overloads", _of_its_own(script._get_overloads))
 
 
 def _returning(function: object) -> Callable[[], object]:

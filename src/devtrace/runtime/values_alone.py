@@ -16,6 +16,7 @@ from torch.compiler import is_compiling
 
 from devtrace.runtime.mode_stack import BesideCompile, all_are_ours, on_top
 from devtrace.runtime.patches import Patches
+from devtrace.runtime.torch_names import take
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _NO_KWARGS: Mapping[str, Any] = {}
@@ -45,7 +46,9 @@ class _ValuesAlone(BesideCompile):
         return func(*args, **(kwargs or _NO_KWARGS))
 
 
-_DECOMPOSITIONS = (torch.ops.aten._linalg_eigh.default, torch.ops.aten._linalg_svd.default)
+_DECOMPOSITIONS = [
+    take(f"ops.aten.{name}.default", "eager_paths", instead=None) for name in ("_linalg_eigh", "_linalg_svd")
+]
 
 
 def _without_vectors(

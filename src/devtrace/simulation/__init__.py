@@ -11,3 +11,13 @@ takes 1.9 times the CPU's, one with real work 1.02 times; the wrapper's autograd
 
 For a recorder: `active()` is the simulation that runs, or None; `active().device_of(t)` is what `t.device` answers.
 """
+
+from devtrace.runtime.requirements import versions
+from devtrace.runtime.torch_names import fault_of
+from devtrace.words.errors import SimulateError
+
+ESSENTIAL = ("runtime", "tensors", "storages", "factories", "driver", "streams", "generators", "threads", "mode")
+"""Parts without which nothing can be simulated; the others are left out on a torch that has changed their names."""
+
+for part in filter(fault_of, ESSENTIAL):
+    raise SimulateError.of("simulate-torch", part=part, fault=fault_of(part), **versions())

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
-from torch import _VF
 from torch.nn import functional
 
 from devtrace.runtime.patches import Patches
+from devtrace.runtime.torch_names import take
 from devtrace.simulation.storage_tags import tensors_in
 from devtrace.simulation.tensors import device
 
@@ -94,6 +94,7 @@ def _same_device(data: torch.Tensor, name: str, tensors: Iterable[torch.Tensor])
             )
 
 
+_VF = take("_VF", "checks", instead=torch)
 _QUANTILE = same_device("input", "q", words="quantile() q tensor must be on the same device as the input tensor")
 # Module, function, check; the words from aten/src/ATen/native and the strings of libtorch 2.13.
 ABOVE: tuple[tuple[Any, str, Call], ...] = (

@@ -12,6 +12,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from datetime import timedelta
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -40,16 +41,12 @@ _OF_TWO: Final = ("c10d::send", "c10d::recv_", "c10d::recv_any_source_")
 _METHODS_OF_TWO: Final = ("send", "recv", "recv_anysource")
 
 
-def install(patches: Patches) -> None:
+def install(patches: Patches, undo: ExitStack) -> None:
     """Give `torch.distributed` an NCCL."""
     if not dist.is_available():
         return
     c10d = dist.distributed_c10d
-    if lacking := _lacking(c10d):
-        if "WORLD_SIZE" in os.environ:
-            names = [f"`{name}`" for name in lacking]
-            sys.stderr.write(f"devtrace: {sentence('job.lacking', version=torch.__version__, names=names)}\n")
-        return
+    undo.callback(_forget)
     nccl = _nccl()
     for module in (dist, c10d, torch._C._distributed_c10d):
         for name in _NAMES:
@@ -63,18 +60,6 @@ def install(patches: Patches) -> None:
     for name in (*_OF_ALL, *_METHODS_OF_TWO):
         if hasattr(group, name):
             patches.set(group, name, _asked_by_the_program(getattr(group, name)))
-
-
-def _lacking(c10d: Any) -> list[str]:
-    """Return what is built upon here and this torch does not have."""
-    needed = {
-        "ProcessGroup": c10d,
-        "ProcessGroupGloo": c10d,
-        "default_pg_nccl_timeout": c10d,
-        "_register_backend": getattr(c10d, "ProcessGroup", None),
-        "_device_types": getattr(c10d, "ProcessGroup", None),
-    }
-    return [name for name, owner in needed.items() if not hasattr(owner, name)]
 
 
 class Options:
@@ -227,7 +212,7 @@ def _group_of(args: tuple[Any, ...]) -> Any:
     return next((dist.ProcessGroup.unbox(arg) for arg in args if isinstance(arg, torch.ScriptObject)), None)
 
 
-def forget() -> None:
+def _forget() -> None:
     """Let go of the groups of a simulation that has ended."""
     _members.clear()
     _announced.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from types import TracebackType
 from weakref import WeakSet
@@ -12,7 +13,10 @@ from devtrace.runtime import eager_paths, scripting
 from devtrace.runtime.device_spec import count_of
 from devtrace.runtime.mode_stack import push_below, take_out
 from devtrace.runtime.patches import Patches
+from devtrace.runtime.requirements import versions
+from devtrace.runtime.torch_names import install_part
 from devtrace.simulation import (
+    ESSENTIAL,
     autocast,
     checks,
     compiling,
@@ -57,6 +61,7 @@ class Simulation:
         self.devices = Devices(self.count)
         self._modes: WeakSet[SimulationMode] = WeakSet()
         self.kept_answers: list[str] = []  # functions that go on saying what they were told before
+        self.left_out: dict[str, str] = {}  # parts that this torch does not bear, each with its fault
         self._undo = ExitStack()
 
     def start(self) -> Simulation:
@@ -113,34 +118,43 @@ class Simulation:
         SIMULATED.update((each.device, each) for each in devices.simulated if each.device is not None)
         undo.callback(SIMULATED.clear)
         expired_tensors.revive(devices.simulated)
-        tensors.install(patches, devices.resolve)
-        storages.install(patches, devices)
-        factories.install(patches, devices.resolve)
-        driver.install(patches, devices)
-        streams.install(patches, devices)
-        generators.install(patches, devices)
-        gradients.install(patches)
-        graphs.install(patches)
-        parallel.install(patches)
-        undo.callback(process_groups.forget)
-        process_groups.install(patches)
-        checks.install(patches)
-        eager_paths.install(patches)
-        wider.install(patches)
-        legacy_tensor_types.install(patches, devices)
-        autocast.install(patches, undo)
-        compiling.install(patches, undo)
-        cuda_only.install(patches)
-        wrappers.install(patches, undo, devices.resolve, real=self._real)
-        scripting.install(patches)
-        threads.install(patches, self._new_mode)
-        torch._C._set_only_lift_cpu_tensors(True)  # torch.tensor(..., device=) copies where the mode sees it
-        undo.callback(torch._C._set_only_lift_cpu_tensors, False)
+        for part, install in self._parts(patches).items():
+            fault = install_part(part, install, patches, undo)
+            if fault and part in ESSENTIAL:
+                raise SimulateError.of("simulate-torch", part=part, fault=fault, **versions())
+            self.left_out |= {part: fault} if fault else {}
         undo.callback(self._retire_modes)
         mode = self._new_mode()
         push_below(mode)
         undo.callback(take_out, mode)
         self.kept_answers = remembered.forget()
+
+    def _parts(self, patches: Patches) -> dict[str, Callable[[ExitStack], object]]:
+        """Return what installs each part, in order: `scripting` looks at all that was replaced before it."""
+        devices = self.devices
+        return {
+            "tensors": lambda _: tensors.install(patches, devices.resolve),
+            "storages": lambda _: storages.install(patches, devices),
+            "factories": lambda _: factories.install(patches, devices.resolve),
+            "driver": lambda _: driver.install(patches, devices),
+            "streams": lambda _: streams.install(patches, devices),
+            "generators": lambda _: generators.install(patches, devices),
+            "threads": lambda _: threads.install(patches, self._new_mode),
+            "mode": _lift_only_cpu_tensors,
+            "gradients": lambda _: gradients.install(patches),
+            "graphs": lambda _: graphs.install(patches),
+            "parallel": lambda _: parallel.install(patches),
+            "process_groups": lambda undo: process_groups.install(patches, undo),
+            "checks": lambda _: checks.install(patches),
+            "eager_paths": lambda _: eager_paths.install(patches),
+            "wider": lambda _: wider.install(patches),
+            "legacy_tensor_types": lambda _: legacy_tensor_types.install(patches, devices),
+            "autocast": lambda undo: autocast.install(patches, undo),
+            "compiling": lambda undo: compiling.install(patches, undo),
+            "cuda_only": lambda _: cuda_only.install(patches),
+            "wrappers": lambda undo: wrappers.install(patches, undo, devices.resolve, real=self._real),
+            "scripting": lambda _: scripting.install(patches),
+        }
 
     def _new_mode(self) -> SimulationMode:
         mode = SimulationMode(self.devices.find)
@@ -151,6 +165,12 @@ class Simulation:
         """A thread that outlives the simulation keeps its mode, which no longer does anything."""
         for mode in self._modes:
             mode.retire()
+
+
+def _lift_only_cpu_tensors(undo: ExitStack) -> None:
+    """Let `torch.tensor(..., device=)` copy where the mode sees it."""
+    torch._C._set_only_lift_cpu_tensors(True)
+    undo.callback(torch._C._set_only_lift_cpu_tensors, False)
 
 
 def _forget() -> None:

@@ -98,7 +98,7 @@ _USUAL: Final = {"F": "torch.nn.functional", "math": "math", "nn": "torch.nn", "
 def kinds() -> tuple[str, ...]:
     """Return all kinds of devices by name. A backend may be registered at any time."""
     torch: Any = sys.modules.get("torch")
-    return (*_KINDS, torch._C._get_privateuse1_backend_name()) if torch is not None else _KINDS
+    return (*_KINDS, getattr(torch._C, "_get_privateuse1_backend_name", str)()) if torch is not None else _KINDS
 
 
 def in_full(device: str) -> str:

@@ -114,7 +114,7 @@ class Asker:
             storage = base.untyped_storage(tensor)
         except (NotImplementedError, RuntimeError):  # sparse or wrapped: it has none of its own
             return base.numel(tensor) * base.element_size(tensor), id(tensor)
-        return storage.nbytes(), storage._cdata
+        return storage.nbytes(), getattr(storage, "_cdata", None) or storage.data_ptr()
 
 
 def _answers_for_itself(tensor: Any) -> bool:

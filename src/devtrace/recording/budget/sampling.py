@@ -17,16 +17,13 @@ from threading import get_ident
 from time import thread_time_ns as clock
 from typing import Any, Final
 
-from torch._C import _current_autograd_node as current_node
-from torch._C._autograd import _get_sequence_nr as sequence_number
-
 from devtrace.recording.budget.credit import Credit
 from devtrace.recording.budget.events import of_call
 from devtrace.recording.budget.lengths import Lengths
 from devtrace.recording.budget.lines import Lines
 from devtrace.recording.budget.segments import Beginnings, Segment, Trail, codes_of, repetitions, sites_of
 from devtrace.recording.budget.waits import Waits
-from devtrace.recording.columns.thread_state import NUMBERS, ThreadState
+from devtrace.recording.columns.thread_state import NUMBERS, ThreadState, current_node, sequence_number
 from devtrace.recording.hot.recorder import Recorder
 from devtrace.runtime import mode_stack
 

@@ -11,9 +11,11 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import torch
-from torch._C import _after_ADInplaceOrView_keyset as BELOW
 
-READ: Final = torch.ops.aten._local_scalar_dense.default
+from devtrace.runtime.torch_names import take
+
+READ: Final = take("ops.aten._local_scalar_dense.default", "waits", instead=None)
+BELOW: Final = take("_C._after_ADInplaceOrView_keyset", "waits", instead=None)
 
 
 class Waits:
@@ -26,7 +28,7 @@ class Waits:
 
     def watch(self) -> None:
         """Nothing is recorded from here on."""
-        if self._library is None:
+        if self._library is None and READ is not None:
             self._library = torch.library.Library("aten", "IMPL", "ADInplaceOrView")
             self._library.impl("_local_scalar_dense", self._read, with_keyset=True)
         self._is_watching = True

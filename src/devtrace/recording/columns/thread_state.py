@@ -13,13 +13,10 @@ from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import Any, Final, NamedTuple
 
-from torch._C import _current_graph_task_id as current_task
-from torch._C._autograd import _get_sequence_nr as sequence_number
-from torch.autograd.graph import _engine_run_backward
-
 from devtrace.recording.columns import sites
 from devtrace.recording.columns.chunk import BACKWARD, NODE_SHIFT, NODES, OPTIMIZER, Chunk
 from devtrace.recording.columns.sites import USER, files, known
+from devtrace.runtime.torch_names import take
 
 NO_NUMBER: Final = 1 << 31
 """Autograd's numbers are below; AccumulateGrad, which has none, answers the highest of 64 bits."""
@@ -28,7 +25,12 @@ THREAD_SHIFT: Final = 40
 """An op is known as (thread << 40 | its number in the thread) until the threads are merged."""
 NUMBERS: Final = (1 << THREAD_SHIFT) - 1
 
-ENGINE: Final = _engine_run_backward.__code__
+# Without one of these autograd's nodes and passes are not known: an op then has no node.
+current_node: Final = take("_C._current_autograd_node", "backward", instead=lambda: None)
+current_task: Final = take("_C._current_graph_task_id", "backward", instead=lambda: -1)
+sequence_number: Final = take("_C._autograd._get_sequence_nr", "backward", instead=lambda: 0)
+_run_backward: Final = take("autograd.graph._engine_run_backward", "backward", instead=take)
+ENGINE: Final[CodeType] = _run_backward.__code__
 frames_to_skip: Final[set[CodeType]] = set()
 """Functions of the dispatch mode that only call it again."""
 

@@ -34,6 +34,7 @@ from devtrace.recording.context.module_tree import children
 from devtrace.recording.hot.recorder import Recorder
 from devtrace.runtime.patches import Patches, SharedInstallation
 from devtrace.runtime.quiet import PLAIN, Quiet, function_modes, storage_of
+from devtrace.runtime.torch_names import fault_of
 from devtrace.runtime.watching import BIRTHS, MODULES
 
 Module = torch.nn.Module
@@ -51,7 +52,8 @@ def _install(undo: ExitStack) -> None:
         undo.callback(handle.remove)
     patches = Patches()
     undo.callback(patches.undo)
-    module_moves.install(patches)
+    if not fault_of("module_moves"):
+        module_moves.install(patches)
     optimizer_states.install(patches)
     copied_tensors.install(patches)
 

@@ -11,6 +11,7 @@ import torch
 
 from devtrace.runtime.mode_stack import without
 from devtrace.runtime.patches import Patches
+from devtrace.runtime.torch_names import fault_of
 
 if TYPE_CHECKING:
     from devtrace.recording.hot.recorder import Recorder
@@ -19,11 +20,12 @@ if TYPE_CHECKING:
 def install(recorder: Recorder, patches: Patches) -> None:
     """`_trace_impl` is what `torch.jit.trace` calls; `trace_module` is public by two names."""
     stepping = functools.partial(_stepping_aside, recorder)
-    trace = torch.jit._trace
-    patches.set(trace, "_trace_impl", stepping(trace._trace_impl))
-    whole = stepping(trace.trace_module)
-    patches.set(trace, "trace_module", whole)
-    patches.set(torch.jit, "trace_module", whole)
+    if fault_of("trace_impl"):
+        patches.set(torch.jit, "trace", stepping(torch.jit.trace))
+    else:
+        patches.set(torch.jit._trace, "_trace_impl", stepping(torch.jit._trace._trace_impl))
+        patches.set(torch.jit._trace, "trace_module", stepping(torch.jit._trace.trace_module))
+    patches.set(torch.jit, "trace_module", stepping(torch.jit.trace_module))
 
 
 def _stepping_aside(recorder: Recorder, original: Callable[..., Any]) -> Callable[..., Any]:

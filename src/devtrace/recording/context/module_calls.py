@@ -13,9 +13,10 @@ from collections.abc import Callable
 from threading import get_ident
 from typing import Any, Protocol
 
-from torch._C import _current_autograd_node as current_node
 from torch.compiler import is_compiling
 from torch.nn import Module
+
+from devtrace.recording.columns.thread_state import current_node
 
 
 class Calls(Protocol):

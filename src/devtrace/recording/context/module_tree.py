@@ -9,13 +9,14 @@ from typing import Any
 import torch
 
 from devtrace.runtime.quiet import is_tensor
+from devtrace.runtime.torch_names import take
 from devtrace.source.safe_values import class_dict, classes_of, instance_dict
 
 Module = torch.nn.Module
 _TABLES = ("_parameters", "_buffers", "_modules")
 _CONTAINERS = (list, tuple, dict)
 MOST_KEPT = 100
-_SCRIPT: Any = torch._C.ScriptModule
+_SCRIPT: Any = take("_C.ScriptModule", "module_tree", instead=None)
 _dictionary: Any = Module.__dict__["__dict__"].__get__
 """Reads a module's own attributes, whatever its class makes of `__dict__`."""
 

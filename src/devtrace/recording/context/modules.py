@@ -28,6 +28,7 @@ from devtrace.recording.context.module_tree import (
 )
 from devtrace.recording.hot.recorder import Recorder
 from devtrace.runtime.quiet import Quiet
+from devtrace.runtime.torch_names import take
 from devtrace.runtime.watching import NAMES
 from devtrace.source.safe_values import class_dict, classes_of, instance_dict
 from devtrace.source.user_code import is_torch_or_ours
@@ -234,5 +235,11 @@ def _plain(module: Module) -> bool:
     )
 
 
+_HOOKS = [
+    take(f"nn.modules.module.{name}", "modules", instead=True)  # where they are not known, there may be some
+    for name in ("_global_forward_hooks", "_global_forward_pre_hooks")
+]
+
+
 def _global_hooks() -> bool:
-    return bool(registry._global_forward_hooks or registry._global_forward_pre_hooks)
+    return any(_HOOKS)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from torch._utils import ExceptionWrapper
+from torch import _utils
 
 from devtrace.recording.hot.dispatch import RecordMode
 from devtrace.runtime.mode_stack import on_top
@@ -50,7 +50,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
         finally:
             recorder.leave(state)
 
-    wrap: Callable[..., None] = ExceptionWrapper.__init__
+    wrap: Callable[..., None] = _utils.ExceptionWrapper.__init__
 
     def wrap_as_theirs(self: Any, exc_info: Any = None, where: str = "in background") -> None:
         caught = sys.exc_info() if exc_info is None else exc_info
@@ -58,7 +58,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
             hide_our_frames(caught[1])
         wrap(self, caught, where)
 
-    patches.set(ExceptionWrapper, "__init__", wrap_as_theirs)
+    patches.set(_utils.ExceptionWrapper, "__init__", wrap_as_theirs)
     patches.set(threading.Thread, "start", recorded_start)
     patches.set(threading.Thread, "_bootstrap_inner", recorded_bootstrap)
 

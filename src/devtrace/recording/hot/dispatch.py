@@ -13,13 +13,18 @@ from time import perf_counter_ns as clock
 from typing import Any
 
 import torch
-from torch._C import _current_autograd_node as current_node
-from torch._C import _current_graph_task_id as current_task
-from torch._C._autograd import _get_sequence_nr as sequence_number
 
 from devtrace.recording.columns.chunk import COUNT_SHIFT, FULL, GRAD, SEVERAL
 from devtrace.recording.columns.operator_info import FIRST_ARGUMENT, NOTHING, ONE, learn_operator, operators
-from devtrace.recording.columns.thread_state import ENGINE, NO_NUMBER, ThreadState, frames_to_skip
+from devtrace.recording.columns.thread_state import (
+    ENGINE,
+    NO_NUMBER,
+    ThreadState,
+    current_node,
+    current_task,
+    frames_to_skip,
+    sequence_number,
+)
 from devtrace.recording.hot.recorder import Recorder
 from devtrace.runtime.mode_stack import BesideCompile
 from devtrace.runtime.quiet import ALL_DISABLED, Restored, function_state, set_function_state

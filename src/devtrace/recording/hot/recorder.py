@@ -9,7 +9,6 @@ from time import perf_counter_ns, time
 from typing import Any, Final, Protocol
 
 import torch
-from torch._C import _current_graph_task_id as current_task
 
 from devtrace.recording.columns import copies, sites
 from devtrace.recording.columns.chunk import COUNT_SHIFT, GRAD_SHIFT, MASK, SEVERAL, WIDTH
@@ -17,7 +16,7 @@ from devtrace.recording.columns.operator_info import SYNC, OperatorInfo, mask_am
 from devtrace.recording.columns.process_history import Past
 from devtrace.recording.columns.recorded_ops import Failed, RecordedOps, Waited
 from devtrace.recording.columns.tensor_rows import SETTLING
-from devtrace.recording.columns.thread_state import ThreadState, below_the_mode
+from devtrace.recording.columns.thread_state import ThreadState, below_the_mode, current_task
 from devtrace.recording.folding import fold as folding
 from devtrace.runtime.interrupts import uninterrupted
 from devtrace.runtime.quiet import PLAIN, Quiet, device_of, function_modes, is_tensor

@@ -1,0 +1,128 @@
+"""Private names of torch, which a release may change: `torch_names.tsv` says which, of what kind, and for what part.
+
+A part of devtrace looks here before it is installed. On a torch that nobody tested it is then left out, and a note
+says what is lost, where it would otherwise fail in the middle of a program.
+
+    fault_of("gradients")                                   # "torch.autograd.Function.apply is a str", or ""
+    take("_C._current_autograd_node", instead=lambda: None)  # torch's own, unless its part has a fault
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
+from functools import cache
+from importlib import import_module, resources
+from types import ModuleType
+from typing import Any, Final, NamedTuple
+
+import torch
+
+from devtrace.runtime.patches import Patches
+from devtrace.runtime.requirements import release_of, versions
+from devtrace.words.catalogue import sentence
+from devtrace.words.errors import named
+
+KINDS: Final[Mapping[str, Callable[[Any], bool]]] = {
+    "call": lambda value: callable(value) and not isinstance(value, type),
+    "code": lambda value: inspect.isfunction(value),
+    "class": lambda value: isinstance(value, type),
+    "getter": lambda value: hasattr(type(value), "__get__") and not inspect.isfunction(value),
+    "binds": lambda value: hasattr(type(value), "__get__") and callable(value.__get__(None, torch.autograd.Function)),
+    "table": lambda value: isinstance(value, dict | list | set),
+    "module": lambda value: isinstance(value, ModuleType),
+}
+"""What a value of a kind is; another kind is the name of its type."""
+REPLACED: Final = ("put", "new")
+"""Names that devtrace sets, whatever torch has there."""
+
+
+class Name(NamedTuple):
+    """One name: `path` begins at torch."""
+
+    part: str
+    kind: str
+    since: str
+    use: str
+    path: str
+
+    @property
+    def fault(self) -> str:
+        """Say what is not as needed; nothing where it is, or where this torch is older than the name."""
+        kind, _, parameters = self.kind.partition("(")
+        too_old = self.since and release_of(torch.__version__) < release_of(self.since)
+        if kind in REPLACED or too_old or ("distributed" in self.path and not torch.distributed.is_available()):
+            return ""
+        try:
+            value = found(self.path)
+        except (AttributeError, ImportError):
+            return f"torch.{self.path} is missing"
+        if not (KINDS[kind](value) if kind in KINDS else type(value).__name__ == kind):
+            return f"torch.{self.path} is {value if inspect.isclass(value) else type(value)}"
+        with suppress(TypeError, ValueError):  # a function of C's may have no signature
+            taken = ", ".join(inspect.signature(value).parameters)
+            return "" if taken.startswith(parameters.rstrip(")")) else f"torch.{self.path} takes ({taken})"
+        return ""
+
+
+@cache
+def names() -> dict[str, list[Name]]:
+    """Return all names by their part."""
+    parts: dict[str, list[Name]] = defaultdict(list)
+    for line in resources.files(__package__).joinpath("torch_names.tsv").read_text("utf-8").splitlines():
+        if not line.startswith("#"):
+            part, kind, since, use, paths = line.split("\t")
+            parts[part] += [Name(part, kind, since, use, path) for path in paths.split()]
+    return dict(parts)
+
+
+def found(path: str) -> Any:
+    """Return what has a name; a method of a class as it is stored there, not yet bound."""
+    value: Any = torch
+    module = "torch"
+    for step in path.split("."):
+        name, called, given = step.partition("(")
+        module = f"{module}.{name}"
+        if isinstance(value, type) and name in vars(value):
+            value = vars(value)[name]
+        elif isinstance(value, ModuleType) and not hasattr(value, name):
+            value = import_module(module)
+        else:
+            value = getattr(value, name)
+        if called:
+            value = value(*map(int, filter(None, [given.rstrip(")")])))
+    return value
+
+
+@cache
+def fault_of(part: str) -> str:
+    """Say what a part lacks on this torch; nothing if all its names are as they should be."""
+    return next(filter(None, (name.fault for name in names().get(part, ()))), "")
+
+
+def take(path: str, part: str, *, instead: Any) -> Any:
+    """Return what torch has by a name, or a stand-in where the part that it is for has a fault."""
+    return instead if fault_of(part) else found(path)
+
+
+def install_part(part: str, install: Callable[[ExitStack], object], patches: Patches, undo: ExitStack) -> str:
+    """Install a part, or undo what was installed of one that fails. Return its fault."""
+    before = len(patches.replaced)
+    fault = fault_of(part)
+    with ExitStack() as own:
+        try:
+            if not fault:
+                install(own)
+                undo.push(own.pop_all())
+        except Exception as error:  # noqa: BLE001 (a torch that nobody tested)
+            fault = named(error)
+    if fault:
+        patches.undo(before)
+    return fault
+
+
+def note_without(part: str, fault: str) -> str:
+    """Say what is lost where a part is left out."""
+    return sentence("note.torch-part", lost=sentence(f"torch-part.{part}"), fault=fault, **versions())
