@@ -73,7 +73,7 @@ def own_names(tree: ast.Module) -> Iterator[str]:
             case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
                 yield name
             case ast.Assign(targets=[ast.Name(id="__slots__")], value=value):
-                yield from (each.value for each in ast.walk(value) if isinstance(each, ast.Constant))
+                yield from (str(each.value) for each in ast.walk(value) if isinstance(each, ast.Constant))
 
 
 def private_names(tree: ast.Module) -> Iterator[tuple[int, str]]:
