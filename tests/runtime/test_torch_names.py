@@ -157,7 +157,7 @@ def outcomes() -> dict[str, Any]:
     return found
 
 
-def test_without_an_essential_name_a_sentence_says_which(outcomes: dict[str, Any]) -> None:
+def test_without_an_essential_name_there_is_a_sentence_with_that_name(outcomes: dict[str, Any]) -> None:
     refusals: dict[str, str] = outcomes["refusals"]
     slugs = {"SetupError: torch-unfit: got torch", "SimulateError: simulate-torch: got torch"}
     assert len(refusals) == 2 * len(ESSENTIAL_NAMES)
@@ -166,7 +166,7 @@ def test_without_an_essential_name_a_sentence_says_which(outcomes: dict[str, Any
 
 
 @pytest.mark.parametrize("number", range(len(BATCHES)))
-def test_without_another_name_programs_run_as_they_do_and_a_note_says_what_is_lost(
+def test_without_another_name_programs_run_as_they_do_and_a_note_names_what_is_lost(
     number: int, outcomes: dict[str, Any]
 ) -> None:
     whole, got = outcomes["whole"], outcomes["without"][number]

@@ -1,7 +1,7 @@
 """Private names of torch, which a release may change: `torch_names.tsv` says which, of what kind, and for what part.
 
-A part of devtrace looks here before it is installed. On a torch that nobody tested it is then left out, and a note
-says what is lost, where it would otherwise fail in the middle of a program.
+A part of devtrace looks here before it is installed. On a torch that nobody tested it is then left out with a note,
+where it would otherwise fail in the middle of a program.
 
     fault_of("gradients")                                   # "torch.autograd.Function.apply is a str", or ""
     take("_C._current_autograd_node", instead=lambda: None)  # torch's own, unless its part has a fault
@@ -23,7 +23,7 @@ import torch
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.requirements import release_of, versions
 from devtrace.words.catalogue import sentence
-from devtrace.words.errors import named
+from devtrace.words.errors import SetupError, named
 
 KINDS: Final[Mapping[str, Callable[[Any], bool]]] = {
     "call": lambda value: callable(value) and not isinstance(value, type),
@@ -105,6 +105,12 @@ def fault_of(part: str) -> str:
 def take(path: str, part: str, *, instead: Any) -> Any:
     """Return what torch has by a name, or a stand-in where the part that it is for has a fault."""
     return instead if fault_of(part) else found(path)
+
+
+def need_names() -> None:
+    """Raise where torch lacks what nothing goes without."""
+    if fault := fault_of("runtime"):
+        raise SetupError.of("torch-unfit", fault=fault, **versions())
 
 
 def install_part(part: str, install: Callable[[ExitStack], object], patches: Patches, undo: ExitStack) -> str:

@@ -29,8 +29,7 @@ NUMBERS: Final = (1 << THREAD_SHIFT) - 1
 current_node: Final = take("_C._current_autograd_node", "backward", instead=lambda: None)
 current_task: Final = take("_C._current_graph_task_id", "backward", instead=lambda: -1)
 sequence_number: Final = take("_C._autograd._get_sequence_nr", "backward", instead=lambda: 0)
-_run_backward: Final = take("autograd.graph._engine_run_backward", "backward", instead=take)
-ENGINE: Final[CodeType] = _run_backward.__code__
+ENGINE: Final[CodeType] = take("autograd.graph._engine_run_backward", "backward", instead=take).__code__
 frames_to_skip: Final[set[CodeType]] = set()
 """Functions of the dispatch mode that only call it again."""
 
