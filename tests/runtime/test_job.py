@@ -82,13 +82,14 @@ def test_a_torch_without_what_simulated_jobs_need_is_named_in_one_sentence(
     size: str | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     c10d = torch.distributed.distributed_c10d
+    has_nccl = torch.distributed.is_nccl_available()  # as a CUDA build has
     monkeypatch.delattr(c10d, "default_pg_nccl_timeout")
     monkeypatch.delattr(c10d, "ProcessGroupGloo")
     if size:
         monkeypatch.setenv("WORLD_SIZE", size)
     with devtrace.simulate("cuda:2"):
         assert torch.ones(2, device="cuda").add(1).device.type == "cuda"
-        assert not torch.distributed.is_nccl_available()
+        assert torch.distributed.is_nccl_available() == has_nccl
     printed = (
         "devtrace: a simulated job needs `ProcessGroupGloo` and `default_pg_nccl_timeout` of `torch.distributed`, "
         f"and torch {torch.__version__} has none; its ranks have no NCCL\n"
