@@ -81,3 +81,11 @@ def test_a_jagged_tensor_that_needs_a_gradient_gets_one() -> None:
         assert jagged.grad is not None
         assert jagged.grad.device == CUDA
         assert jagged.grad.values().tolist() == [3.0] * 5
+
+
+def test_what_a_part_adds_while_it_is_installed_is_undone_with_it() -> None:
+    kernels = torch._C._dispatch_dump("aten::mm")
+    with devtrace.simulate("cuda:1"), torch.autocast("cuda"):
+        assert (torch.ones(2, 2, device="cuda") @ torch.ones(2, 2, device="cuda")).dtype is torch.float16
+        assert torch._C._dispatch_dump("aten::mm") != kernels
+    assert torch._C._dispatch_dump("aten::mm") == kernels

@@ -117,14 +117,14 @@ def install_part(part: str, install: Callable[[ExitStack], object], patches: Pat
     """Install a part, or undo what was installed of one that fails. Return its fault."""
     before = len(patches.replaced)
     fault = fault_of(part)
-    with ExitStack() as own:
-        try:
-            if not fault:
-                install(own)
-                undo.push(own.pop_all())
-        except Exception as error:  # noqa: BLE001 (a torch that nobody tested)
-            fault = named(error)
-    if fault:
+    own = ExitStack()
+    undo.push(own)  # to which a part may add as long as it is installed
+    try:
+        if not fault:
+            install(own)
+    except Exception as error:  # noqa: BLE001 (a torch that nobody tested)
+        fault = named(error)
+        own.close()
         patches.undo(before)
     return fault
 
