@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "harness"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from playwright.sync_api import Browser, Frame, Page, sync_playwright
 
