@@ -83,7 +83,7 @@ class Explanation:
     def forget(self) -> None:
         """Leave all as it was: stamps on storages, and copies of variables in frames."""
         with Quiet():
-            self.reader.restore_stamps()
+            self.reader.forget()
         self.stack.forget_locals()
 
     def make(self, simulated: Callable[[str], bool]) -> Explained:

@@ -14,6 +14,7 @@ from typing import Final
 import torch
 
 from devtrace.recording.columns import sites
+from devtrace.recording.columns.process_history import ErrorMark, mark_of
 from devtrace.recording.columns.sites import LIBRARY, USER
 from devtrace.recording.context.errors_before_dispatch import knows_torch, was_asked_for_an_array
 from devtrace.runtime.torch_names import take
@@ -52,10 +53,10 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """Levels of an error, outermost first; `errors` are the ids of the exceptions that it reached the top by."""
+    """Levels of an error, outermost first; `errors` are the marks of the exceptions that it reached the top by."""
 
     levels: tuple[Level, ...]
-    errors: frozenset[int] = frozenset()
+    errors: frozenset[ErrorMark | None] = frozenset()
 
     @classmethod
     def of(cls, path: Sequence[BaseException]) -> Stack:
@@ -70,7 +71,7 @@ class Stack:
         levels = _without_kernels(levels)
         if was_asked_for_an_array(path[-1]):
             levels = _without_helpers(levels)
-        return cls(levels, frozenset(map(id, path)))
+        return cls(levels, frozenset(map(mark_of, path)))
 
     def sited(self) -> list[tuple[int, FrameType]]:
         """Return the frames that are neither torch's nor Python's, innermost first, with their sites."""

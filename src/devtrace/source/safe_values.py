@@ -136,6 +136,15 @@ def _returned(owner: Any, found: property) -> tuple[ast.expr, Scope] | None:
     return None
 
 
+def with_wrapped(value: Any) -> Iterator[FunctionType]:
+    """Yield a function and what it wraps, each once: a function may wrap itself."""
+    seen: list[FunctionType] = []
+    while type(value) is FunctionType and not any(value is each for each in seen):
+        yield value
+        seen.append(value)
+        value = value.__dict__.get("__wrapped__")
+
+
 def constructor_fields(kind: type) -> list[str]:
     """Return the fields of a dataclass or a named tuple, in the order of its constructor."""
     own = class_dict(kind)

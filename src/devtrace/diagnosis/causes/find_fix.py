@@ -51,7 +51,7 @@ def _suggested(case: Case, verdict: Verdict) -> Iterator[Fix]:
     if not case.snapshot.frames:
         return
     is_state = any(reference.kind == "state" for name in case.names for reference in name.references)
-    roots = case.cases_of_roots() if not is_state else []  # a restored state is cast to where its parameter is
+    roots = case.cases_of_roots if not is_state else []  # a restored state is cast to where its parameter is
     about = [(case, verdict), *((root, find_verdict(root)) for root in roots)]
     tried = [(strategy, *each) for each in about for strategy in CAUSES[each[1].cause].fixes]
     for strategy, each, why in (*tried, *((strategy, case, verdict) for strategy in FOR_EVERY_CAUSE)):

@@ -73,16 +73,22 @@ class Case(Subject):
         roots = [(root, name) for root in named[1:] for name in snapshot.names(root) if outlives_the_call(name)]
         return cls(queries, snapshot, mismatch, row, snapshot.names(row), origin, roots)
 
-    @cached_property
+    @property
     def root_cases(self) -> list[Case]:
         """One case for each root, if the subject is a passing value on the CPU."""
         if self.odd_device != HOST or any(outlives_the_call(name) for name in self.names):
             return []
-        return self.cases_of_roots()
+        return self.cases_of_roots
 
+    @cached_property
     def cases_of_roots(self) -> list[Case]:
-        """Return a case for each tensor with a lasting name that the subject was computed from."""
+        """A case for each tensor with a lasting name that the subject was computed from."""
         return [self._about(row) for row in dict.fromkeys(row for row, _ in self.roots)]
+
+    @property
+    def _subject(self) -> Subject:
+        """Its tensor alone: evidence that knew the case would be a circle, and keep the program's objects alive."""
+        return Subject(self.queries, self.snapshot, self.mismatch, self.row, self.names)
 
     def _about(self, row: int) -> Case:
         names = [name for root, name in self.roots if root == row]
@@ -91,16 +97,16 @@ class Case(Subject):
     @cached_property
     def ownership(self) -> Ownership | None:
         """Module that owns the tensor as parameter or buffer."""
-        return find_ownership(self)
+        return find_ownership(self._subject)
 
     @cached_property
     def passing_move(self) -> PassingMove | None:
         """Move of a module that keeps the tensor, but not as parameter or buffer."""
-        return find_passing_move(self, self.names)
+        return find_passing_move(self._subject, self.names)
 
     @cached_property
     def lineage(self) -> Lineage:
-        return Lineage(self)
+        return Lineage(self._subject)
 
     @cached_property
     def arriving_move(self) -> Move | None:

@@ -16,7 +16,7 @@ from devtrace.explaining.stack import CALLS_OF_MODULES
 from devtrace.recording.context.module_tree import class_attribute, is_module
 from devtrace.source.flow import parameters
 from devtrace.source.matching import called_name
-from devtrace.source.safe_values import MISSING, evaluate
+from devtrace.source.safe_values import MISSING, evaluate, with_wrapped
 
 
 def of_parameter(reader: Reader, name: str, activation: Activation) -> Iterator[Definition]:
@@ -60,9 +60,7 @@ def _parameters_before(value: Any, code: CodeType) -> int | None:
         return 1 if type(forward) is FunctionType and forward.__code__ is code else None
     if type(value) is MethodType:
         return 1 if getattr(value.__func__, "__code__", None) is code else None
-    while type(value) is FunctionType and value.__code__ is not code:
-        value = value.__dict__.get("__wrapped__")
-    return 0 if type(value) is FunctionType else None
+    return 0 if any(each.__code__ is code for each in with_wrapped(value)) else None
 
 
 def _argument(call: ast.Call, name: str, body: ast.AST, skipped: int) -> Iterator[ast.expr]:

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from devtrace.explaining.reading.values import ReadOp, TensorValue
 from devtrace.recording.columns import stamps
 from devtrace.recording.columns.operator_info import COPY, VIEW
-from devtrace.recording.columns.process_history import Moved, Past, Stamp, history
+from devtrace.recording.columns.process_history import ErrorMark, Moved, Past, Stamp, history
 from devtrace.recording.columns.tensor_rows import Rows
 from devtrace.recording.context.module_tree import subtree
 from devtrace.runtime.quiet import device_of, dtype_of, shape_of
@@ -34,16 +34,16 @@ class Former(NamedTuple):
 
 
 class Pasts:
-    """Moved tensors of one explanation. `ops` are all ops so far, `errors` the ids of the exceptions explained."""
+    """Moved tensors of one explanation. `ops` are all ops so far, `errors` the marks of the exceptions explained."""
 
-    def __init__(self, rows: Rows, ops: list[ReadOp], errors: frozenset[int]) -> None:
+    def __init__(self, rows: Rows, ops: list[ReadOp], errors: frozenset[ErrorMark | None]) -> None:
         self._rows = rows
         self._ops = ops
         self._formers: dict[int, Former] = {}
         self._by_row: dict[int, ReadOp] = {}
         self._moves = list(history.moves)
         self._ticks: dict[int, int] = {moved.at.site: moved.at.tick for moved in self._moves}
-        self._after: set[int] = {moved.at.site for moved in self._moves if moved.handling in errors}
+        self._after: set[int] = {moved.at.site for moved in _last_of(self._moves, errors)}
 
     def add_read(self, op: ReadOp, inputs: list[TensorValue]) -> None:
         """Remember an op that was read; one that copies to another device makes a former of its input."""
@@ -184,6 +184,17 @@ class Pasts:
         self._ops.insert(self._ops.index(move), op)
         self._by_row[row] = op
         return op
+
+
+def _last_of(moves: list[Moved], errors: frozenset[ErrorMark | None]) -> list[Moved]:
+    """Return the last moves on end that handled one of some errors; before others, another error had that address."""
+    found: list[Moved] = []
+    for moved in reversed(moves):
+        if moved.handling is not None and moved.handling in errors:
+            found.append(moved)
+        elif found:
+            break
+    return found
 
 
 def _takes_after_its_input(op: ReadOp) -> bool:

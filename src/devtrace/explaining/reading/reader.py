@@ -299,10 +299,12 @@ class Reader:
         """Yield the tensors whose births the hooks saw, or a recording."""
         yield from (tensor for tensor, stamp in self._stamps_before if stamp[2] >= 0)
 
-    def restore_stamps(self) -> None:
-        """Give all tensors the stamps that they had."""
+    def forget(self) -> None:
+        """Give all tensors the stamps that they had, and let go of the frames' variables."""
         while self._stamps_before:
             stamps.put(*self._stamps_before.pop())
+        self._activations.clear()
+        self.ops.clear()
 
     def part(self, value: Value | None, position: Position, node: ast.AST, activation: Activation) -> Value | None:
         """Return what a target in a tuple gets of a value."""

@@ -43,12 +43,23 @@ class States:
     site: int
 
 
+ErrorMark = tuple[int, CodeType, int]
+"""An exception that may be gone: its address, which another one may get, and the instruction that raised it."""
+
+
+def mark_of(error: BaseException | None) -> ErrorMark | None:
+    entry = error.__traceback__ if error is not None else None
+    while entry is not None and entry.tb_next is not None:
+        entry = entry.tb_next
+    return (id(error), entry.tb_frame.f_code, entry.tb_lasti) if entry is not None else None
+
+
 @dataclass(frozen=True, slots=True)
 class Moved:
     """`.to()` or the like of a module.
 
     `device` is where its tensors went (None: all stayed where they were), `stamps` are those of each tensor that moved,
-    before and after. `handling` is the id of the exception that was being handled, 0 for none.
+    before and after. `handling` is the mark of the exception that was being handled.
     """
 
     module: weakref.ref[torch.nn.Module]
@@ -56,7 +67,7 @@ class Moved:
     tensors: int
     stamps: tuple[tuple[Stamp, Stamp], ...]
     at: Happening
-    handling: int = 0
+    handling: ErrorMark | None = None
 
 
 @dataclass(slots=True)

@@ -18,7 +18,7 @@ import torch
 from torch.compiler import is_compiling
 
 from devtrace.recording.columns import stamps
-from devtrace.recording.columns.process_history import UNCOUNTED, Moved, Stamp, history
+from devtrace.recording.columns.process_history import UNCOUNTED, Moved, Stamp, history, mark_of
 from devtrace.recording.context.happenings import now
 from devtrace.recording.context.module_tree import class_name, count_registered, kept_tensors
 from devtrace.runtime.patches import Patches
@@ -62,8 +62,7 @@ class _Move:
 
     def __init__(self, at: Any) -> None:
         self.at = at
-        error = sys.exception()
-        self.handling = 0 if error is None else id(error)
+        self.handling = mark_of(sys.exception())
         self.changed = False
         self.parameters: set[int] = set()
         self.others = False  # buffers, or gradients, which are none of a module's tensors: then they are to be counted
