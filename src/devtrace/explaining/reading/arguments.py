@@ -49,7 +49,8 @@ def _of_caller(reader: Reader, name: str, activation: Activation) -> Iterator[De
         function = reader.see(node.func, outer)
         skipped = _parameters_before(function.value if isinstance(function, Known) else None, code)
         if skipped is not None:
-            yield from (Definition(each, (), outer) for each in _argument(node, name, activation.body, skipped))
+            names = parameters(activation.body)[skipped:]
+            yield from (Definition(each, (), outer) for each in _argument(node, name, names))
         return
 
 
@@ -63,11 +64,10 @@ def _parameters_before(value: Any, code: CodeType) -> int | None:
     return 0 if any(each.__code__ is code for each in with_wrapped(value)) else None
 
 
-def _argument(call: ast.Call, name: str, body: ast.AST, skipped: int) -> Iterator[ast.expr]:
-    names = parameters(body)
+def _argument(call: ast.Call, name: str, names: list[str]) -> Iterator[ast.expr]:
     given = call.args[1:] if called_name(call) == "partial" else call.args
     if not any(isinstance(each, ast.Starred) for each in given):
-        yield from (each for each, known in zip(given, names[skipped:], strict=False) if known == name)
+        yield from (each for each, known in zip(given, names, strict=False) if known == name)
     yield from (word.value for word in call.keywords if word.arg == name)
     for word in call.keywords:
         if word.arg is None:  # `f(**batch)`
@@ -91,15 +91,20 @@ def _default(name: str, activation: Activation) -> Iterator[Definition]:
 
 def of_only_call(reader: Reader, name: str, activation: Activation) -> Iterator[Definition]:
     """Yield what the one call in the user's files gives a parameter of a function, or of a class's constructor."""
-    called, skipped = getattr(activation.body, "name", ""), 0
+    called, names = getattr(activation.body, "name", ""), parameters(activation.body)
     parent = activation.source.parent(activation.body)
     if isinstance(parent, ast.ClassDef):
-        called, skipped = (parent.name if called == "__init__" else called), 1
+        called, names = (parent.name if called == "__init__" else called), names[1:]
+    yield from of_only_call_of(reader, called, name, names)
+
+
+def of_only_call_of(reader: Reader, called: str, name: str, names: list[str]) -> Iterator[Definition]:
+    """Yield what the one call in the user's files gives one of the parameters of what has this name."""
     found = [
         (each, outer)
         for outer in reader.files()
         for call in index_of(outer.source).calls.get(called, ())
-        for each in _argument(call, name, activation.body, skipped)
+        for each in _argument(call, name, names)
     ]
     if len(found) == 1:
         yield Definition(found[0][0], (), run_around(reader, *found[0]))

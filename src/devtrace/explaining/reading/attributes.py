@@ -9,6 +9,7 @@ from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 from devtrace.explaining.reading.activation import END, Activation, Definition
+from devtrace.explaining.reading.arguments import of_only_call_of
 from devtrace.explaining.reading.called_methods import Called, calls_so_far, surely_runs
 from devtrace.explaining.reading.file_index import index_of
 from devtrace.explaining.reading.names import of_module
@@ -76,7 +77,9 @@ def of_class(reader: Reader, owner: Any, name: str, activation: Activation) -> I
         yield from _in_methods(reader, kind, owner, name, activation)
         yield from _in_class_body(kind, name, activation)
         yield from _of_factory(reader, kind, name, activation)
-    yield from _of_constructor(reader, type(owner), name)
+    fields = constructor_fields(type(owner))
+    if name in fields:
+        yield from of_only_call_of(reader, class_name(type(owner), "__name__"), name, fields)
     yield from _of_frames(reader, owner, name)
     if not is_module(owner):
         yield from _only_elsewhere(reader, name)
@@ -180,21 +183,6 @@ def _of_factory(reader: Reader, kind: type, name: str, activation: Activation) -
         return
     run.depth, run.module = 0, None
     yield from (Definition(node, (), run.at_node(node)) for node in results(run.body))
-
-
-def _of_constructor(reader: Reader, kind: type, name: str) -> Iterator[Definition]:
-    """Yield what the one call in the user's files gives a field of a dataclass or a named tuple."""
-    fields = constructor_fields(kind)
-    if name not in fields:
-        return
-    at, called = fields.index(name), class_name(kind, "__name__")
-    found = []
-    for run in reader.files():
-        for call in index_of(run.source).calls.get(called, ()):
-            found += [(word.value, run) for word in call.keywords if word.arg == name]
-            found += [(each, run) for each in call.args[at : at + 1] if not isinstance(each, ast.Starred)]
-    if len(found) == 1:
-        yield Definition(found[0][0], (), run_around(reader, *found[0]))
 
 
 def _of_frames(reader: Reader, owner: Any, name: str) -> Iterator[Definition]:

@@ -9,6 +9,8 @@ from devtrace.explaining.reading.activation import Activation
 from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.values import Known, Several, Value
 from devtrace.recording.columns.operator_info import COMPUTE
+from devtrace.source.flow import operands
+from devtrace.source.matching import called_name
 
 
 def read_constant(reader: Reader, node: ast.Constant, activation: Activation) -> Value | None:
@@ -23,39 +25,42 @@ def computed(
     return reader.derived(name, COMPUTE, node, activation, inputs) if inputs else None
 
 
+def read_operation(reader: Reader, node: ast.expr, activation: Activation) -> Value | None:
+    return computed(reader, asked(node), node, operands(node), activation)
+
+
 def read_binary(reader: Reader, node: ast.BinOp, activation: Activation) -> Value | None:
-    made = computed(reader, operator_name(node.op), node, [node.left, node.right], activation)
-    return made or _joined(reader, node, activation)
-
-
-def _joined(reader: Reader, node: ast.BinOp, activation: Activation) -> Value | None:
-    """Return the text, or the number, that two known ones add up to."""
+    """Return what an operator makes of tensors, else the text or the number that two known ones add up to."""
+    made = read_operation(reader, node, activation)
     left, right = reader.see(node.left, activation), reader.see(node.right, activation)
-    if not isinstance(node.op, ast.Add) or not isinstance(left, Known) or not isinstance(right, Known):
-        return None
+    if made or not isinstance(node.op, ast.Add) or not isinstance(left, Known) or not isinstance(right, Known):
+        return made
     is_plain = type(left.value) is type(right.value) and type(left.value) in (str, int)
     return Known(left.value + right.value) if is_plain else None
 
 
-def read_unary(reader: Reader, node: ast.UnaryOp, activation: Activation) -> Value | None:
-    return computed(reader, operator_name(node.op), node, [node.operand], activation)
+def asked(node: ast.AST) -> str:
+    """Return the name of the op that code asks of torch."""
+    match node:
+        case ast.Call():
+            return called_name(node)
+        case ast.BinOp(op=operator) | ast.AugAssign(op=operator) | ast.UnaryOp(op=operator):
+            return f"Tensor.{type(operator).__name__.lower()}"
+        case ast.Compare():
+            return "Tensor.compare"
+        case ast.Subscript():
+            return "aten.index.Tensor"
+        case ast.Assign(targets=[ast.Subscript()]):
+            return "aten.index_put_"
+        case ast.Assign():
+            return "Tensor.set"
+    return node.attr if isinstance(node, ast.Attribute) else ""
 
 
-def read_comparison(reader: Reader, node: ast.Compare, activation: Activation) -> Value | None:
-    return computed(reader, "Tensor.compare", node, [node.left, *node.comparators], activation)
-
-
-def operator_name(operator: ast.AST) -> str:
-    return f"Tensor.{type(operator).__name__.lower()}"
-
-
-def read_choice(reader: Reader, node: ast.IfExp, activation: Activation) -> Value | None:
-    """Return the first of the two branches that can be read: the test is not run."""
-    return reader.see(node.body, activation) or reader.see(node.orelse, activation)
-
-
-def read_either(reader: Reader, node: ast.BoolOp, activation: Activation) -> Value | None:
-    return next((value for each in node.values if (value := reader.see(each, activation)) is not None), None)
+def read_either(reader: Reader, node: ast.BoolOp | ast.IfExp, activation: Activation) -> Value | None:
+    """Return the first of the branches that can be read: no test is run."""
+    branches = node.values if isinstance(node, ast.BoolOp) else (node.body, node.orelse)
+    return next((value for each in branches if (value := reader.see(each, activation)) is not None), None)
 
 
 def read_inner(reader: Reader, node: Any, activation: Activation) -> Value | None:

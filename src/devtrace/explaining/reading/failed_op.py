@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from devtrace.explaining.reading.activation import Activation
-from devtrace.explaining.reading.expressions import operator_name
+from devtrace.explaining.reading.expressions import asked
 from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.values import TensorValue
 from devtrace.explaining.stack import CALLS_OF_MODULES
 from devtrace.recording.columns.operator_info import COMPUTE
 from devtrace.source.flow import operands
-from devtrace.source.matching import called_name
 
 UNKNOWN: Final = "unknown"
 _UNREAD: Final = (ast.Call, ast.Attribute, ast.Subscript, ast.BinOp, ast.Name)
@@ -57,30 +56,12 @@ def _at(reader: Reader, depth: int) -> FailedOp | None:
     inputs = [each for part, value in values for each in reader.members(value, part, activation)]
     unread: list[ast.expr] = [part for part, value in values if value is None and isinstance(part, _UNREAD)]
     inputs = _by_elimination(reader, inputs, unread, activation)
-    return FailedOp(_asked(node) or UNKNOWN, inputs, depth) if inputs else None
+    return FailedOp(asked(node) or UNKNOWN, inputs, depth) if inputs else None
 
 
 def _is_of_no_interest(reader: Reader, depth: int) -> bool:
     """Return whether a frame of torch's only hands a module's call on: its arguments are of no op."""
     return reader.stack.levels[depth].frame.f_code in CALLS_OF_MODULES
-
-
-def _asked(node: ast.AST) -> str:
-    """Return the name of the op that code asks of torch."""
-    match node:
-        case ast.Call():
-            return called_name(node)
-        case ast.BinOp(op=operator) | ast.AugAssign(op=operator) | ast.UnaryOp(op=operator):
-            return operator_name(operator)
-        case ast.Compare():
-            return "Tensor.compare"
-        case ast.Subscript():
-            return "aten.index.Tensor"
-        case ast.Assign(targets=[ast.Subscript()]):
-            return "aten.index_put_"
-        case ast.Assign():
-            return "Tensor.set"
-    return node.attr if isinstance(node, ast.Attribute) else ""
 
 
 def _by_elimination(

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from types import BuiltinFunctionType, FrameType, FunctionType, MethodDescriptorType, ModuleType, TracebackType
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -22,20 +22,17 @@ from devtrace.recording.context.module_tree import is_training
 from devtrace.recording.context.modules import Modules
 from devtrace.recording.hot import dispatch
 from devtrace.recording.hot.recorder import Recorder
+from devtrace.runtime.quiet import is_tensor
 from devtrace.runtime.tracebacks import text_of
 from devtrace.source import parsing, safe_values
+from devtrace.source.flow import operands
 from devtrace.source.live_objects import forget_locals
 from devtrace.source.parsing import Source
 from devtrace.source.safe_values import MISSING, Scope
 from devtrace.source.user_code import is_torch_or_ours
+from devtrace.source.vocabulary import torch_name
 
 _C_FUNCTIONS = (BuiltinFunctionType, MethodDescriptorType)
-_OPERANDS: Final[dict[type[ast.AST], tuple[str, ...]]] = {
-    ast.BinOp: ("left", "right"),
-    ast.Compare: ("left",),
-    ast.UnaryOp: ("operand",),
-    ast.AugAssign: ("target", "value"),
-}
 _RAISED_BY_TORCH = (RuntimeError, TypeError, ValueError, IndexError, AssertionError, NotImplementedError)
 
 
@@ -147,15 +144,14 @@ def _name(node: ast.AST, scope: Scope, *, anything: bool) -> str:
         return _callee(node.func, scope, anything=anything)
     if isinstance(node, ast.Assign) and len(node.targets) == 1:
         return _name(node.targets[0], scope, anything=anything)
-    for kind, fields in _OPERANDS.items():
-        if isinstance(node, kind):
-            of_tensor = any(_is_tensor(safe_values.evaluate(getattr(node, field), scope)) for field in fields)
-            return _method(type(getattr(node, "op", node)).__name__.lower(), of_tensor=of_tensor, anything=anything)
+    if isinstance(node, ast.BinOp | ast.Compare | ast.UnaryOp | ast.AugAssign):
+        of_tensor = any(is_tensor(safe_values.evaluate(each, scope)) for each in operands(node))
+        return _method(type(getattr(node, "op", node)).__name__.lower(), of_tensor=of_tensor, anything=anything)
     if isinstance(node, ast.Subscript):
-        of_tensor = _is_tensor(safe_values.evaluate(node.value, scope))
+        of_tensor = is_tensor(safe_values.evaluate(node.value, scope))
         name = "__getitem__" if isinstance(node.ctx, ast.Load) else "__setitem__"
         return _method(name, of_tensor=of_tensor, anything=anything)
-    if isinstance(node, ast.Attribute) and _is_tensor(safe_values.evaluate(node.value, scope)):
+    if isinstance(node, ast.Attribute) and is_tensor(safe_values.evaluate(node.value, scope)):
         return f"Tensor.{node.attr}"
     return ""
 
@@ -166,15 +162,14 @@ def _method(name: str, *, of_tensor: bool, anything: bool) -> str:
 
 
 def _callee(function: ast.expr, scope: Scope, *, anything: bool) -> str:
-    if isinstance(function, ast.Attribute) and _is_tensor(safe_values.evaluate(function.value, scope)):
+    if isinstance(function, ast.Attribute) and is_tensor(safe_values.evaluate(function.value, scope)):
         return f"Tensor.{function.attr}"
     value = _unwrapped(safe_values.evaluate(function, scope))
     if issubclass(type(value), torch.nn.Module):
         return type(value).__name__ if anything else ""
     if type(value) in _C_FUNCTIONS or isinstance(value, FunctionType):
-        module = getattr(value, "__module__", None) or ""
-        if anything or (type(value) in _C_FUNCTIONS and _is_torch(value, module)):
-            return str(value.__name__)
+        if anything or type(value) in _C_FUNCTIONS:
+            return str(value.__name__) if anything else torch_name(value)
     elif anything and value is not MISSING and isinstance(function, ast.Attribute | ast.Name):  # `np.sin`
         return function.attr if isinstance(function, ast.Attribute) else function.id
     # `torch._VF.lstm` is found by a __getattr__ and a method by binding, which nobody runs here: the text must do.
@@ -189,21 +184,12 @@ def _unwrapped(value: Any) -> Any:
     return value.__dict__.get("__wrapped__", value) if ours else value
 
 
-def _is_torch(value: Any, module: str) -> bool:
-    owner = type(getattr(value, "__self__", None)).__module__
-    return module.startswith("torch") or owner.startswith("torch")
-
-
-def _is_tensor(value: Any) -> bool:
-    return issubclass(type(value), torch.Tensor)
-
-
 def _tensors(node: ast.AST, source: Source, scope: Scope) -> list[torch.Tensor]:
     """Return the tensors that the expression reads, in its order, those in lists among them."""
     found: dict[int, torch.Tensor] = {}
     for value in safe_values.values(node, source, scope):
         inner = value.value if type(value.value) in (list, tuple) else [value.value]
-        found.update((id(each), each) for each in inner if _is_tensor(each))
+        found.update((id(each), each) for each in inner if is_tensor(each))
     return list(found.values())
 
 
