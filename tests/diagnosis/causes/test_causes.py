@@ -31,7 +31,6 @@ def test_every_slug_has_its_file() -> None:
         "__init__",
         "cause",
         "ordered",
-        "find_fix",
     }
     assert files == {slug.replace("-", "_") for slug in get_args(CauseSlug)}
     assert tuple(CAUSES) == get_args(CauseSlug)

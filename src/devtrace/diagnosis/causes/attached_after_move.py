@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from devtrace.diagnosis.causes.cause import Cause
 from devtrace.diagnosis.evidence.case import Case, Verdict
-from devtrace.diagnosis.fixes.move_above_in_cell import move_above_in_cell
-from devtrace.diagnosis.fixes.move_below_binding import move_below_binding
-from devtrace.diagnosis.fixes.move_where_attached import move_as_attached, move_as_registered, move_below_attachment
 from devtrace.source.object_walk import registered
 from devtrace.words.catalogue import sentence
 
@@ -66,5 +63,4 @@ def _has_moved(case: Case, layer: object) -> bool:
 CAUSE = Cause(
     slug="attached-after-move",
     reason=_reason,
-    fixes=(move_as_registered, move_below_attachment, move_as_attached, move_below_binding, move_above_in_cell),
 )

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from devtrace.diagnosis.evidence.case import Case, Verdict
-from devtrace.diagnosis.fixes.fix import Fix
 from devtrace.diagnosis.slugs import CauseSlug
 from devtrace.words.catalogue import sentence
 
 Predicate = Callable[[Case], Verdict | None]
-Strategy = Callable[[Case, Verdict], Iterator[Fix]]
 
 
 def no_reason(case: Case, verdict: Verdict) -> str:
@@ -27,7 +25,6 @@ class Cause:
 
     slug: CauseSlug
     reason: Callable[[Case, Verdict], str] = no_reason  # a sentence of the message
-    fixes: tuple[Strategy, ...] = ()  # in the order of preference of good PyTorch
 
     @property
     def meaning(self) -> str:

@@ -6,8 +6,6 @@ from devtrace.diagnosis.causes.cause import Cause
 from devtrace.diagnosis.evidence.case import Case, Verdict, outlives_the_call
 from devtrace.diagnosis.evidence.origins import factory_call
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
-from devtrace.diagnosis.fixes.move_where_made import move_where_made
-from devtrace.diagnosis.fixes.pass_device_to_factory import pass_device_to_factory
 from devtrace.words.catalogue import sentence
 
 
@@ -79,5 +77,4 @@ def _reason(case: Case, verdict: Verdict) -> str:
 CAUSE = Cause(
     slug="created-without-device",
     reason=_reason,
-    fixes=(pass_device_to_factory, move_where_made),
 )

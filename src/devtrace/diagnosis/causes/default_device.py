@@ -5,7 +5,6 @@ from __future__ import annotations
 from devtrace.diagnosis.causes.cause import Cause
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.trace_queries import HOST
-from devtrace.diagnosis.fixes.pass_device_to_factory import pass_device_to_factory
 from devtrace.words.catalogue import sentence
 
 
@@ -23,5 +22,4 @@ def _reason(case: Case, verdict: Verdict) -> str:
 CAUSE = Cause(
     slug="default-device",
     reason=_reason,
-    fixes=(pass_device_to_factory,),
 )

@@ -13,17 +13,6 @@ from devtrace.diagnosis.evidence.moves import Move, move_of
 from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.evidence.trace_queries import HOST
 from devtrace.diagnosis.findings import Site
-from devtrace.diagnosis.fixes.keep_moved_result import keep_moved_result, keep_moved_whole
-from devtrace.diagnosis.fixes.move_above_in_cell import move_above_in_cell
-from devtrace.diagnosis.fixes.move_as_sibling import move_as_sibling
-from devtrace.diagnosis.fixes.move_below_binding import move_below_binding
-from devtrace.diagnosis.fixes.move_beside_neighbour import move_beside_neighbour
-from devtrace.diagnosis.fixes.move_in_loop import move_in_loop
-from devtrace.diagnosis.fixes.move_in_package import move_in_package
-from devtrace.diagnosis.fixes.move_optimizer_state import move_optimizer_state
-from devtrace.diagnosis.fixes.move_where_made import move_where_made
-from devtrace.diagnosis.fixes.move_with_others import move_with_others
-from devtrace.diagnosis.fixes.pass_device_to_factory import pass_device_to_factory
 from devtrace.source.matching import called_names, match_code
 from devtrace.words.catalogue import sentence
 
@@ -133,18 +122,4 @@ def _moved_neighbour(case: Case, verdict: Verdict) -> tuple[Site, str] | None:
 CAUSE = Cause(
     slug="never-moved",
     reason=_reason,
-    fixes=(
-        keep_moved_result,
-        keep_moved_whole,
-        move_optimizer_state,
-        move_with_others,
-        move_beside_neighbour,
-        move_in_loop,
-        move_as_sibling,
-        move_below_binding,
-        move_above_in_cell,
-        move_where_made,
-        move_in_package,
-        pass_device_to_factory,
-    ),
 )

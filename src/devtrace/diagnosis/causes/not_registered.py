@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from devtrace.diagnosis.causes.cause import Cause
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.ownership import PassingMove, find_passing_move
-from devtrace.diagnosis.fixes.fix import Fix
-from devtrace.diagnosis.fixes.move_below_binding import move_below_binding
-from devtrace.diagnosis.fixes.register_on_module import register_on_module, unregistered_step
+from devtrace.diagnosis.fixes.register_on_module import unregistered_step
 from devtrace.words.catalogue import sentence
 
 
@@ -59,17 +56,10 @@ def _reason(case: Case, verdict: Verdict) -> str:
     )
 
 
-def move_what_a_package_keeps(case: Case, verdict: Verdict) -> Iterator[Fix]:
-    """Move it by hand where the class is not the user's to change."""
-    if case.queries.package(verdict.born):
-        yield from move_below_binding(case, verdict)
-
-
 _CONTAINERS: Final = (list, tuple, dict)
 
 
 CAUSE = Cause(
     slug="not-registered",
     reason=_reason,
-    fixes=(register_on_module, move_what_a_package_keeps),
 )

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from devtrace.diagnosis.causes.cause import Cause
 from devtrace.diagnosis.evidence.case import Case, Verdict
-from devtrace.diagnosis.fixes.copy_after_move import copy_after_move
-from devtrace.diagnosis.fixes.move_below_binding import move_below_binding
-from devtrace.diagnosis.fixes.move_optimizer_state import move_optimizer_state
-from devtrace.diagnosis.fixes.move_where_made import move_where_made
 from devtrace.words.catalogue import sentence
 
 
@@ -61,5 +57,4 @@ def _is_the_original(case: Case, verdict: Verdict) -> bool:
 CAUSE = Cause(
     slug="stale-copy",
     reason=_reason,
-    fixes=(copy_after_move, move_optimizer_state, move_below_binding, move_where_made),
 )

@@ -5,11 +5,6 @@ from __future__ import annotations
 from devtrace.diagnosis.causes.cause import Cause
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.trace_queries import HOST, META
-from devtrace.diagnosis.fixes.bring_module_back import bring_module_back
-from devtrace.diagnosis.fixes.change_device_variable import change_device_variable
-from devtrace.diagnosis.fixes.leave_out_move import leave_out_move
-from devtrace.diagnosis.fixes.move_to_expected_device import move_to_expected_device
-from devtrace.diagnosis.fixes.pass_device_to_factory import pass_device_to_factory
 from devtrace.diagnosis.slugs import Certainty
 from devtrace.words.catalogue import sentence
 
@@ -63,11 +58,4 @@ def _reason(case: Case, verdict: Verdict) -> str:
 CAUSE = Cause(
     slug="wrong-device",
     reason=_reason,
-    fixes=(
-        bring_module_back,
-        change_device_variable,
-        leave_out_move,
-        move_to_expected_device,
-        pass_device_to_factory,
-    ),
 )

@@ -65,6 +65,11 @@ class Subject:
         """Return whether it was made after an op; False where only the source says when that was."""
         return self.birth > op and not self.queries.birth_was_read(self.row)
 
+    def odd_row(self, value: object) -> int | None:
+        """Return the row of a live tensor that is on the odd device; None for anything else."""
+        row = self.snapshot.row(value)
+        return row if row is not None and self.queries.device(row) == self.odd_device else None
+
     def is_expected(self, row: int | None) -> bool:
         """Return whether a tensor is on the expected device."""
         return row is not None and self.queries.device(row) == self.expected_device

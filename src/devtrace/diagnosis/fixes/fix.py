@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from devtrace.diagnosis.edits import Code
-from devtrace.diagnosis.evidence import access_paths, origins
+from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
-from devtrace.diagnosis.evidence.way import Passed
+from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Edit
 from devtrace.source.matching import calls_in, keyword, match_code
 from devtrace.source.object_walk import registered
@@ -111,8 +113,8 @@ def siblings_on_odd_device(case: Case, name: AccessPath) -> Iterator[AccessPath]
     """Yield the tensors beside a named one, on the same wrong device, that the failing function or its caller names."""
     mentioned = {name for frame in case.snapshot.frames[:2] for name in frame.f_code.co_names}
     for sibling in case.snapshot.beside(name):
-        row = case.snapshot.row(sibling.last.value)
-        if row is None or case.queries.device(row) != case.odd_device or case.queries.dims[row] == 0:
+        row = case.odd_row(sibling.last.value)
+        if row is None or case.queries.dims[row] == 0:
             continue
         if sibling.last.kind == "item" or sibling.last.key in mentioned:
             yield sibling
@@ -141,20 +143,22 @@ def names_its_device(value: ast.expr) -> bool:
 
 def tensors_below(case: Case, name: AccessPath) -> list[int]:
     """Return the tensors on the odd device that are what is named, or that `.to()` of it as a module moves."""
-    value = name.last.value
+    return odd_rows(case, name.last.value)
+
+
+def odd_rows(case: Case, value: object) -> list[int]:
+    """Return the tensors on the odd device that a value is, or that `.to()` of it as a module moves."""
     tensors = [tensor for _, tensor in registered(value)] if access_paths.is_module(value) else [value]
-    rows = [row for tensor in tensors if (row := case.snapshot.row(tensor)) is not None]
-    return [row for row in rows if case.queries.device(row) == case.odd_device]
+    return [row for tensor in tensors if (row := case.odd_row(tensor)) is not None]
 
 
-def moved_below(case: Case, frame: FailingFrame, line: int, *names: AccessPath) -> list[Moved]:
-    """Return what moves, if a line below one of a frame moves what is named."""
-    passed = Passed.below(frame, line)
-    return [Moved(row, _moved_since(case, passed, row)) for name in names for row in tensors_below(case, name)]
-
-
-def _moved_since(case: Case, passed: Passed, row: int) -> int:
-    """Return the first op that finds a tensor moved; what a lazy module makes later is made there."""
-    birth = case.queries.producer(case.queries.base(row))
-    since = passed.since(birth)
-    return max(since, birth + 1) if origins.was_materialized(case.queries, row) else since
+def made_at(case: Case, chosen: Callable[[SourceNode], bool]) -> Iterator[Moved]:
+    """Yield what the calls at some sites made on the odd device."""
+    queries, ops = case.queries, case.queries.trace.ops
+    nodes = ((site, queries.source_node(site)) for site in range(len(queries.trace.sites)))
+    made = np.isin(ops.ints("site")[: case.op], [site for site, node in nodes if node is not None and chosen(node)])
+    threads = ops.ints("thread")[: case.op + 1]
+    if threads[case.origin.op] == threads[case.op]:  # another replica has its tensors where its own inputs are
+        made &= threads[:-1] == threads[case.op]
+    for op in np.flatnonzero(made).tolist():
+        yield from (Moved(row, op + 1) for row in queries.outputs(op) if queries.device(row) == case.odd_device)

@@ -38,7 +38,7 @@ def fix_generator(frame: FailingFrame, made: GeneratorCall | None, name: AccessP
     if made is not None and name is not None:
         suggested.insert(0, _make_on_the_device(frame, made, name))
     fixes = itertools.chain.from_iterable(suggested)
-    return next((fix for fix in fixes if proof.names_have_values(frame.snapshot, fix)), None)
+    return next((fix for fix in fixes if not any(proof.unwritable(frame.snapshot, edit) for edit in fix.edits)), None)
 
 
 def _make_on_the_device(frame: FailingFrame, made: GeneratorCall, name: AccessPath) -> Iterator[Fix]:

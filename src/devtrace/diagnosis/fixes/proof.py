@@ -28,52 +28,43 @@ from devtrace.diagnosis.fixes.stays_on_host import moves_what_stays
 from devtrace.source import parsing
 from devtrace.source.flow import is_bound
 from devtrace.source.matching import match_code
-from devtrace.source.parsing import Source
+from devtrace.source.parsing import Source, Span
 from devtrace.source.safe_values import Scope, evaluate, instance_dict
 
 
-def can_be_typed(case: Case, fix: Fix) -> bool:
-    """Return whether each edit of a fix holds at its line, whatever the others do."""
-    in_time = all(_is_there(case, moved) for moved in fix.moved)
-    if not in_time or not names_have_values(case.snapshot, fix):
-        return False
-    return all(lasts(case, edit) for edit in fix.edits) and not moves_what_stays(case, fix)
+def refusal(case: Case, fix: Fix) -> str:
+    """Return why an edit of a fix cannot stand at its line, whatever the others do; empty if all can."""
+    if not all(_is_there(case, moved) for moved in fix.moved):
+        return "what it moves is made later"
+    for edit in fix.edits:
+        if reason := unwritable(case.snapshot, edit):
+            return reason
+    if not all(lasts(case, edit) for edit in fix.edits):
+        return "the next round of a loop may bring another value"
+    return "a line above takes it on the CPU" if moves_what_stays(case, fix) else ""
 
 
-def names_have_values(snapshot: FailureSnapshot, fix: Fix) -> bool:
-    """Return whether the names that the edits bring in have a value at their lines."""
-    return all(_resolves(snapshot, edit) for edit in fix.edits)
-
-
-def _is_there(case: Case, moved: Moved) -> bool:
-    """Return whether a tensor was made before the line that moves it ran."""
-    return case.queries.producer(case.queries.base(moved.row)) <= moved.since
-
-
-def _resolves(snapshot: FailureSnapshot, edit: Edit) -> bool:
+def unwritable(snapshot: FailureSnapshot, edit: Edit) -> str:
+    """Return why the lines of an edit cannot stand where they are; empty if they can."""
     source = _source_of(snapshot, edit)
-    if source is None:
-        return False
-    after = parsing.parse(applied(source.text, [edit], source.first, source.indent), source.file, source.first)
-    if after is None:
-        return False
+    text = applied(source.text, [edit], source.first, source.indent) if source is not None else ""
+    after = parsing.parse(text, source.file, source.first) if source is not None else None
+    if source is None or after is None:
+        return "the source cannot be read"
     first = edit.line if edit.before else edit.line + 1
-    new = _paths_in(after, first, first + edit.after.count("\n")) if edit.after else []
+    last = first + edit.after.count("\n")
+    new = _paths_in(after, first, last) if edit.after else []
     known = {ast.unparse(path) for path in _paths_in(source, first, first + edit.before.count("\n"))}
-    added = [path for path in new if ast.unparse(path) not in (known if edit.before else ())]
+    added = [path for path in new if not edit.before or ast.unparse(path) not in known]
     running, namespace = _variables(snapshot, after, edit, first)
-    moves = snapshot.queries.move_methods
-    targets = list(_assigned(after, first, first + edit.after.count("\n"), moves))
+    if not all(_has_value(path, after, running, namespace) for path in added):
+        return "a name has no value at its line"
+    targets = list(_assigned(after, first, last, snapshot.queries.move_methods))
+    if any(access_paths.is_trained_leaf(evaluate(target, Scope(running, namespace))) for target in targets):
+        return "an optimizer would refuse the moved copy of a leaf that it trains"
     return (
-        all(_has_value(path, after, running, namespace) for path in added)
-        and not any(_is_trained(target, Scope(running, namespace)) for target in targets)
-        and (bool(edit.before) or not any(_is_set_below(target, after) for target in targets))
+        "a later line sets it anew" if not edit.before and any(_is_set_below(each, after) for each in targets) else ""
     )
-
-
-def _source_of(snapshot: FailureSnapshot, edit: Edit) -> Source | None:
-    cells = [block.cell_id for block in snapshot.queries.trace.sources if block.file == edit.file]
-    return snapshot.queries.read(edit.file, max(edit.line, 1), cells[0] if cells else "")
 
 
 def _paths_in(source: Source, first: int, last: int) -> list[ast.expr]:
@@ -91,31 +82,18 @@ def _variables(
     snapshot: FailureSnapshot, after: Source, edit: Edit, line: int
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the variables of the frame that runs the edited function, and the names of its module."""
-    inside = next((node for node in ast.walk(after.tree) if _begins_at(node, after, line)), after.tree)
+    inside = after.node_at(Span(line, -1, -1, -1)) or after.tree
     function = after.function(inside)
-    shift = edit.after.count("\n") + 1 if not edit.before else edit.after.count("\n") - edit.before.count("\n")
+    name = getattr(function, "name", "<lambda>") if function is not None else "<module>"
+    lines = [each.lineno for each in (function, *getattr(function, "decorator_list", ())) if each is not None]
     namespace: dict[str, Any] = {}
     for frame in snapshot.frames:
-        if frame.f_code.co_filename != edit.file:
-            continue
-        namespace = namespace or dict(frame.f_globals)
-        name = getattr(function, "name", "<lambda>") if function is not None else "<module>"
-        first = after.span(function).line if function is not None else 1
-        starts = {first, first - shift} | {first - len(getattr(function, "decorator_list", ()))}
-        if frame.f_code.co_name == name and (function is None or frame.f_code.co_firstlineno in starts):
-            return dict(frame.f_locals), dict(frame.f_globals)
+        if frame.f_code.co_filename == edit.file:
+            namespace = namespace or dict(frame.f_globals)
+            first = frame.f_code.co_firstlineno - after.first + 1
+            if frame.f_code.co_name == name and (function is None or first in lines):
+                return dict(frame.f_locals), dict(frame.f_globals)
     return {}, namespace or _namespace_of(snapshot, edit.file)
-
-
-def _begins_at(node: ast.AST, source: Source, line: int) -> bool:
-    return (
-        isinstance(node, ast.stmt)
-        and source.span(node).line <= line <= source.span(node).end_line
-        and not any(
-            isinstance(child, ast.stmt) and source.span(child).line <= line <= source.span(child).end_line
-            for child in ast.iter_child_nodes(node)
-        )
-    )
 
 
 def _namespace_of(snapshot: FailureSnapshot, file: str) -> dict[str, Any]:
@@ -158,11 +136,6 @@ def _assigned(source: Source, first: int, last: int, moves: frozenset[str]) -> I
         found = match_code("$target = $x.$move(...)", node)
         if found is not None and found["move"] in moves and first <= source.span(node).line <= last:
             yield found["target"]
-
-
-def _is_trained(path: ast.expr, scope: Scope) -> bool:
-    """Return whether a path leads to a leaf that requires a gradient: an optimizer would refuse its moved copy."""
-    return access_paths.is_trained_leaf(evaluate(path, scope))
 
 
 def _is_set_below(target: ast.expr, source: Source) -> bool:

@@ -15,9 +15,10 @@ from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.moves import Move
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Site
-from devtrace.diagnosis.fixes.fix import Fix, Moved, suggested
+from devtrace.diagnosis.fixes.at_binding import move_below_binding
+from devtrace.diagnosis.fixes.fix import Fix, Moved, odd_rows, suggested
 from devtrace.source.matching import match_code
-from devtrace.source.object_walk import Reference, is_tensor, members, registered, stored
+from devtrace.source.object_walk import Reference, is_tensor, members, stored
 from devtrace.source.parsing import read
 from devtrace.source.safe_values import class_dict, classes_of
 from devtrace.source.user_code import owner_of
@@ -43,20 +44,24 @@ def register_on_module(case: Case, verdict: Verdict) -> Iterator[Fix]:
         yield found
 
 
+def move_what_a_package_keeps(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Move it by hand where the class is not the user's to change."""
+    if case.queries.package(verdict.born):
+        yield from move_below_binding(case, verdict)
+
+
 def _is_odd(case: Case, reference: Reference) -> bool:
     """Return whether the tensor, or the layers of a container, are on the odd device as well."""
     if is_tensor(reference.value):
-        row = case.snapshot.row(reference.value)
-        return row is not None and case.queries.dims[row] > 0 and case.queries.device(row) == case.odd_device
+        row = case.odd_row(reference.value)
+        return row is not None and case.queries.dims[row] > 0
     return bool(_module_container(reference.value)) and bool(_rows(case, reference.value))
 
 
 def _rows(case: Case, value: Any) -> list[int]:
     """Return the tensors on the odd device that a value is, or that the layers in it have."""
-    layers = [each.value for each in stored(value)] if not is_tensor(value) else []
-    tensors = [tensor for layer in layers for _, tensor in registered(layer)] if layers else [value]
-    rows = [row for tensor in tensors if (row := case.snapshot.row(tensor)) is not None]
-    return [row for row in rows if case.queries.device(row) == case.odd_device]
+    parts = [value] if is_tensor(value) else [each.value for each in stored(value)]
+    return [row for part in parts for row in odd_rows(case, part)]
 
 
 def unregistered_step(verdict: Verdict) -> Reference | None:

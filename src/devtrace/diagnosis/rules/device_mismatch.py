@@ -11,7 +11,6 @@ import ast
 from dataclasses import replace
 from typing import Final
 
-from devtrace.diagnosis.causes.find_fix import find_fix
 from devtrace.diagnosis.causes.ordered import find_verdict
 from devtrace.diagnosis.evidence import untraced_cells
 from devtrace.diagnosis.evidence.case import Case, Verdict
@@ -25,6 +24,7 @@ from devtrace.diagnosis.evidence.source_text import assigned_names, statement_si
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding, Site
 from devtrace.diagnosis.fixes.fix import failing_frame, frame_at
+from devtrace.diagnosis.fixes.search import Search
 from devtrace.diagnosis.messages import message, package_line_with_the_owner
 from devtrace.diagnosis.read_evidence import was_read, without_guess
 from devtrace.diagnosis.rules.rule import ErrorRule
@@ -49,7 +49,7 @@ def device_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: int, t
         verdict = replace(verdict, certainty="inferred")
     if was_read(case, verdict):
         verdict = replace(verdict, certainty="inferred")
-    fix = without_guess(case, verdict, find_fix(case, verdict))
+    fix = without_guess(case, verdict, Search(case, verdict, find_verdict).fix())
     return Finding(
         rule="device-mismatch",
         severity="error",

@@ -1,0 +1,199 @@
+"""Moves a part of a module or an object where it was attached: `model.head = head`, `register_buffer`, `self.x = x`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from devtrace.diagnosis.evidence import access_paths
+from devtrace.diagnosis.evidence.access_paths import AccessPath
+from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.fixes.anchors import Anchor
+from devtrace.diagnosis.fixes.changes import OwnLines, Proposal, Within
+from devtrace.diagnosis.fixes.devices import of_earlier_cell, of_move, of_owner
+from devtrace.diagnosis.fixes.fix import Fix, code_at, frame_of, names_its_device, tensors_below
+from devtrace.diagnosis.fixes.register_on_module import assignments
+from devtrace.source.matching import assigned_names, called_names, match_code, names_in, run_names, same_code
+from devtrace.source.object_walk import is_tensor
+from devtrace.source.parsing import Source
+from devtrace.words.catalogue import sentence
+from devtrace.words.text_format import one_line
+
+
+def move_below_attachment(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Below `model.head = nn.Linear(8, 2)` add `model.to(device)`, in the frame that holds the model."""
+    frame = frame_of(case, verdict.name)
+    if frame is None or verdict.name is None or verdict.module is None or verdict.move is None:
+        return
+    statement = _Attaching(case, verdict, frame, verdict.name).statement()
+    if statement is None or verdict.module.code is None:
+        return
+    anchor = Anchor(frame.code, statement, "below", frame)
+    change = OwnLines((verdict.module.code,), is_module=True)
+    proposal = Proposal(anchor, change, of_move(case, verdict, frame) or anchor.device)
+    help = sentence("fixed.attached", code=proposal.code, line=anchor.line)
+    yield from proposal.fixes(help, anchor.moved(case, verdict.module))
+
+
+@dataclass(frozen=True)
+class _Attaching:
+    """Statement that attached a part to a module, in the frame that holds that: by itself, or by what it calls."""
+
+    case: Case
+    verdict: Verdict
+    frame: FailingFrame
+    name: AccessPath
+
+    def statement(self) -> ast.stmt | None:
+        if self.case.queries.site(self.verdict.born) is None:
+            return None
+        line_of = {each: self.frame.source.span(each).line for each in self.frame.statements()}
+        above = [
+            each
+            for each, line in sorted(line_of.items(), key=lambda each: each[1])
+            if isinstance(each, ast.Assign | ast.Expr | ast.AugAssign) and line <= self.frame.line
+        ]
+        return self._assigning(above) or self._making(above) or self._calling(above)
+
+    @property
+    def _model(self) -> str:
+        return self.name.references[0].text
+
+    def _assigning(self, above: Sequence[ast.stmt]) -> ast.stmt | None:
+        """Return the last `model.bank = ...`, where `model.bank`, a part of it or what is beside it is the odd one."""
+        assert self.verdict.module is not None
+        below = range(len(self.verdict.module.references) + 1, len(self.name.references) + 1)
+        paths = {self.name.prefix(length).code for length in below}
+        paths |= {each.code for each in self.case.snapshot.beside(self.name) if tensors_below(self.case, each)}
+        assigning = (
+            statement
+            for statement in reversed(above)
+            for target in (statement.targets if isinstance(statement, ast.Assign) else [])
+            if self.frame.code.text(target) in paths
+        )
+        return next(assigning, None)
+
+    def _making(self, above: Sequence[ast.stmt]) -> ast.stmt | None:
+        """Return the statement that made the part, or the one that then gave it to the module."""
+        born, here, span = self.case.queries.site(self.verdict.born), self.frame.code.site, self.frame.source.span
+        if born is None or (here.file, here.cell_id) != (born.file, born.cell_id):
+            return None
+        made = next((each for each in above if span(each).line <= born.line <= span(each).end_line), None)
+        names = set(assigned_names(made)) if made is not None else set()
+        if made is None or not names or self._model in names_in(made):
+            return made
+        later = (each for each in above if span(made).end_line < span(each).line < self.frame.line)
+        return next((each for each in later if self._model in names_in(each) and names & names_in(each)), made)
+
+    def _calling(self, above: Sequence[ast.stmt]) -> ast.stmt | None:
+        """Return the first statement below the move that hands the model to what may have attached the part."""
+        born, moved = self.case.queries.site(self.verdict.born), self.case.queries.site(self.verdict.moved)
+        if born is None or self._was_kept_first():
+            return None
+        first_line = moved.line + 1 if moved is not None and moved.file == self.frame.code.site.file else 0
+        makers = set(born.function.split("."))  # `Builder.<locals>.attach`
+        below = [each for each in above if self.frame.source.span(each).line >= first_line]
+        handing = (each for each in below if self._model in names_in(each))
+        return next((each for each in handing if makers & run_names(each) or self._passes_module(each)), None)
+
+    def _was_kept_first(self) -> bool:
+        """Return whether what replaced a parameter was an attribute of another object: `self.shadow = {...}`."""
+        owner = self.case.ownership
+        found = code_at(self.case, self.verdict.born) if owner is not None and owner.was_replaced else None
+        targets = found.statement.targets if found is not None and isinstance(found.statement, ast.Assign) else []
+        return any(isinstance(target, ast.Attribute) for target in targets)
+
+    def _passes_module(self, statement: ast.stmt) -> bool:
+        """Return whether a statement calls a function of the user's with a module as a plain argument."""
+        call = statement.value if isinstance(statement, ast.Assign | ast.Expr) else None
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+            return False
+        arguments = [argument.id for argument in call.args if isinstance(argument, ast.Name)]
+        return any(access_paths.is_module(self.frame.variables.get(name)) for name in arguments)
+
+
+def move_as_attached(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Write `owner.head = nn.Linear(...).to(device)`, with the device of an earlier cell or of the owner."""
+    found = code_at(case, verdict.born)
+    if found is None or verdict.name is None or getattr(found.function, "name", "") == "__init__":
+        return
+    statement = found.statement
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Attribute | ast.Subscript):
+        return
+    target = statement.targets[0]
+    device = of_earlier_cell(case, verdict, found) or of_owner(case, target.value, found.code)
+    is_parameter = verdict.name.last.kind == "parameter" and len(verdict.name.references) >= 2
+    inner = _parameter_data(statement.value) if is_parameter else None
+    anchor = Anchor(found.code, inner or statement.value, "at")
+    proposal = Proposal(anchor, Within((inner or statement.value,)), device)
+    shown = one_line(proposal.code)
+    if inner is not None:
+        help = sentence("fixed.on-models-device", code=shown)
+    else:
+        help = sentence("fixed.as-attached", code=f"{found.code.text(target)} = {shown}")
+    yield from proposal.fixes(help, anchor.moved(case, *_parts_attached(case, found.code.text(target))))
+
+
+def _parts_attached(case: Case, target: str) -> Iterator[AccessPath]:
+    """Yield the parts of the case's names that a statement attached, else what is named."""
+    step = target.rpartition(".")[2]
+    for name in case.names:
+        parts = (name.prefix(length) for length in range(1, len(name.references) + 1))
+        yield next((part for part in parts if part.texts[-1].lstrip(".") == step), name)
+
+
+def _parameter_data(node: ast.expr) -> ast.expr | None:
+    """Return `x` of `nn.Parameter(x)`, the call alone or within other calls."""
+    is_call = isinstance(node, ast.Call) and bool(node.args) and "Parameter" in called_names(node)
+    return node.args[0] if is_call and isinstance(node, ast.Call) else None
+
+
+def move_as_registered(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Write `layer.register_buffer("mask", keep(layer).to(device))`, which holds in each round of a loop."""
+    frame = frame_of(case, verdict.name)
+    if frame is None or verdict.name is None or verdict.name.last.kind != "buffer":
+        return
+    for statement in frame.statements():
+        call, line = getattr(statement, "value", None), frame.source.span(statement).line
+        found = match_code("$owner.register_buffer(...)", call) if isinstance(statement, ast.Expr) else None
+        if found is None or not isinstance(call, ast.Call) or len(call.args) < 2 or line > frame.line:
+            continue
+        name, tensor = call.args[:2]
+        if isinstance(name, ast.Constant) and name.value == verdict.name.last.key:
+            anchor = Anchor(frame.code, tensor, "at", frame)
+            device = of_move(case, verdict, frame) or frame.setup_device_code(line)
+            proposal = Proposal(anchor, Within((tensor,)), device)
+            help = sentence("fixed.as-registered", code=one_line(frame.code.text_with(call, tensor, proposal.code)))
+            yield from proposal.fixes(help, anchor.moved(case, verdict.name))
+
+
+def move_as_sibling(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Beside `self.x = nn.Embedding(n, 1).to(device)` write `self.y = nn.Embedding(n, 1).to(device)`."""
+    lengths = range(2, len(verdict.name.references) + 1) if verdict.name is not None else ()
+    for part in (verdict.name.prefix(length) for length in lengths if verdict.name is not None):
+        owner, key = part.last.owner, part.last.key
+        can_be_moved = isinstance(key, str) and (access_paths.is_module(part.last.value) or is_tensor(part.last.value))
+        given = list(assignments(case.queries, owner, key)) if can_be_moved else []
+        for code, statement in given if len(given) == 1 else ():
+            made = match_code("$self.$name = $value", statement)
+            sibling = _moved_beside(code.source, statement, made["self"]) if made is not None else None
+            if made is None or sibling is None or names_its_device(made["value"]):
+                continue
+            anchor = Anchor(code, made["value"], "at")
+            proposal = Proposal(anchor, Within((made["value"],)), code.text(sibling["device"]))
+            other = f"{code.text(sibling['self'])}.{sibling['name']}"
+            new = f"{code.text(made['self'])}.{key} = {one_line(proposal.code)}"
+            yield from proposal.fixes(sentence("fixed.as-sibling", sibling=other, code=new), anchor.moved(case, part))
+
+
+def _moved_beside(source: Source, statement: ast.stmt, owner: ast.expr) -> dict[str, ast.expr] | None:
+    """Return the parts of the nearest `self.other = value.to(device)` of the same block."""
+    line, block = source.span(statement).line, getattr(source.parent(statement), "body", ())
+    for each in sorted(block, key=lambda other: abs(source.span(other).line - line)):
+        found = match_code("$self.$name = $value.to($device)", each) if each is not statement else None
+        is_beside = found is not None and same_code(found["self"], owner)
+        if found is not None and is_beside and isinstance(found["device"], ast.Name | ast.Attribute):
+            return found
+    return None

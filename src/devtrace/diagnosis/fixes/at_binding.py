@@ -1,0 +1,201 @@
+"""Moves what a variable holds where it gets it: at its value, in a line below, at the top of the loop that sets it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Final
+
+from devtrace.diagnosis.evidence import origins
+from devtrace.diagnosis.evidence.access_paths import AccessPath
+from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.fixes.about_to_fail import is_combined
+from devtrace.diagnosis.fixes.anchors import Anchor, of_binding, values_given
+from devtrace.diagnosis.fixes.changes import EachOf, OwnLines, Proposal, Within
+from devtrace.diagnosis.fixes.fix import (
+    Fix,
+    frame_of,
+    is_assignable,
+    registering_root,
+    siblings_on_odd_device,
+)
+from devtrace.source.matching import assigned_names, called_name, match_code
+from devtrace.source.safe_values import evaluate
+from devtrace.source.vocabulary import changes_itself
+from devtrace.words.catalogue import sentence
+from devtrace.words.text_format import one_line
+
+FEW: Final = 3
+"""So many items of a dict get a line each, which leaves it the same dict."""
+
+
+def move_below_binding(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Write `model.to(device)` below `model = build()`; `batch["x"] = batch["x"].to(d)` atop `for batch in loader:`."""
+    for name in [verdict.name, *case.names, *(name for _, name in case.roots)]:
+        if name is None or len(name.references) < 2 or _made_in_a_call(case, name):
+            continue
+        if verdict.cause == "attached-after-move" and _binds_where_it_moves(case, verdict, name):
+            continue
+        for kin in ([name, *siblings_on_odd_device(case, name)], [name]):
+            yield from _moved_with(case, name, kin)
+
+
+def _moved_with(case: Case, name: AccessPath, kin: list[AccessPath]) -> Iterator[Fix]:
+    names = _moved_names(kin)
+    for anchor in of_binding(frame_of(case, name), name.references[0].text) if names else ():
+        anchor = _filling(case, name, anchor) or anchor
+        if anchor.kind == "at" or (isinstance(anchor.node, ast.For) and not _is_of_each(anchor, names[0])):
+            continue
+        proposal = _as_container(anchor, names) or Proposal(anchor, OwnLines.of(*names), anchor.device)
+        if anchor.kind == "top":
+            help = sentence("fixed.top-of-block", code=proposal.code)
+        else:
+            help = sentence("fixed.below-line", code=proposal.code, line=anchor.line)
+        yield from proposal.fixes(help, anchor.moved(case, *names))
+
+
+def _binds_where_it_moves(case: Case, verdict: Verdict, name: AccessPath) -> bool:
+    """Return whether the line that gives the variable its value moves it too: what was attached came after it."""
+    frame, moved = frame_of(case, name), case.queries.source_node(verdict.moved)
+    bound = frame.bindings(name.references[0].text)[-1:] if frame is not None else []
+    return frame is not None and moved is not None and moved.source is frame.source and bound == [moved.statement]
+
+
+def _made_in_a_call(case: Case, name: AccessPath) -> bool:
+    """Return whether a module's call made what is named, as it makes a cache; a lazy parameter was there before."""
+    row = case.snapshot.row(name.last.value)
+    if row is None or (name.last.kind in ("parameter", "buffer") and origins.was_materialized(case.queries, row)):
+        return False
+    op = case.queries.producer(case.queries.base(row))
+    return op >= 0 and case.queries.trace.ops.number("call", op) >= 0
+
+
+def _is_of_each(anchor: Anchor, name: AccessPath) -> bool:
+    """Return whether the other rounds of a loop have what is named too: each has an object of the same class.
+
+    Of a loop over anything but a list or tuple that is there, its batches are taken to be alike.
+    """
+    assert isinstance(anchor.node, ast.For)
+    assert anchor.frame is not None
+    inner = match_code("enumerate($items)", anchor.node.iter) or match_code("reversed($items)", anchor.node.iter)
+    items = evaluate(inner["items"] if inner is not None else anchor.node.iter, anchor.frame.scope())
+    if type(items) not in (list, tuple) or len(name.references) == 1:
+        return True
+    return len({type(each) for each in items}) == 1
+
+
+def _filling(case: Case, name: AccessPath, anchor: Anchor) -> Anchor | None:
+    """Return the later statement of the same block that put the tensor there: `optimizer.load_state_dict(saved)`."""
+    row, frame, source = case.snapshot.row(name.last.value), anchor.frame, anchor.code.source
+    found = case.queries.source_node(case.queries.born(case.queries.base(row))) if row is not None else None
+    if found is None or frame is None or found.source is not source or not isinstance(found.statement, ast.Expr):
+        return None
+    beside = source.parent(found.statement) is source.parent(anchor.node)
+    is_between = source.span(anchor.node).end_line < source.span(found.statement).line < frame.line
+    return Anchor(anchor.code, found.statement, "below", frame) if beside and is_between else None
+
+
+def _moved_names(kin: list[AccessPath]) -> list[AccessPath]:
+    """Return the whole module that registers the first tensor, else the tensors themselves."""
+    root = registering_root(kin[0])
+    if root is not None:
+        return [root] if root.code else []
+    return [each for each in kin if each.code] if is_assignable(kin[0]) else []
+
+
+def _as_container(anchor: Anchor, names: list[AccessPath]) -> Proposal | None:
+    """Return the one line that moves all items of a list, tuple or dict, if that is what is named."""
+    owner = names[0].prefix(len(names[0].references) - 1) if len(names) > 1 else None
+    if owner is None or names[0].last.kind != "item" or not owner.code or not is_assignable(owner):
+        return None
+    items = names[0].last.owner
+    if len(names) != len(items) or (type(items) is dict and len(items) <= FEW):
+        return None
+    proposal = Proposal(anchor, EachOf(owner.code, items), anchor.device)
+    return proposal if proposal.code else None
+
+
+def move_in_loop(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Write `inputs = inputs.to(device)` atop `for inputs, targets in loader:`, for all that it computes with."""
+    for name in case.names:
+        frame = frame_of(case, name) if len(name.references) == 1 else None
+        around = list(frame.source.ancestors(frame.source_node.statement)) if frame is not None else []
+        for anchor in of_binding(frame, name.text):
+            loop = anchor.node
+            if not isinstance(loop, ast.For) or loop not in around or _is_written(loop, name.text):
+                continue  # a moved copy would be written in vain
+            assert frame is not None
+            names = [name, *_others(case, frame, loop, name)]
+            proposal = Proposal(anchor, OwnLines(tuple(each.text for each in names)), anchor.device)
+            yield from proposal.fixes(sentence("fixed.in-loop", code=proposal.code), anchor.moved(case, *names))
+
+
+def _is_written(loop: ast.For, variable: str) -> bool:
+    """Return whether the loop writes into what a variable holds: `m.mul_(0.9)`, `m += g`, `m[i] = g`."""
+    return any(_writes_into(node, variable) for statement in loop.body for node in ast.walk(statement))
+
+
+def _writes_into(node: ast.AST, variable: str) -> bool:
+    match node:
+        case ast.Call(func=ast.Attribute(value=owner, attr=method)) if changes_itself(method):
+            return _innermost(owner) == variable or any(_innermost(each) == variable for each in node.args[:1])
+        case ast.AugAssign(target=target):
+            return _innermost(target) == variable
+        case ast.Assign(targets=targets):
+            return any(isinstance(each, ast.Subscript) and _innermost(each) == variable for each in targets)
+    return False
+
+
+def _innermost(node: ast.AST) -> str:
+    """Return `m` of `m.data[0]` and of `m.mul(2)`."""
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _others(case: Case, frame: FailingFrame, loop: ast.For, name: AccessPath) -> Iterator[AccessPath]:
+    """Yield the loop's other variables that stayed behind and that the rest of the round computes with."""
+    for variable in dict.fromkeys(assigned_names(loop.target)):
+        path = _stayed_behind(case, frame, variable) if variable != name.text else None
+        if path is not None and _is_computed_with(frame, loop, variable):
+            yield path
+
+
+def _stayed_behind(case: Case, frame: FailingFrame, variable: str) -> AccessPath | None:
+    """Return the name of a variable whose tensor is on the odd device too."""
+    row = case.odd_row(frame.variables.get(variable))
+    names = case.snapshot.names(row) if row is not None and case.queries.dims[row] > 0 else []
+    return next((each for each in names if each.text == variable and each.frame == frame.number), None)
+
+
+def _is_computed_with(frame: FailingFrame, loop: ast.For, variable: str) -> bool:
+    """Return whether the loop reads a variable, always where it meets other tensors."""
+    inside = (node for statement in loop.body for node in ast.walk(statement) if isinstance(node, ast.Name))
+    reads = [node for node in inside if node.id == variable and isinstance(node.ctx, ast.Load)]
+    return bool(reads) and all(is_combined(node, frame.source) for node in reads)
+
+
+def move_where_made(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Turn `kernel = tapered(size)` into `kernel = tapered(size).to(signal.device)`.
+
+    Of `mu, nu = uniform(n), uniform(m)` both are moved, where both stayed behind.
+    """
+    for name in reversed(case.names):
+        frame = frame_of(case, name) if len(name.references) == 1 else None
+        failing = frame.source_node.statement if frame is not None else None
+        for anchor in of_binding(frame, name.text, before=failing):
+            if frame is None or anchor.kind != "at":
+                continue
+            values = dict(values_given(anchor.statement))
+            alike = [each for each in values if each != name.text and _is_made_alike(values[each], values[name.text])]
+            names = [name, *(path for each in alike if (path := _stayed_behind(case, frame, each)) is not None)]
+            nodes, line = [values[each.text] for each in names], frame.source.span(anchor.statement).line
+            devices = [frame.device_code(line, node) for node in nodes]
+            proposal = Proposal(anchor, Within(tuple(nodes), tuple(devices)), devices[0] if all(devices) else "")
+            help = sentence("fixed.where-made", code=f"{name.text} = {one_line(proposal.code)}")
+            yield from proposal.fixes(help, anchor.moved(case, *names))
+
+
+def _is_made_alike(value: ast.expr, other: ast.expr) -> bool:
+    return bool(called_name(value)) and called_name(value) == called_name(other)

@@ -1,0 +1,245 @@
+"""Moves what a move left behind where that move is: in a line below it, or beside it in the same expression."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from devtrace.diagnosis.evidence import access_paths
+from devtrace.diagnosis.evidence.access_paths import AccessPath
+from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.evidence.moves import Move, move_of
+from devtrace.diagnosis.evidence.origins import find_origin
+from devtrace.diagnosis.findings import Site
+from devtrace.diagnosis.fixes.anchors import Anchor
+from devtrace.diagnosis.fixes.changes import EachOf, OwnLines, Proposal, Within
+from devtrace.diagnosis.fixes.fix import (
+    Fix,
+    Moved,
+    SiteCode,
+    code_at,
+    frame_of,
+    is_assignable,
+    names_its_device,
+    registering_root,
+    suggested,
+)
+from devtrace.diagnosis.fixes.register_on_module import assignments, unregistered_step
+from devtrace.source.matching import called_names, calls_in, match_code
+from devtrace.source.object_walk import is_tensor, members, stored
+from devtrace.source.safe_values import attribute, classes_of, constructor_fields, evaluate, instance_dict
+from devtrace.words.catalogue import sentence
+from devtrace.words.text_format import one_line
+
+Group = dict[Any, Any]
+"""Values that were given on together, in their order, by index, key, or name of a variable, field or parameter."""
+
+
+def move_beside_neighbour(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Below `x = x.to(device)` repeat it: `y = y.to(device)`; in a method, below `self.x = self.x.to(device)`."""
+    name, found = verdict.name, code_at(case, verdict.moved)
+    frame, row = frame_of(case, name), case.snapshot.row(name.last.value) if name is not None else None
+    if name is None or found is None or frame is None or row is None or verdict.move is None:
+        return
+    call = found.code.method_call(found.node)
+    if not isinstance(found.statement, ast.Assign) or not call or not is_assignable(name):
+        return
+    if found.function is frame.function:
+        is_kept = name.last.owner is None and any(each.last.owner is not None for each in case.names)
+        path, anchor = name.code if not is_kept else None, Anchor.below_move(found, frame)
+        moved = list(anchor.moved(case, name)) if path else []
+    else:
+        path, anchor = _path_in_method(case, name, found), Anchor.below_move(found, None)
+        moved = [Moved(row, verdict.move.op + 1)]
+    proposal = Proposal(anchor, OwnLines((path,) if path else ()), "", call)
+    yield from proposal.fixes(sentence("fixed.beside", code=proposal.code), moved)
+
+
+def _path_in_method(case: Case, name: AccessPath, found: SiteCode) -> str | None:
+    """Return `self.y` in a method of the object that holds both: `to()` of the user's class, which has returned."""
+    neighbour = match_code("$self.$name = $self.$name.$move(...)", found.statement)
+    if neighbour is None or name.last.kind != "attribute" or access_paths.is_trained_leaf(name.last.value):
+        return None
+    at = (found.statement.lineno, found.statement.col_offset)  # its source may have been read another time
+    here = (statement for _, statement in assignments(case.queries, name.last.owner, neighbour["name"]))
+    is_there = any((each.lineno, each.col_offset) == at for each in here)
+    return f"{found.code.text(neighbour['self'])}.{name.last.key}" if is_there else None
+
+
+def move_container(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Below `model.to(device)` write `model.state = [each.to(device) for each in model.state]`."""
+    step, moving = unregistered_step(verdict), code_at(case, verdict.moved)
+    frame = frame_of(case, verdict.name)
+    if step is None or moving is None or frame is None or verdict.name is None or verdict.move is None:
+        return
+    at = next((n for n, each in enumerate(verdict.name.references, 1) if each is step), 0)
+    path = verdict.name.prefix(at)
+    if not at or not path.code or moving.function is not frame.function or not is_assignable(path):
+        return
+    anchor = Anchor.below_move(moving, frame)
+    proposal = Proposal(anchor, EachOf(path.code, step.value), anchor.device)
+    if proposal.code:
+        rows = dict.fromkeys(_rows_at(case, step.value, verdict.move.op))
+        help = sentence("fixed.below-line", code=proposal.code, line=anchor.line)
+        yield from proposal.fixes(help, anchor.moved_rows(case, rows))
+
+
+def _rows_at(case: Case, value: Any, op: int) -> Iterator[int]:
+    """Yield the tensors of a container as they were at an op, which later ones may have been made of."""
+    if not is_tensor(value):
+        for part in value.values() if type(value) is dict else value:
+            yield from _rows_at(case, part, op)
+        return
+    row = case.snapshot.row(value)
+    made = find_origin(case.queries, row).path if row is not None else ()
+    yield from (each for each in made if case.queries.producer(case.queries.base(each)) < op)
+
+
+def move_optimizer_state(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Below the line that moved an optimizer's parameters add a loop over its state.
+
+    The count of steps stays where the optimizer reads it.
+    """
+    found = code_at(case, verdict.moved)
+    for name in (*([verdict.name] if verdict.name is not None else []), *case.names):
+        index = next((i for i, value in enumerate(name.objects) if access_paths.is_optimizer(value)), None)
+        frame = frame_of(case, name) if any(each.kind == "state" for each in name.references) else None
+        if index is None or found is None or frame is None or found.code.source is not frame.source:
+            continue
+        optimizer, anchor = name.prefix(index + 1), Anchor.below_move(found, frame)
+        value = optimizer.last.value
+        which = 'hasattr(v, "to")' if _counts_on_the_device(value) else 'k != "step" and hasattr(v, "to")'
+        if optimizer.code and anchor.device:
+            edit = anchor.edit(
+                f"for state in {optimizer.code}.state.values():",
+                f"    state.update({{k: v.to({anchor.device}) for k, v in state.items() if {which}}})",
+            )
+            of_each = (each for state in stored(instance_dict(value).get("state")) for each in stored(state.value))
+            odd = (case.odd_row(each.value) for each in of_each if is_tensor(each.value) and each.key != "step")
+            rows = [row for row in odd if row is not None]
+            yield from suggested(sentence("fixed.optimizer-state"), edit, moved=anchor.moved_rows(case, rows))
+
+
+def _counts_on_the_device(optimizer: object) -> bool:
+    """Return whether an optimizer counts its steps where the parameters are, so that a graph can capture them."""
+    groups = instance_dict(optimizer).get("param_groups")
+    each = [group for group in groups if type(group) is dict] if type(groups) is list else []
+    return any(group.get(option) is True for group in each for option in ("capturable", "fused"))
+
+
+def bring_module_back(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """After the line that sent a module away, or the call of the function that did: `model.to(device)`."""
+    sent = case.queries.site(verdict.sent_by.site) if verdict.sent_by is not None else None
+    if sent is None or verdict.module is None:
+        return
+    roots = [(root, frame_of(case, name)) for name in case.names if (root := registering_root(name)) is not None]
+    known = [(frame, root) for root, frame in roots if frame is not None and root.code]
+    for frame, root in known:
+        for anchor in (each for statement in _sending(frame, sent) for each in _after(frame, statement)):
+            proposal = Proposal(anchor, OwnLines.of(root), anchor.device)
+            yield from proposal.fixes(sentence("fixed.bring-back", code=proposal.code), anchor.moved(case, root))
+    for frame, root in known[:1]:
+        yield Fix(sentence("fixed.bring-back", code=f"{root.code}.to({frame.setup_device_code(frame.line)})"))
+
+
+def _after(frame: FailingFrame, statement: ast.stmt) -> tuple[Anchor, Anchor]:
+    """Return the line below a statement, else above the failing one, if what is between needs it where it is."""
+    failing = frame.source_node.statement
+    return Anchor(frame.code, statement, "below", frame), Anchor(frame.code, failing, "above", frame)
+
+
+def _sending(frame: FailingFrame, sent: Site) -> Iterator[ast.stmt]:
+    """Yield the statements of a frame that sent a module away, by themselves or by what they call or build."""
+    function = sent.function.rpartition(".")[2]
+    for statement in frame.statements():
+        span = frame.source.span(statement)
+        here = sent.file == frame.code.site.file and span.line <= sent.line <= span.end_line
+        is_called = here or (bool(function) and function in called_names(statement))
+        if isinstance(statement, ast.Assign | ast.Expr) and (is_called or _builds_one(frame, statement, sent)):
+            yield statement
+
+
+def _builds_one(frame: FailingFrame, statement: ast.stmt, sent: Site) -> bool:
+    """Return whether a statement makes an object whose class sent the module away as it was built."""
+    built = [evaluate(call.func, frame.scope()) for call in calls_in(statement)]
+    classes = (each for kind in built if isinstance(kind, type) for each in classes_of(kind))
+    return any(f"{each.__qualname__}.__init__".endswith(sent.function) for each in classes if "." in sent.function)
+
+
+def move_with_others(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Turn `return x.to(device), y` into `return x.to(device), y.to(device)`; so for a dictionary or a call."""
+    for name in case.snapshot.names(case.odd_tensor):
+        row = case.snapshot.row(name.last.value)
+        for group, key in _groups(case, name) if row is not None else ():
+            for found, move, element in _left_out(case, group, key):
+                assert row is not None
+                anchor = Anchor(found.code, element, "at")
+                proposal = Proposal(anchor, Within((element,)), "", found.code.method_call(found.node))
+                moved = [Moved(row, max(move.op, case.queries.producer(row)) + 1)]
+                yield from proposal.fixes(sentence("fixed.beside", code=one_line(proposal.code)), moved)
+
+
+def _groups(case: Case, name: AccessPath) -> Iterator[tuple[Group, Any]]:
+    """Yield what was given on together with what is named, in its order, and its own key."""
+    owner, key = name.last.owner, name.last.key
+    if owner is not None:
+        parts = {reference.key: reference.value for reference in members(owner)}
+        fields = constructor_fields(type(owner))
+        yield ({field: attribute(owner, field) for field in fields} if key in fields else parts), key
+        return
+    frame = frame_of(case, name)
+    if frame is None:
+        return
+    variables, code = frame.variables, case.snapshot.frames[frame.number].f_code
+    for statement in frame.bindings(key)[-1:]:
+        for names in _unpacked(statement):
+            if key in names:
+                yield {each or at: variables.get(each) for at, each in enumerate(names)}, key
+    parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    if key in parameters:
+        yield {each: variables.get(each) for each in parameters}, key
+
+
+def _unpacked(statement: ast.stmt) -> Iterator[list[str]]:
+    """Yield the variables of each tuple that an assignment or a loop unpacks into."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    for target in targets:
+        for node in ast.walk(target) if target is not None else ():
+            if isinstance(node, ast.Tuple):
+                yield [each.id if isinstance(each, ast.Name) else "" for each in node.elts]
+
+
+def _left_out(case: Case, group: Group, key: Any) -> Iterator[tuple[SiteCode, Move, ast.expr]]:
+    """Yield the moves of others of a group, each with the element beside it that is the odd tensor."""
+    for other, value in group.items():
+        row = case.snapshot.row(value) if is_tensor(value) and other != key else None
+        move = move_of(case.queries, row) if row is not None and case.is_expected(row) else None
+        found = code_at(case, move.site) if move is not None else None
+        if move is None or found is None or not any(match_code(code, found.node) for code in _MOVES):
+            continue
+        for elements in _around(found, list(group)):
+            element = elements.get(key)
+            if elements.get(other) is found.node and element is not None and not names_its_device(element):
+                yield found, move, element
+
+
+_MOVES = ("$x.to(...)", "$x.cuda(...)")
+
+
+def _around(found: SiteCode, keys: list[Any]) -> Iterator[dict[Any, ast.expr]]:
+    """Yield the elements of the tuple, dictionary or call that an expression is one of, by the keys of a group."""
+    outer = found.code.source.parent(found.node)
+    outer = found.code.source.parent(outer) if isinstance(outer, ast.keyword) else outer
+    match outer:
+        case ast.Tuple(elts=elements) | ast.List(elts=elements):
+            yield dict(zip(keys, elements, strict=False))
+        case ast.Dict(keys=names, values=values):
+            named = zip(names, values, strict=True)
+            yield {name.value: value for name, value in named if isinstance(name, ast.Constant)}
+        case ast.Call(args=arguments, keywords=words):
+            given: dict[Any, ast.expr] = {word.arg: word.value for word in words if word.arg is not None}
+            plain = [] if any(isinstance(each, ast.Starred) for each in arguments) else arguments
+            for after_self in (keys, keys[1:]):
+                yield {**dict(zip(after_self, plain, strict=False)), **given}

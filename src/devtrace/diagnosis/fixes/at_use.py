@@ -1,0 +1,124 @@
+"""Moves a tensor where the failing line uses it: in that line, or in a line above."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from types import FunctionType
+
+from devtrace.diagnosis.evidence import origins
+from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.evidence.trace_queries import HOST
+from devtrace.diagnosis.fixes.about_to_fail import is_combined
+from devtrace.diagnosis.fixes.anchors import Anchor
+from devtrace.diagnosis.fixes.changes import OwnLines, Proposal, Within
+from devtrace.diagnosis.fixes.fix import (
+    Fix,
+    Moved,
+    failing_frame,
+    frame_of,
+    registering_root,
+    siblings_on_odd_device,
+)
+from devtrace.source.matching import calls_in
+from devtrace.source.parsing import read
+from devtrace.source.safe_values import evaluate
+from devtrace.source.vocabulary import changes_itself
+from devtrace.words.catalogue import sentence
+from devtrace.words.text_format import one_line
+
+
+def move_at_use(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Turn `deep + stem` into `deep + stem.to(deep.device)`; above the line, if the function reads it again."""
+    frame = failing_frame(case)
+    node = frame.node_of(case.odd_tensor) if frame is not None and not _writes_into_it(case) else None
+    if frame is None or node is None or _is_of_a_module(case) or _takes_the_work_away(case):
+        return
+    device, moved = frame.device_beside(node), [Moved(case.odd_tensor, case.op)]
+    again = [other for other in frame.loads(node) if other is not node]
+    if again and isinstance(node, ast.Name):
+        proposal = Proposal(_above(frame), OwnLines((node.id,)), device)
+        yield from proposal.fixes(sentence("fixed.before-use", code=proposal.code), moved)
+    nodes = (node, *_made_alike(frame, node))
+    proposal = Proposal(Anchor(frame.code, node, "at", frame), Within(nodes), device)
+    yield from proposal.fixes(sentence("fixed.at-use", code=one_line(proposal.code)), moved)
+
+
+def _above(frame: FailingFrame) -> Anchor:
+    return Anchor(frame.code, frame.source_node.statement, "above", frame)
+
+
+def _made_alike(frame: FailingFrame, node: ast.expr) -> Iterator[ast.Call]:
+    """Yield the line's other calls of functions that return what a factory made without a device: `fake_labels(n)`."""
+    if isinstance(node, ast.Call) and _returns_a_new_tensor(node, frame):
+        for call in calls_in(frame.expression):
+            if call is not node and _returns_a_new_tensor(call, frame) and is_combined(call, frame.source):
+                yield call
+
+
+def _returns_a_new_tensor(call: ast.Call, frame: FailingFrame) -> bool:
+    function = evaluate(call.func, frame.scope())
+    code = function.__code__ if type(function) is FunctionType else None
+    source = read(code.co_filename) if code is not None else None
+    body = source.function_at(code.co_firstlineno) if code is not None and source is not None else None
+    if source is None or body is None:
+        return False
+    returned = [node.value for node in ast.walk(body) if isinstance(node, ast.Return)]
+    made = [
+        value is not None and any(origins.is_factory_without_device(inner, source) for inner in calls_in(value))
+        for value in returned
+    ]
+    return bool(made) and all(made)
+
+
+def _is_of_a_module(case: Case) -> bool:
+    """Return whether a module owns the tensor: then the module is to move, with all that it has."""
+    return any(name.last.kind in ("parameter", "buffer") for name in case.snapshot.names(case.odd_tensor))
+
+
+def _takes_the_work_away(case: Case) -> bool:
+    """Return whether it would bring a tensor to the CPU that nothing says is meant: the rest is on the accelerator."""
+    words, frame = case.mismatch.words, failing_frame(case)
+    return case.expected_device == HOST and (words is None or frame is None or words.file != frame.code.site.file)
+
+
+def _writes_into_it(case: Case) -> bool:
+    """Return whether the failing op writes into the odd tensor: a moved copy of it would be written in vain."""
+    op = case.queries.op_name(case.op).removeprefix("aten.").partition(".")[0]
+    return changes_itself(op) and case.queries.inputs(case.op)[:1] == [case.odd_tensor]
+
+
+def move_before_update(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Above `self.sum += x` write `self.sum = self.sum.to(x.device)`, and so its siblings: it does nothing later on."""
+    frame = failing_frame(case)
+    node = frame.node_of(case.odd_tensor) if frame is not None else None
+    if frame is None or not isinstance(node, ast.Attribute | ast.Subscript):
+        return
+    here = [name for name in case.names if name.frame == 0]
+    siblings = siblings_on_odd_device(case, here[0]) if here and len(here[0].references) > 1 else ()
+    paths = dict.fromkeys([frame.code.text(node), *(path for name in siblings if (path := name.code))])
+    proposal = Proposal(_above(frame), OwnLines(tuple(paths)), frame.device_beside(node))
+    yield from proposal.fixes(sentence("fixed.before-update", code=proposal.code), [Moved(case.odd_tensor, case.op)])
+
+
+def move_above_in_cell(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Above the failing statement of a cell write `model.to(device)`, where another cell made the model.
+
+    That cell may come before the one that has the device.
+    """
+    for name in case.names:
+        frame, root = frame_of(case, name), registering_root(name)
+        if frame is None or root is None or not root.code or not _is_of_another_cell(frame, root.texts[0]):
+            continue
+        around = [each for each in frame.source.ancestors(frame.source_node.statement) if isinstance(each, ast.stmt)]
+        anchor = Anchor(frame.code, around[-1], "above", frame)
+        proposal = Proposal(anchor, OwnLines.of(root), anchor.device)
+        site = case.queries.site_in(frame.source, anchor.node, frame.code.site)
+        help = sentence("fixed.above-line", code=proposal.code, site=site)
+        yield from proposal.fixes(help, anchor.moved(case, root))
+
+
+def _is_of_another_cell(frame: FailingFrame, variable: str) -> bool:
+    in_cell = frame.code.site.cell is not None and frame.function is None
+    return in_cell and variable in frame.variables and not frame.bindings(variable)

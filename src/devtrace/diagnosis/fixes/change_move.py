@@ -1,0 +1,167 @@
+"""Changes a line that moves: keeps what it returns, gives it another device, or leaves it out."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from devtrace.diagnosis.evidence import access_paths
+from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.dropped_results import dropped_result
+from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.evidence.trace_queries import HOST
+from devtrace.diagnosis.fixes.anchors import Anchor
+from devtrace.diagnosis.fixes.changes import Proposal, Within
+from devtrace.diagnosis.fixes.fix import Fix, Moved, SiteCode, code_at, frame_at, frame_of, made_at, suggested
+from devtrace.source.matching import assigned_names, called_name, keyword, match_code
+from devtrace.source.object_walk import is_tensor
+from devtrace.source.safe_values import evaluate
+from devtrace.source.vocabulary import MAKES
+from devtrace.words.catalogue import sentence
+from devtrace.words.text_format import one_line
+
+
+def keep_moved_whole(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Turn `batch.to(device)`, an object's own, into `batch = batch.to(device)`."""
+    dropped = dropped_result(case) if verdict.dropped else None
+    if dropped is None or verdict.move is None or verdict.name is None:
+        return
+    code, statement = dropped.frame.code, dropped.statement
+    new = f"{verdict.name.references[0].text} = {code.text(statement)}"
+    names = (verdict.name, *case.snapshot.beside(verdict.name))
+    moved = Anchor(code, statement, "below", dropped.frame).moved(case, *names)
+    yield from suggested(sentence("fixed.keep-result", code=one_line(new)), code.replaced(statement, new), moved=moved)
+
+
+def keep_moved_result(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Turn `x.to(device)` on a line of its own into `x = x.to(device)`, and so the lines beside it."""
+    found = code_at(case, verdict.moved) if verdict.dropped else None
+    if found is None or verdict.move is None or not isinstance(found.statement, ast.Expr):
+        return
+    call = match_code("$x.$move(...)", found.statement.value)
+    frame = frame_of(case, verdict.name)
+    if call is None or _is_loop_variable(found, call["x"], frame):
+        return
+    moved = [(found.statement, call["x"]), *(_dropped_likewise(found, frame) if frame is not None else ())]
+    kept = [f"{found.code.text(owner)} = {found.code.text(statement)}" for statement, owner in moved]
+    edits = (found.code.replaced(statement, new) for (statement, _), new in zip(moved, kept, strict=True))
+    scope = frame.scope() if frame is not None else None
+    rows = [case.odd_row(evaluate(owner, scope)) for _, owner in moved] if scope is not None else []
+    since = [Moved(row, verdict.move.op) for row in (case.row, *rows) if row is not None]
+    yield from suggested(sentence("fixed.keep-result", code=one_line(kept[0])), *edits, moved=since)
+
+
+def _dropped_likewise(found: SiteCode, frame: FailingFrame) -> Iterator[tuple[ast.stmt, ast.expr]]:
+    """Yield the statements beside it that drop what the same move of another tensor returns, with that tensor."""
+    source, move = found.code.source, match_code("$x.$move(...)", getattr(found.statement, "value", None))
+    if move is None or source is not frame.source:
+        return
+    for each in frame.statements():
+        other = match_code("$x.$move(...)", each.value) if isinstance(each, ast.Expr) else None
+        beside = each is not found.statement and source.parent(each) is source.parent(found.statement)
+        if other is None or not beside or other["move"] != move["move"] or not isinstance(other["x"], ast.Name):
+            continue
+        if is_tensor(frame.variables.get(other["x"].id)) and not _is_loop_variable(found, other["x"], frame):
+            yield each, other["x"]
+
+
+def _is_loop_variable(found: SiteCode, node: ast.expr, frame: FailingFrame | None) -> bool:
+    """Return whether it is the variable of a loop that has ended: a new value for it would not reach the list."""
+    source = found.code.source
+    loops = [outer for outer in source.ancestors(found.statement) if isinstance(outer, ast.For)]
+    if frame is not None and frame.source is source:
+        loops = [loop for loop in loops if loop not in source.ancestors(frame.source_node.statement)]
+    return isinstance(node, ast.Name) and any(node.id in assigned_names(loop.target) for loop in loops)
+
+
+def leave_out_move(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Turn `[p.clone().cpu() for p in params]` into `[p.clone() for p in params]`: it stays a copy, where it was."""
+    move = verdict.sent_by
+    if move is None or verdict.module is not None or case.origin.row != case.row:
+        return
+    found = code_at(case, move.site) if case.queries.device(move.source) == case.expected_device else None
+    original = _moved_to_the_cpu(found.node) if found is not None else None
+    if found is None or original is None:
+        return
+    is_copy = isinstance(original, ast.Call) and called_name(original) == "clone"
+    new = found.code.text(original) if is_copy else found.code.called_on(original, "clone()")
+    edit = found.code.replaced(found.node, new)
+    yield from suggested(sentence("fixed.left-there", code=one_line(new)), edit, moved=[Moved(move.result, move.op)])
+
+
+def _moved_to_the_cpu(node: ast.AST) -> ast.expr | None:
+    """Return what is moved: `x` of `x.cpu()` and of `x.to("cpu")`."""
+    call = match_code("$x.cpu()", node) or match_code("$x.to($device)", node)
+    device = call.get("device") if call is not None else None
+    is_there = device is None or (isinstance(device, ast.Constant) and device.value == HOST)
+    return call["x"] if call is not None and is_there else None
+
+
+def move_to_expected_device(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Turn `y = x.to(first)`, which sent the tensor away, into `y = x.to(second)`; so `.cuda()` and `.cpu()`."""
+    if verdict.sent_by is None or verdict.module is not None:
+        return
+    found, frame = code_at(case, verdict.sent_by.site), frame_at(case, verdict.sent_by.site)
+    call = match_code("$x.$move(...)", found.node) if found is not None else None
+    if found is None or frame is None or call is None or call["move"] not in case.queries.move_methods:
+        return
+    if not isinstance(found.statement, ast.Assign | ast.Return) or found.statement.value is not found.node:
+        return
+    line = found.code.source.span(found.node).line
+    in_module = access_paths.is_module(frame.variables.get("self"))
+    device = frame.device_code(line, found.node) if in_module else frame.setup_device_code(line)
+    new = Proposal(Anchor(found.code, found.node, "at"), Within((call["x"],)), device).code
+    moved = [Moved(verdict.sent_by.result, verdict.sent_by.op)]
+    edit = found.code.replaced(found.node, new) if new else None
+    yield from suggested(sentence("fixed.put-there", code=one_line(new)), edit, moved=moved)
+
+
+def change_device_variable(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Turn `device = "cuda"` into `device = x.device`, where all that the function makes with it belongs there."""
+    site = case.queries.trace.ops.number("site", case.origin.op) if case.origin.op >= 0 else -1
+    found, frame = code_at(case, site), frame_at(case, site)
+    call = _naming_call(found.node) if found is not None else None
+    variable = _device_of(call) if call is not None else None
+    if frame is None or not isinstance(variable, ast.Name):
+        return
+    bound = frame.bindings(variable.id)
+    binding = bound[0] if len(bound) == 1 else None
+    uses = [node for node in ast.walk(frame.body) if isinstance(node, ast.Name) and node.id == variable.id]
+    read = [node for node in uses if isinstance(node.ctx, ast.Load)]
+    if not isinstance(binding, ast.Assign) or len(read) < 2 or not all(_is_a_device(node, frame) for node in read):
+        return
+    device = frame.device_code(frame.source.span(binding).line, binding.value)
+    edit = frame.code.replaced(binding.value, device) if device else None
+    moved = made_at(case, lambda made: made.source is frame.source and _takes_its_device(made.node, read))
+    yield from suggested(
+        sentence("fixed.device-variable", code=one_line(f"{variable.id} = {device}")), edit, moved=moved
+    )
+
+
+def _takes_its_device(node: ast.AST, names: Iterable[ast.expr]) -> bool:
+    call = _naming_call(node)
+    device = _device_of(call) if call is not None else None
+    return device is not None and device in names
+
+
+def _naming_call(node: ast.AST) -> ast.Call | None:
+    """Return the call in a chain that names the device: of a factory, or `.to()`."""
+    while isinstance(node, ast.Call | ast.Attribute | ast.Subscript):
+        if isinstance(node, ast.Call) and _device_of(node) is not None:
+            return node
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return None
+
+
+def _device_of(call: ast.Call) -> ast.expr | None:
+    """Return the device that a call is given."""
+    if called_name(call) == "to" and len(call.args) == 1:
+        return call.args[0]
+    return keyword(call, "device") if called_name(call) in (*MAKES, "to") else None
+
+
+def _is_a_device(name: ast.Name, frame: FailingFrame) -> bool:
+    """Return whether a name is read as the device of a call alone: `device=device`, `.to(device)`."""
+    around = list(frame.source.ancestors(name))[1:3]
+    call = next((each for each in around if isinstance(each, ast.Call)), None)
+    return call is not None and _device_of(call) is name

@@ -1,0 +1,120 @@
+"""How code writes the expected device where no frame tells it: as another line does, or by an object that is there.
+
+where a frame runs the code             FailingFrame.setup_device_code, .device_code, .device_beside
+as the move of the other parts          of_move, of_earlier_cell
+as the function that has returned can   at: `self.device`, `next(self.parameters()).device`, `x.device`
+of what the part is attached to         of_owner
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TypeGuard
+
+import numpy as np
+
+from devtrace.diagnosis.edits import Code
+from devtrace.diagnosis.evidence import access_paths
+from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.frame_code import FailingFrame, first_parameter, names_device
+from devtrace.diagnosis.fixes.fix import SiteCode, code_at, frame_at, frame_of
+from devtrace.source.object_walk import registered
+from devtrace.source.safe_values import Scope, evaluate, instance_dict
+
+
+def of_move(case: Case, verdict: Verdict, frame: FailingFrame) -> str:
+    """Return `device` of `model.to(device)`, where the move is in the frame's own function."""
+    found = code_at(case, verdict.moved)
+    argument = _argument(found) if found is not None and found.function is frame.function else None
+    return frame.code.text(argument) if argument is not None and frame.names_expected_device(argument) else ""
+
+
+def of_earlier_cell(case: Case, verdict: Verdict, born: SiteCode) -> str:
+    """Return the notebook's variable that the move in another cell took its device from: `device`."""
+    moved, frame = code_at(case, verdict.moved), frame_of(case, verdict.name)
+    if moved is None or frame is None:
+        return ""
+    in_cells = all(each.code.site.cell is not None and each.function is None for each in (moved, born))
+    device = _argument(moved)
+    return device.id if in_cells and isinstance(device, ast.Name) and frame.names_expected_device(device) else ""
+
+
+def _argument(move: SiteCode) -> ast.expr | None:
+    return move.node.args[0] if isinstance(move.node, ast.Call) and len(move.node.args) == 1 else None
+
+
+def of_owner(case: Case, owner: ast.expr, code: Code) -> str:
+    """Return the device of the nearest owner that has more than what was attached: `self` of `self.pool["a"] = ...`.
+
+    Where no frame tells what the code stands for, the owner is believed to have.
+    """
+    scopes = [Scope.of(frame) for frame in case.snapshot.frames]
+    owners = {id(owner) for name in case.names for _, owner in name.modules()}
+    around: ast.expr | None = owner
+    while around is not None:
+        modules = [each for each in (evaluate(around, scope) for scope in scopes) if id(each) in owners]
+        if not modules or any(case.is_expected(case.snapshot.row(tensor)) for _, tensor in registered(modules[0])):
+            return f"next({code.text(around)}.parameters()).device"
+        around = around.value if isinstance(around, ast.Attribute | ast.Subscript) else None
+    return ""
+
+
+def at(case: Case, site: int, call: ast.AST) -> str:
+    """Return the expected device as the function around a call can write it.
+
+    Either the function still runs, or it is a method of an object that the variables lead to.
+    """
+    frame = frame_at(case, site)
+    if frame is not None:
+        return frame.device_of_another_call(call) or frame.device_code(frame.source.span(call).line, call)
+    found = case.queries.source_node(site)
+    function = found.source.function(call) if found is not None else None
+    if found is None or not _is_named(function):
+        return ""
+    in_body = found.statement is not function  # a default or a decorator has no parameters
+    return _of_self(case, site, function) or (_of_parameter(case, function) if in_body else "")
+
+
+def _is_named(function: ast.AST | None) -> TypeGuard[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+
+
+def _of_self(case: Case, site: int, function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    """Return `self.device`, if the method has returned but its object is there and has the attribute."""
+    row = case.queries.site(site)
+    class_name = row.function.rpartition(".")[0] if row is not None else ""
+    own = [parameter.arg for parameter in function.args.args[:1]]
+    if not class_name or function.name == "__init__" or own != ["self"]:
+        return ""
+    value = next((each for each in case.snapshot.walk.objects.values() if type(each).__qualname__ == class_name), None)
+    named = (key for key, device in instance_dict(value).items() if names_device(device, case.expected_device))
+    attribute = next((f"self.{key}" for key in named if str(key).isidentifier()), "")
+    first = first_parameter(value) if access_paths.is_module(value) else None
+    is_expected = first is not None and case.snapshot.device_of(first) == case.expected_device
+    return attribute or ("next(self.parameters()).device" if is_expected else "")
+
+
+def _of_parameter(case: Case, function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    """Return `x.device` of a parameter that the function's later ops took from the expected device.
+
+    The function's frame is gone: it has returned, or was a replica's in another thread.
+    """
+    queries, ops = case.queries, case.queries.trace.ops
+    every = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+    given = {node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    kept = {each.arg for each in every} - given
+    later = np.arange(max(case.origin.op, 0), case.op)
+    for op in later[ops.ints("thread")[later] == ops.number("thread", case.op)].tolist():
+        taken = queries.source_node(ops.number("site", op))
+        name = _root(taken.node) if taken is not None and taken.source.function(taken.node) is function else ""
+        if name in kept and any(queries.device(row) == case.expected_device for row in queries.inputs(op)[:1]):
+            return f"{name}.device"
+    return ""
+
+
+def _root(node: ast.AST) -> str:
+    """Return `x` of `x[:, 0]` and of `x.sum(0)`, whose first input is x."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        node = node.func
+    value = node.value if isinstance(node, ast.Subscript | ast.Attribute) else None
+    return value.id if isinstance(value, ast.Name) else ""

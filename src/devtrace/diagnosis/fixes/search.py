@@ -1,0 +1,130 @@
+"""Picks the fix of a mismatch: tries each strategy's edits in order, and keeps the first with which the line would run.
+
+One tensor after the other is put on the expected device until the failing op, and the line around it, would run. What
+an edit would break on the way there is put right with it, as one fix of several edits. Where that fails: words.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from devtrace.diagnosis.edits import merged
+from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.trace_queries import META
+from devtrace.diagnosis.fixes import about_to_fail, proof
+from devtrace.diagnosis.fixes.fix import Fix
+from devtrace.diagnosis.fixes.order import FOR_EVERY_CAUSE, Ranked, of_cause
+from devtrace.diagnosis.fixes.pass_device_to_factory import pass_device_to_factory
+from devtrace.diagnosis.fixes.replay import Recorded, Replay
+from devtrace.words.catalogue import sentence
+
+MOST_PARTS: Final = 8
+MOST_TRIES: Final = 8
+
+
+class Candidate(NamedTuple):
+    """A fix that a strategy offers; `refusal` says why it cannot stand at its lines, empty if it can."""
+
+    ranked: Ranked
+    fix: Fix
+    refusal: str
+
+
+@dataclass(frozen=True)
+class Search:
+    """Search for a fix of one mismatch. The causes tell the verdict on a tensor that comes up on the way."""
+
+    case: Case
+    verdict: Verdict
+    find_verdict: Callable[[Case], Verdict]
+
+    @cached_property
+    def _recorded(self) -> Recorded:
+        return Recorded(self.case.queries)
+
+    def fix(self) -> Fix:
+        """Return the first fix for the cause that is proven; advice alone where none is."""
+        case = self.case
+        if case.in_a_replica:
+            return Fix(sentence("fixed.for-replicas"))
+        if case.mismatch.of == "gradient":
+            return Fix(sentence("fixed.for-gradient", expected=case.expected_device))
+        if case.odd_device == META:
+            return next(pass_device_to_factory(case, self.verdict), None) or Fix(sentence("fixed.for-meta"))
+        advice = sentence(f"{self.verdict.cause}.advice", expected=case.expected_device)
+        return next((fix for fix, _, _ in self.judged() if fix is not None), Fix(advice))
+
+    def judged(self) -> Iterator[tuple[Fix | None, Candidate, str]]:
+        """Yield each candidate with the whole fix that comes of it, or None and why: the first is taken."""
+        for each in self.candidates(self.case, self.verdict):
+            whole = self.completed(each.fix) if not each.refusal else None
+            yield whole, each, each.refusal or ("" if whole is not None else "the line would mix devices all the same")
+
+    def candidates(self, case: Case, verdict: Verdict) -> Iterator[Candidate]:
+        """Yield what the strategies offer for a tensor, in order, each judged by itself."""
+        if not case.snapshot.frames:
+            return
+        is_state = any(reference.kind == "state" for name in case.names for reference in name.references)
+        roots = case.cases_of_roots if not is_state else []  # a restored state is cast to where its parameter is
+        about = [(case, verdict), *((root, self.find_verdict(root)) for root in roots)]
+        tried = [(ranked, *each) for each in about for ranked in of_cause(each[1].cause)]
+        known = set[Fix]()
+        for ranked, each, why in (*tried, *((ranked, case, verdict) for ranked in FOR_EVERY_CAUSE)):
+            for fix in ranked.strategy(each, why):
+                if fix not in known:
+                    known.add(fix)
+                    yield Candidate(ranked, fix, proof.refusal(case, fix) if fix.edits else "")
+
+    def completed(self, first: Fix) -> Fix | None:
+        """Return a fix with all that the failing line needs beside it; None if something cannot be mended."""
+        parts = [first]
+        while first.edits and len(parts) <= MOST_PARTS:
+            left = self._left(parts)
+            if left is None:
+                return self._joined(self._needed(parts))
+            more = self._next_part(left, parts)
+            if more is None:
+                return None
+            parts.append(more)
+        return None if first.edits else first
+
+    def _needed(self, parts: list[Fix]) -> list[Fix]:
+        """Return the parts without those that a later one made superfluous, as it moves what theirs was made from."""
+        for part in parts[:-1]:
+            others = [each for each in parts if each is not part]
+            if self._left(others) is None:
+                parts = others
+        return parts
+
+    def _left(self, parts: list[Fix]) -> Case | None:
+        """Return the case of the next tensor that would still be on the odd device, None if all are together."""
+        replay = Replay(self._recorded, self.case, proof.all_moved(parts))
+        if replay.conflict is not None:
+            return self._about(replay.conflict.op, replay.conflict.rows)
+        rows = about_to_fail.rows_of_the_line(self.case, replay.there)
+        return self._about(self.case.op, rows) if rows else None
+
+    def _about(self, op: int, rows: tuple[int, ...]) -> Case:
+        mismatch = replace(self.case.mismatch, op=op, odd_tensor=rows[0], others_on_odd_device=rows[1:])
+        return Case.of(self.case.queries, self.case.snapshot, mismatch)
+
+    def _next_part(self, left: Case, parts: list[Fix]) -> Fix | None:
+        """Return the first candidate that moves the tensor and is none that is there already."""
+        known = {moved.row for part in parts for moved in part.moved}
+        accepted = (each.fix for each in self.candidates(left, self.find_verdict(left)) if not each.refusal)
+        for fix in itertools.islice(accepted, MOST_TRIES):
+            if not fix.edits or all(moved.row in known for moved in fix.moved):
+                continue
+            conflict = Replay(self._recorded, left, proof.all_moved([*parts, fix])).conflict
+            if conflict is None or left.odd_tensor not in conflict.rows or conflict.op != left.op:
+                return fix
+        return None
+
+    def _joined(self, parts: list[Fix]) -> Fix | None:
+        edits = merged([edit for part in parts for edit in part.edits])
+        whole = Fix(parts[0].help, edits, proof.all_moved(parts)) if edits else None
+        return whole if whole is not None and not proof.refusal(self.case, whole) else None
