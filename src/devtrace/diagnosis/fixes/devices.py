@@ -1,9 +1,10 @@
 """How code writes the expected device where no frame tells it: as another line does, or by an object that is there.
 
-where a frame runs the code             FailingFrame.setup_device_code, .device_code, .device_beside
-as the move of the other parts          of_move, of_earlier_cell
-as the function that has returned can   at: `self.device`, `next(self.parameters()).device`, `x.device`
-of what the part is attached to         of_owner
+A frame that runs the code knows it itself: `FailingFrame.setup_device_code`, `.device_code`, `.device_beside`.
+
+    as the move of the other parts          of_move, of_earlier_cell
+    as the function that has returned can   at: `self.device`, `next(self.parameters()).device`, `x.device`
+    of what the part is attached to         of_owner
 """
 
 from __future__ import annotations

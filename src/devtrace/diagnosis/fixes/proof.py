@@ -34,7 +34,7 @@ from devtrace.source.safe_values import Scope, evaluate, instance_dict
 
 def refusal(case: Case, fix: Fix) -> str:
     """Return why an edit of a fix cannot stand at its line, whatever the others do; empty if all can."""
-    if not all(_is_there(case, moved) for moved in fix.moved):
+    if any(case.queries.producer(case.queries.base(moved.row)) > moved.since for moved in fix.moved):
         return "what it moves is made later"
     for edit in fix.edits:
         if reason := unwritable(case.snapshot, edit):
@@ -46,7 +46,8 @@ def refusal(case: Case, fix: Fix) -> str:
 
 def unwritable(snapshot: FailureSnapshot, edit: Edit) -> str:
     """Return why the lines of an edit cannot stand where they are; empty if they can."""
-    source = _source_of(snapshot, edit)
+    cells = [block.cell_id for block in snapshot.queries.trace.sources if block.file == edit.file]
+    source = snapshot.queries.read(edit.file, max(edit.line, 1), cells[0] if cells else "")
     text = applied(source.text, [edit], source.first, source.indent) if source is not None else ""
     after = parsing.parse(text, source.file, source.first) if source is not None else None
     if source is None or after is None:
