@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from devtrace.diagnosis.findings import Edit, Site
-from devtrace.source.parsing import Source
+from devtrace.source.parsing import Source, parse
 
 _TIGHT = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Constant, ast.List, ast.Tuple, ast.Dict)
 
@@ -166,6 +166,28 @@ def _changes(edit: Edit) -> Iterator[tuple[int, int, str]]:
     for kind, start, end, new_start, new_end in compared.get_opcodes():
         if kind != "equal":
             yield start, end, edit.after[new_start:new_end]
+
+
+@dataclass(frozen=True)
+class Edited:
+    """A source after an edit, of which the lines from `first` to `last` are new."""
+
+    source: Source
+    first: int
+    last: int
+
+    @classmethod
+    def of(cls, source: Source, edit: Edit) -> Edited | None:
+        """Return the source with an edit; None if it is not Python any more."""
+        after = parse(applied(source.text, [edit], source.first, source.indent), source.file, source.first)
+        first = edit.line if edit.before else edit.line + 1
+        return cls(after, first, first + edit.after.count("\n")) if after is not None else None
+
+    def statements(self) -> Iterator[ast.stmt]:
+        """Yield the statements that begin on a new line."""
+        for node in ast.walk(self.source.tree):
+            if isinstance(node, ast.stmt) and self.first <= self.source.span(node).line <= self.last:
+                yield node
 
 
 def applied(text: str, edits: Sequence[Edit], first: int = 1, indent: int = 0) -> str:

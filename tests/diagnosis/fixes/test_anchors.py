@@ -43,7 +43,6 @@ def shown(anchor: Anchor) -> str:
         ("y, x = one(), two()\nuse(x)", ["at two()", "below 1"]),
         ("x, y = both()\nuse(x)", ["below 1"]),
         ("x = y = load()\nuse(x)", ["below 1"]),
-        ("first, *x = load()\nuse(x)", ["below 1"]),
         ("for x in rows:\n    use(x)", ["top 1"]),
         ("for n, (x, y) in enumerate(rows):\n    use(x)", ["top 1"]),
         ("with opened() as x:\n    use(x)", ["top 1"]),

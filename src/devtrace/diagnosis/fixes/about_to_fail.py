@@ -5,22 +5,15 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterator
-from typing import Final
 
 from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.trace_queries import HOST
 from devtrace.diagnosis.fixes.fix import failing_frame
 from devtrace.source.matching import called_name
-from devtrace.source.object_walk import is_tensor
 from devtrace.source.parsing import Source
 from devtrace.source.safe_values import values
-
-_LEAVES_THE_DEVICE: Final = frozenset((
-    "to", "cpu", "cuda", "numpy", "item", "tolist", "size", "dim", "numel", "len", "print", "type_as", "new_zeros",
-    "is_tensor", "isinstance", "float", "int", "str", "range", "to_device",
-))  # fmt: skip
-_FACTS: Final = ("shape", "device", "dtype", "ndim", "T", "is_cuda", "requires_grad")
+from devtrace.source.vocabulary import FACTS, TAKES_VALUES, leaves_device
 
 
 def rows_of_the_line(case: Case, moved: set[int]) -> tuple[int, ...]:
@@ -28,22 +21,16 @@ def rows_of_the_line(case: Case, moved: set[int]) -> tuple[int, ...]:
     frame = failing_frame(case)
     if frame is None or case.odd_device != HOST:
         return ()
-    read = [
-        (each, case.snapshot.row(each.value))
-        for each in values(frame.expression, frame.source, frame.scope())
-        if is_tensor(each.value)
-    ]
+    read = [(each, case.odd_row(each.value)) for each in values(frame.expression, frame.source, frame.scope())]
     times = Counter(row for _, row in read)
     used_up = {row for row in _inputs_of_the_moved(case, frame, moved) if times[row] == 1}
-    found = []
-    for each, row in read:
-        if row is None or row in moved or case.queries.base(row) in moved or case.queries.dims[row] == 0:
-            continue
-        if row in used_up or _was_taken(each.node, frame):
-            continue
-        if case.queries.device(row) == case.odd_device and is_combined(each.node, frame.source):
-            found.append(row)
-    return tuple(dict.fromkeys(found))
+    found = dict.fromkeys(
+        row
+        for each, row in read
+        if row is not None and case.queries.dims[row] > 0 and not {row, case.queries.base(row)} & moved
+        if row not in used_up and not _was_taken(each.node, frame) and is_combined(each.node, frame.source)
+    )
+    return tuple(found)
 
 
 def _was_taken(node: ast.AST, frame: FailingFrame) -> bool:
@@ -70,13 +57,15 @@ def is_combined(node: ast.AST, source: Source) -> bool:
     for outer in list(source.ancestors(node))[1:]:
         if isinstance(outer, ast.stmt):
             return True
-        if isinstance(outer, ast.Call) and called_name(outer) in _LEAVES_THE_DEVICE:
-            return False
-        if isinstance(outer, ast.Attribute) and outer.attr in _FACTS:
-            return False
-        if isinstance(outer, ast.Subscript) and outer.slice is inner:
-            return False
-        if isinstance(outer, ast.Lambda | ast.comprehension):
-            return False
+        match outer:
+            case ast.Call(func=function) if leaves_device(name := called_name(outer)):
+                if isinstance(function, ast.Name) or name not in TAKES_VALUES:  # `sum(x)`, but not `x.sum()`
+                    return False
+            case ast.Attribute(attr=fact) if fact in FACTS:
+                return False
+            case ast.Subscript(slice=index) if index is inner:
+                return False
+            case ast.Lambda() | ast.comprehension():
+                return False
         inner = outer
     return True

@@ -12,6 +12,7 @@ from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.moves import Move, move_of
 from devtrace.diagnosis.evidence.origins import find_origin
+from devtrace.diagnosis.evidence.trace_queries import HOST
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.fixes.anchors import Anchor
 from devtrace.diagnosis.fixes.changes import EachOf, OwnLines, Proposal, Within
@@ -27,7 +28,8 @@ from devtrace.diagnosis.fixes.fix import (
     suggested,
 )
 from devtrace.diagnosis.fixes.register_on_module import assignments, unregistered_step
-from devtrace.source.matching import called_names, calls_in, match_code
+from devtrace.source.flow import parameters, targets
+from devtrace.source.matching import called_name, called_names, calls_in, match_code, owner_of
 from devtrace.source.object_walk import is_tensor, members, stored
 from devtrace.source.safe_values import attribute, classes_of, constructor_fields, evaluate, instance_dict
 from devtrace.words.catalogue import sentence
@@ -192,23 +194,14 @@ def _groups(case: Case, name: AccessPath) -> Iterator[tuple[Group, Any]]:
     frame = frame_of(case, name)
     if frame is None:
         return
-    variables, code = frame.variables, case.snapshot.frames[frame.number].f_code
-    for statement in frame.bindings(key)[-1:]:
-        for names in _unpacked(statement):
-            if key in names:
-                yield {each or at: variables.get(each) for at, each in enumerate(names)}, key
-    parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    if key in parameters:
-        yield {each: variables.get(each) for each in parameters}, key
-
-
-def _unpacked(statement: ast.stmt) -> Iterator[list[str]]:
-    """Yield the variables of each tuple that an assignment or a loop unpacks into."""
-    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
-    for target in targets:
-        for node in ast.walk(target) if target is not None else ():
-            if isinstance(node, ast.Tuple):
-                yield [each.id if isinstance(each, ast.Name) else "" for each in node.elts]
+    variables, given = frame.variables, parameters(frame.body)
+    unpacked = [target.node for statement in frame.bindings(key)[-1:] for target in targets(statement)]
+    for node in (inner for each in unpacked for inner in ast.walk(each) if isinstance(inner, ast.Tuple)):
+        names = [each.id if isinstance(each, ast.Name) else "" for each in node.elts]
+        if key in names:
+            yield {each or at: variables.get(each) for at, each in enumerate(names)}, key
+    if key in given:
+        yield {each: variables.get(each) for each in given}, key
 
 
 def _left_out(case: Case, group: Group, key: Any) -> Iterator[tuple[SiteCode, Move, ast.expr]]:
@@ -217,15 +210,13 @@ def _left_out(case: Case, group: Group, key: Any) -> Iterator[tuple[SiteCode, Mo
         row = case.snapshot.row(value) if is_tensor(value) and other != key else None
         move = move_of(case.queries, row) if row is not None and case.is_expected(row) else None
         found = code_at(case, move.site) if move is not None else None
-        if move is None or found is None or not any(match_code(code, found.node) for code in _MOVES):
+        by = called_name(found.node) if found is not None and owner_of(found.node) is not None else ""
+        if move is None or found is None or by not in case.queries.move_methods - {HOST}:
             continue
         for elements in _around(found, list(group)):
             element = elements.get(key)
             if elements.get(other) is found.node and element is not None and not names_its_device(element):
                 yield found, move, element
-
-
-_MOVES = ("$x.to(...)", "$x.cuda(...)")
 
 
 def _around(found: SiteCode, keys: list[Any]) -> Iterator[dict[Any, ast.expr]]:

@@ -1,4 +1,4 @@
-"""Changes a line that moves: keeps what it returns, gives it another device, or leaves it out."""
+"""Changes a line that moves: keeps what it returns, gives it another device, leaves it out, or lets it come first."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from devtrace.diagnosis.evidence.trace_queries import HOST
 from devtrace.diagnosis.fixes.anchors import Anchor
 from devtrace.diagnosis.fixes.changes import Proposal, Within
 from devtrace.diagnosis.fixes.fix import Fix, Moved, SiteCode, code_at, frame_at, frame_of, made_at, suggested
-from devtrace.source.matching import assigned_names, called_name, keyword, match_code
+from devtrace.source.matching import assigned_names, called_name, called_names, keyword, match_code, names_in
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.safe_values import evaluate
 from devtrace.source.vocabulary import MAKES
@@ -108,7 +108,7 @@ def move_to_expected_device(case: Case, verdict: Verdict) -> Iterator[Fix]:
     if not isinstance(found.statement, ast.Assign | ast.Return) or found.statement.value is not found.node:
         return
     line = found.code.source.span(found.node).line
-    in_module = access_paths.is_module(frame.variables.get("self"))
+    in_module = access_paths.is_module(frame.variables.get(frame.own))
     device = frame.device_code(line, found.node) if in_module else frame.setup_device_code(line)
     new = Proposal(Anchor(found.code, found.node, "at"), Within((call["x"],)), device).code
     moved = [Moved(verdict.sent_by.result, verdict.sent_by.op)]
@@ -165,3 +165,49 @@ def _is_a_device(name: ast.Name, frame: FailingFrame) -> bool:
     around = list(frame.source.ancestors(name))[1:3]
     call = next((each for each in around if isinstance(each, ast.Call)), None)
     return call is not None and _device_of(call) is name
+
+
+def copy_after_move(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Put the line that copies below the line that moves, where nothing between them needs the copy."""
+    found = code_at(case, verdict.moved)
+    for name in case.names:
+        frame = frame_of(case, name)
+        bound = frame.bindings(name.references[0].text)[-1:] if frame is not None else []
+        if frame is None or not bound or found is None or found.code.source is not frame.source:
+            continue
+        early, moving, code = bound[0], found.statement, frame.code
+        if _may_swap(frame, early, moving) and not _asks_for(early, case.odd_device):
+            text = code.text(early)
+            edits = (code.removed(early), code.below(moving, *text.split("\n")))
+            help = sentence("fixed.copy-after-move", line=one_line(text), move=one_line(code.text(moving)))
+            rows = list(_made_at(case, frame, early))
+            moved = Anchor(code, moving, "below", frame).moved_rows(case, rows)
+            yield from suggested(help, *edits, moved=moved)
+
+
+def _made_at(case: Case, frame: FailingFrame, early: ast.stmt) -> Iterator[int]:
+    """Yield the live tensors that a variable of the statement leads to and that are on the odd device."""
+    names = set(assigned_names(early))
+    for tensor in case.snapshot.walk.tensors:
+        row = case.odd_row(tensor)
+        paths = case.snapshot.walk.names(tensor) if row is not None else []
+        if row is not None and any(n.frame == frame.number and n.references[0].key in names for n in paths):
+            yield row
+
+
+def _asks_for(statement: ast.stmt, device: str) -> bool:
+    """Return whether a statement says itself where the copy is to be: `Average(model, device="cpu")`."""
+    constants = (node.value for node in ast.walk(statement) if isinstance(node, ast.Constant))
+    return device in constants or device in called_names(statement)
+
+
+def _may_swap(frame: FailingFrame, early: ast.stmt, moving: ast.stmt) -> bool:
+    """Return whether both are statements of one block, and nothing from the next line to the move needs the copy."""
+    source = frame.source
+    if not isinstance(early, ast.Assign) or source.parent(early) is not source.parent(moving):
+        return False
+    first, last = source.span(early), source.span(moving)
+    if first.line >= last.line or first.end_line != first.line:
+        return False
+    between = [s for s in frame.statements() if first.line < source.span(s).line <= last.end_line]
+    return names_in(*early.targets).isdisjoint(names_in(*between))

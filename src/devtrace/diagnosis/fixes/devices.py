@@ -19,7 +19,9 @@ from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame, first_parameter, names_device
 from devtrace.diagnosis.fixes.fix import SiteCode, code_at, frame_at, frame_of
+from devtrace.source.flow import own_name, parameters
 from devtrace.source.object_walk import registered
+from devtrace.source.parsing import Source
 from devtrace.source.safe_values import Scope, evaluate, instance_dict
 
 
@@ -73,26 +75,26 @@ def at(case: Case, site: int, call: ast.AST) -> str:
     if found is None or not _is_named(function):
         return ""
     in_body = found.statement is not function  # a default or a decorator has no parameters
-    return _of_self(case, site, function) or (_of_parameter(case, function) if in_body else "")
+    return _of_self(case, site, found.source, function) or (_of_parameter(case, function) if in_body else "")
 
 
 def _is_named(function: ast.AST | None) -> TypeGuard[ast.FunctionDef | ast.AsyncFunctionDef]:
     return isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
 
 
-def _of_self(case: Case, site: int, function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+def _of_self(case: Case, site: int, source: Source, function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
     """Return `self.device`, if the method has returned but its object is there and has the attribute."""
     row = case.queries.site(site)
     class_name = row.function.rpartition(".")[0] if row is not None else ""
-    own = [parameter.arg for parameter in function.args.args[:1]]
-    if not class_name or function.name == "__init__" or own != ["self"]:
+    own = own_name(source, function)
+    if not class_name or not own or function.name == "__init__":
         return ""
     value = next((each for each in case.snapshot.walk.objects.values() if type(each).__qualname__ == class_name), None)
     named = (key for key, device in instance_dict(value).items() if names_device(device, case.expected_device))
-    attribute = next((f"self.{key}" for key in named if str(key).isidentifier()), "")
+    attribute = next((f"{own}.{key}" for key in named if str(key).isidentifier()), "")
     first = first_parameter(value) if access_paths.is_module(value) else None
     is_expected = first is not None and case.snapshot.device_of(first) == case.expected_device
-    return attribute or ("next(self.parameters()).device" if is_expected else "")
+    return attribute or (f"next({own}.parameters()).device" if is_expected else "")
 
 
 def _of_parameter(case: Case, function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
@@ -101,9 +103,8 @@ def _of_parameter(case: Case, function: ast.FunctionDef | ast.AsyncFunctionDef) 
     The function's frame is gone: it has returned, or was a replica's in another thread.
     """
     queries, ops = case.queries, case.queries.trace.ops
-    every = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
     given = {node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    kept = {each.arg for each in every} - given
+    kept = set(parameters(function)) - given
     later = np.arange(max(case.origin.op, 0), case.op)
     for op in later[ops.ints("thread")[later] == ops.number("thread", case.op)].tolist():
         taken = queries.source_node(ops.number("site", op))

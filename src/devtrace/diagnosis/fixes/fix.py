@@ -16,9 +16,10 @@ from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Edit
-from devtrace.source.matching import calls_in, keyword, match_code
+from devtrace.source.matching import called_name, calls_in, keyword, owner_of
 from devtrace.source.object_walk import registered
 from devtrace.source.safe_values import class_dict, classes_of
+from devtrace.source.vocabulary import is_move
 
 
 class Moved(NamedTuple):
@@ -137,8 +138,8 @@ def is_assignable(name: AccessPath) -> bool:
 
 def names_its_device(value: ast.expr) -> bool:
     """Return whether code itself names the device of what it makes."""
-    moves = ("$x.to(...)", "$x.cuda(...)", "$x.cpu(...)")
-    return any(keyword(call, "device") or any(match_code(move, call) for move in moves) for call in calls_in(value))
+    moves = (owner_of(call) is not None and is_move(called_name(call)) for call in calls_in(value))
+    return any(moves) or any(keyword(call, "device") for call in calls_in(value))
 
 
 def tensors_below(case: Case, name: AccessPath) -> list[int]:

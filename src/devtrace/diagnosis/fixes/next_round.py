@@ -13,12 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from devtrace.diagnosis.edits import applied
+from devtrace.diagnosis.edits import Edited
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.frame_code import FailingFrame, first_parameter
 from devtrace.diagnosis.findings import Edit
-from devtrace.source import parsing
 from devtrace.source.flow import binds
 from devtrace.source.matching import names_in
 from devtrace.source.object_walk import is_tensor
@@ -43,17 +42,10 @@ def lasts(case: Case, edit: Edit) -> bool:
 
 def _assigned_by(frame: FailingFrame, edit: Edit) -> set[str]:
     """Return the variables of the frame to which the lines of an edit give a value."""
-    source = frame.source
-    after = parsing.parse(applied(source.text, [edit], source.first, source.indent), source.file, source.first)
-    first = edit.line if edit.before else edit.line + 1
-    last = first + edit.after.count("\n")
-    names = set[str]()
-    for node in ast.walk(after.tree) if after is not None else ():
-        if after is not None and isinstance(node, ast.Assign) and first <= after.span(node).line <= last:
-            function = after.function(node)
-            if getattr(function, "name", None) == getattr(frame.function, "name", None):
-                names |= binds(node)
-    return names
+    edited, own = Edited.of(frame.source, edit), getattr(frame.function, "name", None)
+    new = edited.statements() if edited is not None else ()
+    given = (each for each in new if edited is not None and getattr(edited.source.function(each), "name", None) == own)
+    return {name for each in given if isinstance(each, ast.Assign) for name in binds(each)}
 
 
 def _loops_below(frame: FailingFrame, edit: Edit) -> Iterator[ast.stmt]:

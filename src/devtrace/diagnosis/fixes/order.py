@@ -33,12 +33,12 @@ from devtrace.diagnosis.fixes.at_move import (
 from devtrace.diagnosis.fixes.at_use import move_above_in_cell, move_at_use, move_before_update
 from devtrace.diagnosis.fixes.change_move import (
     change_device_variable,
+    copy_after_move,
     keep_moved_result,
     keep_moved_whole,
     leave_out_move,
     move_to_expected_device,
 )
-from devtrace.diagnosis.fixes.copy_after_move import copy_after_move
 from devtrace.diagnosis.fixes.fix import Fix
 from devtrace.diagnosis.fixes.pass_device_to_factory import move_in_package, pass_device_to_factory
 from devtrace.diagnosis.fixes.register_on_module import move_what_a_package_keeps, register_on_module

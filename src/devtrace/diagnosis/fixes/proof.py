@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
-from devtrace.diagnosis.edits import applied
+from devtrace.diagnosis.edits import Edited
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
@@ -25,9 +25,8 @@ from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.fixes.fix import Fix, Moved
 from devtrace.diagnosis.fixes.next_round import lasts
 from devtrace.diagnosis.fixes.stays_on_host import moves_what_stays
-from devtrace.source import parsing
-from devtrace.source.flow import is_bound
-from devtrace.source.matching import match_code
+from devtrace.source.flow import COMPREHENSIONS, is_bound
+from devtrace.source.matching import match_code, names_in
 from devtrace.source.parsing import Source, Span
 from devtrace.source.safe_values import Scope, evaluate, instance_dict
 
@@ -48,24 +47,22 @@ def unwritable(snapshot: FailureSnapshot, edit: Edit) -> str:
     """Return why the lines of an edit cannot stand where they are; empty if they can."""
     cells = [block.cell_id for block in snapshot.queries.trace.sources if block.file == edit.file]
     source = snapshot.queries.read(edit.file, max(edit.line, 1), cells[0] if cells else "")
-    text = applied(source.text, [edit], source.first, source.indent) if source is not None else ""
-    after = parsing.parse(text, source.file, source.first) if source is not None else None
-    if source is None or after is None:
+    edited = Edited.of(source, edit) if source is not None else None
+    if source is None or edited is None:
         return "the source cannot be read"
-    first = edit.line if edit.before else edit.line + 1
-    last = first + edit.after.count("\n")
-    new = _paths_in(after, first, last) if edit.after else []
-    known = {ast.unparse(path) for path in _paths_in(source, first, first + edit.before.count("\n"))}
-    added = [path for path in new if not edit.before or ast.unparse(path) not in known]
-    running, namespace = _variables(snapshot, after, edit, first)
-    if not all(_has_value(path, after, running, namespace) for path in added):
+    former = _paths_in(source, edited.first, edited.first + edit.before.count("\n")) if edit.before else []
+    known = {ast.unparse(path) for path in former}
+    new = _paths_in(edited.source, edited.first, edited.last) if edit.after else []
+    running, namespace = _variables(snapshot, edited)
+    if not all(_has_value(path, edited.source, running, namespace) for path in new if ast.unparse(path) not in known):
         return "a name has no value at its line"
-    targets = list(_assigned(after, first, last, snapshot.queries.move_methods))
+    moves = snapshot.queries.move_methods
+    found = (match_code("$target = $x.$move(...)", statement) for statement in edited.statements())
+    targets = [each["target"] for each in found if each is not None and each["move"] in moves]
     if any(access_paths.is_trained_leaf(evaluate(target, Scope(running, namespace))) for target in targets):
         return "an optimizer would refuse the moved copy of a leaf that it trains"
-    return (
-        "a later line sets it anew" if not edit.before and any(_is_set_below(each, after) for each in targets) else ""
-    )
+    is_in_vain = not edit.before and any(_is_set_below(target, edited.source) for target in targets)
+    return "a later line sets it anew" if is_in_vain else ""
 
 
 def _paths_in(source: Source, first: int, last: int) -> list[ast.expr]:
@@ -79,22 +76,17 @@ def _paths_in(source: Source, first: int, last: int) -> list[ast.expr]:
     return found
 
 
-def _variables(
-    snapshot: FailureSnapshot, after: Source, edit: Edit, line: int
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def _variables(snapshot: FailureSnapshot, edited: Edited) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the variables of the frame that runs the edited function, and the names of its module."""
-    inside = after.node_at(Span(line, -1, -1, -1)) or after.tree
-    function = after.function(inside)
-    name = getattr(function, "name", "<lambda>") if function is not None else "<module>"
-    lines = [each.lineno for each in (function, *getattr(function, "decorator_list", ())) if each is not None]
-    namespace: dict[str, Any] = {}
+    after, namespace = edited.source, dict[str, Any]()
+    function = after.function(after.node_at(Span(edited.first, -1, -1, -1)) or after.tree)
     for frame in snapshot.frames:
-        if frame.f_code.co_filename == edit.file:
+        if frame.f_code.co_filename == after.file:
             namespace = namespace or dict(frame.f_globals)
-            first = frame.f_code.co_firstlineno - after.first + 1
-            if frame.f_code.co_name == name and (function is None or first in lines):
+            is_whole = frame.f_code.co_name == "<module>"
+            if after.body_of(frame.f_code) is function and is_whole == (function is None):
                 return dict(frame.f_locals), dict(frame.f_globals)
-    return {}, namespace or _namespace_of(snapshot, edit.file)
+    return {}, namespace or _namespace_of(snapshot, after.file)
 
 
 def _namespace_of(snapshot: FailureSnapshot, file: str) -> dict[str, Any]:
@@ -112,31 +104,10 @@ def _has_value(path: ast.expr, after: Source, running: dict[str, Any], namespace
         root = root.value
     if not isinstance(root, ast.Name):
         return True  # an attribute of what a call returns
-    if _is_of_a_comprehension(root, after):
+    around = (each.generators for each in after.ancestors(root) if isinstance(each, COMPREHENSIONS))
+    if root.id in names_in(*(generator.target for generators in around for generator in generators)):
         return True
     return is_bound(root.id, after, root, running, namespace)
-
-
-def _is_of_a_comprehension(name: ast.Name, source: Source) -> bool:
-    around = (
-        each
-        for each in source.ancestors(name)
-        if isinstance(each, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp)
-    )
-    return any(
-        isinstance(inner, ast.Name) and inner.id == name.id
-        for each in around
-        for generator in each.generators
-        for inner in ast.walk(generator.target)
-    )
-
-
-def _assigned(source: Source, first: int, last: int, moves: frozenset[str]) -> Iterator[ast.expr]:
-    """Yield `x` of each `x = y.to(d)` of some lines, whichever method moves it."""
-    for node in ast.walk(source.tree):
-        found = match_code("$target = $x.$move(...)", node)
-        if found is not None and found["move"] in moves and first <= source.span(node).line <= last:
-            yield found["target"]
 
 
 def _is_set_below(target: ast.expr, source: Source) -> bool:
@@ -144,12 +115,9 @@ def _is_set_below(target: ast.expr, source: Source) -> bool:
     if not isinstance(target, ast.Attribute | ast.Subscript):
         return False
     body, step, line = source.function(target) or source.tree, _last_step(target), source.span(target).end_line
-    stored = (
-        node
-        for node in ast.walk(body)
-        if isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store)
-    )
-    return any(source.span(node).line > line and _last_step(node) == step for node in stored)
+    steps = (node for node in ast.walk(body) if isinstance(node, ast.Attribute | ast.Subscript))
+    stored = (node for node in steps if isinstance(node.ctx, ast.Store) and source.span(node).line > line)
+    return any(_last_step(node) == step for node in stored)
 
 
 def _last_step(node: ast.Attribute | ast.Subscript) -> str:
