@@ -1,6 +1,9 @@
 """Derive the generated half of CUDA's device rules from torch's own description of its operators.
 
-    python tests/data/cuda_rules_from_torch.py > src/devtrace/simulation/cuda_rules.tsv
+    python tests/data/cuda_rules_from_torch.py src/devtrace/simulation/cuda_rules.tsv
+
+adds to the table what the newest torch, with which it is run, has beyond it. Rows of operators that are gone stay, and
+one that now reads otherwise gets the release before which it was right.
 
 torchgen ships native_functions.yaml and the code that writes RegisterCUDA.cpp from it. An operator with a CUDA kernel
 gets one comparison per tensor argument (`exact`, in the order out, then positional; the wrapper's name is part of the
@@ -13,8 +16,10 @@ from __future__ import annotations
 
 import functools
 import re
+import sys
 from pathlib import Path
 
+import torch
 import torchgen
 from torchgen.api.types import DispatcherSignature, NativeSignature
 from torchgen.gen import get_grouped_native_functions, parse_native_yaml
@@ -65,11 +70,18 @@ def _wrapper(function: NativeFunction, structured: bool) -> str:
 
 
 def main() -> None:
-    from torch.version import __version__ as version
-
-    print(f"# op\tcheck\twrapper; source of every row: native_functions.yaml of torch {version.partition('+')[0]}")
-    for row in rows():
-        print("\t".join(row).rstrip())
+    table = Path(sys.argv[1])
+    head, *lines = table.read_text().splitlines()
+    made = {"\t".join(row).rstrip(): row[0] for row in rows()}
+    changed = set(made.values())
+    release = ".".join(torch.__version__.split(".")[:2])
+    kept = [
+        f"{line}\t{release}" if line.split("\t")[0] in changed and line not in made and line.count("\t") < 3 else line
+        for line in lines
+    ]
+    table.write_text(
+        "\n".join([head, *sorted({*kept, *made}, key=lambda line: (line.split("\t")[0], line.count("\t"))), ""])
+    )
 
 
 if __name__ == "__main__":

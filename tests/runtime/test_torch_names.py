@@ -24,7 +24,7 @@ PRIVATE: Final = re.compile(r"_(?!_)\w*[A-Za-z]\w*")
 NOT_OF_TORCH: Final = frozenset({
     "_actions", "_optionals", "_positionals",  # argparse
     "_replace", "_fields",  # named tuples
-    "_lru_list_elem", "_initializing", "_bootstrap_inner", "_args", "_closed",  # Python and ipywidgets
+    "_lru_list_elem", "_initializing", "_bootstrap_inner", "_showwarnmsg", "_args", "_closed",  # Python and ipywidgets
     "_ink", "_on_",  # endings of names of our own
 })  # fmt: skip
 SILENT: Final = ("modules", "trace_impl", "pinned", "calls", "vocabulary")

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
+import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,7 @@ from torch._C._distributed_c10d import HashStore
 from torch.distributed import distributed_c10d
 
 import devtrace
+from devtrace.simulation import wider
 
 c10d: Any = distributed_c10d
 CUDA = torch.device("cuda:0")
@@ -89,3 +93,108 @@ def test_what_a_part_adds_while_it_is_installed_is_undone_with_it() -> None:
         assert (torch.ones(2, 2, device="cuda") @ torch.ones(2, 2, device="cuda")).dtype is torch.float16
         assert torch._C._dispatch_dump("aten::mm") != kernels
     assert torch._C._dispatch_dump("aten::mm") == kernels
+
+
+def test_the_default_generator_of_an_accelerator_is_that_of_its_device() -> None:
+    with devtrace.simulate("cuda:2"):
+        torch.cuda.manual_seed(3)
+        torch.cuda.manual_seed_all(5)
+        asked: Any = torch._C
+        assert [asked._accelerator_getDefaultGenerator(index).initial_seed() for index in (0, 1)] == [5, 5]
+
+
+def test_a_device_has_a_context_once_something_was_put_on_it() -> None:
+    with devtrace.simulate("cuda:2"):
+        asked: Any = torch._C
+        kept = torch.ones(2, device="cuda:1")
+        assert [asked._cuda_hasPrimaryContext(index) for index in (0, 1)] == [False, True]
+        assert kept.is_cuda
+
+
+def test_a_build_with_cuda_keeps_its_own_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.version, "cuda", "13.2")
+    monkeypatch.setattr(torch._C, "_cuda_getCompiledVersion", lambda: 13020, raising=False)
+    with devtrace.simulate("cuda:1"):
+        asked: Any = torch._C
+        assert (torch.version.cuda, asked._cuda_getCompiledVersion()) == ("13.2", 13020)
+
+
+def test_sizes_of_workspaces_are_answered_and_results_of_tuning_refused() -> None:
+    with devtrace.simulate("cuda:1"):
+        asked: Any = torch._C
+        assert asked._cuda_getCublasWorkspaceSize() == asked._cuda_getCublasLtWorkspaceSize() == 32 << 20
+        assert torch.cuda.current_solver_handle() == 0 if hasattr(torch.cuda, "current_solver_handle") else True
+        with pytest.raises(devtrace.SimulateError, match=r"^simulate-limit: got a call for results of TunableOp"):
+            torch.cuda.tunable.get_results()
+
+
+@pytest.fixture
+def triton(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A package that asks for the driver as Triton does."""
+    runtime = tmp_path / "triton" / "runtime"
+    runtime.mkdir(parents=True)
+    (tmp_path / "triton" / "__init__.py").write_text("")
+    (runtime / "__init__.py").write_text("from .driver import driver\n")
+    (runtime / "driver.py").write_text(
+        "class Config:\n"
+        "    def __init__(self):\n        self.active = None\n"
+        "    def set_active(self, driver):\n        self.active = driver\n"
+        "driver = Config()\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "triton"]:
+        monkeypatch.delitem(sys.modules, name)
+    return tmp_path
+
+
+@pytest.mark.parametrize("is_loaded", [False, True])
+def test_torch_finds_no_triton_and_a_launch_is_refused_in_a_sentence(is_loaded: bool, triton: Path) -> None:
+    def driver() -> Any:
+        return importlib.import_module("triton.runtime").driver
+
+    torch_triton: Any = torch.utils._triton
+    torch_triton.has_triton.cache_clear()
+    if is_loaded:
+        driver()
+        assert torch_triton.has_triton_package()
+    with devtrace.simulate("cuda:1"):
+        assert not torch_triton.has_triton()
+        with pytest.raises(devtrace.SimulateError, match=r"^simulate-limit: got a launch of a Triton kernel"):
+            driver().active.get_current_device()
+    assert driver().active is None
+    for name in [name for name in sys.modules if name.partition(".")[0] == "triton"]:
+        del sys.modules[name]
+
+
+def test_a_transform_in_bfloat16_is_computed_wider_where_this_release_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for release, dtype in (("2.14.1", None), ("2.15.0", torch.complex64)):
+        monkeypatch.setattr(torch, "__version__", release)
+        wider.table.cache_clear()
+        with devtrace.simulate("cuda:1"):
+            x = torch.ones(2, 6, device="cuda", dtype=torch.bfloat16)
+            if dtype is None:
+                with pytest.raises(RuntimeError, match="Unsupported dtype BFloat16"):
+                    torch.fft.rfft(x)
+            else:
+                assert (torch.fft.rfft(x).dtype, torch.fft.rfft(x).device) == (dtype, CUDA)
+                assert torch.stft(x, 4, window=x.new_ones(4), return_complex=True).dtype is dtype
+    monkeypatch.undo()
+    wider.table.cache_clear()
+
+
+def test_a_warning_of_an_operator_names_the_line_of_the_program(recwarn: pytest.WarningsRecorder) -> None:
+    library = torch.library.Library("aten", "IMPL")
+
+    def kernel(x: torch.Tensor) -> torch.Tensor:
+        caller = sys._getframe(1).f_code
+        warnings.warn_explicit("beta", UserWarning, caller.co_filename, sys._getframe(1).f_lineno)
+        return x.clone()
+
+    library.impl("sign", kernel, "CPU", allow_override=True)
+    with devtrace.record():
+        for _ in range(2):
+            torch.sign(torch.ones(2))
+    found = [(warning.filename, warning.lineno) for warning in recwarn if str(warning.message) == "beta"]
+    line = kernel.__code__.co_firstlineno + 8
+    assert found == [(__file__, line)] * len(found) != []
+    library._destroy()

@@ -22,7 +22,7 @@ from devtrace.recording.finish.assemble import Assembled, assemble
 from devtrace.recording.finish.names import Named
 from devtrace.recording.hot.dispatch import RecordMode
 from devtrace.recording.hot.recorder import Recorder, thread_name
-from devtrace.runtime import eager_paths, scripting, settling
+from devtrace.runtime import eager_paths, scripting, settling, warned_lines
 from devtrace.runtime.job import rank_of_job
 from devtrace.runtime.mode_stack import on_top
 from devtrace.runtime.patches import Patches
@@ -105,6 +105,7 @@ class Recording:
             "synchronizing": lambda _: synchronizing.install(self.recorder, patches),
             "printing": lambda _: printing.install(self.recorder, patches),
             "eager_paths": lambda _: eager_paths.install(patches),
+            "warned_lines": lambda _: warned_lines.install(patches),
             "scripting": lambda _: scripting.install(patches),
         }
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
+from types import FrameType, TracebackType
 
 _HERE = Path(__file__).parents[1]
 # Code that may run between a line of the user's and torch; the rest of devtrace is called by name, as any library is.
@@ -67,6 +67,17 @@ def entries_without_ours(first: TracebackType | None, below: str = "") -> list[T
             kept.append(first)
         first = first.tb_next
     return kept
+
+
+def first_of_program(frame: FrameType | None) -> FrameType | None:
+    """Return the frame itself, or the first around it that is not ours."""
+    while frame is not None:
+        name, around = frame.f_code.co_filename, frame.f_back
+        is_below = around is not None and name.endswith(_BELOW) and around.f_code.co_filename.startswith(_BETWEEN)
+        if not (is_below or name.startswith(_BETWEEN)):
+            break
+        frame = around
+    return frame
 
 
 def _without_ours(first: TracebackType | None, below: str) -> TracebackType | None:

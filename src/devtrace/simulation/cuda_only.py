@@ -47,6 +47,9 @@ def _answers() -> dict[str, object]:
         "_cuda_resetAccumulatedHostMemoryStats": _returning(None),
         "_cuda_resetPeakHostMemoryStats": _returning(None),
         "_cuda_tunableop_is_enabled": _returning(False),
+        **dict.fromkeys(("_cuda_getCublasWorkspaceSize", "_cuda_getCublasLtWorkspaceSize"), _returning(32 << 20)),
+        **dict.fromkeys(("_cuda_setCublasWorkspaceSize", "_cuda_setCublasLtWorkspaceSize"), _returning(None)),
+        "_cuda_getCurrentSolverHandle": _returning(0),
         "_cuda_sleep": _returning(None),
         "_cuda_CUDAAllocator_AllocatorState": type("AllocatorState", (), {}),
     }
@@ -94,6 +97,8 @@ _REFUSED: tuple[tuple[Any, str, str], ...] = (
     (torch.cuda.memory, "caching_allocator_alloc", "memory"),
     *((torch.cuda, name, "sensors") for name in (
         "utilization", "temperature", "power_draw", "clock_rate", "memory_usage")),
+    *((torch.cuda.tunable, name, "tuning") for name in (
+        "get_results", "get_rotating_buffer_size", "get_validators")),
 )  # fmt: skip
 
 

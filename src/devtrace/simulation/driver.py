@@ -111,7 +111,7 @@ def install(patches: Patches, devices: Devices) -> None:
         patches.set(torch._C, name, function)
     for name, value in _cuda_globals(driver).items():
         patches.set(torch.cuda, name, value)
-    patches.set(torch.version, "cuda", CUDA_VERSION)
+    patches.set(torch.version, "cuda", torch.version.cuda or CUDA_VERSION)
     patches.set(torch.backends.cudnn, "is_available", lambda: True)
     # Says that a weight need not be laid out for cuDNN, and does not warn that this build lacks it.
     patches.set(torch.backends.cudnn, "is_acceptable", lambda tensor: False)
@@ -131,9 +131,9 @@ def _driver_names(driver: Driver) -> dict[str, object]:
         "_cuda_setDevice": devices.set_current,
         "_cuda_exchangeDevice": driver.exchange,
         "_cuda_maybeExchangeDevice": driver.exchange,
-        "_cuda_hasPrimaryContext": lambda index: True,
+        "_cuda_hasPrimaryContext": lambda index: devices.find(index).peak > 0,
         "_cuda_canDeviceAccessPeer": lambda one, other: True,
-        "_cuda_getCompiledVersion": lambda: 13000,
+        "_cuda_getCompiledVersion": getattr(torch._C, "_cuda_getCompiledVersion", lambda: 13000),
         "_cuda_getArchFlags": lambda: f"sm_{CAPABILITY[0]}{CAPABILITY[1]}",
         "_cuda_synchronize": _nothing,
         "_cuda_ipc_collect": _nothing,

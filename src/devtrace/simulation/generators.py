@@ -87,6 +87,7 @@ def install(patches: Patches, devices: Devices) -> None:
     for device, generator in zip(devices.simulated, defaults, strict=True):
         device.generator = generator
     patches.set(torch.cuda, "default_generators", defaults)
+    patches.set(torch._C, "_accelerator_getDefaultGenerator", defaults.__getitem__)
     patches.set(torch, "Generator", _generator_class(devices))
 
     def share_after(seed: Callable[..., Any]) -> Callable[..., Any]:

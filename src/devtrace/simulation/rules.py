@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from devtrace.runtime.requirements import release_of
 from devtrace.simulation.storage_tags import HOST, SimulatedDevice, tag_of
 
 
@@ -41,6 +42,7 @@ class Rule(NamedTuple):
 
 
 _CPU = torch.device("cpu")
+_MADE = "cuda_rules.tsv"
 _NO_ROW = Rule("inner", "")
 _FOREIGN = Rule("none", "")
 
@@ -49,11 +51,12 @@ _FOREIGN = Rule("none", "")
 def table() -> dict[str, Rule]:
     """Operator with overload -> its rule."""
     rules = {}
-    for name in ("cuda_rules.tsv", "cuda_rules_by_hand.tsv"):
+    for name in (_MADE, "cuda_rules_by_hand.tsv"):
         for line in resources.files(__package__).joinpath(name).read_text("utf-8").splitlines():
             if line and not line.startswith("#"):
-                op, check, detail = [*line.split("\t"), "", ""][:3]
-                rules[op] = Rule(check, detail)
+                op, check, detail, before = [*line.split("\t"), "", "", ""][:4]
+                if name != _MADE or not before or release_of(torch.__version__) < release_of(before):
+                    rules[op] = Rule(check, detail)
     return rules
 
 

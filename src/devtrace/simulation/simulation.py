@@ -9,7 +9,7 @@ from weakref import WeakSet
 
 import torch
 
-from devtrace.runtime import eager_paths, scripting
+from devtrace.runtime import eager_paths, scripting, warned_lines
 from devtrace.runtime.device_spec import count_of
 from devtrace.runtime.mode_stack import push_below, take_out
 from devtrace.runtime.patches import Patches
@@ -35,6 +35,7 @@ from devtrace.simulation import (
     streams,
     tensors,
     threads,
+    triton,
     wider,
     wrappers,
 )
@@ -153,6 +154,8 @@ class Simulation:
             "compiling": lambda undo: compiling.install(patches, undo),
             "cuda_only": lambda _: cuda_only.install(patches),
             "wrappers": lambda undo: wrappers.install(patches, undo, devices.resolve, real=self._real),
+            "warned_lines": lambda _: warned_lines.install(patches),
+            "triton": lambda undo: triton.install(patches, undo),
             "scripting": lambda _: scripting.install(patches),
         }
 

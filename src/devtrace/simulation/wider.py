@@ -16,6 +16,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from devtrace.runtime.patches import Patches
+from devtrace.runtime.requirements import release_of
 from devtrace.simulation import batch_statistics
 from devtrace.simulation.storage_tags import FLOATING, HOST, tag_of, tensors_in
 
@@ -31,10 +32,13 @@ _REAL_AND_COMPLEX = {torch.float16: torch.complex32, torch.complex32: torch.floa
 
 @functools.cache
 def table() -> dict[str, frozenset[torch.dtype]]:
-    """Operator without overload -> the dtypes that only CUDA has."""
+    """Operator without overload -> the dtypes that only CUDA has, by the release of torch that is installed."""
     lines = resources.files(__package__).joinpath("cuda_dtypes.tsv").read_text("utf-8").splitlines()
-    rows = (line.split("\t") for line in lines if not line.startswith("#"))
-    return {op: frozenset(getattr(torch, name) for name in names.split()) for op, names in rows}
+    found: dict[str, frozenset[torch.dtype]] = {}
+    for op, names, *since in (line.split("\t") for line in lines if not line.startswith("#")):
+        if all(release_of(torch.__version__) >= release_of(each) for each in since):
+            found[op] = found.get(op, frozenset()) | {getattr(torch, name) for name in names.split()}
+    return found
 
 
 def install(patches: Patches) -> None:
@@ -47,15 +51,16 @@ def install(patches: Patches) -> None:
 def _transform(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def transform(*args: Any, **kwargs: Any) -> Any:
-        given = args[0] if args else kwargs.get("input")
-        half = isinstance(given, torch.Tensor) and given.dtype is torch.float16
-        if not half or tag_of(given).owner in (HOST, FLOATING):  # type: ignore[arg-type]
+        given: Any = args[0] if args else kwargs.get("input")
+        narrow = given.dtype if isinstance(given, torch.Tensor) else None
+        if narrow not in table()["_fft_r2c"] or tag_of(given).owner in (HOST, FLOATING):
             return function(*args, **kwargs)
-        _half.depth += 1
+        is_half = narrow is torch.float16
+        _half.depth += is_half
         try:
-            return call_wider(function, torch.float16, args, kwargs)
+            return call_wider(function, narrow, args, kwargs, stays_wide=not is_half)
         finally:
-            _half.depth -= 1
+            _half.depth -= is_half
 
     return transform
 
@@ -106,9 +111,11 @@ class Wider:
         return getattr(self._func, name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._func._schema.name.startswith("aten::_fft_"):
+        transforms = self._func._schema.name.startswith("aten::_fft_")
+        stays_wide = transforms and self._narrow is torch.bfloat16
+        if transforms and not stays_wide:
             check_sizes(self._func, args)
-        out = call_wider(self._func, self._narrow, args, kwargs)
+        out = call_wider(self._func, self._narrow, args, kwargs, stays_wide=stays_wide)
         written = [
             args[number] if number < len(args) else kwargs[spec.name]
             for number, spec in enumerate(self._func._schema.arguments)
@@ -121,10 +128,15 @@ class Wider:
         return kept[0] if isinstance(out, torch.Tensor) else tuple(kept)
 
 
-def call_wider(function: Callable[..., Any], narrow: torch.dtype, args: Any, kwargs: Any) -> Any:
-    """Call a function with each tensor and dtype that is `narrow` wider, and cast what it returns back."""
+def call_wider(
+    function: Callable[..., Any], narrow: torch.dtype, args: Any, kwargs: Any, *, stays_wide: bool = False
+) -> Any:
+    """Call a function with each tensor and dtype that is `narrow` wider, and cast what it returns back.
+
+    `stays_wide`: a transform of bfloat16, for which there is no complex dtype.
+    """
     wide = _WIDER[narrow]
-    back = {wide: narrow}
+    back = {} if stays_wide else {wide: narrow}
     if narrow in _REAL_AND_COMPLEX:
         other = _REAL_AND_COMPLEX[narrow]
         back[_WIDER[other]] = other

@@ -29,6 +29,8 @@ ABOUT_DEVICES: Final = re.compile(
         "expected tensor_indices_or_sections to be on cpu",
         "cannot pin '.*' only dense CPU tensors can be pinned",
         "too many CPU scalars to non-CPU kernel",
+        r"cuDNN varlen attention expects \w+ to be on",
+        r"ProcessGroupNCCL\w* requires CUDA (?:tensors|devices)",
         "module must have its parameters and buffers on device",
         rf"[Tt]ensor on device {_DEVICE} is not on the expected device",
         "assigned grad has data located on a different device",

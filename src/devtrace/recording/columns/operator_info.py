@@ -66,8 +66,9 @@ class OperatorInfo:
         self.func = func
         self.id = id
         self.head = id << OPERATOR_SHIFT
-        # An OpOverload's own __call__ is a Python frame that only forwards to this.
-        self.call = func._op if type(func) is OpOverload else func
+        # An OpOverload's own __call__ is a Python frame that only forwards to this, if nothing is in between.
+        forwards = type(func) is OpOverload and func._op is getattr(func, "_cpp_dispatch_handle", func._op)
+        self.call = func._op if forwards else func
         self.name = str(func)
         self.kind = COMPUTE
         self.silent = self.may_carry = self.may_index_by_mask = self.creates_from_host = self.lifts = False
