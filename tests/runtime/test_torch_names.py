@@ -39,7 +39,7 @@ def test_each_name_is_as_needed_on_this_torch() -> None:
 def test_each_name_that_a_simulation_replaces_is_in_a_build_with_cuda() -> None:
     missing = []
     for name in itertools.chain(*torch_names.names().values()):
-        if name.kind == "put":
+        if name.kind.startswith("put"):
             try:
                 torch_names.found(name.path)
             except (AttributeError, ImportError):
@@ -133,10 +133,10 @@ ESSENTIAL_NAMES: Final = {
     name.path: "recording" if part == "runtime" else "simulation"
     for part in reversed(ESSENTIAL)
     for name in torch_names.names().get(part, ())
-    if name.kind not in torch_names.REPLACED
+    if not name.is_replaced
 }
 OTHERS: Final = [
-    [name.path for name in names if name.kind not in torch_names.REPLACED and name.path not in ESSENTIAL_NAMES]
+    [name.path for name in names if not name.is_replaced and name.path not in ESSENTIAL_NAMES]
     for part, names in torch_names.names().items()
     if part not in (*ESSENTIAL, "profiler")  # which no recording asks
 ]

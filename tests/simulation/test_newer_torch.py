@@ -14,6 +14,7 @@ import pytest
 import torch
 from torch._C._distributed_c10d import HashStore
 from torch.distributed import distributed_c10d
+from torch.utils import _triton
 
 import devtrace
 from devtrace.simulation import wider
@@ -129,7 +130,7 @@ def test_sizes_of_workspaces_are_answered_and_results_of_tuning_refused() -> Non
 
 
 @pytest.fixture
-def triton(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def triton(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """A package that asks for the driver as Triton does."""
     runtime = tmp_path / "triton" / "runtime"
     runtime.mkdir(parents=True)
@@ -142,28 +143,28 @@ def triton(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         "driver = Config()\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
+    others = {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] == "triton"}
+    yield
     for name in [name for name in sys.modules if name.partition(".")[0] == "triton"]:
-        monkeypatch.delitem(sys.modules, name)
-    return tmp_path
+        del sys.modules[name]
+    sys.modules.update(others)
 
 
 @pytest.mark.parametrize("is_loaded", [False, True])
-def test_torch_finds_no_triton_and_a_launch_is_refused_in_a_sentence(is_loaded: bool, triton: Path) -> None:
+def test_torch_finds_no_triton_and_a_launch_is_refused_in_a_sentence(
+    is_loaded: bool, triton: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def driver() -> Any:
         return importlib.import_module("triton.runtime").driver
 
-    torch_triton: Any = torch.utils._triton
-    torch_triton.has_triton.cache_clear()
+    monkeypatch.setattr(_triton, "has_triton_package", lambda: True)
     if is_loaded:
         driver()
-        assert torch_triton.has_triton_package()
     with devtrace.simulate("cuda:1"):
-        assert not torch_triton.has_triton()
+        assert not _triton.has_triton()
         with pytest.raises(devtrace.SimulateError, match=r"^simulate-limit: got a launch of a Triton kernel"):
             driver().active.get_current_device()
     assert driver().active is None
-    for name in [name for name in sys.modules if name.partition(".")[0] == "triton"]:
-        del sys.modules[name]
 
 
 def test_a_transform_in_bfloat16_is_computed_wider_where_this_release_has_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,8 +35,6 @@ KINDS: Final[Mapping[str, Callable[[Any], bool]]] = {
     "module": lambda value: isinstance(value, ModuleType),
 }
 """What a value of a kind is; another kind is the name of its type."""
-REPLACED: Final = ("put", "new")
-"""Names that devtrace sets, whatever torch has there."""
 
 
 class Name(NamedTuple):
@@ -49,11 +47,16 @@ class Name(NamedTuple):
     path: str
 
     @property
+    def is_replaced(self) -> bool:
+        """Return whether devtrace sets it, whatever torch has there."""
+        return self.kind.startswith(("put", "new"))
+
+    @property
     def fault(self) -> str:
         """Say what is not as needed; nothing where it is, or where this torch is older than the name."""
         kind, _, parameters = self.kind.partition("(")
         too_old = self.since and release_of(torch.__version__) < release_of(self.since)
-        if kind in REPLACED or too_old or ("distributed" in self.path and not torch.distributed.is_available()):
+        if self.is_replaced or too_old or ("distributed" in self.path and not torch.distributed.is_available()):
             return ""
         try:
             value = found(self.path)
@@ -105,6 +108,14 @@ def fault_of(part: str) -> str:
 def take(path: str, part: str, *, instead: Any) -> Any:
     """Return what torch has by a name, or a stand-in where the part that it is for has a fault."""
     return instead if fault_of(part) else found(path)
+
+
+def replace(part: str, answers: Mapping[str, object], patches: Patches) -> None:
+    """Replace the names of a part that have an answer in the inventory."""
+    for name in names()[part]:
+        owner, _, last = name.path.rpartition(".")
+        if answer := name.kind.partition(":")[2]:
+            patches.set(found(owner), last, answers[answer])
 
 
 def need_names() -> None:

@@ -13,6 +13,7 @@ from torch.autograd import profiler
 from torch.nn import functional
 
 from devtrace.runtime.patches import Patches
+from devtrace.runtime.torch_names import replace
 from devtrace.simulation.storage_tags import FLOATING, HOST, tag_of
 from devtrace.words.errors import SimulateError
 
@@ -21,8 +22,7 @@ NCCL_VERSION: Final = (2, 28, 9)
 
 def install(patches: Patches) -> None:
     """Ranges for profilers, handles and attention kernels are answered; pools and raw memory are refused."""
-    for name, value in _answers().items():
-        patches.set(torch._C, name, value)
+    replace("cuda_only", _ANSWERS, patches)
     patches.set(torch.cuda.nvtx, "_nvtx", _ranges())
     patches.set(torch.cuda.nccl, "version", _returning(NCCL_VERSION))
     patches.set(profiler.emit_nvtx, "__enter__", _emit_to_nobody)
@@ -37,22 +37,14 @@ def _returning(value: Any) -> Callable[..., Any]:
     return lambda *args, **kwargs: value
 
 
-def _answers() -> dict[str, object]:
-    return {
-        "_cuda_getCurrentBlasHandle": _returning(0),
-        "_cuda_record_memory_history": _returning(None),
-        "_cuda_record_memory_history_legacy": _returning(None),
-        "_cuda_hostMemoryStats": _returning({}),
-        "_host_emptyCache": _returning(None),
-        "_cuda_resetAccumulatedHostMemoryStats": _returning(None),
-        "_cuda_resetPeakHostMemoryStats": _returning(None),
-        "_cuda_tunableop_is_enabled": _returning(False),
-        **dict.fromkeys(("_cuda_getCublasWorkspaceSize", "_cuda_getCublasLtWorkspaceSize"), _returning(32 << 20)),
-        **dict.fromkeys(("_cuda_setCublasWorkspaceSize", "_cuda_setCublasLtWorkspaceSize"), _returning(None)),
-        "_cuda_getCurrentSolverHandle": _returning(0),
-        "_cuda_sleep": _returning(None),
-        "_cuda_CUDAAllocator_AllocatorState": type("AllocatorState", (), {}),
-    }
+_ANSWERS: Final = {
+    "nothing": _returning(None),
+    "zero": _returning(0),
+    "no": _returning(False),
+    "statistics": _returning({}),
+    "workspace": _returning(32 << 20),
+    "state": type("AllocatorState", (), {}),
+}
 
 
 def _emit_to_nobody(block: Any) -> Any:

@@ -6,7 +6,8 @@ torch's own Python functions stay: they find a driver that knows how many device
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+import json
+from importlib import resources
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import torch
 
 from devtrace.runtime.patches import Patches
+from devtrace.runtime.torch_names import replace
 from devtrace.simulation.devices import Devices
 from devtrace.simulation.storage_tags import SimulatedDevice
 
@@ -60,34 +62,10 @@ class Driver:
     def properties(self, device: int) -> SimpleNamespace:
         """`torch.cuda.get_device_properties`."""
         self.devices.find(device)
+        known = json.loads(resources.files(__package__).joinpath("cuda_properties.json").read_text("utf-8"))
         return SimpleNamespace(
-            name="Simulated CUDA device",
-            major=CAPABILITY[0],
-            minor=CAPABILITY[1],
-            total_memory=TOTAL_MEMORY,
-            multi_processor_count=132,
-            max_threads_per_multi_processor=2048,
-            warp_size=32,
-            regs_per_multiprocessor=65536,
-            max_threads_per_block=1024,
-            shared_memory_per_block=49152,
-            shared_memory_per_block_optin=232448,
-            clock_rate=1980000,
-            memory_clock_rate=2619000,
-            memory_bus_width=5120,
-            shared_memory_per_multiprocessor=233472,
-            L2_cache_size=50 << 20,
-            is_integrated=0,
-            is_multi_gpu_board=0,
-            gcnArchName="Simulated CUDA device",
-            uuid=f"devtrace-simulated-{device}",
-            pci_bus_id=device,
-            pci_device_id=0,
-            pci_domain_id=0,
+            **known, total_memory=TOTAL_MEMORY, uuid=f"devtrace-simulated-{device}", pci_bus_id=device
         )
-
-    def accelerator(self) -> torch.device:
-        return torch.device("cuda")
 
 
 def _stat(current: int, peak: int) -> dict[str, dict[str, int]]:
@@ -107,6 +85,7 @@ def _nothing(*args: Any, **kwargs: Any) -> None:
 def install(patches: Patches, devices: Devices) -> None:
     """Give `torch._C` and `torch.cuda` what they have on a machine with these devices."""
     driver = Driver(devices)
+    replace("driver", _shared_answers(driver), patches)
     for name, function in _driver_names(driver).items():
         patches.set(torch._C, name, function)
     for name, value in _cuda_globals(driver).items():
@@ -118,56 +97,36 @@ def install(patches: Patches, devices: Devices) -> None:
     patches.set(torch.cuda.nccl, "is_available", lambda tensors: False)
 
 
+def _shared_answers(driver: Driver) -> dict[str, object]:
+    """Return what answers several names, by what the inventory calls it."""
+    return {
+        "nothing": _nothing,
+        "count": lambda: len(driver.devices.simulated),
+        "current": lambda: driver.devices.current,
+        "set_current": driver.devices.set_current,
+        "exchange": driver.exchange,
+        "memory_stats": driver.memory_stats,
+        "reset_peak": driver.reset_peak,
+        "accelerator": lambda: torch.device("cuda"),
+    }
+
+
 def _driver_names(driver: Driver) -> dict[str, object]:
     devices = driver.devices
-    count: Callable[[], int] = lambda: len(devices.simulated)  # noqa: E731 (used twice)
-    current: Callable[[], int] = lambda: devices.current  # noqa: E731
     return {
         "_has_cuda": True,
-        "_cuda_init": _nothing,
         "_cuda_isInBadFork": lambda: False,
-        "_cuda_getDeviceCount": count,
-        "_cuda_getDevice": current,
-        "_cuda_setDevice": devices.set_current,
-        "_cuda_exchangeDevice": driver.exchange,
-        "_cuda_maybeExchangeDevice": driver.exchange,
         "_cuda_hasPrimaryContext": lambda index: devices.find(index).peak > 0,
         "_cuda_canDeviceAccessPeer": lambda one, other: True,
         "_cuda_getCompiledVersion": getattr(torch._C, "_cuda_getCompiledVersion", lambda: 13000),
         "_cuda_getArchFlags": lambda: f"sm_{CAPABILITY[0]}{CAPABILITY[1]}",
-        "_cuda_synchronize": _nothing,
-        "_cuda_ipc_collect": _nothing,
-        "_cuda_emptyCache": _nothing,
-        "_cuda_clearCublasWorkspaces": _nothing,
-        "_cuda_setMemoryFraction": _nothing,
         "_cuda_getMemoryFraction": lambda device: 1.0,
         "_cuda_getAllocatorBackend": lambda: "native",
-        "_cuda_memoryStats": driver.memory_stats,
         "_cuda_memorySnapshot": lambda *args: {"segments": [], "device_traces": []},
-        "_cuda_resetAccumulatedMemoryStats": _nothing,
-        "_cuda_resetPeakMemoryStats": driver.reset_peak,
         "_cuda_get_sync_debug_mode": lambda: driver.sync_debug_mode,
         "_cuda_set_sync_debug_mode": lambda mode: setattr(driver, "sync_debug_mode", mode),
         "_cuda_get_cudnn_benchmark_limit": lambda: 10,
-        "_cuda_set_cudnn_benchmark_limit": _nothing,
-        "_get_accelerator": driver.accelerator,
-        "_accelerator_getAccelerator": driver.accelerator,
-        "_accelerator_getDeviceIndex": current,
-        "_accelerator_setDeviceIndex": devices.set_current,
-        "_accelerator_exchangeDevice": driver.exchange,
-        "_accelerator_maybeExchangeDevice": driver.exchange,
-        "_accelerator_hooks_device_count": count,
-        "_accelerator_hooks_get_current_device": current,
-        "_accelerator_hooks_set_current_device": devices.set_current,
-        "_accelerator_hooks_exchange_device": driver.exchange,
-        "_accelerator_hooks_maybe_exchange_device": driver.exchange,
-        "_accelerator_synchronizeDevice": _nothing,
         "_accelerator_isAllocatorInitialized": lambda: True,
-        "_accelerator_emptyCache": _nothing,
-        "_accelerator_emptyHostCache": _nothing,
-        "_accelerator_getDeviceStats": driver.memory_stats,
-        "_accelerator_resetAccumulatedStats": _nothing,
-        "_accelerator_resetPeakStats": driver.reset_peak,
         "_accelerator_getMemoryInfo": driver.memory_info,
         "_accelerator_getDeviceCapability": lambda index: {"supported_dtypes": set()},
     }

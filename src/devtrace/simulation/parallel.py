@@ -15,16 +15,8 @@ def install(patches: Patches) -> None:
     """DataParallel's own Python does the rest; its background streams are made anew, and forgotten afterwards."""
     from torch.nn.parallel import _functions
 
-    for name, function in {
-        "_broadcast": broadcast,
-        "_broadcast_out": broadcast_out,
-        "_broadcast_coalesced": broadcast_coalesced,
-        "_scatter": scatter,
-        "_scatter_out": scatter_out,
-        "_gather": gather,
-        "_gather_out": gather_out,
-    }.items():
-        patches.set(torch._C, name, function)
+    for function in (broadcast, broadcast_out, broadcast_coalesced, scatter, scatter_out, gather, gather_out):
+        patches.set(torch._C, f"_{function.__name__}", function)
     patches.set(_functions, "_streams", None)
 
 

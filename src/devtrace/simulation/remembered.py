@@ -16,19 +16,10 @@ from typing import Any, Final
 import torch
 
 _DEVICES: Final = frozenset({"cuda", "accelerator"})
-_QUESTIONS: Final = frozenset(
-    {
-        "is_available",
-        "device_count",
-        "current_accelerator",
-        "current_device",
-        "get_device_capability",
-        "get_device_name",
-        "get_device_properties",
-        "is_bf16_supported",
-        "mem_get_info",
-    }
-)
+_QUESTIONS: Final = frozenset((
+    "is_available", "device_count", "current_accelerator", "current_device", "get_device_capability",
+    "get_device_name", "get_device_properties", "is_bf16_supported", "mem_get_info",
+))  # fmt: skip
 _PLAIN: Final = (type(None), bool, int, float, str, bytes, torch.device, torch.dtype)
 _SEVERAL: Final = (tuple, list, set, frozenset)
 _DEPTH: Final = 3  # functions that call functions that ask

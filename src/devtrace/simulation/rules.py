@@ -242,14 +242,7 @@ def type_name(arg: Arg) -> str:
 
 
 CHECKS: dict[str, Callable[[torch._ops.OpOverload, Rule, list[Arg]], None]] = {
-    "exact": exact,
-    "iterator": iterator,
-    "index": index,
-    "pairs": pairs,
-    "same": same,
-    "convolution": convolution,
-    "masked_fill": masked_fill,
-    "sparse": sparse,
+    **{check.__name__: check for check in (exact, iterator, index, pairs, same, convolution, masked_fill, sparse)},
     "none": anything,
     "inner": anything,
 }
