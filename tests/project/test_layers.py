@@ -104,6 +104,9 @@ MOST_LINES = {
     "": 11_800,
 }
 
+# `isinstance(node, ast.X)` in all files: what a piece of code is or does is asked of source.matching and source.flow.
+MOST_TREE_QUESTIONS = 398
+
 TS_ORDER = ["model", "layout", "paint", "view", "jupyter"]
 TS_PACKAGES = {"jupyter": ("@jupyterlab/", "@lumino/", "@jupyter-widgets/", "@codemirror/")}
 TS_IMPORT = re.compile(
@@ -283,6 +286,12 @@ def lines_of_packages(root: Path) -> dict[str, int]:
 def test_a_package_keeps_its_budget_of_lines() -> None:
     found = lines_of_packages(PYTHON)
     assert {name: (count, MOST_LINES[name]) for name, count in found.items() if count > MOST_LINES[name]} == {}
+
+
+def test_trees_are_asked_in_few_ways() -> None:
+    calls = [node for path in PYTHON.rglob("*.py") for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+    asked = [node for node in calls if isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance"]
+    assert sum("ast." in ast.unparse(node.args[1]) for node in asked) <= MOST_TREE_QUESTIONS
 
 
 def test_each_line_is_counted_in_one_package(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from devtrace.api.options import may_be_a_device
 from devtrace.api.results import Report, Trace, diagnose
 from devtrace.diagnosis.evidence.elsewhere import Elsewhere, matches
 from devtrace.diagnosis.findings import Culprit, Finding, Site, worst_first
+from devtrace.source.vocabulary import FILLS
 from devtrace.trace.views import storage_owners
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import DeviceError
@@ -24,10 +25,6 @@ from devtrace.words.text_format import short_op_name
 
 RULE: Final = "expectation"
 ONE: Final = {"syncs": "sync", "copies": "copy"}
-_FILLS: Final = {
-    "bernoulli_", "cauchy_", "exponential_", "fill_", "geometric_", "log_normal_", "normal_", "random_", "uniform_",
-    "zero_",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +65,7 @@ def _computing(trace: Trace) -> list[int]:
     """List the compute ops, without those that only fill a tensor."""
     kind = trace.string_id("compute")
     names = trace.ops.ints("name")
-    fills = [id for id in np.unique(names).tolist() if short_op_name(trace.strings[id]) in _FILLS]
+    fills = [id for id in np.unique(names).tolist() if short_op_name(trace.strings[id]) in FILLS]
     chosen: list[int] = np.flatnonzero((trace.ops.ints("kind") == kind) & ~np.isin(names, fills)).tolist()
     return chosen
 

@@ -18,10 +18,6 @@ from devtrace.words.catalogue import sentence
 
 _CAUGHT: Final = re.compile(r"Caught \w+ in (DataLoader worker|replica)")
 _LINE: Final = re.compile(r'^  File "(.+)", line (\d+), in ', re.M)
-_HOW: Final = {
-    "DataLoader worker": "worker",
-    "replica": "replica",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +39,7 @@ def read_worker_text(text: str) -> WorkerText | None:
     caught = _CAUGHT.search(text)
     lines = _LINE.findall(text.partition(WRAPPED)[2])
     theirs = [(file, int(line)) for file, line in lines if sites.files[file] in (sites.USER, sites.LIBRARY)]
-    how = _HOW[caught[1]] if caught is not None else "other"
+    how = caught[1].rpartition(" ")[2] if caught is not None else "other"
     return WorkerText(_site(*theirs[-1]) if theirs else sites.NOWHERE, how)
 
 

@@ -73,6 +73,11 @@ _GIVES_ITSELF: Final = frozenset((*_CASTS, "eval", "requires_grad_", "train"))
 DRAWS: Final = frozenset((
     "bernoulli", "bernoulli_", "multinomial", "normal", "normal_", "poisson", "randint", "randperm",
 ))  # fmt: skip
+FILLS: Final = frozenset((
+    "bernoulli_", "cauchy_", "exponential_", "fill_", "geometric_", "log_normal_", "normal_", "random_", "uniform_",
+    "zero_",
+))  # fmt: skip
+"""They give all of a tensor's values anew."""
 PICKS: Final = frozenset(("argmax", "argmin"))
 """They give indexes."""
 PICKS_SECOND: Final = frozenset(("max", "min", "sort", "topk"))
@@ -119,9 +124,14 @@ def is_move(method: str) -> bool:
     return method in ("to", "type_as") or method in kinds()
 
 
+def is_copied_by(method: str) -> bool:
+    """Return whether a method may copy what it is called on as it is, to a device or to Python."""
+    return is_move(method) or method in READS or method == "type"
+
+
 def is_factory(name: str) -> bool:
     """Return whether a function or method makes a tensor that is no result of others' values."""
-    return name in MAKES or name in MAKES_ON_HOST or name.startswith("new_") or name.endswith("_like")
+    return name in MAKES or name in MAKES_ON_HOST or name.partition("_")[0] == "new" or name.endswith("_like")
 
 
 def gives_itself(method: str) -> bool:

@@ -29,6 +29,19 @@ _FACTORIES_BY_NAME: Final = frozenset({
     "zeros",
 })  # fmt: skip
 
+# By the beginning of their names in a trace.
+INDEXING: Final = (
+    "aten.index.",
+    "aten.index_put",
+    "aten._index_put",
+    "aten._unsafe_index",
+    "aten._unsafe_masked_index",
+)
+RECURRENT: Final = ("gru", "lstm", "rnn_relu", "rnn_tanh")
+"""Calls that take a packed sequence: the sizes of its batches are whole numbers and stay on the CPU."""
+INDEXED: Final = ("aten.index.", "aten.index_select", "aten.embedding", "aten.gather", "aten.take")
+"""Ops whose result is a part of their first input, wherever the indexes are."""
+
 
 def kind_of(name: str, *, is_view: bool, is_factory: bool) -> str:
     """Return the kind of an operator (`add`, without namespace and overload).

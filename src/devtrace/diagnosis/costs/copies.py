@@ -17,6 +17,7 @@ from devtrace.diagnosis.fixes.fix import Fix
 from devtrace.diagnosis.ledger import Tally
 from devtrace.diagnosis.slugs import RuleSlug, Severity
 from devtrace.source.matching import called_name, match_code
+from devtrace.source.vocabulary import is_copied_by
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line, shorten
 
@@ -29,8 +30,6 @@ STEPS: Final = 5
 BETWEEN: Final = 6
 """So many ops from one copy to the next are next to nothing."""
 _LONGEST: Final = 60
-_TAKES: Final = ("cpu", "cuda", "numpy", "to", "tolist", "type", "xpu")
-"""Methods that copy what they are called on."""
 
 Find = Callable[[Habit], Needless | None]
 
@@ -86,7 +85,7 @@ def source_text(habit: Habit) -> str:
     """Return what the line calls the tensor that it copies: `x` of `x[:n].to(device)`, else all of its code."""
     found = habit.found
     moved = match_code("$x.$move(...)", found.node) if found is not None else None
-    if found is None or moved is None or moved["move"] not in _TAKES:
+    if found is None or moved is None or not is_copied_by(moved["move"]):
         return shorten(reads.expression(habit.queries, habit.line), _LONGEST) or sentence("copy.it")
     owner = moved["x"]
     while isinstance(owner, ast.Subscript):

@@ -14,16 +14,8 @@ import numpy as np
 
 from devtrace.diagnosis.evidence.trace_queries import HOST, META, TraceQueries
 from devtrace.diagnosis.findings import Site
+from devtrace.trace.op_kinds import INDEXING, RECURRENT
 
-INDEXING: Final = (
-    "aten.index.",
-    "aten.index_put",
-    "aten._index_put",
-    "aten._unsafe_index",
-    "aten._unsafe_masked_index",
-)
-RECURRENT: Final = ("gru", "lstm", "rnn_relu", "rnn_tanh")
-"""Calls that take a packed sequence: the sizes of its batches are whole numbers and stay on the CPU."""
 RECENT: Final = 200
 """How many of a thread's last ops show where it works."""
 

@@ -12,13 +12,12 @@ from devtrace.diagnosis.slugs import Arrival
 from devtrace.source.matching import called_name, keyword, match_code, same_code
 from devtrace.source.parsing import Source
 from devtrace.source.vocabulary import MAKES, full_name
+from devtrace.trace.op_kinds import INDEXED
 
 MOST: Final = 64
 _LIKE: Final = ("_like", "aten.new_")
 _FROM_DATA: Final = ("lift_fresh", "set_")
 """Ops that take over data of Python: torch.tensor([1, 2])."""
-INDEXED: Final = ("aten.index.", "aten.index_select", "aten.embedding", "aten.gather", "aten.take")
-"""Ops whose result is a part of their first input, wherever the indexes are."""
 
 
 @dataclass(frozen=True)

@@ -26,10 +26,8 @@ from devtrace.diagnosis.costs.needless import Needless
 from devtrace.diagnosis.costs.same_tensor import of_one_tensor
 from devtrace.diagnosis.rules.rule import CostRule
 from devtrace.source.matching import called_name, calls_in, match_code
-from devtrace.source.vocabulary import MAKES
+from devtrace.source.vocabulary import FILLS, JOINS, is_factory, is_move
 from devtrace.words.catalogue import sentence
-
-_MAKES: Final = ("type_as", "new", "new_tensor", "full_like", "copy_", "fill_", "stack", "cat")
 
 
 def _numbers(habit: Habit) -> Needless | None:
@@ -50,7 +48,13 @@ def _is_made_or_moved_there(habit: Habit) -> bool:
     if habit.found is None or not isinstance(habit.found.node, ast.Call):
         return habit.found is not None
     name = called_name(habit.found.node)
-    return name in (*MAKES, *_MAKES, *habit.queries.move_methods) or name.endswith("Tensor")
+    return _makes(name) or is_move(name)
+
+
+def _makes(name: str) -> bool:
+    """Return whether a function gives a tensor of its own, or fills one."""
+    made = is_factory(name) or name in JOINS or name.endswith("Tensor")
+    return made or name in FILLS or name in ("copy_", "type_as")
 
 
 def _is_package_idiom(habit: Habit) -> bool:
@@ -63,7 +67,7 @@ def _is_package_idiom(habit: Habit) -> bool:
         return False
     moved = match_code("$x.$move(...)", found.node)
     made = calls_in(moved["x"]) if moved is not None and moved["move"] in habit.queries.move_methods else ()
-    return not any(called_name(call) in (*MAKES, *_MAKES) for call in made)
+    return not any(_makes(called_name(call)) for call in made)
 
 
 def _is_one_literal(habit: Habit, taken: list[list[int]]) -> bool:

@@ -208,11 +208,8 @@ def _files_of(activation: Activation) -> Iterator[Activation]:
 
 
 def _imported(reader: Reader, name: str, run: Activation) -> Iterator[Definition]:
-    imports = (node for node in ast.walk(run.source.tree) if isinstance(node, ast.ImportFrom))
-    for node in imports:
-        for alias in node.names:
-            if (alias.asname or alias.name) == name:
-                yield from of_module(reader, sys.modules.get(str(node.module)), alias.name, run.level)
+    module, _, its_name = run.source.imports.get(name, "").rpartition(".")
+    yield from of_module(reader, sys.modules.get(module), its_name, run.level)
 
 
 def of_module(reader: Reader, module: Any, name: str, level: int) -> Iterator[Definition]:
@@ -233,27 +230,23 @@ def _of_comprehension(node: ast.Name, activation: Activation) -> tuple[ast.expr,
     """Return what a comprehension around a name goes through, if it binds the name."""
     inner: ast.AST = node
     for outer in activation.source.ancestors(node):
-        if isinstance(outer, FUNCTIONS):
-            return None
-        for generator in outer.generators if isinstance(outer, COMPREHENSIONS) else ():
-            position = position_in(generator.target, node.id)
-            if position is not None and generator is not inner:
-                return generator.iter, position
+        found = _gone_through(outer, node.id, inner)
+        if isinstance(outer, FUNCTIONS) or found is not None:
+            return found
         inner = outer
     return None
 
 
+def _gone_through(node: ast.AST, name: str, inner: ast.AST | None = None) -> tuple[ast.expr, Any] | None:
+    generators = node.generators if isinstance(node, COMPREHENSIONS) else []
+    found = ((each.iter, position_in(each.target, name)) for each in generators if each is not inner)
+    return next((pair for pair in found if pair[1] is not None), None)
+
+
 def _around_line(name: str, activation: Activation) -> tuple[ast.expr, Any] | None:
     """Return what the comprehension at the line goes through, if it binds a name."""
-    for node in ast.walk(activation.body):
-        span = activation.source.span(node) if isinstance(node, COMPREHENSIONS) else None
-        if not isinstance(node, COMPREHENSIONS) or span is None or not span.line <= activation.line <= span.end_line:
-            continue
-        for generator in node.generators:
-            position = position_in(generator.target, name)
-            if position is not None:
-                return generator.iter, position
-    return None
+    found = ((activation.source.span(node), _gone_through(node, name)) for node in ast.walk(activation.body))
+    return next((pair for span, pair in found if pair and span.line <= activation.line <= span.end_line), None)
 
 
 def _element(reader: Reader, iterated: ast.expr, position: Any, activation: Activation) -> Value | None:

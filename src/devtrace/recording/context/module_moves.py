@@ -24,6 +24,7 @@ from devtrace.recording.context.module_tree import class_name, count_registered,
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.quiet import PLAIN, Quiet, function_modes, storage_of
 from devtrace.runtime.watching import MOVES
+from devtrace.source.vocabulary import is_move
 
 Module = torch.nn.Module
 
@@ -171,7 +172,7 @@ def _target(fn: Any) -> torch.device | None:
     if not _is_torchs_own(fn):
         return None
     method = fn.__qualname__.split(".")[1]  # of Module.to.<locals>.convert
-    if method not in ("to", "cpu", "cuda", "xpu"):
+    if not is_move(method):
         return None
     kept: dict[str, Any] = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
     given = kept["device"].cell_contents if "device" in kept else None
