@@ -59,7 +59,8 @@ def is_combined(node: ast.AST, source: Source) -> bool:
             return True
         match outer:
             case ast.Call(func=function) if leaves_device(name := called_name(outer)):
-                if isinstance(function, ast.Name) or name not in TAKES_VALUES:  # `sum(x)`, but not `x.sum()`
+                computes = name == "backward" or (name in TAKES_VALUES and isinstance(function, ast.Attribute))
+                if not computes:  # `sum(x)`, but not `x.sum()`
                     return False
             case ast.Attribute(attr=fact) if fact in FACTS:
                 return False

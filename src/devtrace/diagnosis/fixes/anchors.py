@@ -18,7 +18,7 @@ from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.way import Passed
 from devtrace.diagnosis.findings import Edit
-from devtrace.diagnosis.fixes.fix import Moved, SiteCode, tensors_below
+from devtrace.diagnosis.fixes.fix import Moved, SiteCode, odd_rows
 from devtrace.source.matching import match_code
 
 Kind = Literal["below", "above", "top", "at"]
@@ -60,16 +60,14 @@ class Anchor:
         return self.frame.setup_device_code(self.line + 1) if self.frame is not None else ""
 
     def edit(self, *texts: str) -> Edit | None:
-        """Write lines here, or another text for the expression."""
+        """Write lines here."""
         if self.kind == "top" and isinstance(self.node, Block):
             return self.code.into(self.node, *texts)
-        if self.kind == "at":
-            return self.code.replaced(self.node, *texts)
         return (self.code.above if self.kind == "above" else self.code.below)(self.statement, *texts)
 
     def moved(self, case: Case, *names: AccessPath) -> Iterator[Moved]:
         """Yield what moves, if what is named is moved here."""
-        return self.moved_rows(case, [row for name in names for row in tensors_below(case, name)])
+        return self.moved_rows(case, [row for name in names for row in odd_rows(case, name.last.value)])
 
     def moved_rows(self, case: Case, rows: Iterable[int]) -> Iterator[Moved]:
         """Yield tensors that are moved here; what a lazy module makes later is made there."""

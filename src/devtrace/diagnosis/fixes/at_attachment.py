@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
+from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.fixes.anchors import Anchor
 from devtrace.diagnosis.fixes.changes import OwnLines, Proposal, Within
 from devtrace.diagnosis.fixes.devices import of_earlier_cell, of_move, of_owner
-from devtrace.diagnosis.fixes.fix import Fix, code_at, frame_of, names_its_device, tensors_below
+from devtrace.diagnosis.fixes.fix import Fix, code_at, frame_of, names_its_device, odd_rows
 from devtrace.diagnosis.fixes.register_on_module import assignments
 from devtrace.source.matching import assigned_names, called_names, match_code, names_in, run_names, same_code
 from devtrace.source.object_walk import is_tensor
@@ -46,55 +48,47 @@ class _Attaching:
     frame: FailingFrame
     name: AccessPath
 
-    def statement(self) -> ast.stmt | None:
-        if self.case.queries.site(self.verdict.born) is None:
-            return None
-        line_of = {each: self.frame.source.span(each).line for each in self.frame.statements()}
-        above = [
-            each
-            for each, line in sorted(line_of.items(), key=lambda each: each[1])
-            if isinstance(each, ast.Assign | ast.Expr | ast.AugAssign) and line <= self.frame.line
-        ]
-        return self._assigning(above) or self._making(above) or self._calling(above)
+    @cached_property
+    def _above(self) -> list[ast.stmt]:
+        """Statements up to the frame's line that may attach something."""
+        simple = (each for each in self.frame.statements() if isinstance(each, ast.Assign | ast.Expr | ast.AugAssign))
+        return [each for each in simple if self.frame.source.span(each).line <= self.frame.line]
 
     @property
     def _model(self) -> str:
         return self.name.references[0].text
 
-    def _assigning(self, above: Sequence[ast.stmt]) -> ast.stmt | None:
+    def statement(self) -> ast.stmt | None:
+        born = self.case.queries.site(self.verdict.born)
+        return (self._assigning() or self._making(born) or self._calling(born)) if born is not None else None
+
+    def _assigning(self) -> ast.stmt | None:
         """Return the last `model.bank = ...`, where `model.bank`, a part of it or what is beside it is the odd one."""
         assert self.verdict.module is not None
         below = range(len(self.verdict.module.references) + 1, len(self.name.references) + 1)
         paths = {self.name.prefix(length).code for length in below}
-        paths |= {each.code for each in self.case.snapshot.beside(self.name) if tensors_below(self.case, each)}
-        assigning = (
-            statement
-            for statement in reversed(above)
-            for target in (statement.targets if isinstance(statement, ast.Assign) else [])
-            if self.frame.code.text(target) in paths
-        )
-        return next(assigning, None)
+        paths |= {each.code for each in self.case.snapshot.beside(self.name) if odd_rows(self.case, each.last.value)}
+        given = ((each, target) for each in reversed(self._above) for target in getattr(each, "targets", ()))
+        return next((statement for statement, target in given if self.frame.code.text(target) in paths), None)
 
-    def _making(self, above: Sequence[ast.stmt]) -> ast.stmt | None:
+    def _making(self, born: Site) -> ast.stmt | None:
         """Return the statement that made the part, or the one that then gave it to the module."""
-        born, here, span = self.case.queries.site(self.verdict.born), self.frame.code.site, self.frame.source.span
-        if born is None or (here.file, here.cell_id) != (born.file, born.cell_id):
-            return None
-        made = next((each for each in above if span(each).line <= born.line <= span(each).end_line), None)
+        here, span = self.frame.code.site, self.frame.source.span
+        is_here = (here.file, here.cell_id) == (born.file, born.cell_id)
+        around = (each for each in self._above if span(each).line <= born.line <= span(each).end_line)
+        made = next(around, None) if is_here else None
         names = set(assigned_names(made)) if made is not None else set()
         if made is None or not names or self._model in names_in(made):
             return made
-        later = (each for each in above if span(made).end_line < span(each).line < self.frame.line)
+        later = (each for each in self._above if span(made).end_line < span(each).line < self.frame.line)
         return next((each for each in later if self._model in names_in(each) and names & names_in(each)), made)
 
-    def _calling(self, above: Sequence[ast.stmt]) -> ast.stmt | None:
+    def _calling(self, born: Site) -> ast.stmt | None:
         """Return the first statement below the move that hands the model to what may have attached the part."""
-        born, moved = self.case.queries.site(self.verdict.born), self.case.queries.site(self.verdict.moved)
-        if born is None or self._was_kept_first():
-            return None
-        first_line = moved.line + 1 if moved is not None and moved.file == self.frame.code.site.file else 0
+        moved, span = self.case.queries.site(self.verdict.moved), self.frame.source.span
+        first = moved.line + 1 if moved is not None and moved.file == self.frame.code.site.file else 0
         makers = set(born.function.split("."))  # `Builder.<locals>.attach`
-        below = [each for each in above if self.frame.source.span(each).line >= first_line]
+        below = (each for each in self._above if span(each).line >= first and not self._was_kept_first())
         handing = (each for each in below if self._model in names_in(each))
         return next((each for each in handing if makers & run_names(each) or self._passes_module(each)), None)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.dropped_results import dropped_result
@@ -21,34 +22,32 @@ from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
 
 
-def keep_moved_whole(case: Case, verdict: Verdict) -> Iterator[Fix]:
-    """Turn `batch.to(device)`, an object's own, into `batch = batch.to(device)`."""
-    dropped = dropped_result(case) if verdict.dropped else None
-    if dropped is None or verdict.move is None or verdict.name is None:
-        return
-    code, statement = dropped.frame.code, dropped.statement
-    new = f"{verdict.name.references[0].text} = {code.text(statement)}"
-    names = (verdict.name, *case.snapshot.beside(verdict.name))
-    moved = Anchor(code, statement, "below", dropped.frame).moved(case, *names)
-    yield from suggested(sentence("fixed.keep-result", code=one_line(new)), code.replaced(statement, new), moved=moved)
-
-
 def keep_moved_result(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Turn `x.to(device)` on a line of its own into `x = x.to(device)`, and so the lines beside it."""
-    found = code_at(case, verdict.moved) if verdict.dropped else None
-    if found is None or verdict.move is None or not isinstance(found.statement, ast.Expr):
+    if not verdict.dropped or verdict.move is None:
         return
-    call = match_code("$x.$move(...)", found.statement.value)
-    frame = frame_of(case, verdict.name)
-    if call is None or _is_loop_variable(found, call["x"], frame):
-        return
-    moved = [(found.statement, call["x"]), *(_dropped_likewise(found, frame) if frame is not None else ())]
-    kept = [f"{found.code.text(owner)} = {found.code.text(statement)}" for statement, owner in moved]
-    edits = (found.code.replaced(statement, new) for (statement, _), new in zip(moved, kept, strict=True))
-    scope = frame.scope() if frame is not None else None
-    rows = [case.odd_row(evaluate(owner, scope)) for _, owner in moved] if scope is not None else []
-    since = [Moved(row, verdict.move.op) for row in (case.row, *rows) if row is not None]
-    yield from suggested(sentence("fixed.keep-result", code=one_line(kept[0])), *edits, moved=since)
+    found, frame = code_at(case, verdict.moved), frame_of(case, verdict.name)
+    call = (
+        match_code("$x.$move(...)", found.statement.value) if found and isinstance(found.statement, ast.Expr) else None
+    )
+    if found is not None and call is not None and not _is_loop_variable(found, call["x"], frame):
+        moved = [(found.statement, call["x"]), *(_dropped_likewise(found, frame) if frame is not None else ())]
+        scope = frame.scope() if frame is not None else None
+        rows = [case.odd_row(evaluate(owner, scope)) for _, owner in moved] if scope is not None else []
+        since = [Moved(row, verdict.move.op) for row in (case.row, *rows) if row is not None]
+        yield from _kept(found.code, [(each, found.code.text(owner)) for each, owner in moved], since)
+    dropped = dropped_result(case)
+    if dropped is not None and verdict.name is not None:  # an object's own `to`: `batch.to(device)`
+        code, names = dropped.frame.code, (verdict.name, *case.snapshot.beside(verdict.name))
+        since = list(Anchor(code, dropped.statement, "below", dropped.frame).moved(case, *names))
+        yield from _kept(code, [(dropped.statement, verdict.name.references[0].text)], since)
+
+
+def _kept(code: Code, dropped: list[tuple[ast.stmt, str]], moved: list[Moved]) -> Iterator[Fix]:
+    """Assign what statements drop to variables."""
+    new = [f"{variable} = {code.text(statement)}" for statement, variable in dropped]
+    edits = (code.replaced(statement, text) for (statement, _), text in zip(dropped, new, strict=True))
+    yield from suggested(sentence("fixed.keep-result", code=one_line(new[0])), *edits, moved=moved)
 
 
 def _dropped_likewise(found: SiteCode, frame: FailingFrame) -> Iterator[tuple[ast.stmt, ast.expr]]:

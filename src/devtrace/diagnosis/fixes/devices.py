@@ -29,7 +29,8 @@ def of_move(case: Case, verdict: Verdict, frame: FailingFrame) -> str:
     """Return `device` of `model.to(device)`, where the move is in the frame's own function."""
     found = code_at(case, verdict.moved)
     argument = _argument(found) if found is not None and found.function is frame.function else None
-    return frame.code.text(argument) if argument is not None and frame.names_expected_device(argument) else ""
+    is_expected = found is not None and argument is not None and frame.names_expected_device(argument)
+    return found.code.text(argument) if found is not None and argument is not None and is_expected else ""
 
 
 def of_earlier_cell(case: Case, verdict: Verdict, born: SiteCode) -> str:

@@ -50,10 +50,6 @@ class SiteCode(NamedTuple):
         """Return the function around the site; None in a cell or a file itself."""
         return self.code.source.function(self.node)
 
-    @property
-    def line_below(self) -> int:
-        return self.code.source.span(self.statement).end_line + 1
-
 
 def fix_if_complete(help: str, *edits: Edit | None, moved: Iterable[Moved] = ()) -> Fix | None:
     """Return a fix, if all its edits could be made."""
@@ -140,11 +136,6 @@ def names_its_device(value: ast.expr) -> bool:
     """Return whether code itself names the device of what it makes."""
     moves = (owner_of(call) is not None and is_move(called_name(call)) for call in calls_in(value))
     return any(moves) or any(keyword(call, "device") for call in calls_in(value))
-
-
-def tensors_below(case: Case, name: AccessPath) -> list[int]:
-    """Return the tensors on the odd device that are what is named, or that `.to()` of it as a module moves."""
-    return odd_rows(case, name.last.value)
 
 
 def odd_rows(case: Case, value: object) -> list[int]:

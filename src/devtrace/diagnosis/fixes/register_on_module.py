@@ -17,6 +17,7 @@ from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.fixes.at_binding import move_below_binding
 from devtrace.diagnosis.fixes.fix import Fix, Moved, odd_rows, suggested
+from devtrace.source.flow import Target, targets
 from devtrace.source.matching import match_code
 from devtrace.source.object_walk import Reference, is_tensor, members, stored
 from devtrace.source.parsing import read
@@ -124,38 +125,32 @@ def assignments(queries: TraceQueries, owner: Any, attribute: str) -> Iterator[t
 
 def _gives(statement: _Assignment, attribute: str) -> bool:
     """Return whether a statement is `self.attribute = ...`, annotated or not."""
-    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-    target = targets[0]
-    is_own = isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.attr == attribute
-    return is_own and len(targets) == 1 and statement.value is not None
+    match list(targets(statement)):
+        case [Target(node=ast.Attribute(value=ast.Name(), attr=name))]:
+            return name == attribute
+    return False
 
 
 def _registered(code: Code, statement: _Assignment, reference: Reference, moved: list[Moved]) -> Iterator[Fix]:
     target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
     if statement.value is None or ast.unparse(target) in map(ast.unparse, ast.walk(statement.value)):
         return
-    left, right = code.text(target), code.text(statement.value)
-    if is_tensor(reference.value):
-        if isinstance(statement.value, ast.Constant):
-            return
-        if access_paths.is_trained_leaf(reference.value):
-            data = code.text(_without_requirement(statement.value))
-            new = f"{left} = {_torch_nn(code, reference.owner)}.Parameter({data})"
-            edit = code.replaced(statement, new)
-            yield from suggested(sentence("fixed.parameter", code=one_line(new)), edit, moved=moved)
-            return
+    left, right, container = code.text(target), code.text(statement.value), _module_container(reference.value)
+    node: ast.AST = statement
+    if container:
+        node, given = statement.value, "" if right in ("{}", "dict()") else right
+        new = f"{_torch_nn(code, reference.owner)}.{container}({given})"
+        help = sentence("fixed.container", container=container, code=f"{left} = {one_line(new)}")
+    elif not is_tensor(reference.value) or isinstance(statement.value, ast.Constant):
+        return
+    elif access_paths.is_trained_leaf(reference.value):
+        data = code.text(_without_requirement(statement.value))
+        new = f"{left} = {_torch_nn(code, reference.owner)}.Parameter({data})"
+        help = sentence("fixed.parameter", code=one_line(new))
+    else:
         new = f'{left.rpartition(".")[0]}.register_buffer("{reference.key}", {right}, persistent=False)'
-        edit = code.replaced(statement, new)
-        yield from suggested(sentence("fixed.buffer", code=one_line(new)), edit, moved=moved)
-        return
-    container = _module_container(reference.value)
-    if not container:
-        return
-    new = f"{_torch_nn(code, reference.owner)}.{container}({'' if right in ('{}', 'dict()') else right})"
-    edit = code.replaced(statement.value, new)
-    yield from suggested(
-        sentence("fixed.container", container=container, code=f"{left} = {one_line(new)}"), edit, moved=moved
-    )
+        help = sentence("fixed.buffer", code=one_line(new))
+    yield from suggested(help, code.replaced(node, new), moved=moved)
 
 
 def _without_requirement(value: ast.expr) -> ast.expr:
@@ -166,26 +161,18 @@ def _without_requirement(value: ast.expr) -> ast.expr:
 
 def _module_container(value: Any) -> str:
     """Return the container of torch's for a list, tuple or dict of modules."""
-    if type(value) in (list, tuple) and _all_modules(list(value)):
+    layers = list(value.values()) if type(value) is dict else list(value) if type(value) in (list, tuple) else []
+    if not layers or not all(access_paths.is_module(each) for each in layers):
+        return ""
+    if type(value) is not dict:
         return "ModuleList"
-    if type(value) is dict and _all_modules(list(value.values())) and all(type(key) is str for key in value):
-        return "ModuleDict"
-    return ""
-
-
-def _all_modules(values: list[Any]) -> bool:
-    return bool(values) and all(access_paths.is_module(value) for value in values)
+    return "ModuleDict" if all(type(key) is str for key in value) else ""
 
 
 def _torch_nn(code: Code, owner: Any) -> str:
     """Return the file's own name for torch.nn; a cell's may be from an earlier cell."""
-    for node in ast.walk(code.source.tree):
-        for alias in node.names if isinstance(node, ast.Import | ast.ImportFrom) else ():
-            if alias.name == "nn" and isinstance(node, ast.ImportFrom) and node.module == "torch":
-                return alias.asname or "nn"
-            if alias.name == "torch.nn" and alias.asname:
-                return alias.asname
     functions = (value for klass in classes_of(type(owner)) for value in class_dict(klass).values())
     namespace = next((each.__globals__ for each in functions if type(each) is FunctionType), {})
+    imported = (name for name, full in code.source.imports.items() if full == "torch.nn")
     known = (name for name, value in namespace.items() if value is sys.modules.get("torch.nn"))
-    return next(known, "torch.nn")
+    return next(imported, "") or next(known, "torch.nn")
