@@ -95,7 +95,7 @@ MOST_LINES = {
     "source explaining": 4_610,
     "diagnosis.evidence": 2_800,
     "diagnosis.causes": 870,
-    "diagnosis.fixes": 2_540,
+    "diagnosis.fixes": 2_500,
     "diagnosis.rules diagnosis.costs": 3_400,
     "diagnosis": 1_100,
     "recording": 6_000,
