@@ -200,6 +200,14 @@ def test_a_module_made_in_the_cell_that_imports_torch_is_known_to_a_later_trace(
     assert "\n  In[4] line 2" in sent.reports[0]["text/plain"]
 
 
+@pytest.mark.parametrize("first", ["%devtrace simulate cuda:1", "%devtrace on", "import devtrace.recording.recording"])
+def test_modules_are_watched_whichever_of_our_modules_imports_torch(first: str, fresh: Kernel) -> None:
+    fresh.run(first)
+    fresh.run("import torch", "model = torch.nn.Sequential()", "model.append(torch.nn.Linear(3, 2))")
+    sent = fresh.run("%%devtrace --simulate cuda:1", "model(torch.ones(1, 3, device='cuda'))")
+    assert "model.append(torch.nn.Linear(3, 2))  " in sent.reports[0]["text/plain"]
+
+
 NET = """
 
 import torch

@@ -1,7 +1,5 @@
 """Tensors whose device is settled only after the op that made them: `torch.FloatTensor(2, 3)` of a simulated device."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Final
 

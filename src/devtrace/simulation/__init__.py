@@ -12,6 +12,8 @@ takes 1.9 times the CPU's, one with real work 1.02 times; the wrapper's autograd
 For a recorder: `active()` is the simulation that runs, or None; `active().device_of(t)` is what `t.device` answers.
 """
 
+import torch  # noqa: F401 (first: who waits for it to be imported needs modules that are below, whole)
+
 from devtrace.runtime.requirements import versions
 from devtrace.runtime.torch_names import fault_of
 from devtrace.words.errors import SimulateError

@@ -4,8 +4,6 @@ Autograd's engine moves such a gradient to its tensor's device (torch/csrc/autog
 simulation both are on the CPU to the engine, so a hook moves it.
 """
 
-from __future__ import annotations
-
 import torch
 from torch.utils.hooks import unserializable_hook
 

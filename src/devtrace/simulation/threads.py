@@ -1,7 +1,5 @@
 """A thread started in a simulation has its devices too: dispatch modes belong to a thread, patched names do not."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 

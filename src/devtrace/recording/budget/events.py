@@ -1,7 +1,5 @@
 """Tells outermost calls of modules apart: by the module, and by all calls that lead to its line."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from typing import Any
 
