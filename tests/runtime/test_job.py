@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import devtrace
+from devtrace.runtime import torch_names
 from devtrace.runtime.job import LAUNCHERS, rank_of_job
 
 NAMES = {name for names in LAUNCHERS for name in names} | {"LOCAL_RANK", "NODE_RANK", "LOCAL_WORLD_SIZE"}
@@ -83,15 +84,14 @@ def test_a_torch_without_what_simulated_jobs_need_is_named_in_one_sentence(
 ) -> None:
     c10d = torch.distributed.distributed_c10d
     has_nccl = torch.distributed.is_nccl_available()  # as a CUDA build has
-    monkeypatch.delattr(c10d, "default_pg_nccl_timeout")
     monkeypatch.delattr(c10d, "ProcessGroupGloo")
+    torch_names.fault_of.cache_clear()
     if size:
         monkeypatch.setenv("WORLD_SIZE", size)
     with devtrace.simulate("cuda:2"):
         assert torch.ones(2, device="cuda").add(1).device.type == "cuda"
         assert torch.distributed.is_nccl_available() == has_nccl
-    printed = (
-        "devtrace: a simulated job needs `ProcessGroupGloo` and `default_pg_nccl_timeout` of `torch.distributed`, "
-        f"and torch {torch.__version__} has none; its ranks have no NCCL\n"
-    )
-    assert capsys.readouterr().err == (printed if size else "")
+    torch_names.fault_of.cache_clear()
+    lacks = "process groups have no NCCL (torch.distributed.distributed_c10d.ProcessGroupGloo is missing)"
+    printed = capsys.readouterr().err
+    assert printed.startswith(f"devtrace: on torch {torch.__version__} {lacks}; ") if size else not printed

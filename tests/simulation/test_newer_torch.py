@@ -199,3 +199,21 @@ def test_a_warning_of_an_operator_names_the_line_of_the_program(recwarn: pytest.
     line = kernel.__code__.co_firstlineno + 8
     assert found == [(__file__, line)] * len(found) != []
     library._destroy()
+
+
+@pytest.mark.parametrize("name", ["gather_single", "gather_into_tensor"])
+def test_gathering_into_one_tensor_is_done_by_what_gloo_has(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise RuntimeError(f"Backend gloo does not support {name}")
+
+    monkeypatch.setattr(c10d.ProcessGroup, name, refuse, raising=False)
+    with devtrace.simulate("cuda:1"):
+        c10d.init_process_group("nccl", store=HashStore(), rank=0, world_size=1)
+        try:
+            out, data = torch.zeros(1, 2, 3, device="cuda"), torch.ones(2, 3, device="cuda")
+            getattr(c10d.group.WORLD, name)(out, data).wait()
+            assert out.tolist() == [data.tolist()]
+            with pytest.raises(RuntimeError, match="No backend type associated with device type cpu"):
+                getattr(c10d.group.WORLD, name)(out.cpu(), data.cpu())
+        finally:
+            c10d.destroy_process_group()

@@ -12,7 +12,7 @@ from devtrace.trace.tables import Ints, TraceData
 
 _NAMESPACES: Final = ("c10d.", "_c10d_functional.")
 _OF_TWO: Final = ("send", "recv", "isend", "irecv")
-_NO_WORK: Final = ("wait_tensor",)
+_NO_WORK: Final = ("wait_tensor", "wait_tensors")
 
 
 class Bars(NamedTuple):

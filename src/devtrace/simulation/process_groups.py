@@ -37,6 +37,8 @@ _NAMES: Final = ("ProcessGroupNCCL", "ProcessGroupNCCL2", "ProcessGroupNCCLLazy"
 NAMESPACES: Final = ("c10d", "_c10d_functional")
 """Operators of a process group, and functional ones."""
 _OF_ONE_TENSOR: Final = ("_allgather_base", "all_gather_single", "_reduce_scatter_base", "reduce_scatter_single")
+_INTO_ONE: Final = ("gather_single", "gather_into_tensor")
+"""Since torch 2.14; gloo has only `gather`."""
 _OF_TWO: Final = ("c10d::send", "c10d::recv_", "c10d::recv_any_source_")
 _METHODS_OF_TWO: Final = ("send", "recv", "recv_anysource")
 
@@ -60,6 +62,9 @@ def install(patches: Patches, undo: ExitStack) -> None:
     for name in (*_OF_ALL, *_METHODS_OF_TWO):
         if hasattr(group, name):
             patches.set(group, name, _asked_by_the_program(getattr(group, name)))
+    for name in _INTO_ONE:
+        if hasattr(group, name):
+            patches.set(group, name, _gathering(getattr(group, name)))
 
 
 class Options:
@@ -175,6 +180,19 @@ def _asked_by_the_program(method: Callable[..., Any]) -> Callable[..., Any]:
             _asked.depth -= 1
 
     return call
+
+
+def _gathering(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def gather(group: Any, out: torch.Tensor, data: torch.Tensor, options: Any = None) -> Any:
+        options = options or dist.distributed_c10d.GatherOptions()
+        if tag_of(data).owner is HOST and group not in _without_cpu:
+            return method(group, out, data, options)
+        flat, data = _flat(out, data)
+        parts = [list(flat.chunk(group.size()))] if group.rank() == options.rootRank else []
+        return group.gather(parts, [data], options)
+
+    return gather
 
 
 def _flat(out: torch.Tensor, data: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

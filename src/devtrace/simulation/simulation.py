@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from types import TracebackType
@@ -14,7 +16,7 @@ from devtrace.runtime.device_spec import count_of
 from devtrace.runtime.mode_stack import push_below, take_out
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.requirements import versions
-from devtrace.runtime.torch_names import install_part
+from devtrace.runtime.torch_names import install_part, note_without
 from devtrace.simulation import (
     ESSENTIAL,
     autocast,
@@ -124,6 +126,9 @@ class Simulation:
             if fault and part in ESSENTIAL:
                 raise SimulateError.of("simulate-torch", part=part, fault=fault, **versions())
             self.left_out |= {part: fault} if fault else {}
+        if "process_groups" in self.left_out and "WORLD_SIZE" in os.environ:  # a rank may be recorded by nobody
+            note = note_without("process_groups", self.left_out["process_groups"])
+            sys.stderr.write(f"devtrace: {note}\n")
         undo.callback(self._retire_modes)
         mode = self._new_mode()
         push_below(mode)
