@@ -6,7 +6,9 @@ The words are torch's (aten/src/ATen/native: transformers/attention.cpp, RNN.cpp
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from importlib import resources
 from typing import Any
 
 import torch
@@ -94,26 +96,18 @@ def _same_device(data: torch.Tensor, name: str, tensors: Iterable[torch.Tensor])
             )
 
 
+def _comparisons() -> Iterator[tuple[Any, str, Call]]:
+    for line in resources.files(__package__).joinpath("cuda_checks.tsv").read_text("utf-8").splitlines():
+        if not line.startswith("#"):
+            path, names, words = line.split("\t")
+            owner, _, name = f"torch.{path}".rpartition(".")
+            yield sys.modules[owner], name, same_device(*names.split(), words=words)
+
+
 _VF = take("_VF", "checks", instead=torch)
-_QUANTILE = same_device("input", "q", words="quantile() q tensor must be on the same device as the input tensor")
-# Module, function, check; the words from aten/src/ATen/native and the strings of libtorch 2.13.
+# Module, function, check; those of `cuda_checks.tsv` compare devices alone.
 ABOVE: tuple[tuple[Any, str, Call], ...] = (
-    (torch, "block_diag", same_device(
-        words="torch.block_diag: input tensors must all be on the same device. "
-        "Input 0 is on device {first} and input {number} is on device {other}")),
-    (torch, "meshgrid", same_device(words="meshgrid expects all tensors to have the same device")),
-    (torch, "cdist", same_device(
-        "x1", "x2", words="X1 and X2 must have the same device type. X1: {first.type} X2: {other.type}")),
-    (torch, "grid_sampler", same_device(
-        "input", "grid",
-        words="grid_sampler(): expected input and grid to be on same device, "
-        "but input is on {first} and grid is on {other}")),
-    (torch.linalg, "multi_dot", same_device(
-        "tensors",
-        words="multi_dot(): all tensors must be on the same device but tensor 0 is on {first} "
-        "and tensor {number} is on {other}")),
-    (torch, "quantile", _QUANTILE),
-    (torch, "nanquantile", _QUANTILE),
+    *_comparisons(),
     (torch, "tensor_split", sections_on_host),
     (torch.Tensor, "tensor_split", sections_on_host),
     (functional, "scaled_dot_product_attention", attention),

@@ -78,9 +78,6 @@ class CapturedGraph:
         mode.end()
         self._is_ready = True
 
-    def instantiate(self) -> None:
-        """Do nothing: the list of operators is ready when it is captured."""
-
     def replay(self) -> None:
         if not self._is_ready:
             raise RuntimeError("Called CUDAGraph::replay without a preceding successful capture.")
@@ -97,11 +94,10 @@ class CapturedGraph:
             raise RuntimeError("Called CUDAGraph::pool() without a preceding successful capture.")
         return self._pool
 
-    def enable_debug_mode(self) -> None:
-        """Do nothing: there is no graph of CUDA's to look at."""
+    def instantiate(self, *_: Any, **__: Any) -> None:
+        """Do nothing: the list of operators is ready, and there is no graph of CUDA's to look at."""
 
-    def debug_dump(self, debug_path: str) -> None:
-        """Write nothing."""
+    enable_debug_mode = debug_dump = instantiate
 
 
 def _run(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], kept: Any) -> None:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Any
 
 import torch
 
+from devtrace.runtime.patches import Patches
 from devtrace.simulation import wider
 from devtrace.simulation.handlers import MIXED, Func, OpMode, common_owner, handlers, make_handler
 from devtrace.simulation.storage_tags import HOST
 
 _NO_KWARGS: dict[str, Any] = {}
+
+
+def install(patches: Patches, undo: ExitStack) -> None:
+    """Let `torch.tensor(..., device=)` copy where the mode sees it."""
+    torch._C._set_only_lift_cpu_tensors(True)
+    undo.callback(torch._C._set_only_lift_cpu_tensors, False)
 
 
 class SimulationMode(OpMode):

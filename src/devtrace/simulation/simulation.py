@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
 from contextlib import ExitStack
-from types import TracebackType
+from functools import partial
+from types import ModuleType, TracebackType
+from typing import Any, Final
 from weakref import WeakSet
 
 import torch
@@ -30,6 +31,7 @@ from devtrace.simulation import (
     gradients,
     graphs,
     legacy_tensor_types,
+    mode,
     parallel,
     process_groups,
     remembered,
@@ -121,8 +123,9 @@ class Simulation:
         SIMULATED.update((each.device, each) for each in devices.simulated if each.device is not None)
         undo.callback(SIMULATED.clear)
         expired_tensors.revive(devices.simulated)
-        for part, install in self._parts(patches).items():
-            fault = install_part(part, install, patches, undo)
+        for module, given in self._parts().items():
+            part = module.__name__.rpartition(".")[2]
+            fault = install_part(part, partial(_install_with, module, patches, given), patches, undo)
             if fault and part in ESSENTIAL:
                 raise SimulateError.of("simulate-torch", part=part, fault=fault, **versions())
             self.left_out |= {part: fault} if fault else {}
@@ -130,55 +133,38 @@ class Simulation:
             note = note_without("process_groups", self.left_out["process_groups"])
             sys.stderr.write(f"devtrace: {note}\n")
         undo.callback(self._retire_modes)
-        mode = self._new_mode()
-        push_below(mode)
-        undo.callback(take_out, mode)
+        own_mode = self._new_mode()
+        push_below(own_mode)
+        undo.callback(take_out, own_mode)
         self.kept_answers = remembered.forget()
 
-    def _parts(self, patches: Patches) -> dict[str, Callable[[ExitStack], object]]:
-        """Return what installs each part, in order: `scripting` looks at all that was replaced before it."""
-        devices = self.devices
+    def _parts(self) -> dict[ModuleType, tuple[Any, ...]]:
+        """Return the parts in their order, each with what it asks for; `scripting` looks at all that came before it."""
+        devices, resolve = self.devices, self.devices.resolve
         return {
-            "tensors": lambda _: tensors.install(patches, devices.resolve),
-            "storages": lambda _: storages.install(patches, devices),
-            "factories": lambda _: factories.install(patches, devices.resolve),
-            "driver": lambda _: driver.install(patches, devices),
-            "streams": lambda _: streams.install(patches, devices),
-            "generators": lambda _: generators.install(patches, devices),
-            "threads": lambda _: threads.install(patches, self._new_mode),
-            "mode": _lift_only_cpu_tensors,
-            "gradients": lambda _: gradients.install(patches),
-            "graphs": lambda _: graphs.install(patches),
-            "parallel": lambda _: parallel.install(patches),
-            "process_groups": lambda undo: process_groups.install(patches, undo),
-            "checks": lambda _: checks.install(patches),
-            "eager_paths": lambda _: eager_paths.install(patches),
-            "wider": lambda _: wider.install(patches),
-            "legacy_tensor_types": lambda _: legacy_tensor_types.install(patches, devices),
-            "autocast": lambda undo: autocast.install(patches, undo),
-            "compiling": lambda undo: compiling.install(patches, undo),
-            "cuda_only": lambda _: cuda_only.install(patches),
-            "wrappers": lambda undo: wrappers.install(patches, undo, devices.resolve, real=self._real),
-            "warned_lines": lambda _: warned_lines.install(patches),
-            "triton": lambda undo: triton.install(patches, undo),
-            "scripting": lambda _: scripting.install(patches),
-        }
+            tensors: (resolve,), storages: (devices,), factories: (resolve,), driver: (devices,), streams: (devices,),
+            generators: (devices,), threads: (self._new_mode,), mode: (), gradients: (), graphs: (), parallel: (),
+            process_groups: (), checks: (), eager_paths: (), wider: (), legacy_tensor_types: (devices,), autocast: (),
+            compiling: (), cuda_only: (), wrappers: (resolve, self._real), warned_lines: (), triton: (), scripting: (),
+        }  # fmt: skip
 
     def _new_mode(self) -> SimulationMode:
-        mode = SimulationMode(self.devices.find)
-        self._modes.add(mode)
-        return mode
+        made = SimulationMode(self.devices.find)
+        self._modes.add(made)
+        return made
 
     def _retire_modes(self) -> None:
         """A thread that outlives the simulation keeps its mode, which no longer does anything."""
-        for mode in self._modes:
-            mode.retire()
+        for each in self._modes:
+            each.retire()
 
 
-def _lift_only_cpu_tensors(undo: ExitStack) -> None:
-    """Let `torch.tensor(..., device=)` copy where the mode sees it."""
-    torch._C._set_only_lift_cpu_tensors(True)
-    undo.callback(torch._C._set_only_lift_cpu_tensors, False)
+def _install_with(module: ModuleType, patches: Patches, given: tuple[Any, ...], undo: ExitStack) -> None:
+    """Install a part; those of `_UNDO` have more to undo than replaced names."""
+    module.install(patches, *((undo,) if module in _UNDO else ()), *given)
+
+
+_UNDO: Final = (mode, process_groups, autocast, compiling, wrappers, triton)
 
 
 def _forget() -> None:

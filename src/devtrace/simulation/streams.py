@@ -81,9 +81,7 @@ class SimulatedStream:
     def cuda_stream(self) -> int:
         return self.stream_id
 
-    @property
-    def native_handle(self) -> int:
-        return self.stream_id
+    native_handle = cuda_stream
 
     @staticmethod
     def priority_range() -> tuple[int, int]:
@@ -96,14 +94,10 @@ class SimulatedStream:
     def is_capturing(self) -> bool:
         return False
 
-    def synchronize(self) -> None:
-        pass
+    def synchronize(self, *_: Any, **__: Any) -> None:
+        """Return at once: nothing is under way."""
 
-    def wait_event(self, event: Any) -> None:
-        pass
-
-    def wait_stream(self, stream: Any) -> None:
-        pass
+    wait_event = wait_stream = synchronize
 
     def record_event(self, event: Any = None) -> Any:
         event = self.event_class() if event is None else event
@@ -149,14 +143,13 @@ class SimulatedEvent:
             self.device = stream.device if stream is not None else torch.device("cuda", self.devices.current)
         self._at = time.perf_counter()
 
-    def wait(self, stream: Any = None) -> None:
-        pass
+    def synchronize(self, stream: Any = None) -> None:
+        """Return at once: nothing is under way."""
+
+    wait = synchronize
 
     def query(self) -> bool:
         return True
-
-    def synchronize(self) -> None:
-        pass
 
     def ipc_handle(self) -> bytes:
         """As many bytes as CUDA's; who opens them finds an event that is over."""

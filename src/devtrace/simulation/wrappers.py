@@ -25,7 +25,7 @@ _CPU, _CUDA = 0, 1  # c10::DeviceType
 _DEVICE: Final = 7  # the place of `device` among the arguments of `_make_wrapper_subclass`
 
 
-def install(patches: Patches, undo: ExitStack, resolve: Resolve, *, real: bool) -> None:
+def install(patches: Patches, undo: ExitStack, resolve: Resolve, real: bool) -> None:
     """Tag wrappers when they are made, and let the CPU answer for a simulated device, unless there are real ones."""
     patches.set(torch.Tensor, "_make_wrapper_subclass", staticmethod(_wrapping(resolve)))
     if not real:
