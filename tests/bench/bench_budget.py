@@ -1,9 +1,9 @@
-"""What recording with a budget costs: a transformer encoder's training loop, against plain PyTorch in one process.
+"""What recording with a budget costs: training loops with a budget of 10 % and plain, in turns, in one process.
 
-The recording lasts for the whole run. Blocks of steps take turns with plain ones in a thread that was there before it,
-which it does not record. CPU time of each thread, which a busy machine disturbs least.
+CPU time of the thread, which a busy machine disturbs least; of each way the quickest run. A run may take 1.10 times the
+plain one, and 0.2 s for what is learned of its first steps.
 
-    python tests/bench/bench_budget.py [STEPS [LONG STEPS]]
+    python tests/bench/bench_budget.py [PROGRAM ...] [STEPS ...]
 """
 
 from __future__ import annotations
@@ -14,56 +14,111 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 
 import torch
+from torch import nn
 
-from devtrace.recording.budget.sampling import Sampling
 from devtrace.recording.recording import Recording
 
-BUDGET, OFF_BUDGET = 1.10, 1.01
-STEPS, BLOCK = 2000, 20
-OFF_STEPS = 500
-LONG_STEPS = 10_000
+BUDGET, AT_ANY_RATE = 1.10, 0.2
+STEPS = 1000
+LONG = 10_000
+PAIRS = 5
 GROWTH_BUDGET = 16.0
-"""MB that the second half of a run may add to the most memory that the process ever had."""
+"""MB that a further run may add to the most memory that the process ever had."""
 
-Step = Callable[[], None]
+Step = Callable[[], object]
 
 
-def encoder() -> Step:
-    width, batch = 64, 4
-    torch.manual_seed(0)
-    layer = torch.nn.TransformerEncoderLayer(width, 4, 4 * width, batch_first=True)  # as in bench_record
-    model = torch.nn.TransformerEncoder(layer, 6, enable_nested_tensor=False)
-    optimizer = torch.optim.Adam(model.parameters())
-    x = torch.rand(batch, 16, width)
+def training(model: nn.Module, x: torch.Tensor, optimizer: str = "Adam") -> Step:
+    """Return a step of training, as most notebooks have it."""
+    steps = getattr(torch.optim, optimizer)(model.parameters(), lr=0.001)
+    criterion = nn.CrossEntropyLoss()
+    target = torch.randint(10, (len(x),))
 
-    def step() -> None:
-        optimizer.zero_grad()
-        model(x).pow(2).mean().backward()
-        optimizer.step()
+    def step() -> torch.Tensor:
+        steps.zero_grad()
+        loss = criterion(model(x), target)
+        loss.backward()
+        steps.step()
+        return loss  # type: ignore[no-any-return]
 
     return step
 
 
+def mlp(optimizer: str = "Adam") -> Step:
+    layers = nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 10)
+    return training(nn.Sequential(*layers), torch.rand(64, 64), optimizer)
+
+
+def mlp_sgd() -> Step:
+    return mlp("SGD")
+
+
+def cnn() -> Step:
+    first = nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2)
+    second = nn.Conv2d(8, 16, 3), nn.ReLU(), nn.Flatten(), nn.Linear(16 * 11 * 11, 10)
+    return training(nn.Sequential(*first, *second), torch.rand(16, 1, 28, 28))
+
+
+class Last(nn.Module):
+    """Gives the last output of a sequence's model to a layer."""
+
+    def __init__(self, model: nn.Module, width: int) -> None:
+        super().__init__()
+        self.model, self.head = model, nn.Linear(width, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        out = self.model(x)
+        return self.head((out[0] if isinstance(out, tuple) else out)[:, -1])  # type: ignore[no-any-return]
+
+
+def transformer() -> Step:
+    layer = nn.TransformerEncoderLayer(32, 4, 64, batch_first=True)
+    model = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+    return training(Last(model, 32), torch.rand(8, 16, 32))
+
+
+def lstm() -> Step:
+    return training(Last(nn.LSTM(32, 64, 2, batch_first=True), 64), torch.rand(16, 20, 32))
+
+
 def logged() -> Step:
-    """Read a value each step, and write a line every fiftieth."""
-    step, seen, value = encoder(), list[float](), torch.ones(())
+    """Read a value each step, show it in a bar, and write a line every fiftieth."""
+    step, seen, bar = mlp(), list[float](), None
+    with suppress(ImportError):
+        from tqdm import tqdm  # type: ignore[import-untyped]
+
+        bar = tqdm(file=Path(os.devnull).open("w"))  # noqa: SIM115 (as long as the process)
 
     def run() -> None:
-        step()
-        seen.append(value.item())
+        seen.append(step().item())  # type: ignore[attr-defined]
+        if bar is not None:
+            bar.update()
+            bar.set_postfix(loss=seen[-1])
         if len(seen) % 50 == 0:
             f"{torch.tensor(seen[-50:]).mean():.3f}"
 
     return run
 
 
-def seconds(step: Step, steps: int) -> float:
+PROGRAMS = {each.__name__: each for each in (mlp, mlp_sgd, logged, cnn, transformer, lstm)}
+ROWS = [*((name, STEPS) for name in PROGRAMS), ("mlp", LONG), ("mlp_sgd", LONG)]
+
+
+def seconds(step: Step, steps: int, *, recorded: bool) -> float:
     start = time.thread_time()
-    for _ in range(steps):
-        step()
+    recording = Recording(100_000, None, BUDGET - 1) if recorded else None
+    if recording is not None:
+        recording.start()
+    try:
+        for _ in range(steps):
+            step()
+    finally:
+        if recording is not None:
+            recording.stop()
     return time.thread_time() - start
 
 
@@ -72,85 +127,33 @@ def most_memory() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def compared(step: Step, plain: Step, steps: int) -> tuple[float, float, float]:
-    """Return recorded over plain, by their sums and the median of the blocks, and the MB that the second half added."""
-    pairs = []
-    with ThreadPoolExecutor(1) as other:
-        other.submit(torch.set_num_threads, 1).result()
-        other.submit(seconds, plain, 5).result()
-        recording = Recording(100_000, None, 0.10)
-        recording.start()
-        try:
-            for block in range(steps // BLOCK):
-                if block == steps // BLOCK // 2:
-                    half = most_memory()
-                pairs.append((seconds(step, BLOCK), other.submit(seconds, plain, BLOCK).result()))
-            grown = most_memory() - half
-        finally:
-            recording.stop()
-    ours, theirs = (sum(column) for column in zip(*pairs, strict=True))
-    return ours / theirs, statistics.median(one / two for one, two in pairs), grown
+def compared(name: str, steps: int) -> bool:
+    """Print a row; return whether it is over its budget."""
+    torch.manual_seed(0)
+    step = PROGRAMS[name]()
+    seconds(step, 20, recorded=False)
+    pairs: list[tuple[float, float]] = []
+    before = 0.0
+    for _ in range(PAIRS if steps < LONG else 2):
+        before = before or (most_memory() if pairs else 0.0)
+        pairs.append((seconds(step, steps, recorded=False), seconds(step, steps, recorded=True)))
+    plain, ours = (min(column) for column in zip(*pairs, strict=True))
+    median = statistics.median(second / first for first, second in pairs)
+    beyond, grown = (ours - AT_ANY_RATE) / plain, most_memory() - before
+    cells = f"{1000 * plain / steps:.2f}", f"{ours / plain:.2f}", f"{median:.2f}", f"{beyond:.2f}", f"{BUDGET}"
+    print(f"| {name} | {steps:,} | {' | '.join(cells)} | {grown:.1f} | {os.getloadavg()[0]:.1f} |", flush=True)
+    return beyond > BUDGET or grown > GROWTH_BUDGET
 
 
-def while_off(step: Step, plain: Step) -> float:
-    """Return recorded over plain, each way's fastest step, while a loop repeats and nothing of it is recorded."""
-    ours = theirs = float("inf")
-    with ThreadPoolExecutor(1) as other:
-        other.submit(torch.set_num_threads, 1).result()
-        other.submit(seconds, plain, 5).result()
-        recording = Recording(100_000, None, 0.10)
-        recording.start()
-        try:
-            sampling = recording.recorder.budget
-            assert isinstance(sampling, Sampling)
-            for _ in range(OFF_STEPS):  # the same lines each time: newer Pythons would record a new one
-                sampling._wanted = sys.maxsize
-                was_off, one, other_one = sampling.off, seconds(step, 1), other.submit(seconds, plain, 1).result()
-                ours = min(ours, one if was_off and sampling.off else ours)
-                theirs = min(theirs, other_one)
-        finally:
-            recording.stop()
-    return ours / theirs
-
-
-def by_itself(step: Step, plain: Step) -> float:
-    """Return the same ratio where nothing is recorded at all: what the measurement itself may be off by."""
-    ours = theirs = float("inf")
-    with ThreadPoolExecutor(1) as other:
-        other.submit(torch.set_num_threads, 1).result()
-        other.submit(seconds, plain, 5).result()
-        for _ in range(OFF_STEPS):
-            ours = min(ours, seconds(step, 1))
-            theirs = min(theirs, other.submit(seconds, plain, 1).result())
-    return ours / theirs
-
-
-def main() -> int:
+def main(words: list[str]) -> int:
     torch.set_num_threads(1)
-    given = [int(each) for each in sys.argv[1:]]
-    steps, long = (*given, *(STEPS, LONG_STEPS)[len(given) :])
-    rows = [
-        ("training step", steps, encoder),
-        ("with .item(), a log every 50", steps, logged),
-        ("training step", long, encoder),
-    ]
-    step, plain = encoder(), encoder()
-    seconds(step, 3)
-    control, standing = by_itself(step, plain), while_off(step, plain)
-    is_over = standing > OFF_BUDGET * max(control, 1.0)
-    print("| nothing recorded | × plain | two plain ones | budget |\n|---|---:|---:|---:|")
-    print(f"| training step | {standing:.3f} | {control:.3f} | {OFF_BUDGET} |\n")
-    print("| a budget of 10 % | steps | × plain | median block | budget | MB of the second half | load |")
-    print("|---|---:|---:|---:|---:|---:|---:|")
-    for name, count, make in rows:
-        step, plain = make(), make()
-        seconds(step, 3)
-        mean, median, grown = compared(step, plain, count)
-        is_over |= mean > BUDGET or grown > GROWTH_BUDGET
-        load = os.getloadavg()[0]
-        print(f"| {name} | {count:,} | {mean:.3f} | {median:.3f} | {BUDGET} | {grown:.1f} | {load:.1f} |", flush=True)
-    return int(is_over)
+    names, steps = [word for word in words if word in PROGRAMS], [int(word) for word in words if word.isdigit()]
+    rows = [row for row in ROWS if (not names or row[0] in names) and (not steps or row[1] in steps)]
+    print("| a budget of 10 % | steps | plain ms | × plain | median | × beyond 0.2 s | budget | MB | load |")
+    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
+    over = [compared(*row) for row in rows or [(name, each) for name in names for each in steps]]
+    return int(any(over))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -98,7 +98,7 @@ MOST_LINES = {
     "diagnosis.fixes": 2_500,
     "diagnosis.rules diagnosis.costs": 3_400,
     "diagnosis": 1_100,
-    "recording": 6_000,
+    "recording": 6_340,
     "simulation runtime": 5_290,
     "words": 450,
     "": 11_800,

@@ -20,8 +20,10 @@ import devtrace
 from devtrace.api.options import FLAGS
 from devtrace.api.recording import record
 from devtrace.diagnosis.findings import Finding
+from devtrace.recording.budget.budget import Budget
 from devtrace.recording.budget.lines import Lines
-from devtrace.recording.budget.sampling import FIRST_BATCH, NEEDED, Sampling
+from devtrace.recording.budget.loop import FIRST_BATCH
+from devtrace.recording.budget.run import NEEDED
 from devtrace.recording.budget.segments import repetitions
 from devtrace.recording.columns.chunk import WIDTH
 from devtrace.recording.hot import dispatch
@@ -248,10 +250,10 @@ def test_a_value_that_is_read_in_between_is_counted_each_time() -> None:
 
 
 def test_a_fault_of_ours_at_a_value_that_is_read_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(self: Sampling, line: object) -> None:
+    def fail(self: Budget, line: object) -> None:
         raise ZeroDivisionError("ours")
 
-    monkeypatch.setattr(Sampling, "_at_an_unknown_line", fail)
+    monkeypatch.setattr(Budget, "_at_an_unknown_line", fail)
     monkeypatch.setattr(Lines, "are_seen", False)
     read = []
     short = recorded(lambda: train(lambda model, step: read.append(torch.ones(1).item()), at=20))

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from devtrace.recording.budget.sampling import Sampling
+from devtrace.recording.budget.budget import Budget
 from devtrace.recording.columns import sites, stamps
 from devtrace.recording.context import errors_before_dispatch, hooks, jit_tracing, printing, synchronizing, threads
 from devtrace.recording.context.happenings import recorders
@@ -53,7 +53,7 @@ class Recording:
 
     def __init__(self, max_ops: int, namespace: Mapping[str, Any] | None, budget: float | None = None) -> None:
         self.recorder = Recorder(max_ops)
-        self._sampling = self.recorder.budget = Sampling(self.recorder, budget) if budget is not None else None
+        self._budget = self.recorder.budget = Budget(self.recorder, budget) if budget is not None else None
         self.modules = Modules(self.recorder)
         self.optimizers = Optimizers(self.recorder)
         self.namespace = namespace
@@ -87,9 +87,9 @@ class Recording:
             state = self.recorder.follow(thread_name())
             stack.callback(self.recorder.leave, state)
             stack.enter_context(on_top(RecordMode(self.recorder, state)))
-            if self._sampling is not None:
-                self._sampling.begin(state)
-                stack.callback(self._sampling.stop)
+            if self._budget is not None:
+                self._budget.begin(state)
+                stack.callback(self._budget.stop)
             stack.callback(_resume, _pause())
             stack.callback(setattr, self.recorder, "active", False)
             self.recorder.active = True
@@ -123,8 +123,8 @@ class Recording:
         """Make the trace, after `stop` or `halt`, while simulated tensors still answer for their device."""
         if not self._ended:
             raise RuntimeError("finish() of a running recording: ops would come into the trace that is being made")
-        if self._sampling is not None:
-            self._sampling.stop()  # after `halt` it is still in place
+        if self._budget is not None:
+            self._budget.stop()  # after `halt` it is still in place
         origin = errors_before_dispatch.origin_of(error, self.recorder) if error is not None else None
         frames = _frames(error, origin)
         if origin is not None and not errors_before_dispatch.was_recorded(origin, self.recorder):
@@ -176,7 +176,7 @@ class Recording:
         state = self.recorder.threads[0]
         rows: list[int] = []
         self.recorder.gather(found.tensors, rows)
-        if self._sampling is not None and self._sampling.ended_off:
+        if self._budget is not None and self._budget.ended_off:
             with errors_before_dispatch.calls_again(error, state, self.modules):
                 self.recorder.refused(state, found.name, site, rows, error)
             return

@@ -73,7 +73,7 @@ class Lines:
 
     def watch(self) -> None:
         """Nothing is recorded from here on."""
-        self._off = True
+        self._off = self.are_seen
         if self._codes:
             _monitoring.restart_events()
 

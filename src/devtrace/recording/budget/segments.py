@@ -6,7 +6,6 @@ the same lines and copied the same between devices. Their layouts must not diffe
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from types import CodeType
@@ -21,8 +20,8 @@ from devtrace.recording.columns.thread_state import NUMBERS, ThreadState
 
 LONGEST_PERIOD: Final = 32
 _MOST_KINDS: Final = 256
-_LONGEST_TOP: Final = 512
-_LONGEST_TRAIL: Final = 2048
+_MOST_FIRST_OPS: Final = 512
+_MOST_KEPT: Final = 2048
 
 
 class Range(NamedTuple):
@@ -86,7 +85,7 @@ def codes_of(recorded: RecordedOps, segments: Sequence[Segment]) -> set[CodeType
     return {sites.position(site).code for site in found if site >= 0}
 
 
-class Beginnings:
+class FirstOps:
     """Ops before the first time of each event, among them those at a loop's top, before its first event.
 
     A segment from a loop's last event to its first one ends with those ops. The loop's last repetition lacks them.
@@ -102,11 +101,12 @@ class Beginnings:
         """An event begins in a thread, recorded."""
         now = state.op & NUMBERS
         if event not in self._known and len(self._known) < _MOST_KINDS:
-            self._known[event] = self._last, Range(state.index, max(self._end, now - _LONGEST_TOP), now)
+            self._known[event] = self._last, Range(state.index, max(self._end, now - _MOST_FIRST_OPS), now)
         self._last, self._end = event, now
 
-    def top(self, segment: Segment, following: Hashable) -> Segment:
+    def not_run_last(self, loop: Sequence[Segment], position: int) -> Segment:
         """Return those ops of a segment that the loop's last repetition lacks; none if the loop goes on within it."""
+        segment, following = loop[position], loop[(position + 1) % len(loop)].event
         before, first = self._known.get(following, (segment.event, Range(0, 0, 0)))
         mine = [] if before == segment.event else [part for part in segment.ranges if part.thread == first.thread]
         return Segment(segment.event, segment.kind, tuple(self._common_end(part, first) for part in mine))
@@ -126,13 +126,13 @@ class Beginnings:
         return number, head, site
 
 
-class Trail:
+class Segments:
     """Segments so far, the latest last."""
 
     def __init__(self, recorded: RecordedOps) -> None:
         self._recorded = recorded
-        self.segments: list[Segment] = []
-        self._kinds: dict[Hashable, list[tuple[list[Array], int]]] = {}
+        self.done: list[Segment] = []
+        self._kinds: dict[Hashable, list[tuple[list[list[int]], int]]] = {}
         self._next = 0
         self._event: Hashable = None
         self._begins: list[int] = []
@@ -170,36 +170,41 @@ class Trail:
 
     def add(self, segment: Segment) -> None:
         """Add a segment that ended, or one that stands for it."""
-        self.segments.append(segment)
-        if len(self.segments) > _LONGEST_TRAIL:
-            del self.segments[: _LONGEST_TRAIL // 2]
+        self.done.append(segment)
+        if len(self.done) > _MOST_KEPT:
+            del self.done[: _MOST_KEPT // 2]
 
     def forget(self) -> None:
         """Begin anew: what comes next follows none of the segments so far."""
-        self.segments.clear()
+        self.done.clear()
         self._begins = []
 
     def _kind(self, ranges: tuple[Range, ...]) -> int:
-        found = [columns(self._recorded.threads[part.thread], part.begin, part.end) for part in ranges]
+        found = [_lists(self._recorded.threads[part.thread], part.begin, part.end) for part in ranges]
         copies = tuple((copied.source, copied.target) for copied in self._recorded.copies[self._copies :])
-        ops = tuple(_digest(head) + _digest(site) for _, head, site, _ in found)
-        layouts = [layout.astype(np.int64) for _, _, _, layout in found]
+        ops = tuple(hash((tuple(heads), tuple(ran_at))) for heads, ran_at, _ in found)
+        layouts = [each for _, _, each in found]
         if len(self._kinds) > _MOST_KINDS:
             self._kinds.clear()
         known = self._kinds.setdefault((self._event, ops, copies, tuple(self._attached)), [])
         for others, kind in known:
-            if all(_agree(one, other) for one, other in zip(layouts, others, strict=True)):
-                others[:] = [np.maximum(one, other) for one, other in zip(layouts, others, strict=True)]
+            if layouts == others:
+                return kind
+            if all(map(_agree, layouts, others)):
+                others[:] = [list(map(max, one, other)) for one, other in zip(layouts, others, strict=True)]
                 return kind
         self._next += 1
         known.append((layouts, self._next))
         return self._next
 
+    def kinds(self) -> list[int]:
+        return [segment.kind for segment in self.done]
+
     def period(self, needed: int, event: Hashable) -> int:
         """Return the shortest number of segments that was repeated so often until an event begins it anew, or 0."""
-        kinds = [segment.kind for segment in self.segments[-needed * LONGEST_PERIOD :]]
+        kinds = [segment.kind for segment in self.done[-needed * LONGEST_PERIOD :]]
         for period in range(1, min(LONGEST_PERIOD, len(kinds) // needed) + 1):
-            if self.segments[-period].event == event and repetitions(kinds, period) >= needed:
+            if self.done[-period].event == event and repetitions(kinds, period) >= needed:
                 return period
         return 0
 
@@ -212,9 +217,14 @@ def repetitions(kinds: Sequence[int], period: int) -> int:
     return found
 
 
-def _digest(values: Array) -> bytes:
-    return hashlib.blake2b(values.astype(np.int64).tobytes(), digest_size=16).digest()
+def _lists(state: ThreadState, begin: int, end: int) -> tuple[list[int], list[int], list[int]]:
+    """Return head, site and layout of a thread's ops as `columns` does, quicker for those that are not packed."""
+    if begin < state.packed:
+        _, head, site, layout = columns(state, begin, end)
+        return head.tolist(), site.tolist(), layout.tolist()
+    rows = state.heads[(begin - state.packed) * WIDTH : (end - state.packed) * WIDTH]
+    return rows[::WIDTH], rows[1::WIDTH], rows[6::WIDTH]
 
 
-def _agree(one: Array, other: Array) -> bool:
-    return len(one) == len(other) and not bool(((one != other) & (one >= 0) & (other >= 0)).any())
+def _agree(one: list[int], other: list[int]) -> bool:
+    return len(one) == len(other) and all(a == b or a < 0 or b < 0 for a, b in zip(one, other, strict=True))

@@ -49,8 +49,14 @@ def budgeted(self: Any, *args: Any, **kwargs: Any) -> Any:
     if is_compiling() or recording is None or budget is None:
         return original(self, *args, **kwargs)
     ident = get_ident()
-    if budget.off and ident == budget.ident:
-        if budget.inside or current_node() is not None:
+    if ident == budget.skipped:
+        budget.calls -= 1
+        if budget.calls:
+            return original(self, *args, **kwargs)
+        budget.module_called(self)
+    elif budget.off and ident == budget.ident:
+        if current_node() is not None:
+            budget.calls -= 1
             return original(self, *args, **kwargs)
         budget.module_called(self)
     elif (state := recording.recorder.states.get(ident)) is None:
@@ -58,7 +64,7 @@ def budgeted(self: Any, *args: Any, **kwargs: Any) -> Any:
     elif state is budget.state and not state.opened and current_node() is None:
         budget.module_called(self)
     if budget.off and ident == budget.ident:
-        budget.inside = True
+        budget.skipped = ident
         try:
             return original(self, *args, **kwargs)
         finally:

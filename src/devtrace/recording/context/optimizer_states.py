@@ -91,27 +91,29 @@ def _begins(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
     """A step begins: what there is without a birth is of the constructor, or of a step that raised."""
     if is_compiling():
         return
-    with STATES:
-        found = _known(optimizer)
-        size = len(_states(optimizer))
-        if found is not None and found.known == size == 0:
-            found.site = site_of(sys._getframe(2))
-        elif found is None or found.known != size:
+    try:
+        found, size = history.stateful.get(id(optimizer)), len(_states(optimizer))
+        if found is None or found.known != size or found.optimizer() is not optimizer:
             settle(optimizer)
             _note(optimizer, size, site_of(sys._getframe(2)))
+        elif size == 0:
+            found.site = site_of(sys._getframe(2))
+    except Exception as fault:  # noqa: BLE001 (a `with` in each step costs more)
+        STATES.miss(fault)
 
 
 def _stepped(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
     """A step made new state (an optimizer's first step, or one with new parameters): it was born in this step."""
     if is_compiling():
         return
-    with STATES:
-        found = _known(optimizer)
-        size = len(_states(optimizer))
-        if found is not None and found.known == size == 0:
+    try:
+        found, size = history.stateful.get(id(optimizer)), len(_states(optimizer))
+        if found is not None and found.known == size == 0 and found.optimizer() is optimizer:
             found.site = _NOWHERE
-        elif found is None or found.known != size or found.site >= 0:
+        elif found is None or found.known != size or found.site >= 0 or found.optimizer() is not optimizer:
             _take(optimizer, site_of(sys._getframe(2)))
+    except Exception as fault:  # noqa: BLE001
+        STATES.miss(fault)
 
 
 def _known(optimizer: Optimizer) -> States | None:

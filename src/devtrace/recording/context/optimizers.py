@@ -32,6 +32,7 @@ class Optimizers:
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
+        self._at_work: set[int] = set()  # optimizers that found a gradient in the step before
         self.seen: dict[int, weakref.ref[Any]] = {}
         self.steps: dict[tuple[int, int], list[int]] = {}  # (optimizer, site) -> all, those before a gradient
 
@@ -47,7 +48,8 @@ class Optimizers:
             return
         budget = self.recorder.budget
         if budget is not None and budget.stepping(optimizer, closure=_has_closure(args, kwargs)):
-            self._count(optimizer, budget.state.where(sys._getframe(1)))
+            if id(optimizer) not in self._at_work:
+                self._count(optimizer, budget.state.where(sys._getframe(1)))
             return
         if (state := self.recorder.states.get(get_ident())) is None:
             return
@@ -68,7 +70,11 @@ class Optimizers:
 
     def _count(self, optimizer: Any, site: int) -> None:
         steps = self.steps.setdefault((id(optimizer), site), [0, 0])
-        steps[1] += steps[0] == steps[1] and not _has_gradient(optimizer)
+        if steps[0] > steps[1] or _has_gradient(optimizer):
+            self._at_work.add(id(optimizer))
+        else:
+            self._at_work.discard(id(optimizer))
+            steps[1] += 1
         steps[0] += 1
 
     def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:

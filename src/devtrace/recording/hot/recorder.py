@@ -28,11 +28,9 @@ MOST_NOTES: Final = 8
 
 
 class Budget(Protocol):
-    """`budget.sampling`, as far as those below it know it."""
+    """`budget.budget`, as far as those below it know it."""
 
     off: bool
-    inside: bool
-    ident: int
     state: ThreadState
 
     def module_called(self, module: Any) -> None: ...

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
 
 import numpy as np
 
@@ -14,19 +16,20 @@ from devtrace.recording.columns.thread_state import NUMBERS, THREAD_SHIFT, Threa
 
 
 @dataclass
-class Credit:
+class Counted:
     """Counts of ops that were not recorded, until `apply` adds them to the rows of those recorded in their stead."""
 
     recorded: RecordedOps
     ops: int = 0
-    _due: list[tuple[Range, int]] = field(default_factory=list)
+    _due: Counter[Range] = field(default_factory=Counter)  # part of a thread's ops -> times
+    _lock: Any = field(default_factory=Lock)
 
     def add(self, segment: Segment, times: int) -> None:
         if times:
             self.ops += times * segment.ops
-            self._due += [(part, times) for part in segment.ranges if part.begin < part.end]
+            self._add({part: times for part in segment.ranges if part.begin < part.end})
 
-    def add_rest(self, segment: Segment, recorded: tuple[Range, ...], lacking: tuple[Range, ...] = ()) -> None:
+    def add_unrecorded(self, segment: Segment, recorded: tuple[Range, ...], lacking: tuple[Range, ...] = ()) -> None:
         """Add the ops of a segment that are not among those recorded of its last run, which began late.
 
         `lacking`: ops that this run may not have had.
@@ -38,7 +41,11 @@ class Credit:
                     seen[key] -= 1
                 elif not any(gone.thread == part.thread and gone.begin <= number < gone.end for gone in lacking):
                     self.ops += 1
-                    self._due.append((Range(part.thread, number, number + 1), 1))
+                    self._add({Range(part.thread, number, number + 1): 1})
+
+    def _add(self, due: dict[Range, int]) -> None:
+        with self._lock:
+            self._due.update(due)
 
     def _keys(self, part: Range) -> list[tuple[int, tuple[int, int]]]:
         number, head, site, _ = columns(self.recorded.threads[part.thread], part.begin, part.end)
@@ -46,8 +53,8 @@ class Credit:
 
     def apply(self, state: ThreadState) -> None:
         """Add to the rows of a thread, all packed, what is due to them."""
-        due = [(part, times) for part, times in self._due if part.thread == state.index]
-        self._due = [each for each in self._due if each[0].thread != state.index]
+        with self._lock:
+            due = [(part, self._due.pop(part)) for part in list(self._due) if part.thread == state.index]
         for part, times in due:
             for chunk in reversed(state.chunks):
                 if not len(chunk) or chunk.number[-1] < part.begin:
