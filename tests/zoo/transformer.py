@@ -17,7 +17,7 @@ class Encoder(nn.Module):
     def forward(self, ids):
         n = ids.size(1)
         mask = torch.ones(n, n, dtype=torch.bool, device=ids.device).triu(1)
-        return self.head(self.body(self.embed(ids) + self.positions[:n], mask=mask))
+        return self.head(self.body(self.embed(ids) + self.positions[:n], mask=mask, is_causal=True))
 
 
 def run(device):

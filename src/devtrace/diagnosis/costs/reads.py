@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, TypeGuard
 
 import numpy as np
 
+from devtrace.diagnosis.costs.habits import Habit
 from devtrace.diagnosis.costs.loops import LOOPS, loops_around
+from devtrace.diagnosis.costs.writes import are_written
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.source.matching import assigned_names, called_name, calls_in, is_path, match_code, names_in, same_code
 from devtrace.source.vocabulary import (
@@ -29,6 +31,7 @@ from devtrace.words.text_format import one_line, short_op_name
 
 _WHOLE: Final = ("int8", "int16", "int32", "int64", "uint8")
 _STEPS_BACK: Final = 12
+_SAMPLE: Final = 20
 _ANCESTORS: Final = 40
 _NOT_FINITE: Final = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 
@@ -59,8 +62,25 @@ def is_trained(queries: TraceQueries, op: int) -> bool:
     if queries.trace.ops.raw("phase", op) in ("backward", "optimizer") or not queries.inputs(op):
         return False
     forward = queries.trace.ops.ints("forward")
-    made = [queries.producer(row) for row in queries.ancestors(queries.inputs(op)[0], _ANCESTORS)]
+    rows = queries.ancestors(queries.inputs(op)[0], _ANCESTORS)
+    made = [queries.producer(row) for row in rows if not queries.is_of_a_module(queries.base(row))]
     return bool(np.isin(forward[forward >= 0], [each for each in made if each >= 0]).any())
+
+
+def was_read_before(queries: TraceQueries, op: int) -> bool:
+    """Return whether another line read the same tensor before, and nothing has written to it since: that one waited."""
+    row, inputs = next(iter(queries.inputs(op)), -1), queries.trace.ops.lists("inputs")
+    read = inputs.rows[inputs.flat == row]
+    waited = [each for each in read[read < op].tolist() if queries.kind(each) == "sync"]
+    sites = queries.trace.ops.ints("site")
+    is_other = bool(waited) and sites[waited[-1]] != sites[op]
+    return is_other and not are_written(queries, [queries.base(row)], waited[-1], op)
+
+
+def is_often(test: Callable[[TraceQueries, int], bool], habit: Habit) -> bool:
+    """Return whether a quarter of a line's ops, or more, are of a sort."""
+    some = habit.ops[:: len(habit.ops) // _SAMPLE + 1]
+    return sum(test(habit.queries, op) for op in some) * 4 >= len(some) > 0
 
 
 def is_asked_for(queries: TraceQueries, op: int) -> bool:
@@ -98,6 +118,18 @@ def is_within_torch(queries: TraceQueries, found: SourceNode, op: int) -> bool:
     if not isinstance(node, ast.Call) or _names_the_op(queries, called_name(node), op):
         return False
     return package(node.func, found.source) == "torch"
+
+
+def spared_by(queries: TraceQueries, found: SourceNode, op: int) -> str:
+    """Return for what a function of torch's waits that an argument would spare; empty for other waits."""
+    call, node = queries.trace.ops[op].call, found.node
+    given = {word.arg for word in node.keywords} if isinstance(node, ast.Call) else {None}
+    if None in given:  # `**options` may have it
+        return ""
+    if "repeat_interleave" in queries.op_name(op) and "output_size" not in given:
+        return "size"
+    is_encoder = call is not None and call.module.type == "TransformerEncoder"
+    return "compare" if is_encoder and "is_causal" not in given else ""
 
 
 def is_written(queries: TraceQueries, op: int) -> bool:
@@ -205,6 +237,8 @@ def _leaves(found: SourceNode, branch: ast.If) -> bool:
 def purpose(queries: TraceQueries, found: SourceNode, op: int) -> tuple[str, str]:
     """Return what the value of each step is read for, in words, and what to do instead."""
     node, statement, name = found.node, found.statement, _name_of_the_tensor(found)
+    if spared := spared_by(queries, found, op):
+        return _worded(spared)
     if isinstance(node, ast.Subscript):
         is_index = "_local_scalar_dense" in queries.op_name(op)
         return _worded("read", name=_name_of_the_index(found, node)) if is_index else _worded("count")

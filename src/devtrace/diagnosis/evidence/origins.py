@@ -16,7 +16,7 @@ from devtrace.trace.op_kinds import INDEXED
 
 MOST: Final = 64
 _LIKE: Final = ("_like", "aten.new_")
-_FROM_DATA: Final = ("lift_fresh", "set_")
+FROM_DATA: Final = ("lift_fresh", "set_")
 """Ops that take over data of Python: torch.tensor([1, 2])."""
 
 
@@ -69,7 +69,7 @@ def _is_like(queries: TraceQueries, op: int) -> bool:
 
 def _made_by(queries: TraceQueries, op: int) -> Arrival:
     found = queries.source_node(queries.trace.ops.number("site", op))
-    is_from_data = any(part in queries.op_name(op) for part in _FROM_DATA)
+    is_from_data = any(part in queries.op_name(op) for part in FROM_DATA)
     if is_from_data and (found is None or factory_call(found) is None):
         return "given"
     if found is not None and _follows_what_its_function_made(found):

@@ -45,7 +45,7 @@ def _values(habit: Habit) -> Needless | None:
     if found is None or severity is None or habit.trains_alone:
         return None
     some = habit.ops[:_SAMPLE]
-    if not reads.is_of_the_line(queries, found, some[0]) or reads.is_a_choice(queries, some[0]):
+    if not reads.is_of_the_line(queries, found, some[0]) or reads.is_often(reads.is_a_choice, habit):
         return None
     if sum(reads.is_trained(queries, op) for op in some) * 2 < len(some):
         return None

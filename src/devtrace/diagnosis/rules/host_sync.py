@@ -15,6 +15,7 @@ from typing import Final
 
 from devtrace.diagnosis.costs import reads
 from devtrace.diagnosis.costs.edits_of_reads import pick_by_where, read_after_loop
+from devtrace.diagnosis.costs.elements import of_elements
 from devtrace.diagnosis.costs.habits import Habit
 from devtrace.diagnosis.costs.needless import Needless, finding, findings
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
@@ -47,13 +48,14 @@ def _finding(habit: Habit, needless: Sequence[Needless], remark: str) -> Finding
     queries, code = habit.queries, shorten(reads.expression(habit.queries, habit.line), _LONGEST)
     is_asked_for = bool(habit.ops) and all(reads.is_asked_for(queries, op) for op in habit.ops)
     unneeded = needless[0].why if needless else sentence("host-sync.to-read")
+    is_paced = any(each.habit.pace.is_of_each_step for each in needless)
     steps = sum(each.habit.pace.steps for each in needless)
     message = sentence(
         "host-sync.message",
         what=sentence("host-sync.code", code=code) if code else sentence("host-sync.line"),
         device=sentence("host-sync.devices", devices=habit.devices) if habit.devices else sentence("host-sync.device"),
         count=habit.count,
-        often=sentence("host-sync.once" if habit.count == steps else "host-sync.each") if needless else "",
+        often=sentence("host-sync.once" if habit.count == steps else "host-sync.each") if is_paced else "",
         purpose=sentence("host-sync.as-asked") if is_asked_for else unneeded,
     )
     return finding("host-sync", habit, needless, message + remark, None)
@@ -61,9 +63,11 @@ def _finding(habit: Habit, needless: Sequence[Needless], remark: str) -> Finding
 
 def _needless(parts: list[Habit]) -> list[Needless]:
     """Return the waits of each step that nothing needs then: a warning where the loop is long and waits often."""
-    needless = [part for part in parts if part.found is not None and _is_needless(part, part.found)]
+    singly = [of_elements(part) for part in parts]
+    others = [part for part, found in zip(parts, singly, strict=True) if found is None]
+    needless = [part for part in others if part.found is not None and _is_needless(part, part.found)]
     is_often = sum(part.count for part in needless) >= OFTEN
-    return [_advised(part, is_often=is_often) for part in needless]
+    return [*filter(None, singly), *(_advised(part, is_often=is_often) for part in needless)]
 
 
 def _advised(habit: Habit, *, is_often: bool) -> Needless:
@@ -78,9 +82,12 @@ def _advised(habit: Habit, *, is_often: bool) -> Needless:
 def _is_needless(habit: Habit, found: SourceNode) -> bool:
     """Return whether the waits of a line are of each step, and nothing needs them then."""
     queries, first = habit.queries, habit.ops[0]
-    if reads.is_asked_for(queries, first) or not reads.is_of_the_line(queries, found, first):
+    has_argument = habit.is_of_the_user and reads.spared_by(queries, found, first) != ""
+    if reads.is_asked_for(queries, first) or not (has_argument or reads.is_of_the_line(queries, found, first)):
         return False
-    if reads.is_a_choice(queries, first) or not habit.pace.is_of_each_step or not _is_in_a_loop(habit):
+    if not habit.pace.is_of_each_step or not _is_in_a_loop(habit):
+        return False
+    if reads.is_often(reads.is_a_choice, habit) or reads.is_often(reads.was_read_before, habit):
         return False
     is_spared = habit.pace.trains or not reads.decides_the_loop(found)
     return is_spared and not (queries.package(habit.line) and _is_needed_by_the_package(habit, found))

@@ -1,6 +1,6 @@
 """host-to-device-copy: data that a line copies from the CPU to a device.
 
-Each new batch is. Needless is what is the same each time, a single number, or many times a few bytes.
+Each new batch is. Needless is what is the same each time, made of no data, a single number, or many times a few bytes.
 
     loss = loss + torch.tensor(0.01).to(device) * penalty       # bad: a number is copied in each step
     loss = loss + 0.01 * penalty                                # good: a number of Python's needs no copy
@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 from typing import Final
 
+from devtrace.diagnosis.costs.constants import of_constants
 from devtrace.diagnosis.costs.copies import (
     AGAIN,
     Plain,
@@ -104,9 +105,9 @@ def _of_pinned_memory(habit: Habit) -> Plain:
     return Plain(fix=not_block(habit) if is_often and len(pinned) and bool(pinned.all()) else None)
 
 
+_FINDS: Final = (of_one_tensor, _numbers, of_constants, of_single_elements, _left_to_ddp)
+
 RULE: Final = CostRule(
     slug="host-to-device-copy",
-    find=find_copies(
-        "host-to-device-copy", "h2d", of_one_tensor, _numbers, of_single_elements, _left_to_ddp, plain=_of_pinned_memory
-    ),
+    find=find_copies("host-to-device-copy", "h2d", *_FINDS, plain=_of_pinned_memory),
 )

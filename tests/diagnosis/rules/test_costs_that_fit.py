@@ -1,0 +1,225 @@
+"""Costs that fit: elements read singly, constants sent anew, and what the program needs as it is."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import nn
+
+import devtrace
+from devtrace.diagnosis.findings import Finding
+
+GPU = "cuda:0"
+
+
+def findings(program: Callable[[], object]) -> list[Finding]:
+    with devtrace.record(simulate="cuda:2") as recording:
+        program()
+    assert not recording.report.notes
+    return list(recording.report.findings)
+
+
+def warnings(program: Callable[[], object]) -> list[Finding]:
+    return [finding for finding in findings(program) if finding.severity != "note"]
+
+
+def train(each: Callable[[torch.Tensor], torch.Tensor], steps: int = 12) -> None:
+    net = nn.Linear(8, 8).to(GPU)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for batch in [torch.rand(16, 8) for _ in range(steps)]:
+        loss = each(net(batch.to(GPU)))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+# Elements that are read one by one.
+
+
+def _words() -> list[str]:
+    tokens = torch.arange(80).to(GPU)
+    return [f"w{token.item()}" for token in tokens]
+
+
+def _rows() -> dict[int, float]:
+    scores, found = torch.rand(60, device=GPU), {}
+    for row in range(len(scores)):
+        if scores[row] > 0.5:
+            found[row] = 1.0
+    return found
+
+
+def _points() -> list[tuple[float, float]]:
+    boxes = torch.rand(60, 2, device=GPU)
+    found = []
+    for box in boxes:
+        x, y = float(box[0]), float(box[1])
+        found.append((x, y))
+    return found
+
+
+@pytest.mark.parametrize(("program", "name"), [(_words, "tokens"), (_rows, "scores"), (_points, "boxes")])
+def test_elements_of_a_device_tensor_that_are_read_one_by_one_are_a_warning(
+    program: Callable[[], object], name: str
+) -> None:
+    found = warnings(program)[0]
+    assert found.rule == "host-sync"
+    assert f"one element of `{name}` at a time" in found.message
+    assert found.help == f"read all of `{name}` at once, above the loop: `{name}.tolist()`"
+
+
+def test_elements_that_are_read_in_evaluation_are_a_warning_too() -> None:
+    def program() -> None:
+        net = nn.Linear(8, 4).to(GPU).eval()
+        right = [0, 0, 0, 0]
+        with torch.no_grad():
+            for _ in range(20):
+                hits = net(torch.rand(16, 8, device=GPU)).argmax(1) == 1
+                for at in range(16):
+                    right[at % 4] += hits[at].item()
+
+    (found,) = warnings(program)
+    assert (found.rule, found.count) == ("host-sync", 320)
+    assert found.help == "read all of `hits` at once, above the loop: `hits.tolist()`"
+
+
+def test_a_few_elements_of_each_of_many_tensors_are_none() -> None:
+    def program() -> None:
+        shown = []
+        for _ in range(30):
+            best = torch.rand(10, device=GPU).topk(2).indices
+            shown.append((best[0].item(), best[1].item()))
+
+    assert not [each for each in warnings(program) if "one element" in each.message]
+
+
+# Constants that are made on the CPU and sent in each step.
+
+
+def test_a_mask_that_each_forward_makes_and_sends_is_a_warning_with_its_edit() -> None:
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.mix = nn.Linear(8, 8)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            mask = torch.tril(torch.ones(16, 16)).to(x.device)
+            mixed: torch.Tensor = self.mix(mask @ x)
+            return mixed
+
+    def program() -> None:
+        block = Block().to(GPU)
+        train(lambda x: block(x).square().mean())
+
+    (found,) = warnings(program)
+    assert (found.rule, found.count) == ("host-to-device-copy", 12)
+    assert "made on the CPU and copied in each step" in found.message
+    assert [edit.after.strip() for edit in found.edits] == ["mask = torch.tril(torch.ones(16, 16, device=x.device))"]
+
+
+def test_noise_that_each_step_draws_on_the_cpu_beside_its_batch_is_a_warning_in_words() -> None:
+    def noisy(x: torch.Tensor) -> torch.Tensor:
+        noise = torch.randn(16, 8)
+        return (x + noise.cuda()).square().mean()
+
+    (found,) = warnings(lambda: train(noisy))
+    assert (found.rule, found.count, found.edits) == ("host-to-device-copy", 12, ())
+    assert found.help == "create it on the device: `torch.randn(..., device=...)`"
+
+
+def test_batches_that_a_program_draws_itself_are_none() -> None:
+    def program() -> None:
+        net = nn.Linear(8, 4).to(GPU)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(12):
+            x, y = torch.rand(16, 8).to(GPU), torch.randint(0, 4, (16,)).to(GPU)
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(net(x), y).backward()
+            optimizer.step()
+
+    assert warnings(program) == []
+
+
+# What a program needs as it is.
+
+
+def test_an_action_may_come_to_the_host_though_half_of_them_explore() -> None:
+    def act(policy: nn.Module, state: torch.Tensor) -> torch.Tensor:
+        if random.random() < 0.5:
+            return torch.tensor([random.randrange(2)], device=GPU)
+        with torch.no_grad():
+            best: torch.Tensor = policy(state).argmax(1)
+        return best
+
+    def program() -> None:
+        random.seed(3)
+        policy = nn.Linear(4, 2).to(GPU)
+        optimizer = torch.optim.SGD(policy.parameters(), lr=0.1)
+        state = torch.rand(1, 4)
+        for _ in range(40):
+            moved = state.to(GPU)
+            action = act(policy, moved)
+            state = torch.rand(1, 4) + action.item()
+            optimizer.zero_grad()
+            policy(moved).max().backward()
+            optimizer.step()
+
+    assert warnings(program) == []
+
+
+def test_a_model_that_the_program_took_to_the_cpu_may_run_there() -> None:
+    def program() -> None:
+        net = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 4)).to(GPU)
+        train(lambda x: net(x).square().mean())
+        net.to("cpu")
+        for _ in range(10):
+            net(torch.rand(16, 8, device=GPU).cpu())
+
+    found = [each for each in findings(program) if each.rule == "cpu-compute" and each.count >= 10]
+    assert {each.severity for each in found} == {"note"}
+    assert warnings(program) == []
+
+
+def test_the_second_read_of_a_tensor_that_did_not_change_is_none() -> None:
+    kept: list[float] = []
+
+    def read_twice(x: torch.Tensor) -> torch.Tensor:
+        loss = x.square().mean()
+        kept.append(loss.item())
+        kept.append(loss.item() * 2)
+        return loss
+
+    found = warnings(lambda: train(read_twice))
+    assert [(each.rule, each.count) for each in found] == [("host-sync", 12)]
+
+
+# Waits of torch's own that an argument spares.
+
+
+def encode(call: Callable[[nn.Module, torch.Tensor, torch.Tensor], torch.Tensor]) -> None:
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    encoder = nn.TransformerEncoder(layer, 1, enable_nested_tensor=False).to(GPU)
+    mask = nn.Transformer.generate_square_subsequent_mask(16).to(GPU)
+    train(lambda x: call(encoder, x.unsqueeze(0), mask).square().mean())
+
+
+def test_a_transformer_encoder_is_told_whether_its_mask_is_causal() -> None:
+    (found,) = warnings(lambda: encode(lambda encoder, x, mask: encoder(x, mask=mask)))
+    assert (found.rule, found.count) == ("host-sync", 12)
+    assert found.help == "say whether the mask is causal: `is_causal=True` or `is_causal=False`"
+    assert warnings(lambda: encode(lambda encoder, x, mask: encoder(x, mask, is_causal=True))) == []
+
+
+def test_repeat_interleave_is_told_how_much_it_gives() -> None:
+    def repeat(x: torch.Tensor) -> torch.Tensor:
+        return x.repeat_interleave(torch.full((16,), 3, device=GPU), 0).square().mean()
+
+    def repeat_known(x: torch.Tensor) -> torch.Tensor:
+        return x.repeat_interleave(torch.full((16,), 3, device=GPU), 0, output_size=48).square().mean()
+
+    (found,) = warnings(lambda: train(repeat))
+    assert found.help == "say how many elements there will be: `output_size=...`"
+    assert warnings(lambda: train(repeat_known)) == []
