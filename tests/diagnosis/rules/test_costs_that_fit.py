@@ -223,3 +223,30 @@ def test_repeat_interleave_is_told_how_much_it_gives() -> None:
     (found,) = warnings(lambda: train(repeat))
     assert found.help == "say how many elements there will be: `output_size=...`"
     assert warnings(lambda: train(repeat_known)) == []
+
+
+# What comes first.
+
+
+def test_the_largest_cost_comes_first_however_often_the_others_are() -> None:
+    table = torch.rand(4, 2_000_000)
+
+    def heavy(x: torch.Tensor) -> torch.Tensor:
+        kept.append(x[0, 0].item())
+        kept.append(x[0, 1].item())
+        return (x[:4, :1] * table.to(GPU)).mean()
+
+    kept: list[float] = []
+    found = warnings(lambda: train(heavy))
+    assert [each.rule for each in found] == ["host-to-device-copy", "host-sync", "host-sync"]
+
+
+def test_a_statement_that_reads_several_values_has_one_warning() -> None:
+    def told(x: torch.Tensor) -> torch.Tensor:
+        loss, error = x.square().mean(), x.abs().max()
+        lines.append(f"{loss.item():.3f} {error.item():.3f} {float(x.detach().std()):.3f}")
+        return loss
+
+    lines: list[str] = []
+    found = [each for each in findings(lambda: train(told)) if each.rule == "host-sync" and each.count == 12]
+    assert [each.severity for each in found] == ["warning", "note", "note"]

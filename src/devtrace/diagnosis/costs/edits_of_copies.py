@@ -12,6 +12,7 @@ from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Edit, Site
 from devtrace.diagnosis.fixes.fix import Fix, fix_if_complete
+from devtrace.source.flow import own_name, parameters, path_of
 from devtrace.source.matching import assigned_names, called_name, keyword, match_code, names_in, same_code
 from devtrace.source.parsing import Source, parse
 from devtrace.words.catalogue import sentence
@@ -72,8 +73,8 @@ def _is_safe(found: SourceNode, loop: ast.stmt, name: str, is_of_a_cell: bool) -
     source, function, uses = found.source, found.source.function(found.node), uses_of(found, name)
     begin = source.span(loop).line
     above = [use for use in uses or () if source.span(use).line < begin and source.function(use) is function]
-    parameters = [each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)] if function else []
-    is_bound = name in parameters or any(isinstance(use.ctx, ast.Store) for use in above)
+    taken = parameters(function, starred=True) if function is not None else []
+    is_bound = name in taken or any(isinstance(use.ctx, ast.Store) for use in above)
     return (
         uses is not None
         and (is_bound or (is_of_a_cell and not above))
@@ -92,21 +93,22 @@ def _is_moved_alike(source: Source, move: ast.AST, use: ast.Name) -> bool:
 
 
 def attribute_moved(found: SourceNode) -> str:
-    """Return the attribute of `self` that a line moves, or a part of it; an empty text for anything else."""
+    """Return `self.table` if a line moves that or a part of it; an empty text for anything else."""
     moved = match_code("$x.to(...)", found.node)
     whole = moved["x"] if moved is not None else None
     while isinstance(whole, ast.Subscript):
         whole = whole.value
-    attribute = match_code("self.$name", whole)
-    return str(attribute["name"]) if attribute is not None else ""
+    owner, name = path_of(whole).partition(".")[::2] if whole is not None else ("", "")
+    return f"{owner}.{name}" if name.isidentifier() and owner == own_name(found.source, found.node) else ""
 
 
 def keep_moved_attribute(habit: Habit) -> Edit | None:
     """Return the edit, if all that the file does with the attribute is to move it so."""
     found, code = habit.found, habit.code
-    name = attribute_moved(found) if found is not None else ""
-    if found is None or code is None or not name:
+    path = attribute_moved(found) if found is not None else ""
+    if found is None or code is None or not path:
         return None
+    name = path.partition(".")[2]
     nodes = (node for node in ast.walk(found.source.tree) if isinstance(node, ast.Attribute) and node.attr == name)
     uses = [node for node in nodes if isinstance(node.ctx, ast.Load)]
     is_apart = any(isinstance(outer, _APART) for outer in found.source.ancestors(found.node))
@@ -114,7 +116,7 @@ def keep_moved_attribute(habit: Habit) -> Edit | None:
         return None
     if not all(_is_moved(found.source, use) for use in uses):
         return None
-    return code.above(found.statement, f"self.{name} = self.{name}.{code.method_call(found.node)}")
+    return code.above(found.statement, f"{path} = {path}.{code.method_call(found.node)}")
 
 
 def _is_moved(source: Source, use: ast.Attribute) -> bool:

@@ -11,7 +11,7 @@ from typing import Final
 
 from devtrace.diagnosis.costs.copies import MANY
 from devtrace.diagnosis.costs.habits import Habit
-from devtrace.diagnosis.costs.loops import LOOPS, loops_around
+from devtrace.diagnosis.costs.loops import loops_around
 from devtrace.diagnosis.costs.needless import Needless
 from devtrace.diagnosis.costs.writes import are_written
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
@@ -54,7 +54,7 @@ def _names(found: SourceNode) -> Iterator[str]:
     """Yield the code of tensors whose elements a line reads: what loops go through, or what it takes items of."""
     source, names = found.source, names_in(found.node)
     inside = [found.node, *source.ancestors(found.node)]
-    rounds = [loop for loop in loops_around(found, LOOPS) if isinstance(loop, ast.For | ast.AsyncFor)]
+    rounds = [loop for loop in loops_around(found) if isinstance(loop, ast.For | ast.AsyncFor)]
     generators = [each for outer in inside for each in getattr(outer, "generators", ())]
     for loop in (*generators, *rounds):
         if names_in(loop.target) & names and is_path(tensor := _gone_through(loop.target, loop.iter, names)):

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import ast
-from typing import Final
 
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
+from devtrace.source.flow import LOOPS
 from devtrace.source.parsing import Source
-
-LOOPS: Final = (ast.For, ast.AsyncFor, ast.While)
 
 
 def loops_around(found: SourceNode, kinds: tuple[type[ast.AST], ...] = LOOPS) -> list[ast.stmt]:

@@ -19,6 +19,7 @@ from devtrace.diagnosis.costs.writes import are_written
 from devtrace.diagnosis.evidence.moves import name_of
 from devtrace.diagnosis.findings import Culprit, Edit
 from devtrace.diagnosis.slugs import Severity
+from devtrace.source.flow import own_name
 from devtrace.words.catalogue import sentence
 
 
@@ -75,7 +76,7 @@ def _is_part_of_a_module(habit: Habit) -> bool:
     root = habit.found.node if habit.found is not None and is_in_a_module else None
     while isinstance(root, ast.Call | ast.Attribute | ast.Subscript):
         root = root.func if isinstance(root, ast.Call) else root.value
-    return isinstance(root, ast.Name) and root.id == "self"
+    return habit.found is not None and isinstance(root, ast.Name) and root.id == own_name(habit.found.source, root)
 
 
 def _move_once(habit: Habit, name: str, *, is_parameter: bool) -> _Advice:
@@ -91,12 +92,13 @@ def _move_once(habit: Habit, name: str, *, is_parameter: bool) -> _Advice:
     attribute = attribute_moved(habit.found) if habit.found is not None else ""
     if not attribute:
         return _Advice(sentence("copy.once", name=name))
-    buffer = f'self.register_buffer("{attribute}", ..., persistent=False)' if _is_of_a_module(habit) else ""
+    own, _, key = attribute.partition(".")
+    buffer = f'{own}.register_buffer("{key}", ..., persistent=False)' if _is_of_a_module(habit) else ""
     kept = keep_moved_attribute(habit)
     if kept is None:
         register = sentence("copy.register", buffer=buffer) if buffer else ""
         once = register or sentence("copy.keep-attribute", attribute=attribute)
-        return _Advice(once, (), _until_then(habit, name, attribute))
+        return _Advice(once, (), _until_then(habit, name, key))
     code = kept.after.strip()
     if not buffer:
         return _Advice(sentence("copy.keep-moved", code=code), (kept,))

@@ -19,6 +19,7 @@ from devtrace.diagnosis.findings import Site
 from devtrace.source import parsing
 from devtrace.source.parsing import Source, Span
 from devtrace.trace.ledger_counts import callers_of_backward
+from devtrace.trace.rows import Site as SiteRow
 from devtrace.trace.tables import Ints, TraceData
 from devtrace.trace.views import storage_owners
 
@@ -215,15 +216,15 @@ class TraceQueries:
     def source_node(self, id: int) -> SourceNode | None:
         """Return a site in its source; None without source."""
         if id not in self._source_nodes:
-            self._source_nodes[id] = self._find(id) if id >= 0 else None
+            self._source_nodes[id] = self.node_at(self.trace.sites[id]) if id >= 0 else None
         return self._source_nodes[id]
 
-    def _find(self, id: int) -> SourceNode | None:
-        row = self.trace.sites[id]
-        source = self.read(row.file, row.line, row.cell_id)
+    def node_at(self, site: Site | SiteRow) -> SourceNode | None:
+        """Return the code of a site; None without source."""
+        source = self.read(site.file, site.line, site.cell_id)
         if source is None:
             return None
-        node = source.node_at(Span(row.line, row.column, row.end_line, row.end_column))
+        node = source.node_at(Span(site.line, site.column, site.end_line, site.end_column))
         statement = source.statement(node) if node is not None else None
         return SourceNode(source, node, statement) if node is not None and statement is not None else None
 
