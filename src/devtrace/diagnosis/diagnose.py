@@ -8,14 +8,14 @@ A rule that fails is one line in the report and silences no other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from devtrace.diagnosis import ledger
+from devtrace.diagnosis.costs.needless import one_a_statement
 from devtrace.diagnosis.diagnose_errors import failed_rule, run_rule
 from devtrace.diagnosis.evidence.ranks import Ranks
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
@@ -52,24 +52,13 @@ def _diagnosed(trace: TraceData, live: Live | None) -> ReportData:
     else:
         for rule in COST_RULES:
             run_rule(partial(rule.find, queries, tally), rule.slug, findings, notes)
-    ordered = worst_first(_without_explained(findings))
-    return with_report(trace, worst_first(_one_a_statement(queries, ordered)), rows, notes)
+    return with_report(trace, worst_first(one_a_statement(queries, _without_explained(findings))), rows, notes)
 
 
 def _without_explained(findings: list[Finding]) -> list[Finding]:
     """Leave out a module in two halves where an error is about the line that made one half."""
     explained = {_line(site) for site in _sites_of_errors(findings)}
     return [each for each in findings if each.rule != "split-module" or _line(each.site) not in explained]
-
-
-def _one_a_statement(queries: TraceQueries, findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield findings, of which a statement has one warning about time: five reads for one printed line are one cost."""
-    seen = set[object]()
-    for finding in findings:
-        is_of_time = finding.severity == "warning" and finding.count > 1 and finding.op >= 0
-        found = queries.node_at(finding.site) if is_of_time and finding.site is not None else None
-        yield replace(finding, severity="note") if found is not None and found.statement in seen else finding
-        seen |= {found.statement} if found is not None else set()
 
 
 def _line(site: Site | None) -> tuple[str, str | None, int] | None:

@@ -188,23 +188,14 @@ _EMPTY_AS_SITES: Final = ("site", "born", "moved", "cell")
 _PARTS: Final[Mapping[str, type[Any]]] = {"culprit": Culprit, "edits": Edit, "lines": Line}
 
 
-_MICROSECONDS: Final[Mapping[str, int]] = {
-    "host-sync": 20,
-    "device-to-host-copy": 25,
-    "host-to-device-copy": 10,
-    "device-to-device-copy": 10,
-    "cpu-compute": 50,
-}
-"""What one costs at least, by the order of magnitude."""
-_BYTES_IN_A_MICROSECOND: Final = 10_000
+_MICROSECONDS: Final = {"host-sync": 20, "device-to-host-copy": 25, "cpu-compute": 50}  # one of them, at least
 
 
 def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Sort by severity; within it what costs the program most comes first, then as the program ran."""
-    order = {severity: rank for rank, severity in enumerate(SEVERITIES)}
-    return tuple(sorted(findings, key=lambda f: (order[f.severity], -_cost(f), -f.count, f.op)))
+    return tuple(sorted(findings, key=lambda f: (SEVERITIES.index(f.severity), -_cost(f), -f.count, f.op)))
 
 
 def _cost(finding: Finding) -> float:
-    one = _MICROSECONDS.get(finding.rule, 0)
-    return finding.count * one + finding.bytes / _BYTES_IN_A_MICROSECOND if one else 0
+    one = _MICROSECONDS.get(finding.rule, 10 if finding.rule.endswith("-copy") else 0)
+    return finding.count * one + finding.bytes / 10_000 if one else 0

@@ -172,8 +172,6 @@ def own_name(source: Source, node: ast.AST) -> str:
     """Return the name by which the method around a node knows its object: `self`, or whatever it is called."""
     methods = (each for each in source.ancestors(node) if isinstance(source.parent(each), ast.ClassDef))
     method = next((each for each in methods if isinstance(each, FUNCTIONS)), None)
-    if method is None and source.indent:  # a package's function alone, without its class
-        return next((name for name in parameters(source.tree.body[0])[:1] if name == "self"), "")
     is_static = any(path_of(each) == "staticmethod" for each in getattr(method, "decorator_list", ()))
     return "" if method is None or is_static else next(iter(parameters(method)), "")
 

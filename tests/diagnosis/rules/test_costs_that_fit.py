@@ -206,14 +206,14 @@ def encode(call: Callable[[nn.Module, torch.Tensor, torch.Tensor], torch.Tensor]
     train(lambda x: call(encoder, x.unsqueeze(0), mask).square().mean())
 
 
-def test_a_transformer_encoder_is_told_whether_its_mask_is_causal() -> None:
+def test_a_transformer_encoder_learns_whether_its_mask_is_causal() -> None:
     (found,) = warnings(lambda: encode(lambda encoder, x, mask: encoder(x, mask=mask)))
     assert (found.rule, found.count) == ("host-sync", 12)
     assert found.help == "say whether the mask is causal: `is_causal=True` or `is_causal=False`"
     assert warnings(lambda: encode(lambda encoder, x, mask: encoder(x, mask, is_causal=True))) == []
 
 
-def test_repeat_interleave_is_told_how_much_it_gives() -> None:
+def test_repeat_interleave_learns_how_much_it_gives() -> None:
     def repeat(x: torch.Tensor) -> torch.Tensor:
         return x.repeat_interleave(torch.full((16,), 3, device=GPU), 0).square().mean()
 
@@ -242,11 +242,11 @@ def test_the_largest_cost_comes_first_however_often_the_others_are() -> None:
 
 
 def test_a_statement_that_reads_several_values_has_one_warning() -> None:
-    def told(x: torch.Tensor) -> torch.Tensor:
+    def reading(x: torch.Tensor) -> torch.Tensor:
         loss, error = x.square().mean(), x.abs().max()
         lines.append(f"{loss.item():.3f} {error.item():.3f} {float(x.detach().std()):.3f}")
         return loss
 
     lines: list[str] = []
-    found = [each for each in findings(lambda: train(told)) if each.rule == "host-sync" and each.count == 12]
+    found = [each for each in findings(lambda: train(reading)) if each.rule == "host-sync" and each.count == 12]
     assert [each.severity for each in found] == ["warning", "note", "note"]

@@ -23,10 +23,7 @@ from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line, short_op_name
 
 _SAMPLE: Final = 20
-_MOST: Final = 12
-"""Ops that a constant is made by."""
-_BESIDE: Final = 200
-"""Copies between that are looked at."""
+_MOST: Final = 12  # ops that a constant is made by
 
 
 def of_constants(habit: Habit) -> Needless | None:
@@ -38,12 +35,12 @@ def of_constants(habit: Habit) -> Needless | None:
     if not all(made):
         return None
     first = made[0][0]
-    is_drawn = any(_draws(habit.queries, each) for ops in made for each in ops)
-    if is_drawn and not (_is_of_its_function(habit, first) and _has_a_batch_beside(habit)):
+    names = [short_op_name(habit.queries.op_name(each)) for ops in made for each in ops]
+    is_drawn = any(name in DRAWS or name.startswith("rand") for name in names)
+    if is_drawn and not _is_noise(habit, first):
         return None  # a program's own data may be drawn too
     edit = None if is_drawn else _made_there(habit)
-    factory = short_op_name(habit.queries.op_name(first))
-    code = one_line(edit.after.strip()) if edit is not None else f"torch.{factory}(..., device=...)"
+    code = one_line(edit.after.strip()) if edit is not None else f"torch.{names[0]}(..., device=...)"
     why = sentence("copy.constant", name=source_text(habit))
     return Needless(habit, why, sentence("copy.constant.help", code=code), edits=(edit,) if edit is not None else ())
 
@@ -65,31 +62,20 @@ def _factories(queries: TraceQueries, op: int, since: int) -> list[int]:
     return found
 
 
-def _draws(queries: TraceQueries, op: int) -> bool:
-    name = short_op_name(queries.op_name(op))
-    return name in DRAWS or name.startswith("rand")
+def _is_noise(habit: Habit, drawn: int) -> bool:
+    """Return whether what a line draws is no data: the same function draws it, and another line brings data.
 
-
-def _is_of_its_function(habit: Habit, op: int) -> bool:
-    """Return whether an op is of the function that copies, and not of a data set's."""
-    sites = [habit.queries.site(int(habit.queries.op_users[each])) for each in (op, habit.ops[0])]
-    functions = {(site.file, site.cell_id, site.function) for site in sites if site is not None}
-    return len(functions) == 1
-
-
-def _has_a_batch_beside(habit: Habit) -> bool:
-    """Return whether another line brings new data to the device in each step that were there before all of them."""
+    These were there before all of the steps, and are others in each.
+    """
     queries, first = habit.queries, habit.ops[0]
+    sites = [queries.site(int(queries.op_users[each])) for each in (drawn, first)]
+    functions = {(site.file, site.cell_id, site.function) for site in sites if site is not None}
     copies = np.flatnonzero(queries.is_kind("copy") & (queries.trace.ops.ints("device") != queries.host))
-    between = copies[(copies > first) & (copies < habit.ops[-1])][:_BESIDE]
+    between = copies[(copies > first) & (copies < habit.ops[-1])][: 10 * _SAMPLE]
     rows = [queries.inputs(op)[0] for op in between.tolist() if queries.op_users[op] != habit.site]
-    oldest = {queries.base(row): _oldest(queries, row) for row in rows if queries.device(row) == HOST}
-    return sum(queries.producer(row) < first for row in oldest.values()) * 2 >= min(len(habit.ops), _SAMPLE)
-
-
-def _oldest(queries: TraceQueries, row: int) -> int:
-    """Return what was made first, of a tensor and what it was made of."""
-    return min(queries.ancestors(row, _MOST), key=queries.producer)
+    made = {queries.base(row): min(map(queries.producer, queries.ancestors(row, _MOST))) for row in rows}
+    data = [base for base, op in made.items() if op < first and queries.device(base) == HOST]
+    return len(functions) == 1 and len(data) * 2 >= min(len(habit.ops), _SAMPLE)
 
 
 def _made_there(habit: Habit) -> Edit | None:
@@ -103,8 +89,7 @@ def _made_there(habit: Habit) -> Edit | None:
     made = [call for call in calls if names[call].startswith("torch.") and names[call][len("torch.") :] in MAKES]
     if len(made) != 1 or keyword(made[0], "device") is not None:
         return None
-    other = names_in(moved["x"]) - names_in(made[0])
-    if any(not full_name(ast.Name(name), found.source) for name in other):
+    if any(not full_name(ast.Name(name), found.source) for name in names_in(moved["x"]) - names_in(made[0])):
         return None
     with_device = code.with_argument(made[0], f"device={code.text(moved['device'])}")
     return code.replaced(found.node, code.text_with(moved["x"], made[0], with_device))

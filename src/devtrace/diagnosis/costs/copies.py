@@ -9,8 +9,9 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from devtrace.diagnosis.costs import reads
-from devtrace.diagnosis.costs.habits import Habit, is_paced
+from devtrace.diagnosis.costs.habits import Habit
 from devtrace.diagnosis.costs.needless import Needless, finding, findings
+from devtrace.diagnosis.costs.steps import FEWEST
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.fixes.fix import Fix
@@ -62,7 +63,7 @@ def find_copies(
 
 
 def _pace_in_words(habit: Habit) -> str:
-    if not is_paced(habit):
+    if habit.count < FEWEST or not habit.is_of_each_step:
         return ""
     return sentence("copy.pace-once" if habit.count == habit.pace.steps else "copy.pace-each")
 

@@ -12,11 +12,12 @@ from typing import Final, NamedTuple
 
 from devtrace.diagnosis.costs.habits import Habit
 from devtrace.diagnosis.costs.loops import assigned_to, is_in, loops_around, uses_of, value_given
+from devtrace.diagnosis.costs.reads import updated
 from devtrace.diagnosis.costs.writes import are_written
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.fixes.fix import Fix, fix_if_complete
-from devtrace.source.matching import assigned_names, called_name, match_code, names_in, same_code
+from devtrace.source.matching import assigned_names, called_name, match_code, names_in
 from devtrace.words.catalogue import sentence
 
 _FLOATS: Final = ("float64", "float32", "float16", "bfloat16")
@@ -132,15 +133,15 @@ def _has_torch(found: SourceNode) -> bool:
 def _added_up(read: _Read) -> Fix | None:
     """Turn `total += loss.item() * n` into a sum on the device, in the precision of Python's numbers."""
     found, code = read.found, read.code
-    summed = _sum_of(found.statement)
-    if summed is None or not _is_exact(read, summed[1]):
+    summed = updated(found.statement)
+    if summed is None or not isinstance(summed[0], ast.Name) or not isinstance(summed[1], ast.Add):
         return None
     name = summed[0].id
     filled = _filled(found, name)
     if filled is None or not isinstance(filled.start, ast.Constant) or type(filled.start.value) not in (int, float):
         return None
     number = "float" if read.dtype in _FLOATS else "int"
-    if number == "int" and type(filled.start.value) is not int:
+    if not _is_exact(read, summed[2]) or (number == "int" and type(filled.start.value) is not int):
         return None
     new = f"{read.detached}.double()" if number == "float" else read.detached
     below = f"{name} = {number}({name})"
@@ -149,16 +150,6 @@ def _added_up(read: _Read) -> Fix | None:
         code.replaced(found.node, new),
         code.below(filled.loop, below),
     )
-
-
-def _sum_of(statement: ast.stmt) -> tuple[ast.Name, ast.expr] | None:
-    """Return the variable and what is added to it, of `total += x` and of `total = total + x`."""
-    if isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Add):
-        return (statement.target, statement.value) if isinstance(statement.target, ast.Name) else None
-    added = match_code("$total = $old + $x", statement)
-    if added is None or not isinstance(added["total"], ast.Name) or not same_code(added["total"], added["old"]):
-        return None
-    return added["total"], added["x"]
 
 
 def _is_exact(read: _Read, added: ast.expr) -> bool:

@@ -3,7 +3,7 @@
     for x, y in loader:                       # a step
         total += loss(x.to(device)).item()    # its habits: a copy to the device, a wait; each once in a step
 
-A kind is a column of the ledger: `syncs`, or a direction of copies (`h2d`, `d2h`, `d2d`).
+A kind is a column of the ledger: `syncs`, `cpu_compute`, or a direction of copies (`h2d`, `d2h`, `d2d`).
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ from typing import Final
 
 import numpy as np
 
-from devtrace.diagnosis.costs.steps import FEWEST, Pace, Steps
+from devtrace.diagnosis.costs.steps import Pace, Steps
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.trace_queries import HOST, Rows, SourceNode, TraceQueries
-from devtrace.diagnosis.ledger import Tally, directions, waits
+from devtrace.diagnosis.ledger import Tally, directions, on_host, waits
 
 SMALL: Final = 4096
 """Bytes below which a copy costs its launch, not its size (about 10 µs on PCIe, the time that 100 KB take)."""
+_OF_OPS: Final = {"syncs": waits, "cpu_compute": on_host}
+"""Kinds whose rows are ops."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +87,7 @@ class Habit:
     @cached_property
     def bytes(self) -> int:
         """Bytes of the recorded copies."""
-        return 0 if self.kind == "syncs" else int(self.queries.trace.copies.ints("bytes")[self.rows].sum())
+        return 0 if self.kind in _OF_OPS else int(self.queries.trace.copies.ints("bytes")[self.rows].sum())
 
     @property
     def all_bytes(self) -> int:
@@ -106,7 +108,7 @@ class Habit:
     def devices(self) -> tuple[str, ...]:
         """Return the devices that the line waits for, or copies from and to: the CPU first."""
         trace, names = self.queries.trace, self.queries.device_names
-        of = {"syncs": [(trace.ops, "device")]}.get(self.kind, [(trace.copies, "from"), (trace.copies, "to")])
+        of = [(trace.ops, "device")] if self.kind in _OF_OPS else [(trace.copies, "from"), (trace.copies, "to")]
         found = {names[row] for table, column in of for row in table.ints(column)[self.rows]}
         return tuple(sorted(found, key=lambda name: (name != HOST, name)))
 
@@ -147,8 +149,9 @@ def together(parts: Sequence[Habit]) -> Habit:
 
 def habits(queries: TraceQueries, tally: Tally, kind: str) -> Iterator[Habit]:
     """Yield the habit of each line of the user's that did what is of a kind."""
-    chosen = np.flatnonzero(waits(queries) if kind == "syncs" else directions(queries)[kind])
-    sites = queries.cost_users[_ops_of(queries, kind, chosen)]
+    chosen = np.flatnonzero(_OF_OPS[kind](queries) if kind in _OF_OPS else directions(queries)[kind])
+    users = queries.op_users if kind == "cpu_compute" else queries.cost_users
+    sites = users[_ops_of(queries, kind, chosen)]
     order = np.argsort(sites, kind="stable")
     bounds = np.searchsorted(sites[order], np.arange(len(queries.trace.sites) + 1))
     steps = Steps(queries)
@@ -158,9 +161,4 @@ def habits(queries: TraceQueries, tally: Tally, kind: str) -> Iterator[Habit]:
 
 
 def _ops_of(queries: TraceQueries, kind: str, rows: Rows) -> Rows:
-    return rows if kind == "syncs" else queries.trace.copies.ints("op")[rows].astype(np.int64)
-
-
-def is_paced(habit: Habit) -> bool:
-    """Return whether a line does it so often that its pace is worth a word."""
-    return habit.count >= FEWEST and habit.is_of_each_step
+    return rows if kind in _OF_OPS else queries.trace.copies.ints("op")[rows].astype(np.int64)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from devtrace.diagnosis.costs.habits import Habit, habits, together
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
-from devtrace.diagnosis.findings import Culprit, Edit, Finding, Site
+from devtrace.diagnosis.findings import Culprit, Edit, Finding, Site, worst_first
 from devtrace.diagnosis.fixes.fix import Fix
 from devtrace.diagnosis.ledger import Tally
 from devtrace.diagnosis.slugs import RuleSlug, Severity
@@ -64,7 +64,6 @@ def finding(rule: RuleSlug, habit: Habit, needless: Sequence[Needless], message:
     return Finding(
         rule=rule,
         severity=first.severity if first else "note",
-        cause="",
         devices=habit.devices,
         site=habit.queries.site(habit.line),
         op=habit.ops[0] if habit.ops else -1,
@@ -76,6 +75,16 @@ def finding(rule: RuleSlug, habit: Habit, needless: Sequence[Needless], message:
         edits=first.edits if first else plain.edits if plain else (),
         ops=tuple(habit.ops),
     )
+
+
+def one_a_statement(queries: TraceQueries, findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield findings, of which a statement has one warning about time: five reads for one printed line are one cost."""
+    seen = set[object]()
+    for finding in worst_first(findings):
+        is_of_time = finding.severity == "warning" and finding.count > 1 and finding.op >= 0
+        found = queries.node_at(finding.site) if is_of_time and finding.site is not None else None
+        yield replace(finding, severity="note") if found is not None and found.statement in seen else finding
+        seen |= {found.statement} if found is not None else set()
 
 
 # Of an installed package.
@@ -97,9 +106,8 @@ def _remark(same: list[Habit]) -> str:
 def _remark_below(habit: Habit) -> str:
     """Name a package's line, as the end of a message at the user's line that led there."""
     site, package = habit.queries.site(habit.line), habit.queries.package(habit.line)
-    if site is None or not package:
-        return ""
-    return sentence("package.below", package=package, site=site, text=shorten(one_line(site.text), 80))
+    text = shorten(one_line(site.text), 80) if site is not None else ""
+    return sentence("package.below", package=package, site=site, text=text) if package else ""
 
 
 def _advice(needless: Needless) -> str:

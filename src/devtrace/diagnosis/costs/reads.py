@@ -10,10 +10,10 @@ from typing import Final, TypeGuard
 import numpy as np
 
 from devtrace.diagnosis.costs.habits import Habit
-from devtrace.diagnosis.costs.loops import loops_around
+from devtrace.diagnosis.costs.loops import loops_around, own_name_at
 from devtrace.diagnosis.costs.writes import are_written
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
-from devtrace.source.flow import LOOPS, own_name
+from devtrace.source.flow import LOOPS
 from devtrace.source.matching import assigned_names, called_name, calls_in, is_path, match_code, names_in, same_code
 from devtrace.source.vocabulary import (
     CHECKS_FLOATS,
@@ -172,7 +172,7 @@ def is_gone_on_by(queries: TraceQueries, found: SourceNode, op: int) -> bool:
     """
     asked = _test_of(found) or (found.node if _is_whole_or_true(queries, op) else None)
     names = [node for node in ast.walk(asked) if isinstance(node, ast.Name)] if asked is not None else []
-    kept = (own_name(found.source, found.node), "bool", "int")
+    kept = (own_name_at(found), "bool", "int")
     is_of_the_step = any(not full_name(name, found.source) for name in names if name.id not in kept)
     return is_of_the_step and not _is_guard(found.statement)
 
@@ -197,9 +197,9 @@ def _test_of(found: SourceNode) -> ast.expr | None:
     return None
 
 
-def _is_a_truth(node: ast.AST) -> TypeGuard[ast.expr]:
+def _is_a_truth(node: ast.AST | None) -> TypeGuard[ast.expr]:
     """Return whether code is `not x` or `bool(x)`."""
-    return (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)) or called_name(node) == "bool"
+    return any(match_code(pattern, node) is not None for pattern in ("not $x", "bool($x)"))
 
 
 def _is_guard(statement: ast.stmt) -> bool:
@@ -219,13 +219,8 @@ def _tests_of_loops(found: SourceNode) -> Iterator[ast.expr]:
     for node in ast.walk(function or found.source.tree):
         if isinstance(node, ast.While) or (isinstance(node, ast.If) and _leaves(found, node)):
             yield node.test
-        elif isinstance(node, ast.Return) and _is_an_answer(node.value):
+        elif isinstance(node, ast.Return) and (isinstance(node.value, ast.Compare) or _is_a_truth(node.value)):
             yield node.value
-
-
-def _is_an_answer(value: ast.expr | None) -> TypeGuard[ast.expr]:
-    """Return whether a function returns yes or no: `return bool(left.max() == 0)`."""
-    return isinstance(value, ast.Compare) or (isinstance(value, ast.Call) and called_name(value) == "bool")
 
 
 def _leaves(found: SourceNode, branch: ast.If) -> bool:
@@ -238,21 +233,21 @@ def _leaves(found: SourceNode, branch: ast.If) -> bool:
 
 def purpose(queries: TraceQueries, found: SourceNode, op: int) -> tuple[str, str]:
     """Return what the value of each step is read for, in words, and what to do instead."""
-    node, statement, name = found.node, found.statement, _name_of_the_tensor(found)
+    node, statement = found.node, found.statement
+    read = match_code("$x.item()", node) or match_code("float($x)", node) or {"x": getattr(node, "slice", node)}
+    name = found.source.segment(read["x"]) if is_path(read["x"]) else "x"
     if spared := spared_by(queries, found, op):
         return _worded(spared)
-    if isinstance(node, ast.Subscript):
-        is_index = "_local_scalar_dense" in queries.op_name(op)
-        return _worded("read", name=_name_of_the_index(found, node)) if is_index else _worded("count")
-    if is_written(queries, op) or isinstance(node, ast.FormattedValue | ast.JoinedStr) or _is_printed(found):
+    if isinstance(node, ast.Subscript):  # `words[i]` reads the index, `x[mask]` counts
+        return _worded("read", name=name) if "_local_scalar_dense" in queries.op_name(op) else _worded("count")
+    is_printed = any(called_name(outer) == "print" for outer in found.source.ancestors(node))
+    if is_printed or is_written(queries, op) or isinstance(node, ast.FormattedValue | ast.JoinedStr):
         return _worded("write")
-    if _adds_up(statement):
+    if updated(statement) is not None:
         return _worded("add", name=name)
-    if _is_tested(found):
+    if isinstance(statement, ast.If | ast.Assert | ast.While) and node in (statement, *ast.walk(statement.test)):
         return _worded("decide")
-    if _is_kept(found):
-        return _worded("keep", name=name)
-    return _worded("read", name=name)
+    return _worded("keep" if _is_kept(found) else "read", name=name)
 
 
 def _worded(purpose: str, **names: str) -> tuple[str, str]:
@@ -266,40 +261,21 @@ def expression(queries: TraceQueries, site: int) -> str:
         row = queries.site(site)
         return one_line(row.text) if row is not None else ""
     node = found.node
-    if isinstance(node, ast.If | ast.While | ast.Assert):
-        node = node.test
-    elif isinstance(node, ast.FormattedValue):
-        node = node.value
-    return one_line(
-        found.source.segment(node).split("\n")[0] if isinstance(node, ast.stmt) else found.source.segment(node)
-    )
+    if isinstance(node, ast.If | ast.While | ast.Assert | ast.FormattedValue):
+        node = node.value if isinstance(node, ast.FormattedValue) else node.test
+    text = found.source.segment(node)
+    return one_line(text.split("\n")[0] if isinstance(node, ast.stmt) else text)
 
 
-def _name_of_the_tensor(found: SourceNode) -> str:
-    """Return the name of what is read (`loss` of `loss.item()`), else `x`."""
-    read = match_code("$x.item()", found.node) or match_code("float($x)", found.node)
-    return found.source.segment(read["x"]) if read is not None and is_path(read["x"]) else "x"
-
-
-def _name_of_the_index(found: SourceNode, node: ast.Subscript) -> str:
-    """Return the name of the index of a list or a dict (`i` of `words[i]`), else `x`."""
-    return found.source.segment(node.slice) if is_path(node.slice) else "x"
-
-
-def _adds_up(statement: ast.stmt) -> bool:
-    """Return whether a statement is `total += x` or `total = total + x`."""
-    if isinstance(statement, ast.AugAssign):
-        return True
-    if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.BinOp):
-        return False
-    target = statement.targets[0]
-    return any(same_code(target, part) for part in (statement.value.left, statement.value.right))
-
-
-def _is_tested(found: SourceNode) -> bool:
-    node, statement = found.node, found.statement
-    tested = isinstance(statement, ast.If | ast.Assert | ast.While)
-    return tested and (node is statement or node in ast.walk(statement.test))  # type: ignore[attr-defined]
+def updated(statement: ast.stmt) -> tuple[ast.expr, ast.operator, ast.expr] | None:
+    """Return the variable, the operator and what is added, of `total += x` and of `total = total + x`."""
+    match statement:
+        case ast.AugAssign(target=target, op=op, value=value):
+            return target, op, value
+        case ast.Assign(targets=[target], value=ast.BinOp(left=left, op=op, right=right)):
+            other = right if same_code(target, left) else left if same_code(target, right) else None
+            return (target, op, other) if other is not None else None
+    return None
 
 
 def _is_kept(found: SourceNode) -> bool:
@@ -308,7 +284,3 @@ def _is_kept(found: SourceNode) -> bool:
     is_append = match_code("$list.append(...)", call) is not None
     is_item = isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript)
     return (is_append and isinstance(statement, ast.Expr)) or is_item
-
-
-def _is_printed(found: SourceNode) -> bool:
-    return any(called_name(outer) == "print" for outer in found.source.ancestors(found.node))

@@ -6,27 +6,21 @@ for x in batches: y = x.to(device) * weights.to(device)     # `weights` is copie
 from __future__ import annotations
 
 import ast
-from typing import NamedTuple
+from dataclasses import replace
 
 import numpy as np
 
 from devtrace.diagnosis.costs.copies import AGAIN, OFTEN, source_text
 from devtrace.diagnosis.costs.edits_of_copies import attribute_moved, keep_moved_attribute, move_above_loop
 from devtrace.diagnosis.costs.habits import Habit
+from devtrace.diagnosis.costs.loops import own_name_at
 from devtrace.diagnosis.costs.needless import Needless, UntilThen
 from devtrace.diagnosis.costs.steps import FEWEST
 from devtrace.diagnosis.costs.writes import are_written
 from devtrace.diagnosis.evidence.moves import name_of
-from devtrace.diagnosis.findings import Culprit, Edit
+from devtrace.diagnosis.findings import Culprit
 from devtrace.diagnosis.slugs import Severity
-from devtrace.source.flow import own_name
 from devtrace.words.catalogue import sentence
-
-
-class _Advice(NamedTuple):
-    help: str
-    edits: tuple[Edit, ...] = ()
-    until: UntilThen | None = None
 
 
 def of_one_tensor(habit: Habit) -> Needless | None:
@@ -50,8 +44,8 @@ def of_one_tensor(habit: Habit) -> Needless | None:
     key = "copy.same-in-steps" if severity == "note" else "copy.same"
     several = len(bases) > 1
     why = sentence(f"{key}-of-several", name=name, count=len(bases)) if several else sentence(key, name=name)
-    advice = _move_once(habit, name, is_parameter=tensor.role == "parameter")
-    return Needless(habit, why, advice.help, culprit, advice.edits, severity, advice.until)
+    found = Needless(habit, why, "", culprit, severity=severity)
+    return _with_advice(found, name, is_parameter=tensor.role == "parameter")
 
 
 def _severity(habit: Habit) -> Severity | None:
@@ -76,33 +70,34 @@ def _is_part_of_a_module(habit: Habit) -> bool:
     root = habit.found.node if habit.found is not None and is_in_a_module else None
     while isinstance(root, ast.Call | ast.Attribute | ast.Subscript):
         root = root.func if isinstance(root, ast.Call) else root.value
-    return habit.found is not None and isinstance(root, ast.Name) and root.id == own_name(habit.found.source, root)
+    return habit.found is not None and isinstance(root, ast.Name) and root.id == own_name_at(habit.found)
 
 
-def _move_once(habit: Habit, name: str, *, is_parameter: bool) -> _Advice:
-    """Return what to do about a tensor that is copied again and again, in words and as edits."""
+def _with_advice(found: Needless, name: str, *, is_parameter: bool) -> Needless:
+    """Add what to do about a tensor that is copied again and again, in words and as edits."""
+    habit = found.habit
     if is_parameter:
         module = name.rpartition(".")[0]
-        return _Advice(sentence("copy.move-module", module=module) if module else sentence("copy.move-its-module"))
+        help = sentence("copy.move-module", module=module) if module else sentence("copy.move-its-module")
+        return replace(found, help=help)
     if bool(np.isin(habit.queries.trace.ops.ints("forward"), habit.ops).any()):
-        return _Advice(sentence("copy.keep", name=name))  # what was moved once would be of one step's graph
+        return replace(found, help=sentence("copy.keep", name=name))  # what was moved once would be of one step's graph
     moved = move_above_loop(habit)
     if moved is not None:
-        return _Advice(sentence("copy.above-loop", name=name, code=moved.after.strip()), (moved,))
+        return replace(found, help=sentence("copy.above-loop", name=name, code=moved.after.strip()), edits=(moved,))
     attribute = attribute_moved(habit.found) if habit.found is not None else ""
     if not attribute:
-        return _Advice(sentence("copy.once", name=name))
+        return replace(found, help=sentence("copy.once", name=name))
     own, _, key = attribute.partition(".")
     buffer = f'{own}.register_buffer("{key}", ..., persistent=False)' if _is_of_a_module(habit) else ""
     kept = keep_moved_attribute(habit)
     if kept is None:
         register = sentence("copy.register", buffer=buffer) if buffer else ""
         once = register or sentence("copy.keep-attribute", attribute=attribute)
-        return _Advice(once, (), _until_then(habit, name, key))
+        return replace(found, help=once, until=_until_then(habit, name, key))
     code = kept.after.strip()
-    if not buffer:
-        return _Advice(sentence("copy.keep-moved", code=code), (kept,))
-    return _Advice(sentence("copy.keep-moved-or-register", code=code, buffer=buffer), (kept,))
+    help = sentence("copy.keep-moved-or-register", code=code, buffer=buffer) if buffer else ""
+    return replace(found, help=help or sentence("copy.keep-moved", code=code), edits=(kept,))
 
 
 def _is_of_a_module(habit: Habit) -> bool:

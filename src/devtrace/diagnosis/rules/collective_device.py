@@ -30,7 +30,7 @@ def refused_by_nccl(queries: TraceQueries, snapshot: FailureSnapshot, op: int, t
     if not rows:
         return None
     row, device = rows[0], queries.device(rows[0])
-    paths = snapshot.names(row)
+    paths, tensor = snapshot.names(row), queries.trace.tensors[row]
     names = tuple(path.text for path in paths) or (name_by_its_line(queries, queries.born(row), row),)
     origin = find_origin(queries, row)
     born = statement_site(queries, queries.born(origin.row))
@@ -44,8 +44,7 @@ def refused_by_nccl(queries: TraceQueries, snapshot: FailureSnapshot, op: int, t
         site=queries.site(int(queries.op_users[op])),
         op=op,
         culprit=Culprit(
-            names[0], names, device, tuple(queries.trace.tensors[row].shape),
-            str(queries.trace.tensors.raw("dtype", row)), born, None, (born,) if born else (),
+            names[0], names, device, tuple(tensor.shape), tensor.dtype, born, None, (born,) if born else (),
             "seen" if paths else "inferred",
         ),
         message=sentence(f"{key}.message", name=names[0], device=device, rank=int(twin[1]) if twin else 0,
@@ -55,7 +54,4 @@ def refused_by_nccl(queries: TraceQueries, snapshot: FailureSnapshot, op: int, t
     )  # fmt: skip
 
 
-RULE: Final = ErrorRule(
-    slug="collective-device",
-    explain=refused_by_nccl,
-)
+RULE: Final = ErrorRule("collective-device", refused_by_nccl)

@@ -12,8 +12,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final, cast
+from typing import Final
 
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import access_paths
@@ -28,17 +27,6 @@ from devtrace.source.safe_values import MISSING, Scope, evaluate, returned_by_pr
 from devtrace.source.vocabulary import MAKES
 from devtrace.words.catalogue import sentence
 
-_COMPARISONS: Final = ("$x.device == $text", "$text == $x.device", "$x.device != $text", "$text != $x.device")
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Two sides: `x` and `"cpu"` of `x.device == "cpu"`."""
-
-    node: ast.Compare
-    owner: ast.expr
-    device: str
-
 
 def compared_with_a_string(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
     """Find the comparisons in functions of the user's that ran."""
@@ -47,17 +35,15 @@ def compared_with_a_string(queries: TraceQueries, tally: Tally) -> Iterator[Find
         source = nodes[0].source
         function = source.function(nodes[0].node)
         for node in ast.walk(function or source.tree):
-            found = _comparison(node)
-            if found is None or source.function(node) is not function:
+            owner, device = _compared(node) or (None, "")
+            if not isinstance(node, ast.Compare) or owner is None or source.function(node) is not function:
                 continue
-            if _is_an_operand(found.owner, nodes) or _has_a_torch_device(found.owner, snapshot, site):
-                yield _finding(queries, Code(source, site), found)
+            is_operand = any(same_code(owner, operand) for other in nodes for operand in _operands(other.node))
+            if is_operand or any(_answers(evaluate(owner, scope)) for scope in _scopes(snapshot, site)):
+                yield _finding(queries, Code(source, site), node, owner, device)
 
 
-RULE: Final = CostRule(
-    slug="device-comparison",
-    find=compared_with_a_string,
-)
+RULE: Final = CostRule("device-comparison", compared_with_a_string)
 
 
 def _nodes_by_function(queries: TraceQueries) -> dict[Site, list[SourceNode]]:
@@ -73,21 +59,18 @@ def _nodes_by_function(queries: TraceQueries) -> dict[Site, list[SourceNode]]:
     return {sites[key]: nodes for key, nodes in found.items()}
 
 
-def _comparison(node: ast.AST) -> Comparison | None:
-    for pattern in _COMPARISONS if isinstance(node, ast.Compare) else ():
-        found = match_code(pattern, node)
-        text = found["text"] if found is not None else None
-        if found is not None and isinstance(text, ast.Constant) and access_paths.device_named_by(text.value):
-            return Comparison(cast("ast.Compare", node), found["x"], str(text.value))
+def _compared(node: ast.AST) -> tuple[ast.expr, str] | None:
+    """Return `x` and `"cpu"` of `x.device == "cpu"`."""
+    match node:
+        case ast.Compare(left=left, ops=[ast.Eq() | ast.NotEq()], comparators=[right]):
+            for one, other in ((left, right), (right, left)):
+                if isinstance(one, ast.Attribute) and one.attr == "device" and isinstance(other, ast.Constant):
+                    return (one.value, str(other.value)) if access_paths.device_named_by(other.value) else None
     return None
 
 
-def _is_an_operand(path: ast.expr, nodes: list[SourceNode]) -> bool:
-    """Return whether an op of the function took it as a tensor: in arithmetic, or as an argument of a call."""
-    return any(same_code(path, operand) for node in nodes for operand in _operands(node.node))
-
-
 def _operands(node: ast.AST) -> list[ast.expr]:
+    """Return what an op takes as a tensor: in arithmetic, or as an argument of a call."""
     if isinstance(node, ast.BinOp):
         return [node.left, node.right]
     if not isinstance(node, ast.Call) or called_name(node) in MAKES:
@@ -95,13 +78,8 @@ def _operands(node: ast.AST) -> list[ast.expr]:
     return node.args  # not the owner of a method: `self.norm(x)` runs a layer of `self`
 
 
-def _has_a_torch_device(path: ast.expr, snapshot: FailureSnapshot, site: Site) -> bool:
-    """Return whether the objects that are still there show it: a tensor, or a property that gives a tensor's device."""
-    return any(_answers(evaluate(path, scope)) for scope in _scopes(snapshot, site))
-
-
 def _scopes(snapshot: FailureSnapshot, site: Site) -> Iterator[Scope]:
-    """Yield the variables of a function: of the frames that still run it, of a cell, else of its class's objects."""
+    """Yield a function's variables that are still there: of frames that run it, of a cell, of its class's objects."""
     frames = [frame for frame in snapshot.frames if frame.f_code.co_filename == site.file]
     yield from (Scope.of(frame) for frame in frames if frame.f_code.co_qualname == site.function)
     live, class_name = snapshot.queries.live, site.function.rpartition(".")[0]
@@ -120,29 +98,20 @@ def _answers(value: object) -> bool:
     found = match_code("$tensor.device", returned[0]) if returned is not None else None
     if returned is None or found is None:
         return False
-    tensor = found["tensor"]
-    return is_tensor(evaluate(tensor, returned[1])) or _is_first_parameter(tensor)
+    is_first_parameter = match_code("next($module.parameters())", found["tensor"]) is not None
+    return is_first_parameter or is_tensor(evaluate(found["tensor"], returned[1]))
 
 
-def _is_first_parameter(node: ast.expr) -> bool:
-    """Return whether code is `next(self.parameters())`."""
-    return match_code("next($module.parameters())", node) is not None
-
-
-def _finding(queries: TraceQueries, code: Code, found: Comparison) -> Finding:
-    is_negated = isinstance(found.node.ops[0], ast.NotEq)
-    owner, sign, device = code.text(found.owner), "!=" if is_negated else "==", found.device
-    has_index = ":" in device
-    new = f'str({owner}.device) {sign} "{device}"' if has_index else f'{owner}.device.type {sign} "{device}"'
-    edit = code.replaced(found.node, new)
-    code_text = code.text(found.node)
+def _finding(queries: TraceQueries, code: Code, node: ast.Compare, owner: ast.expr, device: str) -> Finding:
+    is_negated, has_index, x = isinstance(node.ops[0], ast.NotEq), ":" in device, code.text(owner)
+    own = f"str({x}.device)" if has_index else f"{x}.device.type"
+    new = f'{own} {"!=" if is_negated else "=="} "{device}"'
+    edit = code.replaced(node, new)
     return Finding(
         rule="device-comparison",
         severity="warning",
-        cause="",
-        devices=(),
-        site=queries.site_in(code.source, found.node, code.site),
-        message=sentence(f"device-comparison.{'always' if is_negated else 'never'}", code=code_text),
+        site=queries.site_in(code.source, node, code.site),
+        message=sentence(f"device-comparison.{'always' if is_negated else 'never'}", code=code.text(node)),
         help=sentence(f"device-comparison.{'text' if has_index else 'type'}", code=new),
         edits=(edit,) if edit is not None else (),
     )

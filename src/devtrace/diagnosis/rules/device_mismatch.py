@@ -66,10 +66,7 @@ def device_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: int, t
     )
 
 
-RULE: Final = ErrorRule(
-    slug="device-mismatch",
-    explain=device_mismatch,
-)
+RULE: Final = ErrorRule("device-mismatch", device_mismatch)
 
 
 def _mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: int, text: str) -> Mismatch | None:

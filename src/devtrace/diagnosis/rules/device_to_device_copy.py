@@ -13,6 +13,5 @@ from devtrace.diagnosis.costs.same_tensor import of_one_tensor
 from devtrace.diagnosis.rules.rule import CostRule
 
 RULE: Final = CostRule(
-    slug="device-to-device-copy",
-    find=find_copies("device-to-device-copy", "d2d", of_one_tensor, of_single_elements),
+    "device-to-device-copy", find_copies("device-to-device-copy", "d2d", of_one_tensor, of_single_elements)
 )

@@ -177,16 +177,13 @@ def _unused(habit: Habit) -> Needless | None:
     if sent[0] is None or any(op is None for op in sent):
         return None
     site = int(queries.op_users[sent[0]])
-    if not _moves_one_tensor(queries.source_node(site)) and not is_of_ddp(queries, sent[0]):
+    moving = queries.source_node(site)
+    moved = match_code("$x = $x.$move(...)", moving.statement) if moving is not None else None
+    is_chosen = moved is not None and isinstance(moved["x"], ast.Name)  # no line that moves a whole batch
+    if not is_chosen and not is_of_ddp(queries, sent[0]):
         return None
     why = sentence("copy.unused", name=source_text(habit), site=queries.site(site))
     return Needless(habit, why, sentence("copy.unused.help"))
-
-
-def _moves_one_tensor(found: SourceNode | None) -> bool:
-    """Return whether somebody chose this tensor, `tags = tags.to(device)`; no line that moves a whole batch."""
-    moved = match_code("$x = $x.$move(...)", found.statement) if found is not None else None
-    return moved is not None and isinstance(moved["x"], ast.Name)
 
 
 def _copy_in_vain(queries: TraceQueries, op: int, since: int) -> int | None:
@@ -201,6 +198,6 @@ def _copy_in_vain(queries: TraceQueries, op: int, since: int) -> int | None:
 
 
 RULE: Final = CostRule(
-    slug="device-to-host-copy",
-    find=find_copies("device-to-host-copy", "d2h", of_one_tensor, _round_trip, _unused, _values, of_single_elements),
+    "device-to-host-copy",
+    find_copies("device-to-host-copy", "d2h", of_one_tensor, _round_trip, _unused, _values, of_single_elements),
 )

@@ -43,6 +43,7 @@ def generator_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: int
     fix = fix or Fix(generator_device.CAUSE.advice())
     names = tuple(path.text for path in paths) or _names_in_a_loader(frame)
     born = made.site if made is not None else None
+    by = "default" if default is not None else "message"
     certainty: Certainty = "seen" if paths and not queries.was_read else "inferred"
     return Finding(
         rule="generator-mismatch",
@@ -52,28 +53,20 @@ def generator_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: int
         site=queries.site(queries.trace.ops.number("site", op)),
         op=op,
         culprit=Culprit(names[0], names, odd, (), "", born, None, (born,) if born else (), certainty),
-        message=_message(names[0], expected, odd, default is not None),
+        message=sentence(f"generator-mismatch.{by}", name=names[0], expected=expected, odd=odd),
         help=fix.help,
         edits=fix.edits,
         ops=(op,),
     )
 
 
-RULE: Final = ErrorRule(
-    slug="generator-mismatch",
-    explain=generator_mismatch,
-)
+RULE: Final = ErrorRule("generator-mismatch", generator_mismatch)
 
 
 def _full_device(queries: TraceQueries, kind: str) -> str:
     """Return `cuda` as the device that the trace has."""
     known = (name for name in queries.device_names if name.split(":")[0] == kind)
     return next(known, kind if ":" in kind or kind == HOST else f"{kind}:0")
-
-
-def _message(name: str, expected: str, odd: str, follows_default: bool) -> str:
-    key = "generator-mismatch.default" if follows_default else "generator-mismatch.message"
-    return sentence(key, name=name, expected=expected, odd=odd)
 
 
 def _generators_on(snapshot: FailureSnapshot, odd: str) -> list[AccessPath]:

@@ -59,10 +59,7 @@ def host_conversion(queries: TraceQueries, snapshot: FailureSnapshot, op: int, t
     )
 
 
-RULE: Final = ErrorRule(
-    slug="host-conversion",
-    explain=host_conversion,
-)
+RULE: Final = ErrorRule("host-conversion", host_conversion)
 
 
 @dataclass(frozen=True)
@@ -189,18 +186,14 @@ class _Conversion:
         if self.taker is PINNED:
             return self._without_pinning()
         if self.frame is not None and self.node is not None:
-            return self._replaced(self.node, self._brought(self.frame.code.text(self.node), self.node))
+            return self._replaced(self.node, self.frame.code.called_on(self.node, self._way))
         return self._of_each() or Fix(host_boundary.CAUSE.advice())
 
     def _replaced(self, node: ast.expr, new: str) -> Fix:
         edit = self.frame.code.replaced(node, new) if self.frame is not None else None
-        return Fix(host_boundary.CAUSE.advice()) if edit is None else Fix(_to_cpu(new), (edit,))
-
-    def _brought(self, text: str, node: ast.expr) -> str:
-        """Return `x.cpu()`, or `x.detach().cpu()` where numpy would refuse a tensor that requires gradients."""
-        if isinstance(node, ast.Name | ast.Attribute | ast.Subscript | ast.Call):
-            return f"{text}.{self._way}"
-        return f"({text}).{self._way}"
+        if edit is None:
+            return Fix(host_boundary.CAUSE.advice())
+        return Fix(sentence("fixed.to-cpu", code=one_line(new)), (edit,))
 
     @cached_property
     def _way(self) -> str:
@@ -238,10 +231,6 @@ class _Conversion:
                     edit = self.frame.code.replaced(pinned, "False")
                     return Fix(sentence("fixed.no-pinning"), (edit,) if edit is not None else ())
         return Fix(sentence("fixed.no-pinning"))
-
-
-def _to_cpu(code: str) -> str:
-    return sentence("fixed.to-cpu", code=one_line(code))
 
 
 def _converted(code: ast.AST) -> ast.expr | None:

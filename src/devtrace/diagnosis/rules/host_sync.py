@@ -37,10 +37,7 @@ def host_syncs(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
     return findings(queries, tally, "syncs", _needless, _finding)
 
 
-RULE: Final = CostRule(
-    slug="host-sync",
-    find=host_syncs,
-)
+RULE: Final = CostRule("host-sync", host_syncs)
 
 
 def _finding(habit: Habit, needless: Sequence[Needless], remark: str) -> Finding:

@@ -85,13 +85,11 @@ def _left_to_ddp(habit: Habit) -> Needless | None:
     queries, ops, site = habit.queries, habit.ops, habit.queries.site(habit.site)
     if habit.count < AGAIN or not ops or not all(is_of_ddp(queries, op) for op in ops[:20]):
         return None
-    counts = habit.tally["h2d"]
     others = [other for other in habit.tally.sites("h2d") if other != habit.site]
-    stepwise = [queries.site(other) for other in others if habit.count % int(counts[other]) == 0]
-    by_hand = [other for other in stepwise if other and site and other.function == site.function]
-    if not by_hand:
+    stepwise = [queries.site(other) for other in others if habit.count % int(habit.tally["h2d"][other]) == 0]
+    line = next((other for other in reversed(stepwise) if other and site and other.function == site.function), None)
+    if line is None:
         return None
-    line = by_hand[-1]
     return Needless(habit, sentence("copy.left-to-ddp", site=line), sentence("copy.left-to-ddp.help", site=line))
 
 
@@ -108,6 +106,5 @@ def _of_pinned_memory(habit: Habit) -> Plain:
 _FINDS: Final = (of_one_tensor, _numbers, of_constants, of_single_elements, _left_to_ddp)
 
 RULE: Final = CostRule(
-    slug="host-to-device-copy",
-    find=find_copies("host-to-device-copy", "h2d", *_FINDS, plain=_of_pinned_memory),
+    "host-to-device-copy", find_copies("host-to-device-copy", "h2d", *_FINDS, plain=_of_pinned_memory)
 )

@@ -28,8 +28,6 @@ def idle_optimizers(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
             yield Finding(
                 rule="idle-optimizer",
                 severity="warning",
-                cause="",
-                devices=(),
                 site=queries.site(int(queries.users[site])),
                 count=steps,
                 message=sentence("idle-optimizer.message", count=steps),
@@ -37,7 +35,4 @@ def idle_optimizers(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
             )
 
 
-RULE: Final = CostRule(
-    slug="idle-optimizer",
-    find=idle_optimizers,
-)
+RULE: Final = CostRule("idle-optimizer", idle_optimizers)

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from devtrace.diagnosis.evidence.trace_queries import META, TraceQueries
-from devtrace.diagnosis.findings import Culprit, Finding
+from devtrace.diagnosis.findings import Culprit, Finding, Site
 from devtrace.diagnosis.ledger import Tally
 from devtrace.diagnosis.rules.rule import CostRule
 from devtrace.trace.rows import Module, Move
@@ -46,10 +46,7 @@ def moved_after_wrap(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
                 break
 
 
-RULE: Final = CostRule(
-    slug="moved-after-wrap",
-    find=moved_after_wrap,
-)
+RULE: Final = CostRule("moved-after-wrap", moved_after_wrap)
 
 
 def _is_wrapper(module: Module) -> bool:
@@ -117,24 +114,22 @@ def _finding(queries: TraceQueries, move: Move, wrapper: Module, device: str) ->
     return Finding(
         rule="moved-after-wrap",
         severity="warning",
-        cause="",
         devices=(device,),
         site=site,
         op=move.op,
-        culprit=_culprit(queries, move, device),
+        culprit=_culprit(queries, move, device, site),
         count=move.tensors,
         message=sentence("moved-after-wrap.message", module=str(move.module.path), device=device, wrapper=name),
         help=sentence("moved-after-wrap.help"),
     )
 
 
-def _culprit(queries: TraceQueries, move: Move, device: str) -> Culprit | None:
+def _culprit(queries: TraceQueries, move: Move, device: str, site: Site | None) -> Culprit | None:
     """Return the first tensor that was moved and has a name."""
     trace = queries.trace
     moved = (row for copy in _copies(queries, move) for row in queries.outputs(trace.copies.number("op", copy)))
     for row in moved:
         if name := str(trace.tensors.raw("name", row)):
-            moved_at = queries.site(int(queries.users[move.site.id])) if move.site is not None else None
-            shape, dtype = tuple(trace.tensors[row].shape), str(trace.tensors.raw("dtype", row))
-            return Culprit(name, (name,), device, shape, dtype, moved=moved_at)
+            tensor = trace.tensors[row]
+            return Culprit(name, (name,), device, tuple(tensor.shape), tensor.dtype, moved=site)
     return None

@@ -42,10 +42,7 @@ def on_the_device_of_another(queries: TraceQueries, ranks: Ranks) -> Iterator[Fi
             yield _finding(queries, ranks, site, device, rows, chosen[site, device])
 
 
-RULE: Final = JobRule(
-    slug="rank-device",
-    find=on_the_device_of_another,
-)
+RULE: Final = JobRule("rank-device", on_the_device_of_another)
 
 
 def _came_here(queries: TraceQueries, row: int) -> bool:
@@ -56,20 +53,17 @@ def _came_here(queries: TraceQueries, row: int) -> bool:
 def _finding(queries: TraceQueries, ranks: Ranks, site: int, device: int, rows: dict[int, int], reason: str) -> Finding:
     name = queries.device_names[device]
     owner = next(rank for rank, own in ranks.own_device.items() if own == device and rank not in rows)
-    row = next(iter(rows.values()))
+    row, tensors = next(iter(rows.values())), queries.trace.tensors
     born = statement_site(queries, site)
     tensor = name_by_its_line(queries, site, row)
     message = sentence("rank-device.message", count=len(rows), ranks=list(map(str, rows)), device=name, owner=owner)
-    tensors = queries.trace.tensors
-    dtype = str(tensors.raw("dtype", row))
     return Finding(
         rule="rank-device",
         severity="warning",
-        cause="",
         devices=tuple(sorted({name, *(queries.device_names[ranks.own_device[rank]] for rank in rows)})),
         site=born,
         op=queries.producer(row),
-        culprit=Culprit(tensor, (tensor,), name, tuple(tensors[row].shape), dtype),
+        culprit=Culprit(tensor, (tensor,), name, tuple(tensors[row].shape), tensors[row].dtype),
         count=len(rows),
         message=one_after_another((message, sentence(f"rank-device.{reason}", device=name))),
         help=sentence(f"rank-device.{reason}.help", device=name),

@@ -32,25 +32,21 @@ def differing_tensors(queries: TraceQueries, ranks: Ranks) -> Iterator[Finding]:
             yield _finding(queries, name, odd, {rank: row for rank, row in rows.items() if rank not in odd})
 
 
-RULE: Final = JobRule(
-    slug="ranks-differ",
-    find=differing_tensors,
-)
+RULE: Final = JobRule("ranks-differ", differing_tensors)
 
 
 def _finding(queries: TraceQueries, name: str, odd: dict[int, int], rest: dict[int, int]) -> Finding:
     row = next(iter(odd.values()))
     born = queries.born(row)
     site = queries.site(int(queries.users[born])) if born >= 0 else None
-    dtype = str(queries.trace.tensors.raw("dtype", row))
+    tensor = queries.trace.tensors[row]
     return Finding(
         rule="ranks-differ",
         severity="warning",
-        cause="",
         devices=tuple(sorted({HOST, *(queries.device(each) for each in rest.values())})),
         site=site,
         op=queries.producer(row),
-        culprit=Culprit(name, (name,), HOST, tuple(queries.trace.tensors[row].shape), dtype),
+        culprit=Culprit(name, (name,), HOST, tuple(tensor.shape), tensor.dtype),
         count=len(odd),
         message=sentence(
             "ranks-differ.message", name=name, ranks=list(map(str, odd)), count=len(odd), rest=len(rest), device=HOST

@@ -12,14 +12,11 @@ from typing import Final
 
 import numpy as np
 
-from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+from devtrace.diagnosis.evidence.trace_queries import META, TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally
 from devtrace.diagnosis.rules.rule import CostRule
 from devtrace.words.catalogue import sentence
-
-META: Final = "meta"
-"""A tensor there holds no data: an offload brings it for the time of a call."""
 
 
 def split_modules(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
@@ -39,10 +36,7 @@ def split_modules(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
             yield _finding(queries, path, devices)
 
 
-RULE: Final = CostRule(
-    slug="split-module",
-    find=split_modules,
-)
+RULE: Final = CostRule("split-module", split_modules)
 
 
 def _finding(queries: TraceQueries, path: str, rows: dict[str, int]) -> Finding:
@@ -52,7 +46,6 @@ def _finding(queries: TraceQueries, path: str, rows: dict[str, int]) -> Finding:
     return Finding(
         rule="split-module",
         severity="warning",
-        cause="",
         devices=devices,
         site=queries.site(int(queries.users[born])) if born >= 0 else None,
         op=queries.producer(last),
