@@ -108,7 +108,7 @@ def _kept(read: _Read) -> Fix | None:
         return None
     name = append["list"].id
     filled = _filled(found, name) if isinstance(found.statement, ast.Expr) else None
-    if filled is None or not _is_empty_list(filled.start) or not _has_torch(found):
+    if filled is None or code.text(filled.start) not in ("[]", "list()") or not _has_torch(found):
         return None
     below = f"{name} = torch.stack({name}).tolist()"
     return fix_if_complete(
@@ -116,10 +116,6 @@ def _kept(read: _Read) -> Fix | None:
         code.replaced(found.node, read.kept),
         code.below(filled.loop, below),
     )
-
-
-def _is_empty_list(value: ast.expr) -> bool:
-    return match_code("[]", value) is not None or match_code("list()", value) is not None
 
 
 def _has_torch(found: SourceNode) -> bool:
