@@ -101,6 +101,7 @@ def test_a_statement_binds_these_names(text: str, names: str) -> None:
         ("class A:\n    def f(): HERE", ""),
         ("class A:\n    HERE", ""),
         ("def f(self): HERE", ""),
+        ("    def f(this): HERE", "this"),
         ("HERE", ""),
     ],
 )

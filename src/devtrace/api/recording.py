@@ -18,6 +18,7 @@ from devtrace.runtime.requirements import sentence_of_fault, untested
 from devtrace.runtime.tracebacks import hide_our_frames
 from devtrace.runtime.watching import missed
 from devtrace.runtime.whole_files import write_somewhere
+from devtrace.source import live_objects
 from devtrace.source.live_objects import Live, forget_locals
 from devtrace.trace.builder import TraceBuilder
 from devtrace.words.catalogue import sentence
@@ -235,8 +236,7 @@ def _diagnosed(recorded: Recorded, namespace: Mapping[str, Any] | None, expect: 
         recorded.around,
         recorded.cells,
         recorded.idle,
-        gap=recorded.gap,
-        late=recorded.late,
+        evidence=live_objects.Recorded(recorded.gap, recorded.late),
     )
     try:
         report = diagnose(trace, live=live)

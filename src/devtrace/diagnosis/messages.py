@@ -40,7 +40,7 @@ def message(case: Case, verdict: Verdict, name: str, operand: str | None) -> str
 
 def _reason(case: Case, verdict: Verdict) -> str:
     """Say why; of what was read from the source of a program that nobody recorded say once that it is probable."""
-    if not case.queries.was_read or verdict.certainty == "seen" or case.mismatch.of == "copy":
+    if case.queries.evidence.saw_ops or verdict.certainty == "seen" or case.mismatch.of == "copy":
         return CAUSES[verdict.cause].reason(case, verdict)
     reason = CAUSES[verdict.cause].reason(case, replace(verdict, certainty="seen"))
     return sentence("explained.probably", reason=reason) if reason else ""

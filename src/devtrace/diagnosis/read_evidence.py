@@ -16,11 +16,10 @@ _BY_HOOKS: Final[tuple[CauseSlug, ...]] = ("attached-after-move", "not-registere
 """Causes whose moves and attachments the hooks see, recorded or not."""
 
 
-def was_read(case: Case, verdict: Verdict) -> bool:
+def is_only_read(case: Case, verdict: Verdict) -> bool:
     """Return whether a verdict rests on what was read from the source, and not on what the hooks saw."""
-    if not case.queries.was_read:
-        return False
-    return verdict.cause not in _BY_HOOKS or case.queries.birth_was_read(case.row)
+    may_be_read = verdict.cause not in _BY_HOOKS or case.queries.certainty(case.row) == "inferred"
+    return may_be_read and not case.queries.evidence.saw_ops
 
 
 def without_guess(case: Case, verdict: Verdict, fix: Fix) -> Fix:
@@ -30,7 +29,8 @@ def without_guess(case: Case, verdict: Verdict, fix: Fix) -> Fix:
     function that still runs.
     """
     born = statement_site(case.queries, verdict.born)
-    if not fix.edits or born is None or verdict.cause == "not-registered" or not case.queries.birth_was_read(case.row):
+    is_seen = verdict.cause == "not-registered" or case.queries.certainty(case.row) == "seen"
+    if not fix.edits or born is None or is_seen:
         return fix
     lines = range(born.line, max(born.end_line, born.line) + 1)
     guessed = any(edit.file == born.file and edit.cell == born.cell and edit.line in lines for edit in fix.edits)

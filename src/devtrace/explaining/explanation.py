@@ -45,7 +45,7 @@ from devtrace.recording.hot.recorder import Recorder, thread_name
 from devtrace.runtime.quiet import Quiet, is_tensor
 from devtrace.runtime.watching import missed
 from devtrace.source.flow import statements
-from devtrace.source.live_objects import Live
+from devtrace.source.live_objects import Live, Read
 from devtrace.source.matching import called_name, owner_of
 from devtrace.source.vocabulary import devices_named, in_full, is_move
 from devtrace.trace.tables import TraceData
@@ -196,8 +196,7 @@ class Explanation:
             lambda tensor: found[id(tensor)] if id(tensor) in found else row_of(known(tensor)),
             cells=sites.cells_so_far(),
             walk=walk,
-            was_read=True,
-            seen_births=frozenset(row for row in births if row >= 0),
+            evidence=Read(frozenset(row for row in births if row >= 0)),
         )
 
 

@@ -169,8 +169,12 @@ def parameters(body: ast.AST, *, starred: bool = False) -> list[str]:
 
 
 def own_name(source: Source, node: ast.AST) -> str:
-    """Return the name by which the method around a node knows its object: `self`, or whatever it is called."""
-    methods = (each for each in source.ancestors(node) if isinstance(source.parent(each), ast.ClassDef))
+    """Return the name by which the method around a node knows its object: `self`, or whatever it is called.
+
+    Of a package's file only the function is kept; one that is indented is taken for a method.
+    """
+    classes = (ast.ClassDef, ast.Module) if source.indent else (ast.ClassDef,)
+    methods = (each for each in source.ancestors(node) if isinstance(source.parent(each), classes))
     method = next((each for each in methods if isinstance(each, FUNCTIONS)), None)
     is_static = any(path_of(each) == "staticmethod" for each in getattr(method, "decorator_list", ()))
     return "" if method is None or is_static else next(iter(parameters(method)), "")

@@ -21,6 +21,48 @@ class CellText:
     first: int
 
 
+class Evidence:
+    """Certainty about a trace: here all of it. `saw_ops`: the ops before the failed one were seen, in their order."""
+
+    saw_ops = True
+
+    def saw_birth(self, tensor: int) -> bool:
+        return True
+
+    def registered_late(self, tensor: int) -> tuple[int, bool]:
+        """Return the op before which a tensor was registered that nobody saw made, and whether a layer made it then."""
+        return -1, False
+
+    def is_after_gap(self, op: int) -> bool:
+        """Return whether some ops before one may not be of the trace."""
+        return False
+
+
+@dataclass(frozen=True)
+class Recorded(Evidence):
+    """A recording; before op `gap` some ops were not recorded. `late`: see `registered_late`, by tensor."""
+
+    gap: int = -1
+    late: Mapping[int, tuple[int, bool]] = field(default_factory=dict)
+
+    def registered_late(self, tensor: int) -> tuple[int, bool]:
+        return self.late.get(tensor, (-1, False))
+
+    def is_after_gap(self, op: int) -> bool:
+        return 0 <= self.gap <= op
+
+
+@dataclass(frozen=True)
+class Read(Evidence):
+    """A trace that was read from the source, but for the `births` of some tensors: these the hooks saw."""
+
+    births: frozenset[int] = frozenset()
+    saw_ops = False
+
+    def saw_birth(self, tensor: int) -> bool:
+        return tensor in self.births
+
+
 @dataclass(frozen=True, slots=True)
 class Live:
     """`frames`: of the exception that ended the recording, innermost first, each with its row in the trace's sites.
@@ -29,10 +71,6 @@ class Live:
     `cells`: those that ran so far, oldest first.
     `idle`: the rows of the sites of optimizer steps that never found a gradient, with the number of steps.
     `walk`: all that the frames' variables lead to, where that has been visited already.
-    `was_read`: no op of the trace but the failed one was seen; the others were read from the source.
-    `seen_births`: the rows, in a trace that was read, of tensors whose births were seen all the same.
-    `gap`: the first op after some that were not recorded, -1 for none. `late`: the rows of parameters and buffers that
-    were registered at the end of such a gap. Each has the next op, and whether a layer of torch's made it as it began.
     """
 
     frames: tuple[tuple[int, FrameType], ...] = ()
@@ -42,10 +80,7 @@ class Live:
     cells: tuple[CellText, ...] = ()
     idle: tuple[tuple[int, int], ...] = ()
     walk: Any = None
-    was_read: bool = False
-    seen_births: frozenset[int] = frozenset()
-    gap: int = -1
-    late: Mapping[int, tuple[int, bool]] = field(default_factory=dict)
+    evidence: Evidence = field(default_factory=Evidence)
 
 
 _NOT_KEPT: Final = 3

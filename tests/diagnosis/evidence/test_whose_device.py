@@ -386,3 +386,41 @@ def test_a_batch_that_was_padded_on_the_host_is_copied_from_there() -> None:
         nn.utils.rnn.pad_sequence(rows).to("cuda:0")
     crossings = [(str(copy.from_), str(copy.to)) for copy in recording.trace.copies]
     assert crossings == [("cpu", "cuda:0")]
+
+
+# The variable that names the device.
+
+
+def by_its_usual_name() -> None:
+    device = torch.device("cuda")
+    net = nn.Linear(4, 2, device="cpu")
+    net(torch.ones(3, 4).to(device))
+
+
+def by_another_name() -> None:
+    gpu = torch.device("cuda")
+    net = nn.Linear(4, 2, device="cpu")
+    net(torch.ones(3, 4).to(gpu))
+
+
+def by_a_word_argument() -> None:
+    where = "cuda"
+    net = nn.Linear(4, 2, device="cpu")
+    net(torch.ones(3, 4, device=where))
+
+
+@pytest.mark.parametrize("program", [by_its_usual_name, by_another_name, by_a_word_argument])
+def test_the_device_is_the_one_that_the_work_is_sent_to_whatever_its_variable_is_called(
+    program: Callable[[], None],
+) -> None:
+    assert error_of(program).devices == ("cuda:0", "cpu")
+
+
+def test_a_variable_that_results_are_brought_to_the_cpu_by_is_not_the_device_of_the_work() -> None:
+    def program() -> None:
+        back = torch.device("cpu")
+        net = nn.Linear(4, 2).cuda()
+        first = net(torch.ones(3, 4, device="cuda")).to(back)
+        net(first)
+
+    assert error_of(program).devices == ("cuda:0", "cpu")

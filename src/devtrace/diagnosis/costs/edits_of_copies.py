@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from devtrace.diagnosis.costs.habits import Habit
-from devtrace.diagnosis.costs.loops import assigned_to, loops_around, own_name_at, uses_of
+from devtrace.diagnosis.costs.loops import assigned_to, loops_around, uses_of
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Edit, Site
 from devtrace.diagnosis.fixes.fix import Fix, fix_if_complete
-from devtrace.source.flow import parameters, path_of
+from devtrace.source.flow import own_name, parameters, path_of
 from devtrace.source.matching import assigned_names, called_name, keyword, match_code, names_in, same_code
 from devtrace.source.parsing import Source, parse
 from devtrace.words.catalogue import sentence
@@ -99,7 +99,7 @@ def attribute_moved(found: SourceNode) -> str:
     while isinstance(whole, ast.Subscript):
         whole = whole.value
     owner, name = path_of(whole).partition(".")[::2] if whole is not None else ("", "")
-    return f"{owner}.{name}" if name.isidentifier() and owner == own_name_at(found) else ""
+    return f"{owner}.{name}" if name.isidentifier() and owner == own_name(found.source, found.node) else ""
 
 
 def keep_moved_attribute(habit: Habit) -> Edit | None:

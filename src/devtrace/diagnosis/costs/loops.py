@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
-from devtrace.source.flow import LOOPS, own_name
+from devtrace.source.flow import LOOPS
 from devtrace.source.parsing import Source
 
 
@@ -45,11 +45,6 @@ def value_given(source: Source, name: ast.Name) -> ast.expr | None:
     if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
         return next((part for one, part in zip(target.elts, value.elts, strict=True) if one is name), None)
     return None
-
-
-def own_name_at(found: SourceNode) -> str:
-    """Return `self`, or what a method calls it; by custom in a package's function, which is there without its class."""
-    return "self" if found.source.indent else own_name(found.source, found.node)
 
 
 def is_in(source: Source, node: ast.AST, around: ast.AST) -> bool:

@@ -10,10 +10,10 @@ from typing import Final, TypeGuard
 import numpy as np
 
 from devtrace.diagnosis.costs.habits import Habit
-from devtrace.diagnosis.costs.loops import loops_around, own_name_at
+from devtrace.diagnosis.costs.loops import loops_around
 from devtrace.diagnosis.costs.writes import are_written
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
-from devtrace.source.flow import LOOPS
+from devtrace.source.flow import LOOPS, own_name
 from devtrace.source.matching import assigned_names, called_name, calls_in, is_path, match_code, names_in, same_code
 from devtrace.source.vocabulary import (
     CHECKS_FLOATS,
@@ -172,7 +172,7 @@ def is_gone_on_by(queries: TraceQueries, found: SourceNode, op: int) -> bool:
     """
     asked = _test_of(found) or (found.node if _is_whole_or_true(queries, op) else None)
     names = [node for node in ast.walk(asked) if isinstance(node, ast.Name)] if asked is not None else []
-    kept = (own_name_at(found), "bool", "int")
+    kept = (own_name(found.source, found.node), "bool", "int")
     is_of_the_step = any(not full_name(name, found.source) for name in names if name.id not in kept)
     return is_of_the_step and not _is_guard(found.statement)
 

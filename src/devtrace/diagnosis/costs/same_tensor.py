@@ -13,13 +13,13 @@ import numpy as np
 from devtrace.diagnosis.costs.copies import AGAIN, OFTEN, source_text
 from devtrace.diagnosis.costs.edits_of_copies import attribute_moved, keep_moved_attribute, move_above_loop
 from devtrace.diagnosis.costs.habits import Habit
-from devtrace.diagnosis.costs.loops import own_name_at
 from devtrace.diagnosis.costs.needless import Needless, UntilThen
 from devtrace.diagnosis.costs.steps import FEWEST
 from devtrace.diagnosis.costs.writes import are_written
 from devtrace.diagnosis.evidence.moves import name_of
 from devtrace.diagnosis.findings import Culprit
 from devtrace.diagnosis.slugs import Severity
+from devtrace.source.flow import own_name
 from devtrace.words.catalogue import sentence
 
 
@@ -70,7 +70,7 @@ def _is_part_of_a_module(habit: Habit) -> bool:
     root = habit.found.node if habit.found is not None and is_in_a_module else None
     while isinstance(root, ast.Call | ast.Attribute | ast.Subscript):
         root = root.func if isinstance(root, ast.Call) else root.value
-    return habit.found is not None and isinstance(root, ast.Name) and root.id == own_name_at(habit.found)
+    return habit.found is not None and isinstance(root, ast.Name) and root.id == own_name(habit.found.source, root)
 
 
 def _with_advice(found: Needless, name: str, *, is_parameter: bool) -> Needless:

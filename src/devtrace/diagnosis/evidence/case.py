@@ -144,7 +144,7 @@ class Case(Subject):
         What torch's own code may do with it on the way (`unsqueeze`) is no birth.
         """
         queries, names = self.queries, self.names
-        if not names or not queries.birth_was_read(self.row):
+        if not names or queries.certainty(self.row) == "seen":
             return False
         made = queries.source_node(super().born)
         failed = queries.source_node(int(queries.op_users[self.op]))
@@ -167,8 +167,7 @@ class Case(Subject):
     @property
     def _was_made_as_registered(self) -> bool:
         """True if a layer of torch's made it as it was built, or a factory on the line that registered it."""
-        live = self.queries.live
-        if live is not None and live.late.get(self.base, (-1, False))[1]:
+        if self.queries.evidence.registered_late(self.base)[1]:
             return True
         found = self.queries.source_node(super().born)
         return found is not None and not called_names(found.statement).isdisjoint(MAKES)

@@ -22,8 +22,10 @@ from devtrace.diagnosis.evidence.moves import move_of
 from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.evidence.trace_queries import HOST, META, TraceQueries
 from devtrace.diagnosis.findings import Site
-from devtrace.source.matching import called_name, calls_in, keyword, match_code
-from devtrace.source.safe_values import instance_dict
+from devtrace.source.flow import path_of
+from devtrace.source.matching import called_name, calls_in, keyword, match_code, owner_of
+from devtrace.source.safe_values import evaluate, instance_dict
+from devtrace.source.vocabulary import is_move
 
 
 @dataclass(frozen=True)
@@ -125,8 +127,24 @@ def _named_by_variables(frame: FailingFrame) -> Iterator[_Named]:
     forgotten = _with_defaults(frame.function)
     for variable, (value, _) in access_paths.roots(frame.snapshot.frames[frame.number]).items():
         device = access_paths.device_named_by(value)
-        if device and variable not in forgotten and _is_for_any_device(variable):
+        if device and variable not in forgotten and (_is_for_any_device(variable) or _goes_to(frame, variable, device)):
             yield _Named(frame, variable, device)
+
+
+def _goes_to(frame: FailingFrame, variable: str, device: str) -> bool:
+    """Return whether a variable says where the work is: some `device=` has it, or the move of a module or a tensor.
+
+    Whoever brings results to the CPU moves tensors there, so that a tensor's move to the CPU tells nothing.
+    """
+    for call in calls_in(frame.body):
+        owner = owner_of(call)
+        if path_of(keyword(call, "device") or call) == variable:
+            return True
+        is_moved_there = is_move(called_name(call)) and variable in map(path_of, call.args[:1])
+        counts = device != HOST or (owner is not None and access_paths.is_module(evaluate(owner, frame.scope())))
+        if owner is not None and is_moved_there and counts:
+            return True
+    return False
 
 
 def _is_for_any_device(variable: str) -> bool:
@@ -148,7 +166,7 @@ def _with_defaults(function: ast.AST | None) -> set[str]:
 def _objects_name_an_accelerator(frame: FailingFrame) -> bool:
     """Return whether an attribute of something that a variable holds names an accelerator: `args.device`."""
     return any(
-        access_paths.device_named_by(value) not in ("", HOST) and "dev" in str(key).lower()
+        access_paths.device_named_by(value) not in ("", HOST) and (type(value) is not str or "dev" in str(key).lower())
         for owner in frame.variables.values()
         for key, value in instance_dict(owner).items()
     )

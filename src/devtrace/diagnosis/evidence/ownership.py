@@ -59,8 +59,8 @@ class Ownership:
             return []
         kind, subject = type(self.module.last.value).__name__, self.subject
         moves = moves_of_modules(subject.queries, subject.row, kind, subject.expected_device)
-        made, was_read = subject.queries.producer(subject.base), subject.queries.was_read
-        return [move for move in moves if made > move.op or (was_read and subject.birth < 0)]
+        made, saw_ops = subject.queries.producer(subject.base), subject.queries.evidence.saw_ops
+        return [move for move in moves if made > move.op or (not saw_ops and subject.birth < 0)]
 
     @property
     def was_replaced(self) -> bool:
@@ -175,8 +175,8 @@ def _moves_of_an_empty_one(subject: Subject, kind: str) -> list[Move]:
 
 def _was_read_in_a_constructor(subject: Subject) -> bool:
     """Return whether only the source says when the tensor was made, and says that it was as its module was built."""
-    live, site = subject.queries.live, subject.queries.site(subject.born)
-    return live is not None and live.was_read and site is not None and site.function.endswith("__init__")
+    site = subject.queries.site(subject.born)
+    return not subject.queries.evidence.saw_ops and site is not None and site.function.endswith("__init__")
 
 
 def expected_tensors(subject: Subject, module: Any) -> tuple[tuple[str, int], ...]:

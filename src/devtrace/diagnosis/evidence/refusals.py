@@ -29,7 +29,7 @@ def _refused_gradient(queries: TraceQueries, op: int, text: str) -> Mismatch | N
     refused = refused_gradient(text)
     if refused is None:
         return None
-    if queries.was_read:
+    if not queries.evidence.saw_ops:
         return _of_gradient(op, [row for row in queries.inputs(op) if queries.device(row) == refused.got], refused)
     step = _last_step_of_backward(queries, op)
     used = {row for each in step for row in queries.inputs(each)}

@@ -63,7 +63,7 @@ class Subject:
 
     def was_made_after(self, op: int) -> bool:
         """Return whether it was made after an op; False where only the source says when that was."""
-        return self.birth > op and not self.queries.birth_was_read(self.row)
+        return self.birth > op and self.queries.certainty(self.row) == "seen"
 
     def odd_row(self, value: object) -> int | None:
         """Return the row of a live tensor that is on the odd device; None for anything else."""

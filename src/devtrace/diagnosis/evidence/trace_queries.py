@@ -16,7 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from devtrace.diagnosis.findings import Site
+from devtrace.diagnosis.slugs import Certainty
 from devtrace.source import parsing
+from devtrace.source.live_objects import Evidence
 from devtrace.source.parsing import Source, Span
 from devtrace.trace.ledger_counts import callers_of_backward
 from devtrace.trace.rows import Site as SiteRow
@@ -130,14 +132,14 @@ class TraceQueries:
 
     def is_undated(self, tensor: int) -> bool:
         """Return whether a tensor may have been made while nothing was recorded, so that its place in time is open."""
-        live, base = self.live, self.base(tensor)
-        if live is None or live.gap < 0 or self.producer(base) >= 0 or self.registered_late(base) >= 0:
+        base = self.base(tensor)
+        if self.producer(base) >= 0 or self.registered_late(base) >= 0 or self.trace.tensors.number("site", base) >= 0:
             return False
-        return self.trace.tensors.number("site", base) < 0 and int(self._first_uses[base]) >= live.gap
+        return self.evidence.is_after_gap(int(self._first_uses[base]))
 
     def registered_late(self, base: int) -> int:
         """Return the op before which a tensor that may have been made in a gap was registered; -1 for others."""
-        return -1 if self.live is None else self.live.late.get(base, (-1, False))[0]
+        return self.evidence.registered_late(base)[0]
 
     @cached_property
     def _first_uses(self) -> Ints:
@@ -194,13 +196,12 @@ class TraceQueries:
         return self.trace.tensors.raw("role", tensor) in ("parameter", "buffer")
 
     @property
-    def was_read(self) -> bool:
-        """True if the ops before the failed one were read from the source, because nobody recorded them."""
-        return self.live is not None and self.live.was_read
+    def evidence(self) -> Evidence:
+        return self.live.evidence if self.live is not None else Evidence()
 
-    def birth_was_read(self, tensor: int) -> bool:
-        """Return whether only the source says where a tensor was born."""
-        return self.live is not None and self.live.was_read and self.base(tensor) not in self.live.seen_births
+    def certainty(self, tensor: int) -> Certainty:
+        """Return whether a tensor's birth was seen, or only the source says where that was."""
+        return "seen" if self.evidence.saw_birth(self.base(tensor)) else "inferred"
 
     def born(self, tensor: int) -> int:
         """Return the site where a tensor was born, -1 when not known."""

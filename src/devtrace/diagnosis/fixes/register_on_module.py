@@ -92,7 +92,7 @@ def _registering(case: Case, verdict: Verdict, reference: Reference) -> Iterator
 
 def _since(case: Case, row: int, move: Move) -> int:
     """Return the op that moves what `__init__` gives; a birth that was only read has no order, but came before."""
-    is_read = case.queries.birth_was_read(row)
+    is_read = case.queries.certainty(row) == "inferred"
     return max(move.op, case.queries.producer(case.queries.base(row))) if is_read else move.op
 
 

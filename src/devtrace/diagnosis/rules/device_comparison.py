@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from types import FunctionType
 from typing import Final
 
 from devtrace.diagnosis.edits import Code
@@ -23,7 +24,7 @@ from devtrace.diagnosis.ledger import Tally
 from devtrace.diagnosis.rules.rule import CostRule
 from devtrace.source.matching import called_name, match_code, same_code
 from devtrace.source.object_walk import is_tensor
-from devtrace.source.safe_values import MISSING, Scope, evaluate, returned_by_property
+from devtrace.source.safe_values import MISSING, Scope, class_dict, evaluate, returned_by_property
 from devtrace.source.vocabulary import MAKES
 from devtrace.words.catalogue import sentence
 
@@ -82,12 +83,14 @@ def _scopes(snapshot: FailureSnapshot, site: Site) -> Iterator[Scope]:
     """Yield a function's variables that are still there: of frames that run it, of a cell, of its class's objects."""
     frames = [frame for frame in snapshot.frames if frame.f_code.co_filename == site.file]
     yield from (Scope.of(frame) for frame in frames if frame.f_code.co_qualname == site.function)
-    live, class_name = snapshot.queries.live, site.function.rpartition(".")[0]
+    live, (class_name, _, method) = snapshot.queries.live, site.function.rpartition(".")
     if live is not None and live.namespace is not None and not site.function:
         yield Scope({}, live.namespace)
     for value in snapshot.walk.objects.values() if class_name and live is not None else ():
         if type(value).__qualname__ == class_name:
-            yield Scope({"self": value}, {})
+            function = class_dict(type(value)).get(method)
+            own = function.__code__.co_varnames[:1] if type(function) is FunctionType else ()
+            yield Scope(dict.fromkeys(own, value), {})
 
 
 def _answers(value: object) -> bool:

@@ -36,8 +36,8 @@ def device_errors(queries: TraceQueries) -> Iterator[Finding]:
             continue
         if finding is not None:
             yield finding
-        elif (queries.was_read and names_devices) or is_torchs or _IS_MIX.search(error.message):
-            key = "unknown-tensor" if queries.was_read else "unknown-recorded"
+        elif (names_devices and not queries.evidence.saw_ops) or is_torchs or _IS_MIX.search(error.message):
+            key = "unknown-recorded" if queries.evidence.saw_ops else "unknown-tensor"
             yield _in_torchs_words(queries, error, sentence(f"explained.{key}"))
 
 

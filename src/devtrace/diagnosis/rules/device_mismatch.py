@@ -26,7 +26,7 @@ from devtrace.diagnosis.findings import Culprit, Finding, Site
 from devtrace.diagnosis.fixes.fix import failing_frame, frame_at
 from devtrace.diagnosis.fixes.search import Search
 from devtrace.diagnosis.messages import message, package_line_with_the_owner
-from devtrace.diagnosis.read_evidence import was_read, without_guess
+from devtrace.diagnosis.read_evidence import is_only_read, without_guess
 from devtrace.diagnosis.rules.rule import ErrorRule
 from devtrace.source.matching import called_name, calls_in, names_in
 from devtrace.source.safe_values import values
@@ -47,7 +47,7 @@ def device_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: int, t
     guessed = _birth_in_an_untraced_cell(case, names) if verdict.born < 0 else None
     if guessed is not None:
         verdict = replace(verdict, certainty="inferred")
-    if was_read(case, verdict):
+    if is_only_read(case, verdict):
         verdict = replace(verdict, certainty="inferred")
     fix = without_guess(case, verdict, Search(case, verdict, find_verdict).fix())
     return Finding(

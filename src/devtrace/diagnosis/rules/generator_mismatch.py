@@ -44,7 +44,7 @@ def generator_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: int
     names = tuple(path.text for path in paths) or _names_in_a_loader(frame)
     born = made.site if made is not None else None
     by = "default" if default is not None else "message"
-    certainty: Certainty = "seen" if paths and not queries.was_read else "inferred"
+    certainty: Certainty = "seen" if paths and queries.evidence.saw_ops else "inferred"
     return Finding(
         rule="generator-mismatch",
         severity="error",

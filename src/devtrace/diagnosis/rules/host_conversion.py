@@ -168,7 +168,7 @@ class _Conversion:
             dtype=tensor.dtype,
             born=born,
             chain=(born,) if born is not None else (),
-            certainty="inferred" if born is not None and queries.birth_was_read(row) else "seen",
+            certainty=queries.certainty(row) if born is not None else "seen",
         )
 
     def _names(self) -> Iterator[str]:
