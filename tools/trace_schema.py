@@ -86,7 +86,7 @@ def schema() -> dict[str, Any]:
                 "truncated": _COUNT,
                 "notes": {"type": "array", "items": _TEXT},
             },
-            {"language": _TEXT},
+            {"language": _TEXT, "outcome": _TEXT, "closing": _TEXT, "all_clear": {"type": "boolean"}},
         ),
         "$defs": {
             "ints": _INTS,

@@ -513,7 +513,7 @@ def test_on_a_terminal_a_note_at_the_right_edge_shows_how_far_it_is() -> None:
     seen = _read_until(parent, b"devtrace: 1 op, cpu 1")
     assert b"ready" in seen
     process.communicate(b"\n", timeout=TIMEOUT)
-    rest = _read_until(parent, b"No device problems")
+    rest = _read_until(parent, b"1 op on cpu.")
     assert re.search(rb"\x1b7\x1b\[\d+G +\x1b8", rest)  # the note is cleared
     assert process.returncode == 0
 

@@ -746,13 +746,22 @@ def test_on_traces_every_following_cell_and_off_ends_it(shell: Shell) -> None:
     assert len(shell.traced) == 2
 
 
-def test_on_prints_a_line_for_a_clean_cell_and_nothing_for_one_without_ops(shell: Shell) -> None:
+def test_on_prints_a_line_for_a_clean_cell_on_a_device_and_nothing_for_one_that_touched_none(shell: Shell) -> None:
+    shell.run("%devtrace simulate cuda:1")
     shell.run("%devtrace on")
-    clean = shell.run("y = x + 1")
-    (line,) = clean.displayed
+    (line,) = shell.run("y = x.to('cuda') + 1").displayed
     assert set(line) == {"text/plain"}
-    assert line["text/plain"].startswith(f"devtrace In[{shell.count}]   ✓ No device problems: 1 op")
-    assert shell.run("n = 1").text.strip() == ""
+    assert line["text/plain"].startswith(f"devtrace In[{shell.count}]   ✓ No device problems: 2 ops")
+    for text in ("n = 1", "y = x + 1", "x.undefined"):
+        assert shell.run(text).displayed == []
+
+
+def test_a_cell_on_a_device_that_failed_of_something_else_has_a_neutral_line(shell: Shell) -> None:
+    shell.run("%devtrace simulate cuda:1")
+    shell.run("%devtrace on")
+    (line,) = shell.run("y = x.to('cuda')\n[][1]").displayed
+    label = f"In[{shell.count}]"
+    assert line["text/plain"] == f"devtrace {label}   IndexError in {label} line 2; no device had a part in it."
 
 
 TRAINING = (

@@ -55,6 +55,11 @@ export function isClean({ outline }: IEntry): boolean {
   return (outline.findings ?? []).every(({ severity }) => severity === 'note');
 }
 
+/** A tick stands exactly where this is true. */
+export function isAllClear(entry: IEntry): boolean {
+  return entry.outline.allClear && isClean(entry);
+}
+
 export interface ISplit {
   /** The last run of each cell that has errors or warnings. */
   readonly found: readonly IEntry[];

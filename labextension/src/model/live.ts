@@ -84,7 +84,16 @@ export class LiveOps {
     const ints = (values: Float64Array, base = 0): Int32Array => Int32Array.from(order, i => values[i] + base);
     return {
       ...emptyTables(),
-      ...{ title: this._title, recorded: '', producer: '', truncated: 0, notes: [], strings },
+      ...{
+        title: this._title,
+        recorded: '',
+        producer: '',
+        truncated: 0,
+        notes: [],
+        allClear: false,
+        closing: '',
+        strings
+      },
       ...{ findings: [], comparison: null, language: 'en' },
       devices: {
         name: Int32Array.from(this._devices, (_, i) => devices + i),

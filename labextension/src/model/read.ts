@@ -27,6 +27,8 @@ export async function readTrace(data: unknown, otherwise: Language = 'en'): Prom
     producer: readText(object, 'producer'),
     truncated: readCount(object, 'truncated'),
     notes: readTexts(object, 'notes'),
+    allClear: object['all_clear'] === true,
+    closing: readText(object, 'closing'),
     strings: readTexts(object, 'strings'),
     findings: readFindings(object['findings']),
     comparison: null,

@@ -15,6 +15,10 @@ export interface ITrace extends Tables {
   /** Ops that were folded away; the ledger counts them still. */
   readonly truncated: number;
   readonly notes: readonly string[];
+  /** It ended, used an accelerator and left nothing of a model elsewhere; its findings may say otherwise. */
+  readonly allClear: boolean;
+  /** A sentence on how the program failed, "" if it did not or a finding is about it. */
+  readonly closing: string;
   readonly strings: readonly string[];
   /** null: no diagnosis was made. */
   readonly findings: readonly IFinding[] | null;

@@ -81,8 +81,9 @@ export function mountFindings(el: HTMLElement, trace: ITrace, selection: Selecti
 }
 
 function nothing(owner: Node, trace: ITrace): HTMLElement {
-  const key = trace.findings === null ? 'findings.undiagnosed' : 'findings.clean';
-  return h(owner, 'p', { class: 'dt-none', text: sentence(trace.language, key) });
+  const key = trace.allClear ? 'findings.clean' : 'findings.none';
+  const text = sentence(trace.language, trace.findings === null ? 'findings.undiagnosed' : key);
+  return h(owner, 'p', { class: 'dt-none', text: trace.closing || text });
 }
 
 function showMore(owner: Node, label: string, disposables: Disposables, act: () => void): HTMLElement {

@@ -228,18 +228,14 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     shown: pytest.TestReport = yield
     if not shown.failed:
         return shown
-    try:
-        report = _report_on(item, call)
-    except Exception as fault:  # noqa: BLE001 (the test's error is its own)
-        from devtrace.words.catalogue import sentence
-        from devtrace.words.errors import named
+    from devtrace.runtime.watching import ERRORS
 
-        shown.sections.append((f"Captured devtrace {call.when}", sentence("run.not-explained", fault=named(fault))))
-        return shown
-    if report is not None:
-        if _EXCEEDED not in item.stash:
-            shown.sections.append((f"Captured devtrace {call.when}", report.text))
-        add_findings(shown, report.findings)
+    with ERRORS:  # the test's error is its own
+        report = _report_on(item, call)
+        if report is not None:
+            if _EXCEEDED not in item.stash:
+                shown.sections.append((f"Captured devtrace {call.when}", report.text))
+            add_findings(shown, report.findings)
     return shown
 
 

@@ -23,6 +23,7 @@ from devtrace.source.live_objects import Live, forget_locals
 from devtrace.trace.builder import TraceBuilder
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError, named
+from devtrace.words.text_format import one_line
 
 if TYPE_CHECKING:
     from devtrace.recording.progress.counts import Counter
@@ -196,16 +197,18 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         assert self._recording is not None
         self._notes = (note,) if note else ()
         self._recording.halt()
-        self._finish(None)
+        self._finish(None, "interrupted")
 
-    def _finish(self, error: BaseException | None) -> None:
+    def _finish(self, error: BaseException | None, outcome: str = "") -> None:
+        outcome = outcome or _outcome(error)
         assert self._recording is not None
         recording, self._recording = self._recording, None
         self._simulated |= _simulation() is not None
         faults = missed()
         self._notes = (*self._notes, *_notes_of_torch(recording), *faults)
         try:
-            recorded = recording.finish(self.name, error, self.is_simulated)
+            raised = error if isinstance(error, Exception) else None
+            recorded = recording.finish(self.name, raised, self.is_simulated)
         except Exception as fault:  # noqa: BLE001 (a failing recorder is never the user's exception)
             builder = TraceBuilder(self.name)
             builder.notes.append(sentence_of_fault("note.recording-lost", fault))
@@ -214,10 +217,17 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
             notes = recorded.trace.notes
             faults += [note for note in notes if note.startswith(("note.op-in-part", "note.call-missed"))]
             advice = [untested()] if faults and untested() else []
-            trace = replace(recorded.trace, notes=(*map(_worded, notes), *self._notes, *advice))
+            all_notes = (*map(_worded, notes), *self._notes, *advice)
+            trace = replace(recorded.trace, notes=all_notes, outcome=outcome)
             self._report = _diagnosed(replace(recorded, trace=trace), self._namespace, self._expect)
         if self._save_path is not None:
             _save(self._report.trace, self._folder, self._save_path)
+
+
+def _outcome(error: BaseException | None) -> str:
+    if error is None or (type(error) is SystemExit and not error.code):
+        return "ended"
+    return "interrupted" if isinstance(error, KeyboardInterrupt) else one_line(f"failed: {named(error)}")
 
 
 def _worded(note: str) -> str:

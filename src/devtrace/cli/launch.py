@@ -125,7 +125,7 @@ class Launch:
     def _end(self) -> None:
         if self.recording is not None:
             error = self.error if isinstance(self.error, Exception) else None
-            self.recording.stop(error)
+            self.recording.stop(self.error)
             if self._values_path is not None:  # while the tensors still have their simulated devices
                 values.write(self._values_path, self._namespace)
             self.recording.end(error)
@@ -183,19 +183,17 @@ class Launch:
             lost = self._write(self._save_path, sentence("cli.trace"), trace.save)
             if self._last_line is not None:
                 self._last_line.lost(lost) if lost else self._last_line.saved()
-        if self._html_path:
+        html, json, sarif = map(self._ranked, (self.options.html, self.options.json, self.options.sarif))
+        if html:
             from devtrace.report.page import to_html
 
-            self._write(self._html_path, sentence("cli.report"), lambda path: to_html(report, path))
-        if self._json_path:
+            self._write(html, sentence("cli.report"), lambda path: to_html(report, path))
+        if json:
             what = sentence("cli.findings")
-            self._write(self._json_path, what, lambda path: findings_json.write(report, path, self.error))
-        if self._sarif_path:
-            self._write(
-                self._sarif_path,
-                sentence("cli.sarif"),
-                lambda path: code_scanning.write_sarif(report.findings, report.notes, path, project),
-            )
+            self._write(json, what, lambda path: findings_json.write(report, path, self.error))
+        if sarif:
+            of_report = (report.findings, report.notes)
+            self._write(sarif, sentence("cli.sarif"), lambda path: code_scanning.write_sarif(*of_report, path, project))
         if code_scanning.in_github_actions() and not overlay.is_in_use():
             print_line("\n".join(code_scanning.github_annotations(report.findings, project)))
 
@@ -217,17 +215,8 @@ class Launch:
             return ranked_path(self.options.save, self.rank)
         return None if self.rank is None else ranked_path(f"{Path(self.program.name).stem}.devtrace", self.rank)
 
-    @property
-    def _html_path(self) -> Path | None:
-        return ranked_path(self.options.html, self.rank) if self.options.html else None
-
-    @property
-    def _json_path(self) -> Path | None:
-        return ranked_path(self.options.json, self.rank) if self.options.json else None
-
-    @property
-    def _sarif_path(self) -> Path | None:
-        return ranked_path(self.options.sarif, self.rank) if self.options.sarif else None
+    def _ranked(self, path: str | None) -> Path | None:
+        return ranked_path(path, self.rank) if path else None
 
     def _write(self, path: Path, what: str, write: Callable[[Path], object]) -> str:
         """Write a file; return why it is not as asked, or nothing."""
@@ -238,7 +227,8 @@ class Launch:
 
     def _warn_of_bad_paths(self) -> None:
         """Warn before hours of training, not after."""
-        for path in filter(None, (self._save_path, self._html_path, self._json_path, self._sarif_path)):
+        asked = map(self._ranked, (self.options.html, self.options.json, self.options.sarif))
+        for path in filter(None, (self._save_path, *asked)):
             folder = path.parent
             if not folder.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
                 print_line(sentence("run.path-closed", path=path))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from devtrace.diagnosis import ledger
+from devtrace.diagnosis import ending, ledger
 from devtrace.diagnosis.costs.needless import one_a_statement
 from devtrace.diagnosis.diagnose_errors import failed_rule, run_rule
 from devtrace.diagnosis.evidence.ranks import Ranks
@@ -52,7 +52,9 @@ def _diagnosed(trace: TraceData, live: Live | None) -> ReportData:
     else:
         for rule in COST_RULES:
             run_rule(partial(rule.find, queries, tally), rule.slug, findings, notes)
-    return with_report(trace, worst_first(one_a_statement(queries, _without_explained(findings))), rows, notes)
+    found = worst_first(one_a_statement(queries, _without_explained(findings)))
+    is_clear = not notes and ending.is_clear(queries, rows)
+    return with_report(trace, found, rows, notes, closing=ending.closing(queries, found), all_clear=is_clear)
 
 
 def _without_explained(findings: list[Finding]) -> list[Finding]:

@@ -84,10 +84,6 @@ class Code:
             return ""
         return f"{call.func.attr}({', '.join(self.text(part) for part in (*call.args, *call.keywords))})"
 
-    def moved_to(self, node: ast.expr, device: str) -> str:
-        """Return `x.to(d)` or `(a + b).to(d)`."""
-        return self.called_on(node, f"to({device})")
-
     def called_on(self, node: ast.expr, call: str) -> str:
         """Return `x.call()` or `(a + b).call()`."""
         text = self.text(node)

@@ -139,6 +139,23 @@ class ReportData:
     ledger: tuple[LedgerRow, ...] = ()
     notes: tuple[str, ...] = ()
 
+    @property
+    def outcome(self) -> str:
+        """Return how the program ended: "ended", "interrupted", "failed: IndexError: ..."; "" where nobody saw it."""
+        return self.trace.outcome
+
+    @property
+    def all_clear(self) -> bool:
+        """Return whether it ended well, on an accelerator, with nothing to warn of and nothing of a model elsewhere."""
+        return self.trace.all_clear and all(finding.severity == "note" for finding in self.findings)
+
+    @property
+    def used_accelerator(self) -> bool:
+        """Return whether an op ran on a device other than the CPU."""
+        names = [str(device) for device in self.trace.devices]
+        ran = {names[row] for row in set(self.trace.ops.ints("device").tolist()) if row >= 0}
+        return not ran.union(*(row.ops for row in self.ledger)) <= {"cpu", "meta"}
+
 
 def to_json(part: Any, site: Callable[[Site | None], Any] = lambda site: site and asdict(site)) -> dict[str, Any]:
     """Return a finding, or a part of one, as plain values, its sites as `site` writes them.

@@ -8,6 +8,7 @@ RuleSlug = Literal[
     "device-mismatch",
     "host-conversion",
     "generator-mismatch",
+    "device-refused",
     "host-sync",
     "host-to-device-copy",
     "device-to-host-copy",

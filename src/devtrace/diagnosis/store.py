@@ -31,7 +31,7 @@ def _read(data: Mapping[str, Any], trace: TraceData) -> Finding:
 
 
 def with_report(
-    trace: TraceData, findings: Sequence[Finding], ledger: Sequence[LedgerRow], notes: Sequence[str]
+    trace: TraceData, findings: Sequence[Finding], ledger: Sequence[LedgerRow], notes: Sequence[str], **ending: Any
 ) -> ReportData:
     """Return a report whose trace carries it. Sites that only findings refer to become rows of the trace."""
     findings = [finding if finding.lines else with_story(finding) for finding in findings]
@@ -47,6 +47,7 @@ def with_report(
         findings=stored,
         notes=(*trace.notes, *notes),
         language=language.current(),
+        **ending,
     )
     return ReportData(carrying, tuple(findings), tuple(ledger), carrying.notes)
 

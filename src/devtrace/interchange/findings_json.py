@@ -25,6 +25,8 @@ def findings_json(report: ReportData, error: BaseException | None = None) -> dic
         "devices": [{"name": device.name, "simulated": bool(device.simulated)} for device in trace.devices],
         "errors": [{"op": error.op.name, "type": error.type, "message": error.message} for error in trace.errors],
         "raised": error and raised(error),
+        "outcome": report.outcome,
+        "all_clear": report.all_clear,
         "findings": [to_json(finding) for finding in report.findings],
         "notes": list(report.notes),
     }

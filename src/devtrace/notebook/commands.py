@@ -74,7 +74,7 @@ class Commands:
         """Show a cell that only `%devtrace on` traced: its report if something is wrong, else a line, or nothing."""
         if any(finding.severity != "note" for finding in traced.report.findings):
             self._show(traced)
-        elif len(traced.trace.ops):
+        elif traced.report.used_accelerator:
             summary = str(traced.report).splitlines()[0]
             self.screen.publish({"text/plain": sentence("magic.in-passing", label=traced.label, summary=summary)}, {})
 

@@ -32,7 +32,8 @@ def where(site: Site | None) -> str:
 def summary(report: ReportData) -> list[str]:
     """Return a sentence on each: all ops, all copies and syncs, advice, notes; no count where nothing was recorded."""
     counts = [] if _only_failed(report) else [_ops(report), *_copies_and_syncs(report)]
-    return [*counts, *_advice(report), *([] if is_job(report) else _notes(report))]
+    closing = [report.trace.closing] if report.trace.closing else []
+    return [*closing, *counts, *_advice(report), *([] if is_job(report) else _notes(report))]
 
 
 def is_job(report: ReportData) -> bool:
@@ -83,7 +84,7 @@ def _ops(report: ReportData) -> str:
     ran = [sentence("report.ops-of-device", count=count, device=device) for count, device in counts]
     folded = sentence("report.folded", count=report.trace.truncated) if report.trace.truncated else ""
     counted = (comma().join(ran) or sentence("report.no-ops")) + folded
-    return sentence("report.ops" if shown(report) else "report.clean", ops=counted)
+    return sentence("report.clean" if report.all_clear else "report.ops", ops=counted)
 
 
 def _copies_and_syncs(report: ReportData) -> list[str]:

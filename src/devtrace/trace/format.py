@@ -71,6 +71,8 @@ def encode(trace: TraceData) -> dict[str, Any]:
         },
         "findings": None if trace.findings is None else [dict(finding) for finding in trace.findings],
         **({"language": trace.language} if trace.language else {}),
+        **({"outcome": trace.outcome, "all_clear": trace.all_clear} if trace.outcome else {}),
+        **({"closing": trace.closing} if trace.closing else {}),
         "truncated": trace.truncated,
         "notes": list(trace.notes),
     }
@@ -90,6 +92,9 @@ def decode(data: object) -> TraceData:
         notes=reader.items("notes", str, "damage.texts"),
         findings=None if current.get("findings") is None else reader.items("findings", dict, "damage.objects"),
         language=reader.text("language"),
+        outcome=reader.text("outcome"),
+        closing=reader.text("closing"),
+        all_clear=current.get("all_clear") is True,
     )
     if broken := broken_rule(trace):
         raise _damaged(broken)

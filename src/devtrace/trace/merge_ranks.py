@@ -165,9 +165,14 @@ class _Merge:
         self.builder.language = self.ranks[0].trace.language
         merged = self.builder.build()
         numbers = [rank.number for rank in self.ranks]
-        lost = missing(numbers, self.lost, self.builder.recorded)
+        lost = list(missing(numbers, self.lost, self.builder.recorded))
         of_job = (*filter(None, [_first_to_fail(merged)]), *lost, *self._differences(merged))
-        return replace(merged, notes=(*of_job, *merged.notes))
+        ends = [rank.trace for rank in self.ranks]
+        last = next((each for each in ends if each.outcome != "ended"), ends[0])
+        is_clear = all(each.all_clear for each in ends) and not lost
+        closing = next((each.closing for each in ends if each.closing), "")
+        notes = (*of_job, *merged.notes)
+        return replace(merged, notes=notes, outcome=last.outcome, closing=closing, all_clear=is_clear)
 
     def _differences(self, merged: TraceData) -> Iterator[str]:
         """Yield what lines some ranks ran otherwise than the rest; ranks that ended early are not compared."""

@@ -160,6 +160,12 @@ class TraceData:
     findings: tuple[Mapping[str, Any], ...] | None = None
     language: str = ""
     """In which the findings were made; "" where there are none."""
+    outcome: str = ""
+    """"ended", "interrupted", "failed: IndexError: ..."; "" where nobody saw the end."""
+    closing: str = ""
+    """A sentence on how the program failed, if no finding is about it."""
+    all_clear: bool = False
+    """True if it ended, used an accelerator and left nothing of a model elsewhere; findings may say otherwise."""
     _tables: dict[str, Table[Any]] = field(default_factory=dict, repr=False, init=False)
 
     def string_id(self, text: str) -> int:

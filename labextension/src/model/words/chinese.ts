@@ -36,6 +36,7 @@ export const CHINESE: Readonly<Record<keyof typeof ENGLISH, string>> = {
 
   'findings.label': '诊断',
   'findings.undiagnosed': '此追踪记录保存时未包含诊断。',
+  'findings.none': '没有错误或警告。',
   'findings.clean': '✓ 没有设备问题。',
   'findings.show-notes': '显示 {count} 条提示',
   'findings.show-more': '再显示 {count} 项',
@@ -230,6 +231,7 @@ export const CHINESE: Readonly<Record<keyof typeof ENGLISH, string>> = {
   'panel.clean': '✓ {names} 没有错误或警告',
   'panel.names-and-more': '{names} 及另外 {count} 个',
   'panel.no-traces': '还没有。在单元格开头写 `%%devtrace`，或追踪每个单元格。',
+  'panel.quiet': '{names} 没有错误或警告',
   'panel.clean-traces': '{count} 个追踪记录没有错误或警告',
   'panel.open-trace': '在标签页中显示 {label} 的追踪记录',
   'panel.no-findings': '没有诊断',

@@ -38,6 +38,7 @@ export const ENGLISH = {
   // Findings.
   'findings.label': 'Findings',
   'findings.undiagnosed': 'This trace was saved without a diagnosis.',
+  'findings.none': 'No errors or warnings.',
   'findings.clean': '✓ No device problems.',
   'findings.show-notes': 'Show {count:note|notes}',
   'findings.show-more': 'Show {count} more',
@@ -243,6 +244,7 @@ export const ENGLISH = {
   'panel.clean': '✓ No errors or warnings in {names}',
   'panel.names-and-more': '{names} and {count} more',
   'panel.no-traces': 'None yet. Begin a cell with `%%devtrace`, or trace every cell.',
+  'panel.quiet': 'No errors or warnings in {names}',
   'panel.clean-traces': '{count:trace|traces} without errors or warnings',
   'panel.open-trace': 'Show the trace of {label} in a tab',
   'panel.no-findings': 'No findings',

@@ -3,7 +3,7 @@
  */
 import { firstLine } from '../../layout/finding-text';
 import { isFixed, type IRepair } from '../../model/repairs';
-import { countsInWords, countsOf, split, type IEntry } from '../../model/entries';
+import { countsInWords, countsOf, isAllClear, split, type IEntry } from '../../model/entries';
 import type { ISidebar } from '../../model/sidebar';
 import { siteLabel } from '../../model/trace';
 import { joined, sentence, type Language } from '../../model/words/catalogue';
@@ -29,7 +29,12 @@ export function drawFindings({ entries, repairs, fixed }: ISidebar, drawing: IDr
   for (const entry of past.filter(isOver)) {
     drawFixed(entry, repairs.get(entry.key), drawing);
   }
-  drawClean(clean, drawing);
+  drawClean('panel.clean', clean.filter(isAllClear), drawing);
+  drawClean(
+    'panel.quiet',
+    clean.filter(entry => !isAllClear(entry)),
+    drawing
+  );
   drawFolded(
     'panel.earlier-runs',
     past.filter(entry => !isOver(entry)),
@@ -73,8 +78,8 @@ function drawFixed(entry: IEntry, repairs: ReadonlyMap<number, IRepair> | undefi
   }
 }
 
-/** All clean cells as one line, which opens to their notes. */
-function drawClean(clean: readonly IEntry[], drawing: IDrawing): void {
+/** Cells without errors and warnings as one line, which opens to their notes; above it, what some of them failed of. */
+function drawClean(key: 'panel.clean' | 'panel.quiet', clean: readonly IEntry[], drawing: IDrawing): void {
   const { body, language } = drawing;
   if (clean.length === 0) {
     return;
@@ -83,7 +88,10 @@ function drawClean(clean: readonly IEntry[], drawing: IDrawing): void {
   const shown = joined(language, names.slice(-MOST_NAMES));
   const count = names.length - MOST_NAMES;
   const all = count > 0 ? sentence(language, 'panel.names-and-more', { names: shown, count }) : shown;
-  const text = sentence(language, 'panel.clean', { names: all });
+  const text = sentence(language, key, { names: all });
+  for (const { outline } of clean.filter(entry => entry.outline.closing !== '')) {
+    body.append(h(body, 'p', { class: 'dt-none', text: outline.closing }));
+  }
   const notes = countsInWords(language, countsOf(clean));
   if (notes === '') {
     body.append(h(body, 'p', { class: 'dt-none dt-side-clean-line', text }));
@@ -97,7 +105,7 @@ function drawClean(clean: readonly IEntry[], drawing: IDrawing): void {
   const fill = (into: HTMLElement): void => {
     drawGroups(clean.filter(hasFindings), { ...drawing, body: into }, true);
   };
-  body.append(folding(drawing, { key: 'clean-findings', isOpen: false, summary, fill }));
+  body.append(folding(drawing, { key: `${key}-findings`, isOpen: false, summary, fill }));
 }
 
 function drawFolded(

@@ -2,7 +2,7 @@
  * All traces of the notebook, the newest first.
  */
 import { formatTime } from '../../layout/units';
-import { countsOf, latest, rowsOf, type IEntry } from '../../model/entries';
+import { countsOf, isAllClear, latest, rowsOf, type IEntry } from '../../model/entries';
 import type { ISidebar } from '../../model/sidebar';
 import { sentence, type Language } from '../../model/words/catalogue';
 import { severityLook } from '../../paint/palette';
@@ -37,7 +37,9 @@ function cleanRow(row: readonly IEntry[], drawing: IDrawing, list: (row: readonl
     body,
     'span',
     { class: 'dt-faint' },
-    h(body, 'span', { class: 'dt-side-clean', text: '✓', aria: { hidden: 'true' } }),
+    ...(row.every(isAllClear)
+      ? [h(body, 'span', { class: 'dt-side-clean', text: '✓', aria: { hidden: 'true' } })]
+      : []),
     ` ${sentence(language, 'panel.clean-traces', { count: row.length })}`
   );
   const fill = (into: HTMLElement): void => {
@@ -78,6 +80,9 @@ function traceButton(entry: IEntry, { body, scope, actions, language }: IDrawing
 function signs(language: Language, body: HTMLElement, entry: IEntry): HTMLElement[] {
   const counts = countsOf([entry]);
   if (counts.length === 0) {
+    if (!isAllClear(entry)) {
+      return [];
+    }
     const label = sentence(language, 'panel.no-findings');
     return [h(body, 'span', { class: 'dt-side-clean', text: '✓', title: label, aria: { label } })];
   }

@@ -141,6 +141,14 @@ def stays_on_host(value: object) -> bool:
     return issubclass(type(value), (data.Dataset, data.DataLoader, data.Sampler))
 
 
+def accelerators() -> list[str]:
+    """Return the accelerators that this process has, simulated ones too."""
+    if torch.cuda.is_available():
+        return [f"cuda:{number}" for number in range(torch.cuda.device_count())]
+    found = torch.accelerator.current_accelerator(check_available=True)
+    return [] if found is None else [f"{found.type}:{number}" for number in range(torch.accelerator.device_count())]
+
+
 # While devices are simulated, torch.Generator and torch.device are other classes than those of torch._C.
 def is_generator(value: object) -> bool:
     return issubclass(type(value), torch._C.Generator)

@@ -8,6 +8,15 @@ from typing import Final, NamedTuple
 _DEVICE: Final = r"[a-z]\w*(?::\d+)?\b"
 _NO_DATA: Final = "Cannot copy out of meta tensor"
 _GRADIENT: Final = rf"invalid gradient at index \d+ - expected (?:device )?(?:type )?{_DEVICE} but got"
+REFUSALS: Final = {
+    "absent": r"invalid device ordinal|^Invalid device id$|not linked with support for (\w+) devices"
+    r"|not compiled with (XPU) enabled|Could not run 'aten::.*' with arguments from the '(MPS|XPU)' backend",
+    "file": r"Attempting to deserialize object on (?:an? )?(CUDA|MPS|XPU|HPU)\b(?: device)?(?: (\d+))?",
+    "forked": r"Cannot re-initialize (\w+) in forked subprocess",
+    "mixed": r"got mixed torch\.Tensor and DTensor",
+    "duplicate": r"Duplicate GPU detected\s*:\s*rank (\d+) and rank (\d+)",
+}
+"""What torch says of a device that it refuses; a group is the device that was asked for, or the ranks that did."""
 ABOUT_DEVICES: Final = re.compile(
     "|".join((
         "Expected all tensors to be on the same device",
@@ -38,9 +47,10 @@ ABOUT_DEVICES: Final = re.compile(
         rf"expected (?:object of )?device (?:type )?'?{_DEVICE}'? but got (?:device (?:type )?)?'?{_DEVICE}",
         r"Pointer argument .* cannot be accessed from Triton",
         _NO_DATA,
+        *REFUSALS.values(),
         r"\b(?:in|on|have|at|of) (?:the )?same (?:cuda |type of )?devices?\b",
     )),
-    re.IGNORECASE,
+    re.IGNORECASE | re.MULTILINE,
 )  # fmt: skip
 _REFUSED: Final = re.compile(
     r"Function (\w+?)(?:Backward\d*)? returned an invalid gradient at index (\d+) - "

@@ -6,26 +6,39 @@ head = nn.Linear(8, 2).to(device)   # good: `head(encoder(x))`
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
+import numpy as np
+
+from devtrace.diagnosis import ledger
 from devtrace.diagnosis.costs.habits import habits
 from devtrace.diagnosis.costs.needless import Needless, finding
+from devtrace.diagnosis.evidence import model_on_host
 from devtrace.diagnosis.evidence.moves import crossed
-from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
+from devtrace.diagnosis.evidence.trace_queries import HOST, META, Rows, TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally
 from devtrace.diagnosis.rules.rule import CostRule
 from devtrace.trace.rows import Module, Move
 from devtrace.words.catalogue import sentence
 
+MOST: Final = 4
+"""Layers that are named."""
+_SAME_NAME: Final = re.compile(r"#\d+$")
 STEPS: Final = 5
 """Work on the host in fewer steps than this is a set-up or an evaluation."""
 _SAMPLE: Final = 200
 
 
 def left_on_host(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
+    left = model_on_host.left_behind(queries) if queries.failed < 0 else np.array([], dtype=np.int64)
+    if len(left):
+        yield _left_behind(queries, left)
     for habit in habits(queries, tally, "cpu_compute"):
+        if len(left) and habit.line == queries.op_users[left[0]]:
+            continue
         module = _module_between_copies(queries, habit.ops)
         moved = _moved_to_the_host(queries, module, habit.ops[0]) if module is not None else None
         message = sentence("cpu-compute.message", count=habit.count)
@@ -38,6 +51,30 @@ def left_on_host(queries: TraceQueries, tally: Tally) -> Iterator[Finding]:
             why = sentence("cpu-compute.module", count=habit.count, module=str(module.path))
             needless = Needless(habit, why, sentence("cpu-compute.help", module=str(module.path)))
             yield finding("cpu-compute", habit, (needless,), why, None)
+
+
+def _left_behind(queries: TraceQueries, left: Rows) -> Finding:
+    """Name the layers that no move reached; of those that their model has not registered, say that."""
+    modules, calls = model_on_host.modules_of(queries), queries.trace.ops.ints("call")
+    rows = list(dict.fromkeys(modules[left].tolist()))
+    called = queries.trace.calls[calls[left[0]]]
+    is_registered = called.module.parent is not None or called.parent is None
+    ops = np.flatnonzero(np.isin(modules, rows) & ledger.on_host(queries)).tolist()
+    names = list(dict.fromkeys(f"`{_SAME_NAME.sub('', str(queries.trace.modules[row].path))}`" for row in rows))[:MOST]
+    device = next(name for name in queries.device_names if name not in (HOST, META))
+    values = {"modules": names, "count": len(names), "layers": len(rows), "device": device}
+    values |= {} if is_registered else {"model": str(called.parent.module.path)}
+    return Finding(
+        rule="cpu-compute",
+        severity="warning",
+        devices=(HOST, device),
+        site=queries.site(int(queries.op_users[left[0]])),
+        op=int(left[0]),
+        count=len(ops),
+        message=sentence("cpu-compute.left" if is_registered else "cpu-compute.unregistered", **values),
+        help=sentence("cpu-compute.move" if is_registered else "cpu-compute.register", **values),
+        ops=tuple(ops),
+    )
 
 
 RULE: Final = CostRule("cpu-compute", left_on_host)

@@ -16,12 +16,15 @@ from devtrace.trace.rows import Failure
 from devtrace.words.catalogue import sentence
 
 _IS_ABOUT_DEVICES: Final = re.compile(r"device|cuda|Input type \(|on cpu", re.IGNORECASE)
+_TYPES: Final = re.compile(r"Input type \((\S+)\) and \w+ type \((\S+)\) should be the same")
 _IS_MIX: Final = re.compile(r"same device|at least two devices|numpy|generator", re.IGNORECASE)
 
 
 def device_errors(queries: TraceQueries) -> Iterator[Finding]:
     snapshot = FailureSnapshot(queries)
     for error in queries.trace.errors:
+        if _is_of_dtypes(queries, error):
+            continue
         is_torchs = ABOUT_DEVICES.search(error.message) is not None
         names_devices = is_torchs or _IS_ABOUT_DEVICES.search(error.message) is not None
         if not names_devices and cpu_only.refused(error.message) is None:
@@ -39,6 +42,14 @@ def device_errors(queries: TraceQueries) -> Iterator[Finding]:
         elif (names_devices and not queries.evidence.saw_ops) or is_torchs or _IS_MIX.search(error.message):
             key = "unknown-recorded" if queries.evidence.saw_ops else "unknown-tensor"
             yield _in_torchs_words(queries, error, sentence(f"explained.{key}"))
+
+
+def _is_of_dtypes(queries: TraceQueries, error: Failure) -> bool:
+    """Return whether a convolution's inputs differ in dtype alone: its sentence is that of two devices."""
+    types = _TYPES.search(error.message)
+    if types is None or types[0].count("torch.") == len(types.groups()):
+        return False
+    return len({queries.device(row) for row in queries.inputs(error.op.id)}) < 2
 
 
 def _in_torchs_words(queries: TraceQueries, error: Failure, why: str) -> Finding:

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from devtrace.diagnosis.rules import collective_device, device_mismatch, generator_mismatch, host_conversion
+from devtrace.diagnosis.rules import (
+    collective_device,
+    device_mismatch,
+    device_refused,
+    generator_mismatch,
+    host_conversion,
+)
 from devtrace.diagnosis.rules.rule import ErrorRule
 
 ERROR_RULES: Final[tuple[ErrorRule, ...]] = (
     collective_device.RULE,
+    device_refused.RULE,
     host_conversion.RULE,
     generator_mismatch.RULE,
     device_mismatch.RULE,

@@ -1,0 +1,53 @@
+"""How the program ended: whether all is well with its devices, and what it failed of if no finding says it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from devtrace.diagnosis.evidence import model_on_host
+from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+from devtrace.diagnosis.findings import Finding, LedgerRow, ReportData
+from devtrace.words.catalogue import sentence
+
+_OF_DEVICES: Final = re.compile(r"cuda|cudnn|cublas|nccl|\bhip|\bxpu|\bmps|device|out of memory", re.IGNORECASE)
+FAILED: Final = "failed: "
+
+
+def closing(queries: TraceQueries, findings: Sequence[Finding]) -> str:
+    """Say which error ended the program, if no finding does, and whether a device had a part in it."""
+    outcome, frames = queries.trace.outcome, queries.frames
+    if not outcome.startswith(FAILED) or not frames or any(each.severity == "error" for each in findings):
+        return ""
+    error = outcome.removeprefix(FAILED)
+    key = "report.failed-unknown" if _OF_DEVICES.search(error) else "report.failed"
+    site = queries.site(int(queries.users[frames[0][0]]))
+    return sentence(key, error=error.partition(":")[0], site=site)
+
+
+def is_clear(queries: TraceQueries, rows: Sequence[LedgerRow]) -> bool:
+    """Return whether the program ended, used an accelerator, and left nothing of a model elsewhere."""
+    trace = queries.trace
+    used = ReportData(trace, (), tuple(rows)).used_accelerator
+    if trace.outcome != "ended" or not used:
+        return False
+    return not len(model_on_host.ops(queries)) and not _copies_within_a_model(queries)
+
+
+def _copies_within_a_model(queries: TraceQueries) -> bool:
+    """Return whether calls of modules copied what they had made, or one tensor again and again."""
+    copies, ops = queries.trace.copies, queries.trace.ops
+    sites = ops.ints("site")
+    forward = ops.ints("phase") != queries.strings.get("backward", -1)
+    rows = copies.ints("op")
+    outermost = model_on_host.outermost_calls(queries)
+    seen: set[int] = set()
+    for op in rows[(copies.ints("from") != copies.ints("to")) & (outermost[rows] >= 0) & forward[rows]].tolist():
+        base = next(map(queries.base, queries.inputs(op)), -1)
+        made = queries.producer(base) if base >= 0 else -1
+        is_made_here = made >= 0 and outermost[made] == outermost[op]
+        if base in seen or (is_made_here and sites[made] != sites[op]):  # `torch.tensor(1.0, device=d)` is one site
+            return True
+        seen.add(base)
+    return False

@@ -1,0 +1,65 @@
+"""Layers that compute on the CPU while others are on a device: what no move reached, what was left there."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from devtrace.diagnosis.evidence.trace_queries import HOST, META, Mask, Rows, TraceQueries
+from devtrace.trace.tables import Ints
+
+_NOWHERE: Final = -1
+
+
+def ops(queries: TraceQueries) -> Rows:
+    """Return the ops on the CPU that read a parameter of a module which never read one on a device, as others did."""
+    reading = _reads_a_parameter(queries) & queries.is_kind("compute") & (queries.trace.ops.ints("call") >= 0)
+    there = np.flatnonzero(reading & _on_a_device(queries))
+    here = np.flatnonzero(reading & (queries.trace.ops.ints("device") == queries.host))
+    modules = modules_of(queries)
+    return here[~np.isin(modules[here], modules[there])] if len(there) else here[:0]
+
+
+def left_behind(queries: TraceQueries) -> Rows:
+    """Return those of `ops` within a model of which other layers computed on a device in the same call."""
+    found = ops(queries)
+    modules, outermost = modules_of(queries), outermost_calls(queries)
+    there = (modules >= 0) & _on_a_device(queries)
+    theirs = np.isin(modules, modules[found]) & ~there
+    together = theirs & np.isin(outermost, outermost[there])
+    return found[np.isin(modules[found], modules[together])]
+
+
+def modules_of(queries: TraceQueries) -> Ints:
+    """Return for each op its module's row."""
+    calls = queries.trace.ops.ints("call")
+    modules = queries.trace.calls.ints("module")
+    return np.where(calls >= 0, modules[calls], _NOWHERE) if len(modules) else calls
+
+
+def outermost_calls(queries: TraceQueries) -> Ints:
+    """Return for each op the call of a module that all others around it are in."""
+    calls, parents = queries.trace.ops.ints("call"), queries.trace.calls.ints("parent")
+    if not len(parents):
+        return calls
+    top = np.arange(len(parents))
+    while (parents[top] >= 0).any():
+        top = np.where(parents[top] >= 0, parents[top], top)
+    return np.where(calls >= 0, top[calls], _NOWHERE)
+
+
+def _on_a_device(queries: TraceQueries) -> Mask:
+    rows = [row for row, name in enumerate(queries.device_names) if name not in (HOST, META)]
+    found: Mask = np.isin(queries.trace.ops.ints("device"), rows)
+    return found
+
+
+def _reads_a_parameter(queries: TraceQueries) -> Mask:
+    """Return the ops, of the forward and of the backward pass, that have a parameter or a view of one as an input."""
+    inputs = queries.trace.ops.lists("inputs")
+    roles = queries.trace.tensors.ints("role") == queries.strings.get("parameter", _NOWHERE)
+    large = roles & (queries.dims > 0)
+    found = np.zeros(len(queries.trace.ops), dtype=bool)
+    found[inputs.rows[large[queries.bases[inputs.flat]]]] = True
+    return found

@@ -1,0 +1,140 @@
+"""Each sentence of torch's that refuses a device is explained: which, who asked for it, what there is."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import devtrace
+from devtrace.diagnosis.findings import Finding
+
+ONE, TWO = "cuda:1", "cuda:2"
+
+
+def found(program: Callable[[], object], simulate: str | None = ONE) -> list[Finding]:
+    with suppress(Exception), devtrace.record(simulate) as recording:
+        program()
+    return [each for each in recording.report.findings if each.severity == "error"]
+
+
+def asks_in_a_method() -> None:
+    nn.Linear(2, 2).to("cuda:1")
+
+
+def asks_by_a_variable() -> None:
+    chosen = "cuda:3"
+    torch.zeros(3, device=chosen)
+
+
+def asks_by_number() -> None:
+    torch.ones(3).cuda(4)
+
+
+class Settings:
+    """Keeps the device as an attribute."""
+
+    def __init__(self) -> None:
+        self.device = torch.device("cuda", 5)
+
+
+def asks_by_an_attribute() -> None:
+    settings = Settings()
+    torch.ones(3).to(settings.device)
+
+
+def asks_as_current() -> None:
+    torch.cuda.set_device(6)
+
+
+@pytest.mark.parametrize(
+    ("program", "device", "after"),
+    [
+        (asks_in_a_method, "cuda:1", 'nn.Linear(2, 2).to("cuda:0")'),
+        (asks_by_a_variable, "cuda:3", 'chosen = "cuda:0"'),
+        (asks_by_number, "cuda:4", "torch.ones(3).cuda(0)"),
+        (asks_by_an_attribute, "cuda:5", ""),
+        (asks_as_current, "cuda:6", "torch.cuda.set_device(0)"),
+    ],
+)
+def test_a_device_that_is_not_there_is_named_with_what_there_is(
+    program: Callable[[], None], device: str, after: str
+) -> None:
+    (finding,) = found(program)
+    assert (finding.rule, finding.message) == ("device-refused", f"{device} does not exist; there is cuda:0.")
+    assert [edit.after.strip() for edit in finding.edits] == ([after] if after else [])
+
+
+def test_who_asked_is_shown() -> None:
+    (finding,) = found(asks_by_a_variable)
+    assert [(line.label, line.site.text) for line in finding.lines] == [("Created", 'chosen = "cuda:3"')]
+
+
+def test_of_two_devices_none_is_chosen() -> None:
+    (finding,) = found(asks_by_a_variable, TWO)
+    assert finding.message == "cuda:3 does not exist; there are cuda:0 and cuda:1."
+    assert finding.edits == ()
+
+
+@pytest.mark.parametrize("kind", ["mps", "xpu"])
+def test_a_kind_of_device_that_is_not_there_is_named(kind: str) -> None:
+    (finding,) = found(lambda: torch.ones(3).to(kind))
+    assert finding.message == f"{kind} does not exist; there is cuda:0."
+
+
+@pytest.mark.parametrize(("simulate", "there"), [(None, "there is cpu"), (ONE, "there is cuda:0")])
+def test_a_file_of_a_device_that_is_not_there_is_mapped(simulate: str | None, there: str) -> None:
+    saved = io.BytesIO()
+    with devtrace.simulate("cuda:4"):
+        torch.save(torch.ones(3, device="cuda:3"), saved)
+    saved.seek(0)
+    (finding,) = found(lambda: torch.load(saved), simulate)
+    assert finding.message.endswith(f"which does not exist here; {there}.")
+    assert [edit.after.strip() for edit in finding.edits] == [
+        '(finding,) = found(lambda: torch.load(saved, map_location="cpu"), simulate)'
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, use 'spawn'",
+            "A forked process cannot use cuda, because its parent has used it already.",
+        ),
+        (
+            "aten.mm.default: got mixed torch.Tensor and DTensor, need to convert all torch.Tensor to DTensor",
+            "This op got plain tensors beside DTensors.",
+        ),
+        ("Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 40", "Ranks 1 and 0 use the same GPU."),
+    ],
+)
+def test_what_only_jobs_and_processes_raise_is_explained(text: str, message: str) -> None:
+    names: dict[str, Any] = {}
+    exec(compile(f"def of_torch(x): raise RuntimeError({text!r})", f"{torch.__path__[0]}/made.py", "exec"), names)
+    of_torch = names["of_torch"]
+    (finding,) = found(lambda: of_torch(torch.ones(2)))
+    assert (finding.rule, finding.message) == ("device-refused", message)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_a_dtype_is_no_device(device: str) -> None:
+    def program() -> None:
+        nn.Conv1d(1, 1, 1).to(device)(torch.ones(1, 1, 3, dtype=torch.float64, device=device))
+
+    assert found(program) == []
+
+
+def test_nobodys_recording_explains_the_same() -> None:
+    with devtrace.simulate(ONE):
+        try:
+            asks_by_a_variable()
+        except RuntimeError as error:
+            (finding,) = devtrace.explain(error).findings
+    assert finding.message == "cuda:3 does not exist; there is cuda:0."
+    assert [edit.after.strip() for edit in finding.edits] == ['chosen = "cuda:0"']
