@@ -3,7 +3,8 @@
     python tests/harness/durations.py      the longest tests and files of the last runs; 1 where one is over its limit
 
 Seconds are the processor's, of a test and of all it started: a busy machine does not change them by much. Browsers and
-kernels of a server are not among them; their tests wait, and have time limits of their own.
+kernels of a server are not among them; their tests wait, and have time limits of their own. What fixtures take is the
+file's, since one of a module or session would else be its first test's.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ from folders import ROOT
 FILE: Final = ROOT / "build" / "durations.json"
 LONGEST_TEST: Final = 20.0
 LONGEST_FILE: Final = 90.0
-_BEGAN: Final = pytest.StashKey[float]()
-_NAME: Final = "seconds"
+PHASES: Final = ("setup", "call", "teardown")
+SET_UP: Final = "(set-up)"
+_MARK: Final = pytest.StashKey[float]()
 
 
 class Durations:
@@ -50,19 +52,24 @@ class Durations:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        item.stash[_BEGAN] = spent()
+        item.stash[_MARK] = spent()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
         report = yield
-        if call.when == "teardown":
-            report.user_properties.append((_NAME, spent() - item.stash[_BEGAN]))  # type: ignore[attr-defined]
+        now = spent()
+        # The list is the item's: its last report has what all three phases took.
+        item.user_properties.append((call.when, now - item.stash[_MARK]))
+        report.user_properties = list(item.user_properties)  # type: ignore[attr-defined]
+        item.stash[_MARK] = now
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        for name, value in report.user_properties:
-            if name == _NAME:
-                self._took[report.nodeid] = float(str(value))
+        if report.when == "teardown":
+            seconds = {name: float(str(value)) for name, value in report.user_properties if name in PHASES}
+            of_fixtures = f"{file_of(report.nodeid)}::{SET_UP}"
+            self._took[report.nodeid] = seconds.get("call", 0.0)
+            self._took[of_fixtures] = self._took.get(of_fixtures, 0.0) + seconds["setup"] + seconds["teardown"]
 
     def pytest_sessionfinish(self) -> None:
         if not self._is_worker and self._took:
@@ -113,7 +120,8 @@ def main() -> int:
     tests = Counter(read())
     print(f"{tests.total():.0f} s of the processor for {len(tests)} tests; the longest files and tests:")
     over = False
-    for limit, found in ((LONGEST_FILE, of_files(tests)), (LONGEST_TEST, tests)):
+    of_tests = Counter({test: seconds for test, seconds in tests.items() if not test.endswith(SET_UP)})
+    for limit, found in ((LONGEST_FILE, of_files(tests)), (LONGEST_TEST, of_tests)):
         for name, seconds in found.most_common(8):
             over |= seconds > limit
             print(f"{seconds:8.1f} s{f' > {limit:.0f}' if seconds > limit else '':6} {name}")

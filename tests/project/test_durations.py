@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 
@@ -41,6 +42,8 @@ def test_what_other_tests_took_is_kept_and_files_that_are_gone_are_forgotten(tmp
         ({"a.py::one": 20.1}, 1),
         ({f"a.py::{number}": 10.0 for number in range(10)}, 1),
         ({f"{number}.py::a": 10.0 for number in range(10)}, 0),
+        ({"a.py::(set-up)": 30.0, "a.py::one": 1.0}, 0),
+        ({"a.py::(set-up)": 85.0, "a.py::one": 6.0}, 1),
     ],
 )
 def test_a_long_test_and_a_long_file_fail(
@@ -65,6 +68,18 @@ def test_the_longest_file_begins_and_its_tests_stay_in_order(pytester: pytest.Py
         .items
     )
     assert [item.nodeid for item in items] == [f"test_{file}.py::test_{number}" for file in "ba" for number in (1, 2)]
+
+
+def test_what_fixtures_take_is_the_files(pytester: pytest.Pytester, tmp_path: Path) -> None:
+    pytester.makepyfile(
+        test_a=f"import pytest\n@pytest.fixture(scope='module')\ndef slow():\n{indent(BURN, '    ')}\n"
+        "def test_1(slow): pass\ndef test_2(slow): pass"
+    )
+    (tmp_path / "test_a.py").touch()
+    pytester.inline_run(plugins=[durations.Durations(pytester.parseconfig())])
+    took = durations.read()
+    assert list(took) == ["test_a.py::(set-up)", "test_a.py::test_1", "test_a.py::test_2"]
+    assert took["test_a.py::(set-up)"] >= 0.3 > took["test_a.py::test_1"] + took["test_a.py::test_2"]
 
 
 def test_the_time_of_children_and_of_forks_counts(tmp_path: Path) -> None:
