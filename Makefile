@@ -49,7 +49,7 @@ OLDEST := $(VENV)-oldest
 IN_TURN := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 FIRST_NOTEBOOK = $(firstword $(sort $(wildcard notebooks/0*.ipynb)))
 
-.PHONY: help lab test check lint types layers unit ts wheel notebooks e2e compiler chromium vscode e2e-vscode e2e-marimo code-server marimo \
+.PHONY: help lab test check lint types layers unit breadth ts wheel notebooks e2e compiler chromium vscode e2e-vscode e2e-marimo code-server marimo \
 	build dev format golden docs bench sweep real ray long-runs \
 	gallery notebook-outputs screenshot test-newest test-released test-cuda test-oldest torch-newest torch-cuda torch-oldest clean distclean
 
@@ -59,10 +59,12 @@ help: ## print this list
 lab: $(READY) ## open JupyterLab on your copy of the first notebook (ARGS are its own: --no-browser --port 8899)
 	@$(BIN)/python tools/lab.py $(FIRST_NOTEBOOK) $(ARGS)
 
-# Two at a time: the browser tests wait half of their time, and each step of the set-up waits for another server.
+# Two at a time: each step of the set-up waits for another server. The browser tests wait half of their time, beside which
+# there is what needs one processor; `unit`, which needs two, comes alone.
 test: ## all that gates a change
 	@$(MAKE) --no-print-directory -j3 $(READY) chromium
-	@$(MAKE) --no-print-directory -j2 $(IN_TURN) $(SYSTEMS) lint types layers ts e2e unit notebooks wheel
+	@$(MAKE) --no-print-directory -j2 $(IN_TURN) $(SYSTEMS) e2e lint types layers ts wheel notebooks
+	@$(MAKE) --no-print-directory unit
 	@$(BIN)/python tests/harness/durations.py
 	@echo "make test: all passed"
 
@@ -81,7 +83,11 @@ layers: $(READY) ## who may import whom, in both languages
 	$(PYTEST) tests/project/test_layers.py
 
 unit: $(READY) $(SYSTEMS) compiler ## Python tests without notebooks and browser
-	$(PYTEST_APART) --no-loadscope-reorder -m "not e2e and not foreign and not notebook and not wheel and not real" --ignore=tests/project/test_layers.py
+	$(PYTEST_APART) --no-loadscope-reorder -m "not e2e and not foreign and not notebook and not wheel and not real and not breadth" \
+		--ignore=tests/project/test_layers.py
+
+breadth: $(READY) compiler ## what make test asks of one program a cause, asked of all (after make test in CI)
+	$(PYTEST) -n 2 -m breadth
 
 ts: $(READY) ## TypeScript tests
 	$(JLPM) test

@@ -31,8 +31,17 @@ ZOO = TESTS / "zoo"
 OF_TORCH = {"mixed", "parallel"}
 """What torch has for devices of its own only: autocast's lists of dtypes, DataParallel."""
 
-each = pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
 failing = pytest.mark.parametrize("program", FAILING, ids=lambda program: program.name)
+FIRST = {program.cause: program for program in reversed(PROGRAMS)}
+
+
+def one_a_cause(programs: list[Program]) -> pytest.MarkDecorator:
+    """Ask the first program of each cause, and the others where there is time for them."""
+    marks = [() if FIRST[program.cause] == program else (pytest.mark.breadth,) for program in programs]
+    params = [pytest.param(each, marks=mark, id=each.name) for each, mark in zip(programs, marks, strict=True)]
+    return pytest.mark.parametrize("program", params)
+
+
 costly = pytest.mark.parametrize("program", COSTLY, ids=lambda program: program.name)
 
 
@@ -76,7 +85,7 @@ def test_a_failure_is_explained_as_on_simulated_devices(program: Program, runner
     assert summary(finding) == {key: expected[key] for key in summary(finding)}
 
 
-@failing
+@one_a_cause(FAILING)
 def test_a_failure_that_nobody_recorded_gets_no_wrong_cause(program: Program, runner: Runner) -> None:
     path, _ = outcome_of(program, runner)
     outcome = runner.outcome_untraced(path, program.arguments)
@@ -89,7 +98,7 @@ def test_a_failure_that_nobody_recorded_gets_no_wrong_cause(program: Program, ru
     assert at(finding.site) == expected["failed"]
 
 
-@failing
+@one_a_cause(FAILING)
 def test_the_edits_make_the_program_run_clean(program: Program, runner: Runner) -> None:
     path, outcome = outcome_of(program, runner)
     (finding,) = outcome.errors
@@ -104,7 +113,7 @@ def test_costs_are_counted_exactly(program: Program, runner: Runner) -> None:
     assert costs_of(outcome) == program.expected["findings"]
 
 
-@each
+@one_a_cause(PROGRAMS)
 def test_the_program_as_its_author_left_it_raises_no_alarm(program: Program, runner: Runner, tmp_path: Path) -> None:
     repaired = runner.outcome(runner.prepared(program.with_fix(tmp_path / "program")), program.arguments)
     assert (repaired.raised, repaired.alarms) == ("", [])

@@ -29,7 +29,7 @@ INSTALLS = {
     "torch-cuda": "test-cuda",
     "torch-oldest": "test-oldest",
 }
-ALL = ["test", *(target for pair in INSTALLS.items() for target in pair)]
+ALL = ["test", "breadth", *(target for pair in INSTALLS.items() for target in pair)]
 
 
 @pytest.fixture

@@ -125,13 +125,24 @@ def wrong_ones(asked: Sequence[Question]) -> Iterator[str]:
                 yield name
 
 
-def test_at_least_99_percent_of_torchs_operators_give_the_values_of_the_cpu() -> None:
-    counted = [question for question in questions() if question.name not in NO_DEVICE | UNINITIALISED]
+PARTS = 6
+
+
+@cache
+def counted() -> list[Question]:
+    return [question for question in questions() if question.name not in NO_DEVICE | UNINITIALISED]
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_torchs_operators_give_the_values_of_the_cpu(part: int) -> None:
     with warnings.catch_warnings(action="ignore"):  # torch's, of what it will drop
-        wrong = {name for chunk in chunks(counted) for name in wrong_ones(chunk)}
-    assert len(counted) > 600
+        wrong = {name for chunk in chunks(counted()[part::PARTS]) for name in wrong_ones(chunk)}
     assert wrong <= FOLDED | REFUSED, wrong
-    assert len(wrong) <= 0.01 * len(counted), wrong
+
+
+def test_at_most_one_percent_of_them_need_not() -> None:
+    assert len(counted()) > 600
+    assert len(FOLDED | REFUSED) <= 0.01 * len(counted())
 
 
 class Judge(TorchDispatchMode):
