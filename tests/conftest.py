@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from durations import Durations
-from warm import Warm
+from warm import SHARED, Warm
 
 SOURCES = str(Path(__file__).parents[1] / "src")
 os.environ["DEVTRACE_LANGUAGE"] = "en"
@@ -36,6 +36,14 @@ def sample(items: list[pytest.Item], one_in: int) -> list[pytest.Item]:
     for item in items:
         cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
     return [item for each in cases.values() for item in each[::one_in]]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _shared_runs(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Let all workers of a session have what the run of a program gave to one of them."""
+    own = tmp_path_factory.getbasetemp()
+    SHARED.folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "runs"
+    SHARED.folder.mkdir(exist_ok=True)
 
 
 @pytest.fixture(scope="session")

@@ -46,6 +46,15 @@ class Ended:
     stderr: str
 
 
+class Shared:
+    """A folder of what the session's runs gave, where there is a session."""
+
+    folder: Path | None = None
+
+
+SHARED = Shared()
+
+
 class Spent:
     """Seconds of the processor that forks took."""
 

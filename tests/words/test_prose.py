@@ -25,7 +25,7 @@ from devtrace.words import language
 from devtrace.words.catalogue import templates
 from devtrace.words.wrapping import columns
 from folders import TESTS
-from programs import pseudo_report_of
+from programs import pseudo_report_of, run_in
 from sentences import CLOSE, OPEN, SOURCES, wrap_all
 from warm import Warm
 
@@ -147,7 +147,6 @@ def test_the_command_lines_help_is_of_the_catalogue(
     assert words_outside(re.sub(r"--\S+ \S+", "", "\n".join(left))) == []
 
 
-WIDTHS = (60, 80, 100, 120)
 INDENT = 12
 """Columns that a label and its indent take at most."""
 
@@ -157,9 +156,12 @@ INDENT = 12
 def test_the_text_form_fits_its_width_and_breaks_no_code_that_fits_on_a_line(
     of: language.Language, program: Program, warm: Warm
 ) -> None:
-    shown, sentences = warm.call("programs", "texts_of", str(program.folder / "bug.py"), of, *map(str, WIDTHS))
+    outcome = run_in(of, warm, program.folder / "bug.py", program.arguments)
+    serious = [finding for finding in outcome.findings if finding.severity != "note"]
+    sentences = [sentence for finding in serious for sentence in (finding.message, finding.help)]
     codes = {code for each in sentences for code in re.findall("`[^`\n]*`", each)}
-    for width, report in zip(WIDTHS, shown, strict=True):
+    assert len(outcome.by_width) == 4
+    for width, report in outcome.by_width.items():
         assert max(map(columns, report.splitlines())) <= width
         assert [code for code in codes if columns(code) <= width - INDENT and code not in report] == []
 
