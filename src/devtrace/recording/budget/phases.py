@@ -43,11 +43,7 @@ class Learning:
 
     def after(self, segment: Segment, event: Event, in_region: bool) -> Phase:
         period = self._period(event)
-        repetition = self.run.segments.done[-period:]
-        # A repetition begins with a module's call, where it has one: Counting counts until such a call.
-        if not period or not (is_call(event) or not any(is_call(each.event) for each in repetition)):
-            return self
-        return self._leave(repetition, in_region)
+        return self._leave(self.run.segments.done[-period:], event, in_region) if period else self
 
     def _period(self, event: Event) -> int:
         """Return of how many segments the loop is whose repetition begins with an event, 0 for none."""
@@ -59,11 +55,16 @@ class Learning:
             period = next(known, 0)
         return period if period and segments.done[-period].event == event else 0
 
-    def _leave(self, repetition: list[Segment], in_region: bool) -> Phase:
+    def _leave(self, repetition: list[Segment], event: Event, in_region: bool) -> Phase:
         run, kinds = self.run, self.run.segments.kinds()
         loop_kinds = tuple(kinds[-len(repetition) :])
         codes = partial(codes_of, run.recorder, repetition)
-        if not (run.may_take_off() and run.lines.are_known(loop_kinds, len(repetition), run.events, codes)):
+        if not (
+            run.may_take_off()
+            and run.lines.are_known(frozenset(loop_kinds), len(repetition), run.events, codes)
+            # A repetition begins with a module's call, where it has one: Counting counts until such a call.
+            and (is_call(event) or not any(is_call(each.event) for each in repetition))
+        ):
             return self
         loop = run.loops.setdefault(loop_kinds, Loop(run.share))
         loop.segments, loop.sites = repetition, sites_of(run.recorder, repetition)

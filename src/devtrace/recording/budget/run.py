@@ -101,7 +101,7 @@ class Run:
         recorded, left_out = sum(loop.recorded for loop in loops), sum(loop.left_out for loop in loops)
         note("note.repetitions", recorded=recorded, count=recorded + left_out, ops=self.counted.ops)
         if not self.lines.are_seen:
-            note("note.skipped-lines")
+            note("note.unseen-lines")
         only_counted = sum(loop.counted.repetitions for loop in loops)
         if only_counted > MANY * left_out:
             note("note.only-counted", count=only_counted)
