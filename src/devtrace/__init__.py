@@ -98,7 +98,7 @@ def _jupyter_labextension_paths() -> list[dict[str, str]]:
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        value: Any = importlib.import_module("importlib.metadata").version("devtrace")
+        value: Any = importlib.import_module("devtrace.runtime.requirements").own_version()
     elif name in _TAKEN_FROM:
         if name in _NEED_TORCH:
             importlib.import_module("devtrace.runtime.requirements").need_torch()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from contextlib import ExitStack
 from typing import Any
 
@@ -123,3 +125,20 @@ def test_a_report_names_what_could_not_be_watched() -> None:
         torch.ones(1)
     note = "devtrace could not watch modules (1 time; ImportError: a torch that has changed)"
     assert recording.report.notes == (note,)
+
+
+def test_a_bare_folder_in_the_path_loses_no_recording() -> None:
+    program = """
+import importlib.metadata as metadata
+def missing(name):
+    raise metadata.PackageNotFoundError(name)
+import torch
+found, metadata.version = metadata.version, lambda name: missing(name) if name == "devtrace" else found(name)
+import devtrace
+with devtrace.record("cuda:1") as recording:
+    torch.ones(2, device="cuda")
+assert recording.report.all_clear, recording.report
+print(recording.trace.producer, devtrace.__version__, recording.report.notes)
+"""
+    got = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    assert (got.stdout, got.stderr) == ("devtrace 0 0 ()\n", "")

@@ -8,7 +8,6 @@ import tempfile
 import webbrowser
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from devtrace.cli.parser import Parser
 from devtrace.cli.run_program import Program
 from devtrace.cli.run_untraced import run_untraced
 from devtrace.runtime import overlay
+from devtrace.runtime.requirements import own_version
 from devtrace.runtime.whole_files import write_as_asked
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import DevtraceError, FormatError, UsageError
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> Parser:
     parser = Parser(prog="devtrace", description=sentence("cli.description"))
-    own = f"devtrace {version('devtrace')}"
+    own = f"devtrace {own_version()}"
     parser.add_argument("--version", action="version", version=own, help=sentence("cli.version"))
     parser.set_defaults(command=lambda options: _help(parser))
     commands = parser.add_subparsers(metavar="COMMAND")

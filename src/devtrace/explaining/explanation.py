@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import version
 from types import FrameType
 from typing import Any, Final
 
@@ -43,6 +42,7 @@ from devtrace.recording.finish.assemble import Assembled, assemble
 from devtrace.recording.finish.names import Named
 from devtrace.recording.hot.recorder import Recorder, thread_name
 from devtrace.runtime.quiet import Quiet, is_tensor
+from devtrace.runtime.requirements import own_version
 from devtrace.runtime.watching import missed
 from devtrace.source.flow import statements
 from devtrace.source.live_objects import Live, Read
@@ -178,7 +178,7 @@ class Explanation:
             title="",
             simulated=simulated,
             extra_sites=[*(site for site, _ in self.frames), *([self.worker.site] if self.worker is not None else [])],
-            producer=f"devtrace {version('devtrace')}",
+            producer=f"devtrace {own_version()}",
         )
 
     def _live(self, walk: Walk, done: Assembled) -> Live:

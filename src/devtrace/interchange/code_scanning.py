@@ -9,7 +9,6 @@ import json
 import linecache
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -18,6 +17,7 @@ from devtrace.diagnosis.causes.ordered import CAUSES
 from devtrace.diagnosis.findings import Edit, Finding, Line, Site
 from devtrace.diagnosis.rules.ordered import RULES
 from devtrace.diagnosis.slugs import Severity
+from devtrace.runtime.requirements import own_version
 from devtrace.runtime.whole_files import put
 from devtrace.words.catalogue import sentence
 
@@ -56,7 +56,7 @@ def sarif(findings: Sequence[Finding], notes: Iterable[str], root: Path) -> dict
 def _driver() -> dict[str, Any]:
     causes = {slug: cause.meaning for slug, cause in CAUSES.items()}
     rules = [{"id": rule.slug, "shortDescription": {"text": rule.meaning}} for rule in RULES]
-    return {"name": "devtrace", "version": version("devtrace"), "rules": rules, "properties": {"causes": causes}}
+    return {"name": "devtrace", "version": own_version(), "rules": rules, "properties": {"causes": causes}}
 
 
 def _result(finding: Finding, root: Path) -> dict[str, Any]:

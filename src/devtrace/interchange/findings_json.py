@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import traceback
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from devtrace.diagnosis.findings import Finding, ReportData, from_json, to_json
+from devtrace.runtime.requirements import own_version
 from devtrace.runtime.whole_files import put
 
 
@@ -20,7 +20,7 @@ def findings_json(report: ReportData, error: BaseException | None = None) -> dic
     """Return findings, errors and notes of a report, and the exception that ended the program."""
     trace = report.trace
     return {
-        "producer": _producer(),
+        "producer": f"devtrace {own_version()}",
         "title": trace.title,
         "devices": [{"name": device.name, "simulated": bool(device.simulated)} for device in trace.devices],
         "errors": [{"op": error.op.name, "type": error.type, "message": error.message} for error in trace.errors],
@@ -39,15 +39,11 @@ def write(report: ReportData, path: Path, error: BaseException | None = None) ->
 def write_of_tests(findings: Sequence[Finding], tests: Sequence[str], path: Path) -> None:
     """Write findings of several tests, with the test of each."""
     found = [to_json(finding) for finding in findings]
-    _write({"producer": _producer(), "title": "pytest", "tests": list(tests), "findings": found}, path)
+    _write({"producer": f"devtrace {own_version()}", "title": "pytest", "tests": list(tests), "findings": found}, path)
 
 
 def _write(data: Mapping[str, Any], path: Path) -> None:
     put(path, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
-
-
-def _producer() -> str:
-    return f"devtrace {version('devtrace')}"
 
 
 def raised(error: BaseException) -> dict[str, Any]:

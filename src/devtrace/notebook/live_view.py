@@ -22,7 +22,6 @@ import _thread
 import logging
 import threading
 from functools import cache
-from importlib.metadata import version
 from importlib.util import find_spec
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
@@ -36,6 +35,7 @@ from devtrace.notebook.panel.messages import refusal
 from devtrace.recording.progress.growth import COLUMNS
 from devtrace.report import renderer
 from devtrace.report.page import STATIC
+from devtrace.runtime.requirements import own_version
 from devtrace.words import language
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("devtrace")
 
 _MODULE: Final = "devtrace"
-_VERSION: Final = f"^{version('devtrace')}"
+_VERSION: Final = f"^{own_version()}"
 Message = tuple[dict[str, Any], list[bytes]]
 _SCRIPT: Final = STATIC / "live.js"
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cache
-from importlib.metadata import version
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -27,6 +25,7 @@ from devtrace.runtime.job import rank_of_job
 from devtrace.runtime.mode_stack import on_top
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.quiet import Quiet
+from devtrace.runtime.requirements import own_version
 from devtrace.runtime.torch_names import install_part
 from devtrace.source.live_objects import CellText
 from devtrace.trace.tables import TraceData
@@ -143,7 +142,7 @@ class Recording:
             title=title,
             simulated=simulated,
             extra_sites=[*(site for site, _ in frames), *around, *(site for site, _ in idle)],
-            producer=_producer(),
+            producer=f"devtrace {own_version()}",
         )
         rows = done.site_rows
         found = tuple((rows[site], frame) for site, frame in frames)
@@ -182,11 +181,6 @@ class Recording:
             return
         errors_before_dispatch.reopen(error, state, self.modules)
         self.recorder.refused(state, found.name, site, rows, error)
-
-
-@cache
-def _producer() -> str:
-    return f"devtrace {version('devtrace')}"
 
 
 def _rank(known: int) -> int:

@@ -5,6 +5,7 @@ A check raises one sentence (`SetupError`) instead of the traceback that the mis
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 from devtrace.words.catalogue import sentence
@@ -27,6 +28,15 @@ def need_torch() -> None:
         raise SetupError.of("torch-too-old", found=found, oldest=oldest)
 
 
+@cache
+def own_version() -> str:
+    """Return devtrace's version; "0" for a bare folder in the path, which has none."""
+    try:
+        return version("devtrace")
+    except PackageNotFoundError:
+        return "0"
+
+
 def release_of(text: str) -> tuple[int, int]:
     major, minor = text.split("+")[0].split(".")[:2]
     return int(major), int(minor)
@@ -35,7 +45,7 @@ def release_of(text: str) -> tuple[int, int]:
 def versions() -> dict[str, str]:
     """Return the installed versions and the tested ones, by the names that sentences have for them."""
     tested = {"oldest": _dotted(OLDEST_TORCH), "newest": _dotted(NEWEST_TORCH)}
-    return {"own": version("devtrace"), "torch": version("torch"), **tested}
+    return {"own": own_version(), "torch": version("torch"), **tested}
 
 
 def untested() -> str:

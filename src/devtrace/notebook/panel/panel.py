@@ -18,7 +18,6 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from time import monotonic
 from typing import Any, Final
 
@@ -29,6 +28,7 @@ from devtrace.notebook.panel.feed import PERIOD, Feed
 from devtrace.notebook.panel.idle import Lister
 from devtrace.notebook.panel.messages import is_foreign_hello, refusal, spec
 from devtrace.notebook.panel.trace_summaries import TraceSummaries, exported, find
+from devtrace.runtime.requirements import own_version
 from devtrace.words import language
 from devtrace.words.errors import DevtraceError
 
@@ -112,7 +112,7 @@ class Panel:
         return {
             "kind": "welcome",
             "protocol": spec()["protocol"],
-            "version": version("devtrace"),
+            "version": own_version(),
             "folder": os.getcwd(),
             "fresh": not self._touched,
         }
