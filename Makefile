@@ -49,7 +49,7 @@ OLDEST := $(VENV)-oldest
 IN_TURN := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 FIRST_NOTEBOOK = $(firstword $(sort $(wildcard notebooks/0*.ipynb)))
 
-.PHONY: help lab test check lint types layers unit breadth ts wheel notebooks e2e compiler chromium vscode e2e-vscode e2e-marimo code-server marimo \
+.PHONY: help lab test check lint types layers unit breadth coverage ts wheel notebooks e2e compiler chromium vscode e2e-vscode e2e-marimo code-server marimo \
 	build dev format golden docs bench sweep real ray long-runs \
 	gallery notebook-outputs screenshot test-newest test-released test-cuda test-oldest torch-newest torch-cuda torch-oldest clean distclean
 
@@ -88,6 +88,14 @@ unit: $(READY) $(SYSTEMS) compiler ## Python tests without notebooks and browser
 
 breadth: $(READY) compiler ## what make test asks of one program a cause, asked of all (after make test in CI)
 	$(PYTEST) -n 2 -m breadth
+
+# With -: what fails, `make test` says; some tests ask what the tracing of lines changes (frames, references).
+coverage: $(READY) $(SYSTEMS) compiler ## lines and branches of our code that the unit tests run, forks and children too (ARGS=--one-in=5)
+	rm -rf build/coverage
+	-$(BIN)/python -m coverage run -m pytest -q -n 2 --dist loadfile \
+		-m "not e2e and not foreign and not notebook and not wheel and not real" $(ARGS)
+	$(BIN)/python -m coverage combine -q
+	$(BIN)/python -m coverage report --skip-covered --sort=miss
 
 ts: $(READY) ## TypeScript tests
 	$(JLPM) test

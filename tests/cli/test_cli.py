@@ -576,7 +576,7 @@ def test_view_refuses_what_is_no_trace_with_one_sentence(
 def test_check_lists_torch_its_devices_and_what_would_be_chosen(warm: Warm, tmp_path: Path) -> None:
     text = warm.devtrace(tmp_path, "check").stdout
     labels = [line.split()[0] for line in text.splitlines()]
-    assert labels == ["devtrace", "torch", "real", "simulated", "default", "chosen", "jupyter"]
+    assert labels == ["devtrace", "torch", "tested", "real", "simulated", "default", "chosen", "jupyter"]
 
 
 def test_diff_shows_what_came_and_its_exit_code_whether_it_is_worse(warm: Warm, tmp_path: Path) -> None:
