@@ -22,6 +22,7 @@ from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding, LedgerRow, ReportData, Site, worst_first
 from devtrace.diagnosis.rules.device_errors import device_errors
 from devtrace.diagnosis.rules.ordered import COST_RULES, JOB_RULES
+from devtrace.diagnosis.silence import unsilenced
 from devtrace.diagnosis.store import report_of, with_report
 from devtrace.trace.tables import TraceData
 
@@ -52,9 +53,11 @@ def _diagnosed(trace: TraceData, live: Live | None) -> ReportData:
     else:
         for rule in COST_RULES:
             run_rule(partial(rule.find, queries, tally), rule.slug, findings, notes)
-    found = worst_first(one_a_statement(queries, _without_explained(findings)))
+    shown, silenced = unsilenced(queries, _without_explained(findings))
+    found = worst_first(one_a_statement(queries, shown))
     is_clear = not notes and ending.is_clear(queries, rows)
-    return with_report(trace, found, rows, notes, closing=ending.closing(queries, found), all_clear=is_clear)
+    end = {"closing": ending.closing(queries, found), "all_clear": is_clear}
+    return with_report(trace, found, rows, [*notes, *silenced], **end)
 
 
 def _without_explained(findings: list[Finding]) -> list[Finding]:
