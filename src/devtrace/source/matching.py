@@ -74,6 +74,20 @@ def owner_of(call: ast.AST | None) -> ast.expr | None:
     return function.value if isinstance(function, ast.Attribute) else None
 
 
+def chain(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield a chain from its end inwards: of `x.sum(0)[1]` that itself, `x.sum(0)`, `x.sum`, `x`."""
+    yield node
+    while isinstance(node, ast.Call | ast.Attribute | ast.Subscript):
+        node = node.func if isinstance(node, ast.Call) else node.value
+        yield node
+
+
+def reads(node: ast.AST, variable: str) -> list[ast.Name]:
+    """Return where code reads a variable."""
+    named = (inner for inner in ast.walk(node) if isinstance(inner, ast.Name) and inner.id == variable)
+    return [name for name in named if isinstance(name.ctx, ast.Load)]
+
+
 def calls_in(node: ast.AST) -> Iterator[ast.Call]:
     return (inner for inner in ast.walk(node) if isinstance(inner, ast.Call))
 

@@ -9,7 +9,7 @@ from typing import Final
 from devtrace.diagnosis.evidence.moves import crossed
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.slugs import Arrival
-from devtrace.source.matching import called_name, keyword, match_code, same_code
+from devtrace.source.matching import called_name, chain, keyword, match_code, same_code
 from devtrace.source.parsing import Source
 from devtrace.source.vocabulary import MAKES, full_name
 from devtrace.trace.op_kinds import INDEXED
@@ -79,12 +79,8 @@ def _made_by(queries: TraceQueries, op: int) -> Arrival:
 
 def factory_call(found: SourceNode) -> ast.Call | None:
     """Return the call of a torch factory: `torch.zeros(n)`, or the one inside `torch.ones(n, n).triu(1)`."""
-    node: ast.AST = found.node
-    while isinstance(node, ast.Call | ast.Attribute | ast.Subscript):
-        if isinstance(node, ast.Call) and called_name(node) in MAKES:
-            return node
-        node = node.func if isinstance(node, ast.Call) else node.value
-    return None
+    calls = (each for each in chain(found.node) if isinstance(each, ast.Call))
+    return next((call for call in calls if called_name(call) in MAKES), None)
 
 
 def was_materialized(queries: TraceQueries, row: int) -> bool:

@@ -17,6 +17,7 @@ from devtrace.diagnosis.fixes.changes import OwnLines, Proposal, Within
 from devtrace.diagnosis.fixes.devices import of_earlier_cell, of_move, of_owner
 from devtrace.diagnosis.fixes.fix import Fix, code_at, frame_of, names_its_device, odd_rows
 from devtrace.diagnosis.fixes.register_on_module import assignments
+from devtrace.source.flow import targets
 from devtrace.source.matching import assigned_names, called_names, match_code, names_in, run_names, same_code
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.parsing import Source
@@ -96,16 +97,19 @@ class _Attaching:
         """Return whether what replaced a parameter was an attribute of another object: `self.shadow = {...}`."""
         owner = self.case.ownership
         found = code_at(self.case, self.verdict.born) if owner is not None and owner.was_replaced else None
-        targets = found.statement.targets if found is not None and isinstance(found.statement, ast.Assign) else []
-        return any(isinstance(target, ast.Attribute) for target in targets)
+        given = targets(found.statement) if found is not None else ()
+        return any(isinstance(target.node, ast.Attribute) for target in given)
 
     def _passes_module(self, statement: ast.stmt) -> bool:
         """Return whether a statement calls a function of the user's with a module as a plain argument."""
-        call = statement.value if isinstance(statement, ast.Assign | ast.Expr) else None
-        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
-            return False
-        arguments = [argument.id for argument in call.args if isinstance(argument, ast.Name)]
-        return any(access_paths.is_module(self.frame.variables.get(name)) for name in arguments)
+        match statement:
+            case (
+                ast.Assign(value=ast.Call(func=ast.Name(), args=given))
+                | ast.Expr(value=ast.Call(func=ast.Name(), args=given))
+            ):
+                values = (self.frame.variables.get(getattr(each, "id", "")) for each in given)
+                return any(map(access_paths.is_module, values))
+        return False
 
 
 def move_as_attached(case: Case, verdict: Verdict) -> Iterator[Fix]:
@@ -140,8 +144,7 @@ def _parts_attached(case: Case, target: str) -> Iterator[AccessPath]:
 
 def _parameter_data(node: ast.expr) -> ast.expr | None:
     """Return `x` of `nn.Parameter(x)`, the call alone or within other calls."""
-    is_call = isinstance(node, ast.Call) and bool(node.args) and "Parameter" in called_names(node)
-    return node.args[0] if is_call and isinstance(node, ast.Call) else None
+    return node.args[0] if isinstance(node, ast.Call) and node.args and "Parameter" in called_names(node) else None
 
 
 def move_as_registered(case: Case, verdict: Verdict) -> Iterator[Fix]:
@@ -150,17 +153,17 @@ def move_as_registered(case: Case, verdict: Verdict) -> Iterator[Fix]:
     if frame is None or verdict.name is None or verdict.name.last.kind != "buffer":
         return
     for statement in frame.statements():
-        call, line = getattr(statement, "value", None), frame.source.span(statement).line
-        found = match_code("$owner.register_buffer(...)", call) if isinstance(statement, ast.Expr) else None
-        if found is None or not isinstance(call, ast.Call) or len(call.args) < 2 or line > frame.line:
-            continue
-        name, tensor = call.args[:2]
-        if isinstance(name, ast.Constant) and name.value == verdict.name.last.key:
-            anchor = Anchor(frame.code, tensor, "at", frame)
-            device = of_move(case, verdict, frame) or frame.setup_device_code(line)
-            proposal = Proposal(anchor, Within((tensor,)), device)
-            help = sentence("fixed.as-registered", code=one_line(frame.code.text_with(call, tensor, proposal.code)))
-            yield from proposal.fixes(help, anchor.moved(case, verdict.name))
+        match statement:
+            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="register_buffer"), args=[name, tensor, *_]) as call):
+                line = frame.source.span(statement).line
+                if line > frame.line or getattr(name, "value", None) != verdict.name.last.key:
+                    continue
+                anchor = Anchor(frame.code, tensor, "at", frame)
+                device = of_move(case, verdict, frame) or frame.setup_device_code(line)
+                proposal = Proposal(anchor, Within((tensor,)), device)
+                new = one_line(frame.code.text_with(call, tensor, proposal.code))
+                moved = anchor.moved(case, verdict.name)
+                yield from proposal.fixes(sentence("fixed.as-registered", code=new), moved)
 
 
 def move_as_sibling(case: Case, verdict: Verdict) -> Iterator[Fix]:

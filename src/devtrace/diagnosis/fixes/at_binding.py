@@ -20,7 +20,7 @@ from devtrace.diagnosis.fixes.fix import (
     registering_root,
     siblings_on_odd_device,
 )
-from devtrace.source.matching import assigned_names, called_name, match_code
+from devtrace.source.matching import assigned_names, called_name, chain, match_code, reads
 from devtrace.source.safe_values import evaluate
 from devtrace.source.vocabulary import changes_itself
 from devtrace.words.catalogue import sentence
@@ -149,9 +149,8 @@ def _writes_into(node: ast.AST, variable: str) -> bool:
 
 def _innermost(node: ast.AST) -> str:
     """Return `m` of `m.data[0]` and of `m.mul(2)`."""
-    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
-        node = node.func if isinstance(node, ast.Call) else node.value
-    return node.id if isinstance(node, ast.Name) else ""
+    *_, root = chain(node)
+    return getattr(root, "id", "")
 
 
 def _others(case: Case, frame: FailingFrame, loop: ast.For, name: AccessPath) -> Iterator[AccessPath]:
@@ -171,9 +170,8 @@ def _stayed_behind(case: Case, frame: FailingFrame, variable: str) -> AccessPath
 
 def _is_computed_with(frame: FailingFrame, loop: ast.For, variable: str) -> bool:
     """Return whether the loop reads a variable, always where it meets other tensors."""
-    inside = (node for statement in loop.body for node in ast.walk(statement) if isinstance(node, ast.Name))
-    reads = [node for node in inside if node.id == variable and isinstance(node.ctx, ast.Load)]
-    return bool(reads) and all(is_combined(node, frame.source) for node in reads)
+    read = [node for statement in loop.body for node in reads(statement, variable)]
+    return bool(read) and all(is_combined(node, frame.source) for node in read)
 
 
 def move_where_made(case: Case, verdict: Verdict) -> Iterator[Fix]:

@@ -10,11 +10,19 @@ from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.dropped_results import dropped_result
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
-from devtrace.diagnosis.evidence.trace_queries import HOST
 from devtrace.diagnosis.fixes.anchors import Anchor
 from devtrace.diagnosis.fixes.changes import Proposal, Within
 from devtrace.diagnosis.fixes.fix import Fix, Moved, SiteCode, code_at, frame_at, frame_of, made_at, suggested
-from devtrace.source.matching import assigned_names, called_name, called_names, keyword, match_code, names_in
+from devtrace.source.matching import (
+    assigned_names,
+    called_name,
+    called_names,
+    chain,
+    keyword,
+    match_code,
+    names_in,
+    reads,
+)
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.safe_values import evaluate
 from devtrace.source.vocabulary import MAKES
@@ -82,7 +90,7 @@ def leave_out_move(case: Case, verdict: Verdict) -> Iterator[Fix]:
     original = _moved_to_the_cpu(found.node) if found is not None else None
     if found is None or original is None:
         return
-    is_copy = isinstance(original, ast.Call) and called_name(original) == "clone"
+    is_copy = called_name(original) == "clone"
     new = found.code.text(original) if is_copy else found.code.called_on(original, "clone()")
     edit = found.code.replaced(found.node, new)
     yield from suggested(sentence("fixed.left-there", code=one_line(new)), edit, moved=[Moved(move.result, move.op)])
@@ -90,10 +98,8 @@ def leave_out_move(case: Case, verdict: Verdict) -> Iterator[Fix]:
 
 def _moved_to_the_cpu(node: ast.AST) -> ast.expr | None:
     """Return what is moved: `x` of `x.cpu()` and of `x.to("cpu")`."""
-    call = match_code("$x.cpu()", node) or match_code("$x.to($device)", node)
-    device = call.get("device") if call is not None else None
-    is_there = device is None or (isinstance(device, ast.Constant) and device.value == HOST)
-    return call["x"] if call is not None and is_there else None
+    call = match_code("$x.cpu()", node) or match_code('$x.to("cpu")', node)
+    return call["x"] if call is not None else None
 
 
 def move_to_expected_device(case: Case, verdict: Verdict) -> Iterator[Fix]:
@@ -125,8 +131,7 @@ def change_device_variable(case: Case, verdict: Verdict) -> Iterator[Fix]:
         return
     bound = frame.bindings(variable.id)
     binding = bound[0] if len(bound) == 1 else None
-    uses = [node for node in ast.walk(frame.body) if isinstance(node, ast.Name) and node.id == variable.id]
-    read = [node for node in uses if isinstance(node.ctx, ast.Load)]
+    read = reads(frame.body, variable.id)
     if not isinstance(binding, ast.Assign) or len(read) < 2 or not all(_is_a_device(node, frame) for node in read):
         return
     device = frame.device_code(frame.source.span(binding).line, binding.value)
@@ -145,11 +150,8 @@ def _takes_its_device(node: ast.AST, names: Iterable[ast.expr]) -> bool:
 
 def _naming_call(node: ast.AST) -> ast.Call | None:
     """Return the call in a chain that names the device: of a factory, or `.to()`."""
-    while isinstance(node, ast.Call | ast.Attribute | ast.Subscript):
-        if isinstance(node, ast.Call) and _device_of(node) is not None:
-            return node
-        node = node.func if isinstance(node, ast.Call) else node.value
-    return None
+    calls = (each for each in chain(node) if isinstance(each, ast.Call))
+    return next((call for call in calls if _device_of(call) is not None), None)
 
 
 def _device_of(call: ast.Call) -> ast.expr | None:
@@ -162,8 +164,7 @@ def _device_of(call: ast.Call) -> ast.expr | None:
 def _is_a_device(name: ast.Name, frame: FailingFrame) -> bool:
     """Return whether a name is read as the device of a call alone: `device=device`, `.to(device)`."""
     around = list(frame.source.ancestors(name))[1:3]
-    call = next((each for each in around if isinstance(each, ast.Call)), None)
-    return call is not None and _device_of(call) is name
+    return any(isinstance(each, ast.Call) and _device_of(each) is name for each in around)
 
 
 def copy_after_move(case: Case, verdict: Verdict) -> Iterator[Fix]:

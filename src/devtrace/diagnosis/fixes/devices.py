@@ -20,6 +20,7 @@ from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame, first_parameter, names_device
 from devtrace.diagnosis.fixes.fix import SiteCode, code_at, frame_at, frame_of
 from devtrace.source.flow import own_name, parameters
+from devtrace.source.matching import assigned_names, owner_of
 from devtrace.source.object_walk import registered
 from devtrace.source.parsing import Source
 from devtrace.source.safe_values import Scope, evaluate, instance_dict
@@ -59,7 +60,7 @@ def of_owner(case: Case, owner: ast.expr, code: Code) -> str:
         modules = [each for each in (evaluate(around, scope) for scope in scopes) if id(each) in owners]
         if not modules or any(case.is_expected(case.snapshot.row(tensor)) for _, tensor in registered(modules[0])):
             return f"next({code.text(around)}.parameters()).device"
-        around = around.value if isinstance(around, ast.Attribute | ast.Subscript) else None
+        around = getattr(around, "value", None)
     return ""
 
 
@@ -104,8 +105,7 @@ def _of_parameter(case: Case, function: ast.FunctionDef | ast.AsyncFunctionDef) 
     The function's frame is gone: it has returned, or was a replica's in another thread.
     """
     queries, ops = case.queries, case.queries.trace.ops
-    given = {node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    kept = set(parameters(function)) - given
+    kept = set(parameters(function)) - set(assigned_names(function))
     later = np.arange(max(case.origin.op, 0), case.op)
     for op in later[ops.ints("thread")[later] == ops.number("thread", case.op)].tolist():
         taken = queries.source_node(ops.number("site", op))
@@ -117,7 +117,5 @@ def _of_parameter(case: Case, function: ast.FunctionDef | ast.AsyncFunctionDef) 
 
 def _root(node: ast.AST) -> str:
     """Return `x` of `x[:, 0]` and of `x.sum(0)`, whose first input is x."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        node = node.func
-    value = node.value if isinstance(node, ast.Subscript | ast.Attribute) else None
-    return value.id if isinstance(value, ast.Name) else ""
+    owner = owner_of(node) or getattr(node, "value", None)
+    return getattr(owner, "id", "")
