@@ -97,7 +97,7 @@ MOST_LINES = {
     "source explaining": 4_650,
     "diagnosis.evidence": 2_895,
     "diagnosis.causes": 670,
-    "diagnosis.fixes": 2_490,
+    "diagnosis.fixes": 2_495,
     "diagnosis.rules diagnosis.costs": 3_560,
     "diagnosis": 1_216,
     "recording": 6_335,

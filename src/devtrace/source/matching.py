@@ -62,10 +62,8 @@ def same_code(one: Any, other: Any) -> bool:
 
 def called_name(call: ast.AST) -> str:
     """Return `c` of `a.b.c(...)` and of `c(...)`."""
-    found = match_code("$owner.$name(...)", call)
-    if found is not None:
-        return str(found["name"])
-    return call.func.id if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) else ""
+    function = call.func if isinstance(call, ast.Call) else None
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
 def owner_of(call: ast.AST | None) -> ast.expr | None:
@@ -78,14 +76,7 @@ def chain(node: ast.AST) -> Iterator[ast.AST]:
     """Yield a chain from its end inwards: of `x.sum(0)[1]` that itself, `x.sum(0)`, `x.sum`, `x`."""
     yield node
     while isinstance(node, ast.Call | ast.Attribute | ast.Subscript):
-        node = node.func if isinstance(node, ast.Call) else node.value
-        yield node
-
-
-def reads(node: ast.AST, variable: str) -> list[ast.Name]:
-    """Return where code reads a variable."""
-    named = (inner for inner in ast.walk(node) if isinstance(inner, ast.Name) and inner.id == variable)
-    return [name for name in named if isinstance(name.ctx, ast.Load)]
+        yield (node := node.func if isinstance(node, ast.Call) else node.value)
 
 
 def calls_in(node: ast.AST) -> Iterator[ast.Call]:
@@ -120,8 +111,6 @@ def assigned_names(*nodes: ast.AST) -> list[str]:
 
 def is_path(node: ast.AST) -> bool:
     """Return whether code is a name, or attributes and constant items of one: `self.layers[0].weight`."""
-    while isinstance(node, ast.Attribute | ast.Subscript):
-        if isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Constant):
-            return False
-        node = node.value
-    return isinstance(node, ast.Name)
+    *steps, root = chain(node)
+    plain = (isinstance(step, ast.Attribute) or isinstance(getattr(step, "slice", 0), ast.Constant) for step in steps)
+    return isinstance(root, ast.Name) and all(plain)

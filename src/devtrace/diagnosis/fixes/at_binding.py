@@ -17,10 +17,11 @@ from devtrace.diagnosis.fixes.fix import (
     Fix,
     frame_of,
     is_assignable,
+    reads,
     registering_root,
     siblings_on_odd_device,
 )
-from devtrace.source.matching import assigned_names, called_name, chain, match_code, reads
+from devtrace.source.matching import assigned_names, called_name, chain, match_code
 from devtrace.source.safe_values import evaluate
 from devtrace.source.vocabulary import changes_itself
 from devtrace.words.catalogue import sentence

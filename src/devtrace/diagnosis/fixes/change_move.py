@@ -12,7 +12,7 @@ from devtrace.diagnosis.evidence.dropped_results import dropped_result
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.fixes.anchors import Anchor
 from devtrace.diagnosis.fixes.changes import Proposal, Within
-from devtrace.diagnosis.fixes.fix import Fix, Moved, SiteCode, code_at, frame_at, frame_of, made_at, suggested
+from devtrace.diagnosis.fixes.fix import Fix, Moved, SiteCode, code_at, frame_at, frame_of, made_at, reads, suggested
 from devtrace.source.matching import (
     assigned_names,
     called_name,
@@ -21,7 +21,6 @@ from devtrace.source.matching import (
     keyword,
     match_code,
     names_in,
-    reads,
 )
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.safe_values import evaluate

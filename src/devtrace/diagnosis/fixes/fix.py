@@ -138,6 +138,12 @@ def names_its_device(value: ast.expr) -> bool:
     return any(moves) or any(keyword(call, "device") for call in calls_in(value))
 
 
+def reads(node: ast.AST, variable: str) -> list[ast.Name]:
+    """Return where code reads a variable."""
+    named = (inner for inner in ast.walk(node) if isinstance(inner, ast.Name) and inner.id == variable)
+    return [name for name in named if isinstance(name.ctx, ast.Load)]
+
+
 def odd_rows(case: Case, value: object) -> list[int]:
     """Return the tensors on the odd device that a value is, or that `.to()` of it as a module moves."""
     tensors = [tensor for _, tensor in registered(value)] if access_paths.is_module(value) else [value]
