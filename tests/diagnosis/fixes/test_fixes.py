@@ -110,6 +110,15 @@ def main_of(*lines: str) -> str:
             id="a factory is given the device of the tensor that it meets",
         ),
         pytest.param(
+            "class Band(nn.Module):\n    def __init__(this):\n        super().__init__()\n"
+            "        this.gain = nn.Parameter(torch.ones(6))\n\n    def window(this):\n        return torch.ones(6)\n\n"
+            "    def forward(this, x):\n        return x * this.gain * this.window()\n\n\n"
+            + main_of("return Band().to(device)(torch.ones(2, 6, device=device))"),
+            ["return torch.ones(6)"],
+            ["return torch.ones(6, device=next(this.parameters()).device)"],
+            id="a method that has returned knows its object by any name",
+        ),
+        pytest.param(
             main_of("x = torch.ones(2)", "y = torch.ones(2, device=device)", "x.to(device)", "return y + x"),
             ["x.to(device)"],
             ["x = x.to(device)"],
