@@ -6,7 +6,6 @@ EMA keeps. The hooks know the line; that the parameter has moved from there show
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
@@ -21,7 +20,7 @@ from devtrace.recording.context import hooks
 from devtrace.recording.context.module_tree import is_module, own_tensors
 from devtrace.runtime.quiet import device_of, is_tensor, shape_of
 from devtrace.source import parsing
-from devtrace.source.matching import called_name, calls_in
+from devtrace.source.matching import called_name, calls_in, owner_of
 from devtrace.source.object_walk import registered
 from devtrace.source.safe_values import instance_dict
 
@@ -93,11 +92,6 @@ def _copied_at(reader: Reader, site: int) -> Iterator[Any]:
     for call in calls_in(statement) if statement is not None else ():
         if called_name(call) == "deepcopy" and call.args and source is not None:
             run = run_around(reader, call, Activation(source, source.tree, END, 0, known))
-            value = reader.see(_of_name(call.args[0]), run)
+            value = reader.see(owner_of(call.args[0]) or call.args[0], run)  # `model` of `model.state_dict()`
             if isinstance(value, Known) and is_module(value.value):
                 yield value.value
-
-
-def _of_name(node: ast.expr) -> ast.expr:
-    """Return the whole that a part is taken of: `model` of `model.state_dict()`."""
-    return node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else node

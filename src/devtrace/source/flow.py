@@ -12,7 +12,7 @@ import builtins
 from collections.abc import Container, Iterator
 from typing import Final, NamedTuple
 
-from devtrace.source.matching import called_name, names_in, owner_of, same_code
+from devtrace.source.matching import called_name, names_in, nodes_of, owner_of, same_code
 from devtrace.source.parsing import FunctionNode, Source, kept_with_source
 from devtrace.source.vocabulary import is_move
 
@@ -226,7 +226,7 @@ def is_bound(name: str, source: Source, at: ast.AST, running: Container[str], na
     function = _running(source, at)
     while function is not None:
         if name in parameters(function, starred=True):
-            return not any(isinstance(node, ast.Delete) and name in names_in(node) for node in ast.walk(function))
+            return not any(name in names_in(node) for node in nodes_of(ast.Delete, function))
         bound = [each for each in statements(function) if name in binds(each)]
         if bound and not _is_declared_global(name, function):
             return _reaches(bound, source, at) or (name in running and _are_above(bound, source, at))

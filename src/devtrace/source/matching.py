@@ -8,8 +8,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+N = TypeVar("N", bound=ast.AST)
 _HOLE: Final = "HOLE_"
 _IGNORED: Final = ("ctx", "kind", "type_comment")
 
@@ -79,8 +80,13 @@ def chain(node: ast.AST) -> Iterator[ast.AST]:
         yield (node := node.func if isinstance(node, ast.Call) else node.value)
 
 
+def nodes_of(kind: type[N], *trees: ast.AST) -> Iterator[N]:
+    """Yield the nodes of one kind in pieces of code, these themselves among them."""
+    return (node for tree in trees for node in ast.walk(tree) if isinstance(node, kind))
+
+
 def calls_in(node: ast.AST) -> Iterator[ast.Call]:
-    return (inner for inner in ast.walk(node) if isinstance(inner, ast.Call))
+    return nodes_of(ast.Call, node)
 
 
 def called_names(node: ast.AST) -> set[str]:
@@ -98,15 +104,14 @@ def keyword(call: ast.Call, name: str) -> ast.expr | None:
     return next((word.value for word in call.keywords if word.arg == name), None)
 
 
-def names_in(*nodes: ast.AST) -> set[str]:
+def names_in(*trees: ast.AST) -> set[str]:
     """Return the variables that pieces of code mention."""
-    return {inner.id for node in nodes for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+    return {name.id for name in nodes_of(ast.Name, *trees)}
 
 
-def assigned_names(*nodes: ast.AST) -> list[str]:
+def assigned_names(*trees: ast.AST) -> list[str]:
     """Return the variables that pieces of code give a value or delete."""
-    inner = (each for node in nodes for each in ast.walk(node) if isinstance(each, ast.Name))
-    return [name.id for name in inner if not isinstance(name.ctx, ast.Load)]
+    return [name.id for name in nodes_of(ast.Name, *trees) if not isinstance(name.ctx, ast.Load)]
 
 
 def is_path(node: ast.AST) -> bool:

@@ -89,6 +89,9 @@ COUNTS: Final = (
 CHECKS_FLOATS: Final = frozenset(("isfinite", "isinf", "isnan", "isneginf", "isposinf"))
 """They ask for what a computation never gives, unless something is wrong with it."""
 
+BY_NUMBER: Final = frozenset(("cuda", "xpu", "set_device", "device", "get_device_name", "get_device_properties"))
+"""Functions that take a device of the accelerator by its number alone."""
+
 # Functions of Python.
 
 TAKES_VALUES: Final = frozenset((

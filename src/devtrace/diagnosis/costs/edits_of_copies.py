@@ -13,7 +13,7 @@ from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Edit, Site
 from devtrace.diagnosis.fixes.fix import Fix, fix_if_complete
 from devtrace.source.flow import own_name, parameters, path_of
-from devtrace.source.matching import assigned_names, called_name, keyword, match_code, names_in, same_code
+from devtrace.source.matching import assigned_names, called_name, keyword, match_code, names_in, nodes_of, same_code
 from devtrace.source.parsing import Source, parse
 from devtrace.words.catalogue import sentence
 
@@ -109,7 +109,7 @@ def keep_moved_attribute(habit: Habit) -> Edit | None:
     if found is None or code is None or not path:
         return None
     name = path.partition(".")[2]
-    nodes = (node for node in ast.walk(found.source.tree) if isinstance(node, ast.Attribute) and node.attr == name)
+    nodes = (node for node in nodes_of(ast.Attribute, found.source.tree) if node.attr == name)
     uses = [node for node in nodes if isinstance(node.ctx, ast.Load)]
     is_apart = any(isinstance(outer, _APART) for outer in found.source.ancestors(found.node))
     if is_apart or not isinstance(found.statement, ast.Assign | ast.Return | ast.Expr | ast.AnnAssign):

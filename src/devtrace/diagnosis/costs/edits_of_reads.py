@@ -17,7 +17,7 @@ from devtrace.diagnosis.costs.writes import are_written
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.fixes.fix import Fix, fix_if_complete
-from devtrace.source.matching import assigned_names, called_name, match_code, names_in
+from devtrace.source.matching import assigned_names, called_name, match_code, names_in, nodes_of
 from devtrace.words.catalogue import sentence
 
 _FLOATS: Final = ("float64", "float32", "float16", "bfloat16")
@@ -121,7 +121,7 @@ def _kept(read: _Read) -> Fix | None:
 def _has_torch(found: SourceNode) -> bool:
     """Return whether code imports torch by its name, or uses that: what a cell uses, another has imported."""
     tree = found.source.tree
-    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import)]
+    imports = list(nodes_of(ast.Import, tree))
     names = {alias.asname or alias.name for node in imports for alias in node.names}
     return "torch" in names | names_in(tree) - set(assigned_names(tree))
 

@@ -9,7 +9,7 @@ from typing import Final
 from devtrace.diagnosis.evidence.moves import crossed
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.slugs import Arrival
-from devtrace.source.matching import called_name, chain, keyword, match_code, same_code
+from devtrace.source.matching import called_name, chain, keyword, match_code, nodes_of, same_code
 from devtrace.source.parsing import Source
 from devtrace.source.vocabulary import MAKES, full_name
 from devtrace.trace.op_kinds import INDEXED
@@ -115,7 +115,7 @@ def _follows_what_its_function_made(found: SourceNode) -> bool:
     function = found.source.function(found.node)
     if followed is None or function is None:
         return False
-    assignments = (node for node in ast.walk(function) if isinstance(node, ast.Assign))
+    assignments = nodes_of(ast.Assign, function)
     made = [node.value for node in assignments if any(same_code(target, followed["x"]) for target in node.targets)]
     return bool(made) and all(
         isinstance(each, ast.Call) and is_factory_without_device(each, found.source) for each in made

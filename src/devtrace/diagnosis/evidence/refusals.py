@@ -12,7 +12,7 @@ from devtrace.diagnosis.evidence.mismatch import Mismatch
 from devtrace.diagnosis.evidence.source_text import assigned_names
 from devtrace.diagnosis.evidence.torchs_sentences import RefusedGradient, is_about_missing_data, refused_gradient
 from devtrace.diagnosis.evidence.trace_queries import HOST, META, SourceNode, TraceQueries
-from devtrace.source.matching import called_name, calls_in, keyword
+from devtrace.source.matching import called_name, calls_in, keyword, nodes_of
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.safe_values import evaluate
 
@@ -67,7 +67,7 @@ def _is_returned_at(queries: TraceQueries, row: int, index: int) -> bool:
     function = made.source.function(made.node) if made is not None else None
     if made is None or function is None:
         return False
-    returned = [_item(each.value, index) for each in ast.walk(function) if isinstance(each, ast.Return)]
+    returned = [_item(each.value, index) for each in nodes_of(ast.Return, function)]
     return any(each is not None and _is_made_by(made, each) for each in returned)
 
 

@@ -21,7 +21,7 @@ from devtrace.diagnosis.fixes.fix import (
     registering_root,
     siblings_on_odd_device,
 )
-from devtrace.source.matching import calls_in
+from devtrace.source.matching import calls_in, nodes_of
 from devtrace.source.parsing import read
 from devtrace.source.safe_values import evaluate
 from devtrace.source.vocabulary import changes_itself
@@ -64,7 +64,7 @@ def _returns_a_new_tensor(call: ast.Call, frame: FailingFrame) -> bool:
     body = source.function_at(code.co_firstlineno) if code is not None and source is not None else None
     if source is None or body is None:
         return False
-    returned = [node.value for node in ast.walk(body) if isinstance(node, ast.Return)]
+    returned = [node.value for node in nodes_of(ast.Return, body)]
     made = [
         value is not None and any(origins.is_factory_without_device(inner, source) for inner in calls_in(value))
         for value in returned

@@ -19,11 +19,11 @@ from devtrace.diagnosis.findings import Edit, Finding, Line
 from devtrace.diagnosis.rules.rule import ErrorRule
 from devtrace.source.matching import called_name, calls_in
 from devtrace.source.safe_values import evaluate
+from devtrace.source.vocabulary import BY_NUMBER
 from devtrace.words.catalogue import sentence
 
 Asked = tuple[str, tuple[Line, ...], tuple[Edit, ...]]
 NOBODY: Final[Asked] = "", (), ()
-_BY_NUMBER: Final = frozenset(("cuda", "xpu", "set_device", "device", "get_device_name", "get_device_properties"))
 
 
 def device_refused(queries: TraceQueries, snapshot: FailureSnapshot, op: int, text: str) -> Finding | None:
@@ -87,7 +87,7 @@ def _device(frame: FailingFrame, node: ast.AST) -> str:
     value = node.value if type(node) is ast.Constant else evaluate(node, frame.scope())
     if type(value) is int:
         call = frame.source.parent(node)
-        return f"cuda:{value}" if call is not None and called_name(call) in _BY_NUMBER else ""
+        return f"cuda:{value}" if call is not None and called_name(call) in BY_NUMBER else ""
     return access_paths.device_named_by(value)
 
 

@@ -29,7 +29,7 @@ from devtrace.diagnosis.costs.needless import Needless
 from devtrace.diagnosis.costs.same_tensor import of_one_tensor
 from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode, TraceQueries
 from devtrace.diagnosis.rules.rule import CostRule
-from devtrace.source.matching import called_name, calls_in, match_code
+from devtrace.source.matching import called_name, calls_in, match_code, nodes_of
 from devtrace.source.parsing import Source
 from devtrace.source.vocabulary import MAKES, TAKES_VALUES, package
 from devtrace.words.catalogue import sentence
@@ -130,12 +130,12 @@ def _is_made_by_numpy(copied: SourceNode, outer: SourceNode) -> bool:
         return False
     made: list[ast.AST] = [copied.node]
     first, last = source.span(copied.statement).line, source.span(outer.statement).line
-    inner = [each for each in ast.walk(function or source.tree) if isinstance(each, ast.Assign)]
+    inner = list(nodes_of(ast.Assign, function or source.tree))
     for statement in sorted(inner, key=source.span):
         if first <= source.span(statement).line < last and _contains(statement.value, made):
             if not _is_of_arrays(statement.value, made, source):
                 return False
-            made += [name for target in statement.targets for name in ast.walk(target) if isinstance(name, ast.Name)]
+            made += [name for target in statement.targets for name in nodes_of(ast.Name, target)]
     return _contains(outer.node, made) and _is_of_arrays(outer.node, made, source)
 
 

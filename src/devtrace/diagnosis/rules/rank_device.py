@@ -20,7 +20,7 @@ from devtrace.diagnosis.evidence.source_text import name_by_its_line, statement_
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding
 from devtrace.diagnosis.rules.rule import JobRule
-from devtrace.source.matching import called_name, calls_in, keyword
+from devtrace.source.matching import called_name, calls_in, keyword, nodes_of
 from devtrace.words.catalogue import one_after_another, sentence
 
 
@@ -79,7 +79,7 @@ def _reason(queries: TraceQueries, site: int, device: str) -> str:
     calls = list(calls_in(found.statement))
     if any(called_name(call) == "load" and _without_map(call) for call in calls):
         return "checkpoint"
-    texts = [node.value for node in ast.walk(found.statement) if isinstance(node, ast.Constant)]
+    texts = [node.value for node in nodes_of(ast.Constant, found.statement)]
     if device in texts:
         return "hard-coded"
     kind = device.partition(":")[0]

@@ -21,7 +21,7 @@ from devtrace.recording.context.module_tree import class_attribute, class_name, 
 from devtrace.runtime.quiet import gradient_of
 from devtrace.source import parsing
 from devtrace.source.flow import bindings, moves_itself, statements, targets
-from devtrace.source.matching import called_name, match_code
+from devtrace.source.matching import called_name, match_code, nodes_of
 from devtrace.source.safe_values import MISSING, attribute, class_dict, classes_of, constructor_fields, evaluate
 from devtrace.source.vocabulary import PARTS
 
@@ -101,7 +101,7 @@ def _in_methods(reader: Reader, kind: type, owner: Any, name: str, activation: A
 
 def _takes(node: ast.expr, name: str) -> bool:
     """Return whether code takes an attribute of this name: `self.rows` in `torch.cat([self.rows, row])`."""
-    return any(isinstance(each, ast.Attribute) and each.attr == name for each in ast.walk(node))
+    return any(each.attr == name for each in nodes_of(ast.Attribute, node))
 
 
 def _methods(kind: type) -> list[FunctionType]:

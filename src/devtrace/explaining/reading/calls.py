@@ -22,6 +22,7 @@ from devtrace.explaining.reading.values import Known, Several, TensorValue, Valu
 from devtrace.recording.columns.operator_info import COMPUTE
 from devtrace.recording.context.module_tree import class_attribute, is_module
 from devtrace.runtime.quiet import device_of
+from devtrace.source.matching import owner_of
 from devtrace.source.object_walk import registered
 from devtrace.source.user_code import is_torch_or_ours
 from devtrace.source.vocabulary import OF_MODULES, gives_itself, torch_name
@@ -99,8 +100,7 @@ def _call_builtin(reader: Reader, node: ast.Call, activation: Activation) -> Val
     """Return `getattr(owner, "name")`, and what `next(iterator)` gives."""
     if getattr(node.func, "id", "") == "next":
         made = node.args[0] if node.args else None
-        is_parameters = isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute)
-        owner = reader.see(made.func.value, activation) if is_parameters else None  # type: ignore[union-attr]
+        owner = reader.see(owner_of(made), activation)
         if isinstance(owner, Known) and is_module(owner.value):
             first = next((tensor for _, tensor in registered(owner.value)), None)
             return reader.value(first) if first is not None else None

@@ -32,7 +32,7 @@ from devtrace.source.flow import (
     position_in,
     unpacked,
 )
-from devtrace.source.matching import called_name, owner_of
+from devtrace.source.matching import called_name, nodes_of, owner_of
 from devtrace.source.safe_values import MISSING
 from devtrace.source.vocabulary import gives_itself
 
@@ -119,8 +119,8 @@ def _with_appended(reader: Reader, found: Binding, value: Several, activation: A
     """Return a list that is gone with what was appended to it."""
     more = [
         reader.see(call.args[0], activation.at_node(call))
-        for call in ast.walk(activation.body)
-        if isinstance(call, ast.Call) and called_name(call) == "append" and call.args
+        for call in nodes_of(ast.Call, activation.body)
+        if called_name(call) == "append" and call.args
         if (owner := owner_of(call)) is not None
         if any(each.value is found.value for each in _assigned(path_of(owner), activation))
     ]
