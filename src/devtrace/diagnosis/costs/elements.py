@@ -21,11 +21,12 @@ from devtrace.words.catalogue import sentence
 _OF_EACH: Final = 4
 """So many elements of each tensor that a line reads."""
 _STEPS_BACK: Final = 4
+_SAMPLE: Final = 2_000
 
 
 def of_elements(habit: Habit) -> Needless | None:
     """Find a line of the user's that reads very many elements of few tensors, to which nothing writes meanwhile."""
-    queries, ops, found = habit.queries, habit.ops, habit.found
+    queries, ops, found = habit.queries, habit.ops[:_SAMPLE], habit.found
     if habit.count < MANY or len(ops) < MANY or found is None or not habit.is_of_the_user:
         return None
     bases = [base for op in ops if (base := _owner_of_element(queries, op)) >= 0]
