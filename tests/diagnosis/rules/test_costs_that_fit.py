@@ -250,3 +250,40 @@ def test_a_statement_that_reads_several_values_has_one_warning() -> None:
     lines: list[str] = []
     found = [each for each in findings(lambda: train(reading)) if each.rule == "host-sync" and each.count == 12]
     assert [each.severity for each in found] == ["warning", "note", "note"]
+
+
+# Data that is read before its copy is done.
+
+
+def _mean_of_a_copy_that_only_began() -> None:
+    hidden = torch.rand(64, 8, device=GPU) @ torch.rand(8, 8, device=GPU)
+    kept = hidden.to("cpu", non_blocking=True)
+    kept.mean()
+
+
+def _views_of_a_copy_that_only_began() -> None:
+    scores = torch.rand(64, 8, device=GPU).softmax(1)
+    rows = [scores.to(torch.device("cpu"), torch.float64, non_blocking=True)[0] for _ in range(3)]
+    torch.stack(rows)
+
+
+@pytest.mark.parametrize("program", [_mean_of_a_copy_that_only_began, _views_of_a_copy_that_only_began])
+def test_a_copy_that_the_host_works_on_before_anything_waits_is_a_warning(program: Callable[[], None]) -> None:
+    (found,) = warnings(program)
+    assert found.rule == "device-to-host-copy"
+    assert "before its copy is done" in found.message
+    assert found.help.endswith("or call `torch.cuda.synchronize()` before the values are read")
+
+
+def test_a_copy_that_something_waited_for_may_be_worked_on() -> None:
+    def program() -> None:
+        x = torch.rand(64, 8, device=GPU)
+        waited, began, sent = (x.to("cpu", non_blocking=True) for _ in range(3))
+        torch.cuda.synchronize()
+        waited.mean()
+        later = (x * 2).to("cpu", non_blocking=True)
+        (x * 3).to("cpu")
+        (began + later).mean()
+        sent.to(GPU, non_blocking=True)
+
+    assert warnings(program) == []

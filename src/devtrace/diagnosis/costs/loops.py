@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
-from devtrace.source.flow import LOOPS
+from devtrace.source.flow import LOOPS, given_by
 from devtrace.source.parsing import Source
 
 
@@ -37,14 +37,12 @@ def assigned_to(found: SourceNode, name: str) -> list[ast.expr | None]:
 def value_given(source: Source, name: ast.Name) -> ast.expr | None:
     """Return the value that a simple assignment gives a variable."""
     statement = source.statement(name)
-    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
-        return None
-    target, value = statement.targets[0], statement.value
-    if target is name:
-        return value
-    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
-        return next((part for one, part in zip(target.elts, value.elts, strict=True) if one is name), None)
-    return None
+    is_simple = isinstance(statement, ast.Assign) and len(statement.targets) == 1
+    given = dict(given_by(source, statement)).get(name.id) if statement is not None and is_simple else None
+    value = given.value if given is not None else None
+    for index in given.position if given is not None else ():
+        value = value.elts[index] if isinstance(value, ast.Tuple) and index < len(value.elts) else None
+    return value
 
 
 def is_in(source: Source, node: ast.AST, around: ast.AST) -> bool:

@@ -1,6 +1,7 @@
 """device-to-host-copy: data that a line copies from a device to the CPU.
 
 Results are. Needless is what goes back to the device, what was only just sent there, and the values of each step.
+Wrong is what the host reads before a copy that does not block is done.
 
     weights = score(x.cpu().numpy())                # bad: numpy computes, and the next line brings it back
     loss = (torch.from_numpy(weights).to(device) * y).mean()
@@ -15,15 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from devtrace.diagnosis.costs import reads
-from devtrace.diagnosis.costs.copies import (
-    AGAIN,
-    find_copies,
-    is_of_ddp,
-    of_single_elements,
-    source_text,
-    weight_of_each_step,
-)
+from devtrace.diagnosis.costs import copies, reads
 from devtrace.diagnosis.costs.habits import Habit
 from devtrace.diagnosis.costs.needless import Needless
 from devtrace.diagnosis.costs.same_tensor import of_one_tensor
@@ -38,10 +31,27 @@ _SAMPLE: Final = 20
 """Copies of a line that are looked at."""
 
 
+def _read_too_soon(habit: Habit) -> Needless | None:
+    """Find data that the host works on before anything waits for its copy, which `non_blocking=True` only begins."""
+    queries, table, ops = habit.queries, habit.queries.trace.copies, habit.queries.trace.ops
+    is_begun, inputs = table.ints("non_blocking") > 0, ops.lists("inputs")
+    waits = np.sort(np.concatenate([np.flatnonzero(queries.is_kind("sync")), table.ints("op")[~is_begun]]))
+    works = (ops.ints("device") == queries.host) & ~queries.is_kind("view")
+    for op in table.ints("op")[habit.rows[is_begun[habit.rows]]][:_SAMPLE].tolist():
+        takes = inputs.rows[np.isin(queries.bases[inputs.flat], queries.outputs(op))]
+        first = next((each for each in takes[works[takes]].tolist() if each > op), op)
+        if not np.searchsorted(waits, first) - np.searchsorted(waits, op, "right") and first > op:
+            why = sentence(
+                "copy.too-soon", name=copies.source_text(habit), site=queries.site(int(queries.op_users[first]))
+            )
+            return Needless(habit, why, sentence("copy.too-soon.help"))
+    return None
+
+
 def _values(habit: Habit) -> Needless | None:
     """Find values of a training's own work (a loss, a norm, a score) that the host takes in each step."""
     queries, found = habit.queries, habit.found
-    severity = weight_of_each_step(habit)
+    severity = copies.weight_of_each_step(habit)
     if found is None or severity is None or habit.trains_alone:
         return None
     some = habit.ops[:_SAMPLE]
@@ -49,7 +59,7 @@ def _values(habit: Habit) -> Needless | None:
         return None
     if sum(reads.is_trained(queries, op) for op in some) * 2 < len(some):
         return None
-    why = sentence("copy.in-each-step", name=source_text(habit))
+    why = sentence("copy.in-each-step", name=copies.source_text(habit))
     return Needless(habit, why, sentence("copy.in-each-step.help"), severity=severity)
 
 
@@ -59,7 +69,7 @@ def _values(habit: Habit) -> Needless | None:
 def _round_trip(habit: Habit) -> Needless | None:
     """Find data that leaves a device, is worked on by the host and comes back before the line runs in the next step."""
     queries, ops, found = habit.queries, habit.ops, habit.found
-    if len(ops) < AGAIN or queries.trace.ops.raw("phase", ops[-1]) == "backward":
+    if len(ops) < copies.AGAIN or queries.trace.ops.raw("phase", ops[-1]) == "backward":
         return None  # the gradient of work that began on the host
     if found is not None and called_name(found.node) not in MAKES and reads.is_within_torch(queries, found, ops[0]):
         return None
@@ -70,7 +80,7 @@ def _round_trip(habit: Habit) -> Needless | None:
         sites = [find_return(queries, op, end) for op, end in some]
         returned = [site for site in sites if site is not None]
         if returned and len(returned) * 2 >= len(sites):
-            why = sentence(key, name=source_text(habit), site=queries.site(returned[0]))
+            why = sentence(key, name=copies.source_text(habit), site=queries.site(returned[0]))
             return Needless(habit, why, sentence("copy.back.help"))
     return None
 
@@ -170,7 +180,7 @@ _RETURNS: Final = (
 def _unused(habit: Habit) -> Needless | None:
     """Find data that was sent to a device on its own and is fetched back as it was sent."""
     queries = habit.queries
-    if len(habit.ops) < AGAIN:
+    if len(habit.ops) < copies.AGAIN:
         return None
     before = [-1, *habit.ops]
     sent = [_copy_in_vain(queries, op, since) for op, since in zip(habit.ops[:_SAMPLE], before, strict=False)]
@@ -180,9 +190,9 @@ def _unused(habit: Habit) -> Needless | None:
     moving = queries.source_node(site)
     moved = match_code("$x = $x.$move(...)", moving.statement) if moving is not None else None
     is_chosen = moved is not None and isinstance(moved["x"], ast.Name)  # no line that moves a whole batch
-    if not is_chosen and not is_of_ddp(queries, sent[0]):
+    if not is_chosen and not copies.is_of_ddp(queries, sent[0]):
         return None
-    why = sentence("copy.unused", name=source_text(habit), site=queries.site(site))
+    why = sentence("copy.unused", name=copies.source_text(habit), site=queries.site(site))
     return Needless(habit, why, sentence("copy.unused.help"))
 
 
@@ -197,7 +207,6 @@ def _copy_in_vain(queries: TraceQueries, op: int, since: int) -> int | None:
     return None if queries.base(row) in taken.tolist() else sent
 
 
-RULE: Final = CostRule(
-    "device-to-host-copy",
-    find_copies("device-to-host-copy", "d2h", of_one_tensor, _round_trip, _unused, _values, of_single_elements),
-)
+_FINDS: Final = (_read_too_soon, of_one_tensor, _round_trip, _unused, _values, copies.of_single_elements)
+
+RULE: Final = CostRule("device-to-host-copy", copies.find_copies("device-to-host-copy", "d2h", *_FINDS))

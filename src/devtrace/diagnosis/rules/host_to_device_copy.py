@@ -11,16 +11,8 @@ from __future__ import annotations
 import ast
 from typing import Final
 
+from devtrace.diagnosis.costs import copies
 from devtrace.diagnosis.costs.constants import of_constants
-from devtrace.diagnosis.costs.copies import (
-    AGAIN,
-    Plain,
-    find_copies,
-    is_of_ddp,
-    of_single_elements,
-    source_text,
-    weight_of_each_step,
-)
 from devtrace.diagnosis.costs.edits_of_copies import not_block, pin_loader
 from devtrace.diagnosis.costs.habits import Habit
 from devtrace.diagnosis.costs.needless import Needless
@@ -37,10 +29,10 @@ def _numbers(habit: Habit) -> Needless | None:
     taken = [queries.inputs(op) or queries.outputs(op) for op in habit.ops]
     if any(not rows or queries.dims[rows[0]] != 0 for rows in taken) and not _is_one_literal(habit, taken):
         return None
-    severity = weight_of_each_step(habit)
+    severity = copies.weight_of_each_step(habit)
     if severity is None or not _is_made_or_moved_there(habit) or _is_package_idiom(habit):
         return None
-    why = sentence("copy.number", name=source_text(habit))
+    why = sentence("copy.number", name=copies.source_text(habit))
     return Needless(habit, why, sentence("copy.number.help"), severity=severity)
 
 
@@ -83,7 +75,7 @@ def _is_one_literal(habit: Habit, taken: list[list[int]]) -> bool:
 def _left_to_ddp(habit: Habit) -> Needless | None:
     """Find inputs that only DistributedDataParallel moves, while the same function moves others of the step by hand."""
     queries, ops, site = habit.queries, habit.ops, habit.queries.site(habit.site)
-    if habit.count < AGAIN or not ops or not all(is_of_ddp(queries, op) for op in ops[:20]):
+    if habit.count < copies.AGAIN or not ops or not all(copies.is_of_ddp(queries, op) for op in ops[:20]):
         return None
     others = [other for other in habit.tally.sites("h2d") if other != habit.site]
     stepwise = [queries.site(other) for other in others if habit.count % int(habit.tally["h2d"][other]) == 0]
@@ -93,18 +85,18 @@ def _left_to_ddp(habit: Habit) -> Needless | None:
     return Needless(habit, sentence("copy.left-to-ddp", site=line), sentence("copy.left-to-ddp.help", site=line))
 
 
-def _of_pinned_memory(habit: Habit) -> Plain:
+def _of_pinned_memory(habit: Habit) -> copies.Plain:
     """Return what lets the CPU go on while a loader's batches are copied, where one half of it is there."""
     table = habit.queries.trace.copies
     asked, pinned = (table.ints(name)[habit.rows] > 0 for name in ("non_blocking", "pinned"))
-    asks_in_vain, is_often = bool((asked & ~pinned).any()), habit.count >= AGAIN
+    asks_in_vain, is_often = bool((asked & ~pinned).any()), habit.count >= copies.AGAIN
     if asks_in_vain:
-        return Plain(sentence("copy.unpinned"), pin_loader(habit) if is_often else None)
-    return Plain(fix=not_block(habit) if is_often and len(pinned) and bool(pinned.all()) else None)
+        return copies.Plain(sentence("copy.unpinned"), pin_loader(habit) if is_often else None)
+    return copies.Plain(fix=not_block(habit) if is_often and len(pinned) and bool(pinned.all()) else None)
 
 
-_FINDS: Final = (of_one_tensor, _numbers, of_constants, of_single_elements, _left_to_ddp)
+_FINDS: Final = (of_one_tensor, _numbers, of_constants, copies.of_single_elements, _left_to_ddp)
 
 RULE: Final = CostRule(
-    "host-to-device-copy", find_copies("host-to-device-copy", "h2d", *_FINDS, plain=_of_pinned_memory)
+    "host-to-device-copy", copies.find_copies("host-to-device-copy", "h2d", *_FINDS, plain=_of_pinned_memory)
 )
