@@ -16,8 +16,8 @@ SHARE_OF_RECORDING: Final = 0.25
 """Part of the budget that recorded repetitions may take,"""
 SHARE_OF_WATCHING: Final = 0.3
 """... and the comparing of each event. What is learned, and the hooks that stay, take the rest."""
-WINDOW: Final = 16
-WINDOWS: Final = 8
+WINDOW: Final = 4
+WINDOWS: Final = 32
 """So many windows of repetitions, watched and counted in turns, tell what watching costs."""
 ASKED_FIRST: Final = 96
 """... after so many of them were left out, and again after AGAIN times as many."""
@@ -30,11 +30,14 @@ class Spent:
 
     repetitions: int = 0
     each: float = inf
+    in_windows: float = inf  # ... of those short times that are compared with each other
 
     def add(self, repetitions: int, nanoseconds: int) -> None:
         if repetitions:
             self.repetitions += repetitions
             self.each = min(self.each, nanoseconds / repetitions)
+            if repetitions == WINDOW:
+                self.in_windows = min(self.in_windows, nanoseconds / repetitions)
 
 
 @dataclass(eq=False)
@@ -104,6 +107,6 @@ class Loop:
 
     def _affordable(self) -> float:
         """Return the part of the repetitions whose events may be compared."""
-        counted = self.counted.each
-        extra = self.watched.each - counted
+        counted = self.counted.in_windows
+        extra = self.watched.in_windows - counted
         return 1.0 if extra <= 0 or not isfinite(extra) else min(self.share * SHARE_OF_WATCHING * counted / extra, 1.0)
