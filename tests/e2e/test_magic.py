@@ -55,7 +55,7 @@ def test_the_value_is_above_the_report_and_a_second_run_replaces_both(lab: Lab) 
 
 
 def test_while_on_a_clean_cell_shows_a_line_and_a_failing_one_its_report(lab: Lab) -> None:
-    cells = (LOAD, "%devtrace simulate cuda:1", "%devtrace on", "y = x + 1", "n = 1", "x.cuda() + x")
+    cells = (LOAD, "%devtrace simulate cuda:1", "%devtrace on", "y = x.cuda() + 1", "n = 1", "x.cuda() + x")
     notebook = lab.open("on.ipynb", *cells)
     notebook.run_all()
     notebook.wait_ready("report")
