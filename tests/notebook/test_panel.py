@@ -491,7 +491,7 @@ def test_the_setting_ends_the_explaining_of_untraced_errors(panel: Panel, tracin
 def test_what_is_sent_is_a_golden_that_the_panel_reads_too(
     panel: Panel, tracing: Tracing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("devtrace.notebook.panel.panel.version", lambda _: "0.0.0")
+    monkeypatch.setattr("devtrace.notebook.panel.panel.own_version", lambda: "0.0.0")
     monkeypatch.setattr("os.getcwd", lambda: "/home/user")
     front = FrontEnd(panel)
     panel._listed(drain(listing({"x": torch.ones(4), "net": mixed()})))

@@ -1,7 +1,5 @@
 """What this Python has for devices: the answer to "why is it on the CPU?" before anything runs."""
 
-from __future__ import annotations
-
 import platform
 import sys
 from collections.abc import Iterator

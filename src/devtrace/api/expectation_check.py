@@ -5,8 +5,6 @@ stay on the CPU, where CUDA takes it from. A whole cell or program may also crea
 first weights, a DataLoader's batches. Inside a `with expect(...)` block it may not.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 from typing import Final

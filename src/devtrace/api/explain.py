@@ -6,8 +6,6 @@ except RuntimeError as error:
     print(devtrace.explain(error))
 """
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 from types import NoneType

@@ -3,8 +3,6 @@
 Options(simulate="cuda:2", expect="cuda:0")     what one cell or program was started with
 """
 
-from __future__ import annotations
-
 import math
 import os
 import re

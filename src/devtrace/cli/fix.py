@@ -1,7 +1,5 @@
 """`devtrace fix`: a patch that was proven by running the program with it on simulated devices."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

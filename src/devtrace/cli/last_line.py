@@ -1,7 +1,5 @@
 """Keeps on disk in which line a rank is, for the case that it is killed: `trace/lost_ranks.py` reads it."""
 
-from __future__ import annotations
-
 import _thread
 import contextlib
 import linecache

@@ -4,8 +4,6 @@ A program may have flags of the same names. It knows a flag whose name is in its
 parameter (fire, typer), or as an annotated field (a dataclass).
 """
 
-from __future__ import annotations
-
 import ast
 import atexit
 import os

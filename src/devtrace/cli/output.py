@@ -1,7 +1,5 @@
 """What devtrace prints beside a program's own output."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sys

@@ -1,7 +1,5 @@
 """argparse with its own words in the reader's language."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterable
 from typing import Any

@@ -3,8 +3,6 @@
 Nothing that the program prints moves; a longer line of the program covers the note.
 """
 
-from __future__ import annotations
-
 import _thread
 import os
 import sys

@@ -5,8 +5,6 @@ exception is left to the interpreter, which prints it, runs what is registered a
 frames are taken off.
 """
 
-from __future__ import annotations
-
 import importlib.machinery
 import os
 import shlex

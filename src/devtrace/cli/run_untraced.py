@@ -1,7 +1,5 @@
 """`devtrace run --untraced`: the program runs as without devtrace, and a device error that ends it is explained."""
 
-from __future__ import annotations
-
 import dataclasses
 
 from devtrace.api import installation

@@ -1,7 +1,5 @@
 """How the program ended: whether all is well with its devices, and what it failed of if no finding says it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Final

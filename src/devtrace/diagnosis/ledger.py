@@ -1,7 +1,5 @@
 """The ledger: exact counts, by line of the user's, of ops, copies, syncs and work left on the CPU."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import cast
 

@@ -1,7 +1,5 @@
 """The sentences of a mismatch: which tensor is where, and why it did not come along."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Evidence that was read from the source of a program that nobody recorded: a verdict on it is only probable."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Every slug of diagnosis as a type, so that mypy finds a misspelt one."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 RuleSlug = Literal[

@@ -1,7 +1,5 @@
 """A trace that carries its own report: findings and ledger are stored in it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast

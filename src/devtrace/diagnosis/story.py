@@ -3,8 +3,6 @@
 Every form of a report shows these, in this order, each line once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final

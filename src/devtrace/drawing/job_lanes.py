@@ -1,7 +1,5 @@
 """Ranks of one job in a picture: those that did the same are drawn once, a collective of several is one bar."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 

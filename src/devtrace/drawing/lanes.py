@@ -4,8 +4,6 @@ Time runs to the right, but a long stretch in which nothing begins or ends (a ke
 shortened. Else it would press all others into a line. Order and overlaps stay true.
 """
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The colours of devices, from the one table that both languages draw by."""
 
-from __future__ import annotations
-
 import json
 import re
 from functools import cache

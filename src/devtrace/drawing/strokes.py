@@ -1,7 +1,5 @@
 """Parts of a picture as svg: boxes that stretch with the page, and what does not."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -7,8 +7,6 @@ are a single element however many ops it has. A lane has one device, named by le
 no reader depends on colour.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple

@@ -4,8 +4,6 @@ An error that is raised in place of torch's (`raise StepFailed from error`, an e
 Sentences of a user's own `raise` do not, whatever they say.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from types import TracebackType

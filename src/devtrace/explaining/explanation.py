@@ -4,8 +4,6 @@ It has rows for every tensor that the error's frames lead to, and one op that fa
 hooks, open calls from torch's own `_call_impl` frames. What made the op's inputs is read from the source.
 """
 
-from __future__ import annotations
-
 import ast
 import gc
 import weakref

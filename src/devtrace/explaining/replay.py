@@ -1,7 +1,5 @@
 """Puts ops that were read, and the one that failed, into a recorder, inside the module calls that were open."""
 
-from __future__ import annotations
-
 import sys
 from itertools import groupby
 from time import perf_counter_ns

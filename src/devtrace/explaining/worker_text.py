@@ -3,8 +3,6 @@
 The "Original Traceback" in the message still has the lines, and torch's sentence the devices.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Final

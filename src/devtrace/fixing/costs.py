@@ -3,8 +3,6 @@
 Less is counted, not timed: fewer copies or waits that need not be, and of all together no more than before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 

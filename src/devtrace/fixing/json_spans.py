@@ -1,7 +1,5 @@
 """Positions of values in JSON text, so that one value is replaced and every other character stays."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 nbclient runs the cells. What devtrace needs is run between them, outside of the notebook and of its history.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import tempfile

@@ -1,7 +1,5 @@
 """Changed files as one unified diff, which `git apply` takes; each hunk says the reason behind its line numbers."""
 
-from __future__ import annotations
-
 import difflib
 import os
 import re

@@ -1,7 +1,5 @@
 """One run of a script or module on simulated devices, in a process of its own, with other texts for some files."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

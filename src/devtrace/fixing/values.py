@@ -4,8 +4,6 @@ A fix of a cost may change how often data is copied, and on which device it ends
 in another order differ in their last bits, which counts as the same.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

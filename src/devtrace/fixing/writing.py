@@ -3,8 +3,6 @@
 Whatever interrupts the putting, the files that were already replaced get their old text back.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

@@ -3,8 +3,6 @@
 devtrace run --sarif findings.sarif train.py
 """
 
-from __future__ import annotations
-
 import json
 import linecache
 import os

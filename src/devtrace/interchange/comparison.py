@@ -1,7 +1,5 @@
 """The result of `devtrace.diff`: the changes, as text, as a page, and as the plain data that the views draw."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import islice

@@ -7,8 +7,6 @@ Lines are the same when file (or being a cell), function and text are: line and 
 Tensors and modules are the same when they have the same name.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from os import PathLike

@@ -3,8 +3,6 @@
 devtrace run --json findings.json train.py
 """
 
-from __future__ import annotations
-
 import json
 import traceback
 from collections.abc import Mapping, Sequence

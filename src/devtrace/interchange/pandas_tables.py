@@ -1,7 +1,5 @@
 """The trace as pandas tables, with the dtypes that one computes with."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import numpy as np

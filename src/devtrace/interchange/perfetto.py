@@ -5,8 +5,6 @@ lies above the ops it made. A copy is on both its devices, joined by an arrow. O
 column by column: text that rows share (of a tensor, a site, a module) is put into JSON once.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from itertools import chain, pairwise, repeat

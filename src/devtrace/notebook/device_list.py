@@ -3,8 +3,6 @@
 Names by device, mixed models with their parts that lie elsewhere, and the findings of all cells.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final

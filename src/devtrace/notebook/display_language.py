@@ -3,8 +3,6 @@
 The panel tells the kernel, but not before the cells of a Run All have run: the first reports of a notebook go by this.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -5,8 +5,6 @@ answers with the cell's number, as in a traceback. Its history has the text as i
 the code begins. The front end's ids of these cells are not known here: the page finds them by number and text.
 """
 
-from __future__ import annotations
-
 import linecache
 import re
 from collections.abc import Iterator

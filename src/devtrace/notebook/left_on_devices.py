@@ -1,7 +1,5 @@
 """Sentences on a notebook's simulated devices: what a cell left on its own, that it used none, that there are none."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from typing import Any, Final

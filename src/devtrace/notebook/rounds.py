@@ -1,7 +1,5 @@
 """The kernel's side of `devtrace fix NOTEBOOK.ipynb`: every cell is traced, and what was found is written last."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -3,8 +3,6 @@
 A backslash is an ordinary character, so that Windows paths need no care; a name or path with spaces is quoted.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import shlex

@@ -1,7 +1,5 @@
 """One recording from start to finish: one ExitStack takes out everything that was installed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Colours and hatches are those of every other view.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final

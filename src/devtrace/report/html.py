@@ -6,8 +6,6 @@ before the picture: a cleaner that knows no svg leaves them whole (JupyterLab's 
 nbconvert's shows of it as text is not seen.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import Final

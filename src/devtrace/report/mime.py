@@ -5,8 +5,6 @@
 A notebook is a file that people commit and mail: above a budget the bundle holds fewer ops, and says so.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any, Final

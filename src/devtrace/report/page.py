@@ -5,8 +5,6 @@ built with the extension, replace the fragment when they run. Data within a scri
 page.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from functools import cache

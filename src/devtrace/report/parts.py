@@ -1,7 +1,5 @@
 """The parts of a report that its forms lay out: findings to show, headlines, summary sentences."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Final
 

@@ -3,8 +3,6 @@
 All ranks keep their collectives, so that who waited for whom is there. The ledger and the findings are of all ops.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import Any, Final

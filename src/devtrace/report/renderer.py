@@ -6,8 +6,6 @@
 text. So `auto` sends one only where such a front end is known, by the marks that its kernels carry.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from typing import Final

@@ -4,8 +4,6 @@ Every other form follows its order: findings worst first, each with the line, th
 missed it and the fix.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from typing import Final, TextIO

@@ -5,8 +5,6 @@ deflated; the page inflates it without asking for anything, which a page in a sa
 run, are removed or forbidden, or anything fails, the static report stays and the page has no error.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import zlib

@@ -3,8 +3,6 @@
 count_of("cuda:2"), count_of("2"), count_of(2)      how many devices: two, named cuda:0 and cuda:1
 """
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

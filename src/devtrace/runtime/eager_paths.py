@@ -5,8 +5,6 @@ the host; under a mode it keeps them as tensors, and on CUDA these must then be 
 `torch.Tensor` that is called makes a plain tensor first, which a mode has given a Python object by then.
 """
 
-from __future__ import annotations
-
 import functools
 import sys
 from collections.abc import Callable

@@ -4,8 +4,6 @@ Each callback is called once, in the importing thread, as soon as the package's 
 goes on after that, so ops in the rest of the same cell are seen.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Sequence
 from importlib.abc import Loader, MetaPathFinder

@@ -6,8 +6,6 @@
 The interrupt comes at the end of the block. Python runs handlers of signals in the main thread alone.
 """
 
-from __future__ import annotations
-
 import signal
 import threading
 from collections.abc import Iterator

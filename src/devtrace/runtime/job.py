@@ -1,7 +1,5 @@
 """This process's rank in its job, the name under which it saves, and the signals that end it."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

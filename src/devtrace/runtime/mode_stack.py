@@ -4,8 +4,6 @@ Pushes without `TorchDispatchMode.__enter__`, whose flags (read by torch.compile
 Takes a mode out from wherever it lies: `__exit__` would pop the top, whoever's mode that is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

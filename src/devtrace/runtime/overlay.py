@@ -3,8 +3,6 @@
 Imports, the main script, tracebacks and `inspect` see the other text under the file's own name.
 """
 
-from __future__ import annotations
-
 import importlib.machinery
 import io
 import json

@@ -1,7 +1,5 @@
 """Replaces attributes and dictionary entries of other packages, and puts them back."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any, Final

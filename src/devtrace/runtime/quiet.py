@@ -4,8 +4,6 @@ Every read counts: `tensor.device` is a call that they see. Reads go through tor
 subclass does not run either.
 """
 
-from __future__ import annotations
-
 from types import TracebackType
 from typing import Any, Final
 

@@ -3,8 +3,6 @@
 A check raises one sentence (`SetupError`) instead of the traceback that the missing piece would cause.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 

@@ -1,7 +1,5 @@
 """torch.jit.script beside our patches: it knows a function by its id or reads its source, and must find torch's own."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from typing import Any

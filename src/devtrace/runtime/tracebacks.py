@@ -8,8 +8,6 @@
 Unlinked in place, so that every reader sees what it would see without devtrace: IPython, `%debug`, logging.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

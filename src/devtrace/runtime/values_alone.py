@@ -4,8 +4,6 @@ torch's C++ leaves the vectors out only where no mode is on (`isTensorSubclassLi
 those without a mode. Where Python asks for values only, a mode above ours sets the flag back.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Mapping
 from typing import Any, Final

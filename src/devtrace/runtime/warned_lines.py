@@ -4,8 +4,6 @@ Whatever else calls torch here (a wrapped function that warns with a `stacklevel
 given again as the program's, so that "once for each line" and filters by module are about the program.
 """
 
-from __future__ import annotations
-
 import sys
 import warnings
 from collections.abc import Callable

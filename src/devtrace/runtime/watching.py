@@ -6,8 +6,6 @@
 A fault here is passed over in silence. The next report says "devtrace could not watch ... (2 times; KeyError: ...)".
 """
 
-from __future__ import annotations
-
 from types import TracebackType
 from typing import Final
 

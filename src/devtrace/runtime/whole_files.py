@@ -3,8 +3,6 @@
 For a program that has ended, what fails is a sentence and no exception (`write_somewhere`).
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

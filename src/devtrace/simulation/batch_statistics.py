@@ -3,8 +3,6 @@
 After aten/src/ATen/native/cuda/Normalization.cuh: statistics are of each channel, the second dimension.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Final
 

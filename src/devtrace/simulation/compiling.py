@@ -5,8 +5,6 @@ torch._dynamo, which takes more than a second to import. So the stance is set on
 call of torch.compile.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """Parts of torch.cuda that need a driver: answered where nothing depends on it, else refused with one sentence."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Devices of one simulation: how many, which is current in this thread, and which one a program asks for."""
 
-from __future__ import annotations
-
 import threading
 from typing import Any
 

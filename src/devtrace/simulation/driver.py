@@ -3,8 +3,6 @@
 torch's own Python functions stay: they find a driver that knows how many devices there are, and their memory.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 from importlib import resources

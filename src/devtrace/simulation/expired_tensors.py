@@ -6,8 +6,6 @@ Only tensors that Python knows can be found. One that only an autograd graph ref
 refer to the graph.
 """
 
-from __future__ import annotations
-
 import functools
 import gc
 import weakref

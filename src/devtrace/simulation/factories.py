@@ -4,8 +4,6 @@ torch's C++ asks its own accelerator what `device=0` means and which index `cuda
 themselves need no help: they reach the dispatch mode with the device as asked.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Any

@@ -4,8 +4,6 @@ The engine moves a 0-dimensional gradient to its tensor's device and refuses any
 (torch/csrc/autograd/engine.cpp, validate_outputs; the words are its own).
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The kernels from which an operator of a package chooses in a simulation."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """Older ways to name a device: `x.type("torch.cuda.FloatTensor")`, `x.new(...)`, and the assignment of a gradient."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The dispatch mode below all others: finds the handler of each operator, and lets torch's own tracing pass."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 from typing import Any
 

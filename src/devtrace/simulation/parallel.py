@@ -1,7 +1,5 @@
 """The C++ below `torch.nn.parallel.comm`, which only CUDA builds have: the copies of DataParallel."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -4,8 +4,6 @@ To C++ a simulated tensor is on the CPU, so a group whose only backend is NCCL h
 refuses a tensor that is indeed on the CPU. What `cpu:gloo,cuda:nccl` has for the CPU serves both.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 import socket

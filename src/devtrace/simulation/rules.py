@@ -5,8 +5,6 @@ derived from torch's own description of its operators. `cuda_rules_by_hand.tsv` 
 devices by themselves, and wins.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from importlib import resources

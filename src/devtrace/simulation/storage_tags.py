@@ -5,8 +5,6 @@ It takes an attribute (54 ns to read; a dictionary keyed by address would find r
 runs, the class attribute is the tag of the host: reading an untagged storage needs no default and no exception.
 """
 
-from __future__ import annotations
-
 import itertools
 import weakref
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """Storages: their device, their copies, and so saving, loading, pickling and deepcopy, which torch builds on them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

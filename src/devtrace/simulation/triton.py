@@ -1,7 +1,5 @@
 """Triton, which every build of torch with CUDA brings along, needs a device of its own: here none is usable for it."""
 
-from __future__ import annotations
-
 import sys
 from contextlib import ExitStack
 from typing import NoReturn

@@ -4,8 +4,6 @@
 refused is asked again, so everything else keeps the CPU's values.
 """
 
-from __future__ import annotations
-
 import functools
 import threading
 from collections.abc import Callable

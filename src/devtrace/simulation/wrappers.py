@@ -6,8 +6,6 @@ soon as autograd comes by. A build without CUDA has none to ask and ends the pro
 no driver. So while a simulation runs without real devices the CPU answers.
 """
 
-from __future__ import annotations
-
 import ctypes
 import functools
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What diagnosis may look at besides the trace while the traced program is still there."""
 
-from __future__ import annotations
-
 import inspect
 import sys
 from collections.abc import Callable, Mapping

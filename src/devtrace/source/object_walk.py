@@ -8,8 +8,6 @@ and C descriptors; classes are compared by `is`, by id or by `issubclass(type(x)
 a module is an object with the tables that nn.Module registers its parts in.
 """
 
-from __future__ import annotations
-
 import sys
 from collections import deque
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Source code as syntax trees with positions: of files, of cells, and of the instruction that a frame runs."""
 
-from __future__ import annotations
-
 import ast
 import linecache
 import re

@@ -1,7 +1,5 @@
 """Owners of files: the user, an installed package, or code that no report shows (torch, Python, Jupyter, devtrace)."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys

@@ -7,8 +7,6 @@ After `import torch as T` the full name of `T.zeros` is torch.zeros.
 Names stand here without their module. Where torch's schemas tell (views, factories, copies), a test compares with them.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

@@ -1,7 +1,5 @@
 """The trace: its tables, and how they are filled, written, read, checked, cut and merged."""
 
-from __future__ import annotations
-
 import sys
 
 from devtrace.words.taken_for_function import TakenForFunction

@@ -4,8 +4,6 @@ It knows no torch type: the recorder hands it names and integers. Rows that come
 as whole columns. A table or column that does not exist is an error of ours, and so a TypeError.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Mapping
 from itertools import accumulate, chain
 from typing import Any, cast

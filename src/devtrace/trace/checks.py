@@ -1,7 +1,5 @@
 """The rules that every trace keeps, so that readers follow ids without checking them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 

@@ -16,8 +16,6 @@ step by step, so the lag that fits one step turns whole columns into runs. A lis
 Versions: 1 (2026-11) the first.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import json

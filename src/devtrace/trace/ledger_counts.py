@@ -3,8 +3,6 @@
 Arrays in, arrays out; it knows no trace.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -4,8 +4,6 @@ Ops are ordered by wall clock, so ranks line up as well as the clocks of their m
 lines of one file, are taken for the same.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

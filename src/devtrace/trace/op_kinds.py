@@ -1,7 +1,5 @@
 """Sorts operators into the kinds of `OP_KINDS`, by name and by what a schema says where one is known."""
 
-from __future__ import annotations
-
 from typing import Final
 
 COPIES: Final = frozenset({

@@ -4,8 +4,6 @@ What many small arrays leave behind lies between others and fits no large one: a
 room of all traces twice.
 """
 
-from __future__ import annotations
-
 import mmap
 from dataclasses import replace
 from typing import Final, TypeVar, cast

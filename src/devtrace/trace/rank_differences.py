@@ -4,8 +4,6 @@ Ranks are compared each with its own device, so that rank 1 on cuda:1 does as ra
 what the others are compared with; where no two do the same, the line says nothing of a rank.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple

@@ -1,7 +1,5 @@
 """The findings of the ranks of one job: what several ranks share is one finding, with the ranks in its message."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, Final

@@ -4,8 +4,6 @@ Ops that go take with them the calls, tensors, copies and errors that only they 
 findings stay, and `truncated` says how many ops are gone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, cast

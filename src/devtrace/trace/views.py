@@ -1,7 +1,5 @@
 """Finds the tensor whose memory a tensor uses."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from devtrace.trace.tables import Ints, TraceData

@@ -17,8 +17,6 @@ The key of an error is slug, variant and part (`unknown-command.flag.do`); a par
 a cause there are its meaning and what helps, remarks beside lines, its reason, and its advice where no edit fits.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Mapping

@@ -7,8 +7,6 @@ A message says what was got, what was expected and what to do, in this order and
 The slug is what tests, the README and a search engine hold on to; the words may get better.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, Final, Self
 

@@ -3,8 +3,6 @@
 What the user chose comes first, then JupyterLab's display language, `DEVTRACE_LANGUAGE`, and the locale.
 """
 
-from __future__ import annotations
-
 import os
 from typing import Final, Literal, get_args
 

@@ -1,7 +1,5 @@
 """Many numbers in few words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Final

@@ -1,7 +1,5 @@
 """Modules that a user may take for a function: `devtrace.trace()` leads on to `devtrace.record()`."""
 
-from __future__ import annotations
-
 from types import ModuleType
 from typing import Any, NoReturn
 

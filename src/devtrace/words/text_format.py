@@ -4,8 +4,6 @@ Control characters, bidirectional overrides and lone surrogates are shown as esc
 all that is there. A text that is too long is cut, with its length. Numbers come with their unit.
 """
 
-from __future__ import annotations
-
 import re
 from html import escape
 from typing import Final

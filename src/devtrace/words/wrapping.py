@@ -3,8 +3,6 @@
 A Chinese character takes two columns. A full stop or a comma never begins a line.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator

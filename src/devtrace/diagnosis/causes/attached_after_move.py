@@ -1,7 +1,5 @@
 """A part was attached to a module after the module had moved."""
 
-from __future__ import annotations
-
 from devtrace.diagnosis.causes.cause import Cause
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.source.object_walk import registered

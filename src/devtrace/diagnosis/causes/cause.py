@@ -1,7 +1,5 @@
 """A cause: what it means, how a report words it, and what mends it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

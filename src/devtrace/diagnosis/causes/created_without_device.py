@@ -1,7 +1,5 @@
 """A factory made a tensor during the computation, without a device."""
 
-from __future__ import annotations
-
 from devtrace.diagnosis.causes.cause import Cause
 from devtrace.diagnosis.evidence.case import Case, Verdict, outlives_the_call
 from devtrace.diagnosis.evidence.origins import factory_call

@@ -1,7 +1,5 @@
 """A random generator was made for another device; the rule generator-mismatch claims it."""
 
-from __future__ import annotations
-
 from devtrace.diagnosis.causes.cause import Cause
 
 CAUSE = Cause(

@@ -1,7 +1,5 @@
 """numpy, Python or a file takes tensors on the CPU only; the rule host-conversion claims it."""
 
-from __future__ import annotations
-
 from devtrace.diagnosis.causes.cause import Cause
 
 CAUSE = Cause(

@@ -1,7 +1,5 @@
 """Nothing moved a tensor to the device of the computation."""
 
-from __future__ import annotations
-
 import ast
 
 from devtrace.diagnosis.causes.cause import Cause

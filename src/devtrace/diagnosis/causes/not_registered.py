@@ -1,7 +1,5 @@
 """A module holds a tensor as a plain attribute, or in a list or dict, which `.to()` passes by."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from devtrace.diagnosis.causes.cause import Cause

@@ -4,8 +4,6 @@ What holds the tensor (a moved module, an optimizer) tells more than how it was 
 How it was made tells more than that nothing ever moved it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Final
 

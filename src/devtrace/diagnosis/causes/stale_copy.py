@@ -1,7 +1,5 @@
 """A copy, a view or a cache was taken before the original moved."""
 
-from __future__ import annotations
-
 from devtrace.diagnosis.causes.cause import Cause
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.words.catalogue import sentence

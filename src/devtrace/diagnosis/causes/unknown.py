@@ -1,7 +1,5 @@
 """No predicate found its evidence."""
 
-from __future__ import annotations
-
 from devtrace.diagnosis.causes.cause import Cause
 from devtrace.diagnosis.evidence.case import Case, Verdict
 

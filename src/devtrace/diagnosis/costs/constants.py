@@ -3,8 +3,6 @@
 z = torch.randn(8, 64).to(device)           # torch.randn(8, 64, device=device)
 """
 
-from __future__ import annotations
-
 import ast
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Copies of one direction from one line: how they are judged and worded, and when a few bytes are too many copies."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple

@@ -1,7 +1,5 @@
 """Findings of one kind: of each line that has the habit, and of each line of a package's whose habit is needless."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """What a line does with a value that it reads from a device: from the source around it, and from where the value is."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Callable, Iterator

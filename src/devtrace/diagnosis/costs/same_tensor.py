@@ -3,8 +3,6 @@
 for x in batches: y = x.to(device) * weights.to(device)     # `weights` is copied in each step
 """
 
-from __future__ import annotations
-
 import ast
 from dataclasses import replace
 

@@ -4,8 +4,6 @@ A step is told by what repeats around the line: an optimizer's step, else a back
 module, else work of the device. How the source is written plays no part, except where nothing of these ran.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass

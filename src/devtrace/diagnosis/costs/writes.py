@@ -1,7 +1,5 @@
 """Writes to the memory of tensors that were there before."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from typing import Final
 

@@ -1,7 +1,5 @@
 """What takes tensors on the CPU only: torch's sentence of refusal, whose it is, and which argument was refused."""
 
-from __future__ import annotations
-
 import ast
 import re
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Statements that move a whole object and drop what that returns: `batch.to(device)`, where `to` makes a new batch."""
 
-from __future__ import annotations
-
 import ast
 from typing import NamedTuple
 

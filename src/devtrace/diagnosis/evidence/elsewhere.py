@@ -4,8 +4,6 @@ The search follows modules (parameters, buffers and plain attributes), optimizer
 objects. It leaves out functions, data sets and loaders, whose tensors belong where they are. No code of anybody's runs.
 """
 
-from __future__ import annotations
-
 import sys
 import types
 from collections import Counter

@@ -1,7 +1,5 @@
 """The failing moment with its live objects: the names that lead to a tensor of the trace, and its siblings."""
 
-from __future__ import annotations
-
 import inspect
 from collections import defaultdict
 from collections.abc import Iterable, Iterator

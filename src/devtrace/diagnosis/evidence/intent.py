@@ -8,8 +8,6 @@ Of two accelerators it is the one that the program's variables name, if a packag
 Else the accelerator is meant: whoever moves anything there wants to compute there.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

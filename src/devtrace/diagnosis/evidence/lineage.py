@@ -1,7 +1,5 @@
 """A tensor and the ones it was copied or viewed from, on one device."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

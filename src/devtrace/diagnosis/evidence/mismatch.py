@@ -3,8 +3,6 @@
 torch compares arguments in the order of its schema and names the first that differs, which is often the right one.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

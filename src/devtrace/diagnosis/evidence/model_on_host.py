@@ -1,7 +1,5 @@
 """Layers that compute on the CPU while others are on a device: what no move reached, what was left there."""
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Copies of tensors from one device to another, and what they took along."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 

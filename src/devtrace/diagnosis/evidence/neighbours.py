@@ -1,7 +1,5 @@
 """The tensors beside one: in the same container, else in the same frame."""
 
-from __future__ import annotations
-
 from devtrace.diagnosis.evidence.moves import Move, move_of
 from devtrace.diagnosis.evidence.subject import Subject
 

@@ -3,8 +3,6 @@
 Names of live objects tell it with certainty. Where no frame is left, the recorder's names and roles stand in.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -1,7 +1,5 @@
 """What the ranks of one job did: which device is whose, and which rank has a tensor."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

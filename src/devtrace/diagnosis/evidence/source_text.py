@@ -1,7 +1,5 @@
 """The statement around a site, and the names that it assigns."""
 
-from __future__ import annotations
-
 import ast
 from dataclasses import replace
 from typing import Final

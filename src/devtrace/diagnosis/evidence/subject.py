@@ -1,7 +1,5 @@
 """The tensor that a cause is sought for."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from devtrace.diagnosis.evidence.access_paths import AccessPath

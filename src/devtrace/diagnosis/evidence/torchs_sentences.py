@@ -1,7 +1,5 @@
 """The sentences that torch itself writes in errors about devices."""
 
-from __future__ import annotations
-
 import re
 from typing import Final, NamedTuple
 

@@ -4,8 +4,6 @@ The source tells, so a birth from here is inferred and never seen: the newest ce
 value is computed there. A name that a loop, a `with` or a plain alias gives its value tells nothing.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator, Sequence
 

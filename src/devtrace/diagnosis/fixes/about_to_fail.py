@@ -1,7 +1,5 @@
 """What a line will stumble over next, once its failing op runs: other tensors of its expressions on the odd device."""
 
-from __future__ import annotations
-
 import ast
 from collections import Counter
 from collections.abc import Iterator

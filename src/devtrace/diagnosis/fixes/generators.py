@@ -1,7 +1,5 @@
 """Fixes for a random generator that is on another device than the numbers."""
 
-from __future__ import annotations
-
 import ast
 import itertools
 from collections.abc import Iterator

@@ -6,8 +6,6 @@ for t in range(length):
     token = teacher[:, t]                    # on the CPU: it would fail here again
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass

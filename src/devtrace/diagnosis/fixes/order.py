@@ -10,8 +10,6 @@ A good PyTorch programmer would take the first that fits: what was meant comes b
 A strategy is asked for its causes alone: each of them is a claim about what happened.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple, get_args
 

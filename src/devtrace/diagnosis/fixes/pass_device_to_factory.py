@@ -1,7 +1,5 @@
 """`torch.zeros(n)` becomes `torch.zeros(n, device=x.device)`; in a package's code that is said."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 

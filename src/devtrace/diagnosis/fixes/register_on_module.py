@@ -1,7 +1,5 @@
 """`self.register_buffer("x", ..., persistent=False)`, `nn.ModuleList([...])`, `nn.ModuleDict()`."""
 
-from __future__ import annotations
-
 import ast
 import itertools
 import sys

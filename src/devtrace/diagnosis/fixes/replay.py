@@ -5,8 +5,6 @@ error to an earlier line, or mends one of two inputs, is found without running t
 moved are visited, however many the trace has.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass, field

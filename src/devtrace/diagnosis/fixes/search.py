@@ -4,8 +4,6 @@ One tensor after the other is put on the expected device until the failing op, a
 an edit would break on the way there is put right with it, as one fix of several edits. Where that fails: words.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace

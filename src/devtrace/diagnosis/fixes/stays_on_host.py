@@ -1,7 +1,5 @@
 """No tensor moves above a call that takes it on the CPU only: the lengths of `pack_padded_sequence`, `x.numpy()`."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from functools import lru_cache

@@ -4,8 +4,6 @@ dist.all_reduce(torch.tensor(loss))                     # bad: NCCL has no CPU
 dist.all_reduce(torch.tensor(loss, device=device))      # good
 """
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

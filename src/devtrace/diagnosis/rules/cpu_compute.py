@@ -4,8 +4,6 @@ head = nn.Linear(8, 2)              # bad: `head(encoder(x).cpu())` computes on 
 head = nn.Linear(8, 2).to(device)   # good: `head(encoder(x))`
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Final

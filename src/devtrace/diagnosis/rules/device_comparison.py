@@ -7,8 +7,6 @@ torch.device is reported: a tensor, or an object whose property gives a tensor's
     if x.device.type == "cuda": x = x.half()        # good
 """
 
-from __future__ import annotations
-
 import ast
 from collections import defaultdict
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A finding for each error about devices, by the first rule that explains it, else in torch's own words."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Final

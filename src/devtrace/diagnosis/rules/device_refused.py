@@ -4,8 +4,6 @@ model.to("cuda:1")                          # bad where there is one device
 torch.load("best.pt", map_location="cpu")   # good where there is none
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from typing import Any, Final

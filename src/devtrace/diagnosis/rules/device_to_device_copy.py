@@ -4,8 +4,6 @@ for x in batches: y = x @ weight.to("cuda:1")       # bad: the same weight each 
 weight = weight.to("cuda:1")                        # good: once, above the loop
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from devtrace.diagnosis.costs.copies import find_copies, of_single_elements

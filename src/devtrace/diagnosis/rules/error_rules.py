@@ -1,7 +1,5 @@
 """The rules for errors, in the order in which they are asked. An explanation needs no others."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from devtrace.diagnosis.rules import (

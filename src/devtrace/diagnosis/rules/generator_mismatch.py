@@ -4,8 +4,6 @@ torch.rand(4, device="cuda", generator=torch.Generator())           # bad
 torch.rand(4, device="cuda", generator=torch.Generator("cuda"))     # good
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ plt.plot(losses.numpy())            # bad: numpy reads memory of the CPU
 plt.plot(losses.cpu().numpy())      # good
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ package's. What a package reads while nothing trains is a note too: its caller c
     total += loss.detach()          # good: `total.item()` once, below the loop
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Final
 

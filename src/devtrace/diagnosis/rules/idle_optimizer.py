@@ -6,8 +6,6 @@ It was built before the model was copied, or its parameters replaced. `.to()` al
     net = copy.deepcopy(net); optimizer = SGD(net.parameters())     # good
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

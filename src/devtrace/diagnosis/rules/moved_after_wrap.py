@@ -7,8 +7,6 @@ than it was wrapped.
     net = DistributedDataParallel(net.to(device))           # good
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Final

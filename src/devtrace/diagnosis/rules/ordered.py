@@ -1,7 +1,5 @@
 """All rules, in the order in which they are asked; those for errors are in `error_rules`."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from devtrace.diagnosis.rules import (

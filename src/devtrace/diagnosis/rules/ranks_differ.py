@@ -4,8 +4,6 @@ if rank == 0: net.head = nn.Linear(8, 2)                # bad: of rank 0 alone, 
 net.head = nn.Linear(8, 2); net.to(device)              # good: in each rank, and then moved
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final

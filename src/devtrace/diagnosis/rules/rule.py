@@ -1,7 +1,5 @@
 """A rule: what counts as a finding."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ layer.weight.data = layer.weight.data.to(device)        # bad: the bias stays
 layer.to(device)                                        # good
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Final

@@ -1,7 +1,5 @@
 """Parameters: what the caller of a function gave it, by the call that runs or the only one that is written."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from types import CodeType, FunctionType, MethodType

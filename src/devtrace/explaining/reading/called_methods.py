@@ -1,7 +1,5 @@
 """Methods that the live frames have called on an object: what they gave it is newer than what its constructor did."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from types import FunctionType

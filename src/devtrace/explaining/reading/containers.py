@@ -1,7 +1,5 @@
 """Items of dictionaries and lists: looked up where these live, and the statements that put them there."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from typing import Any

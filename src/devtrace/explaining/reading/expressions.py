@@ -1,7 +1,5 @@
 """Expressions that are no look-up and no call: constants, operators, sequences, comprehensions."""
 
-from __future__ import annotations
-
 import ast
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The op that failed: its name and inputs, by the innermost expression over tensors of several devices."""
 
-from __future__ import annotations
-
 import ast
 from dataclasses import dataclass
 from typing import Final

@@ -1,7 +1,5 @@
 """An index of one file, made in one walk: calls by name, assignments by attribute, entries of dictionaries by key."""
 
-from __future__ import annotations
-
 import ast
 from collections import defaultdict
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Gradients: those that a backward pass left on a device, and one that an autograd function of the user's returns."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterable, Iterator
 from types import FunctionType

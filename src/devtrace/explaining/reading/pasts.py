@@ -4,8 +4,6 @@ A copy, a view or a cache that is not where its source is now was taken while th
 comes before the move of its source.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 

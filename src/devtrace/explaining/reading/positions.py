@@ -1,7 +1,5 @@
 """Sites of expressions that are read: a file is compiled, never run, and its instructions have the positions."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from types import CodeType

@@ -4,8 +4,6 @@ Bounded in steps and in depth. A live tensor is itself. What made it is sought o
 An expression that gives another device than the tensor has is not believed.
 """
 
-from __future__ import annotations
-
 import ast
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping

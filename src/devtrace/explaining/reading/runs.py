@@ -1,7 +1,5 @@
 """Runs of functions that have returned: where their source is, what they were given, what they returned."""
 
-from __future__ import annotations
-
 import ast
 import functools
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Statements that put something into a live container: `cache[key] = x`, `cache.append(x)`."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Kinds of expressions, each with what reads it: the whole of the language that is understood."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Mapping
 from typing import Final

@@ -1,7 +1,5 @@
 """Calls of torch's functions and of tensors' methods: what they make, and on which device."""
 
-from __future__ import annotations
-
 import ast
 from typing import NamedTuple
 

@@ -6,8 +6,6 @@ where the user has not, there is nothing to find.
 The walk is a generator with a step every few microseconds, so that the kernel can go on with it between two messages.
 """
 
-from __future__ import annotations
-
 import sys
 from collections import deque
 from collections.abc import Generator, Mapping

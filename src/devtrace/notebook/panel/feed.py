@@ -4,8 +4,6 @@ It sleeps until something changed. While a cell is traced and a panel is visible
 time to time. It touches nothing in the thread that runs the cell.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Lists the namespace in the kernel's idle time: some milliseconds at a time, given up as soon as a cell begins."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -11,8 +11,6 @@ The sidebar's messages go `to_kernel` and `to_panel`, those of LiveView `to_view
     name?    may be missing
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable, Mapping

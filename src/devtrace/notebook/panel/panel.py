@@ -10,8 +10,6 @@ while a panel is visible. A hidden panel is sent the counts of a long cell once 
 middle, it has something to show at once, and the kernel hears of that only after the cell.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

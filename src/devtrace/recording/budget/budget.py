@@ -4,8 +4,6 @@ An event is an outermost call of a module, or a step of an optimizer. `phases` t
 is attached or moved, a parameter, a thread, a line that no repetition has: from there on all is recorded.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Hashable
 from threading import get_ident

@@ -1,7 +1,5 @@
 """Gives what was only counted to the ops that stand for it: as folding does, by the number that a row counts for."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass, field
 from threading import Lock

@@ -4,8 +4,6 @@ What follows a loop (a loss that is read, an evaluation) runs no event, and begi
 another one mostly ends after as many repetitions as before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 
 

@@ -4,8 +4,6 @@ Python 3.12 and newer call back before a line runs (`sys.monitoring`), and let a
 Python 3.11 can do so only for every line, which costs more than it tells.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterable
 from types import CodeType

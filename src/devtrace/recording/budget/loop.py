@@ -1,7 +1,5 @@
 """A loop that was found: what a repetition of it is, what one costs in each way, and how many of them to leave out."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass, field

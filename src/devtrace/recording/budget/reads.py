@@ -5,8 +5,6 @@ autograd's and the dispatch modes: it sees what no mode has to see, and a mode t
 to each read, of which Adam has two a parameter; so there is none where no device is to be waited for.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from typing import Any, Final

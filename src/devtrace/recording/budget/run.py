@@ -1,7 +1,5 @@
 """What all phases of a recording with a budget share: the loops, what was counted, and the mode that they take off."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final
 

@@ -4,8 +4,6 @@ An event is an outermost call of a module or a step of an optimizer. Two segment
 the same lines and copied the same between devices. Their layouts must not differ where both know them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from types import CodeType

@@ -1,7 +1,5 @@
 """Notes the data that a copy carried from one device to another: rare, and so not in the hot path."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import torch

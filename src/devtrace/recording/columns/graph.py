@@ -4,8 +4,6 @@ The counter is each thread's own, so the same number may mean ops of several thr
 Of several that fit, the latest one on the same device is taken.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from functools import lru_cache

@@ -5,8 +5,6 @@ the thousand would make Python collect garbage, which costs more than the notes.
 reference. Who is gone is forgotten in sweeps, which is cheaper than a callback for each.
 """
 
-from __future__ import annotations
-
 import weakref
 from typing import Any, Final, NamedTuple
 

@@ -3,8 +3,6 @@
 An `OperatorInfo` keeps its OpOverload alive, so that the id stays its own; hashing an OpOverload is slow Python.
 """
 
-from __future__ import annotations
-
 from math import prod
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Remembers from one recording to the next: a tensor keeps its birth in one cell when another is traced."""
 
-from __future__ import annotations
-
 import itertools
 import weakref
 from collections import deque

@@ -1,7 +1,5 @@
 """The ops of one recording: `Recorder` adds to them, folding shortens them, the trace is made of them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

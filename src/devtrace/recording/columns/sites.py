@@ -5,8 +5,6 @@ lies in an installed package, the site also has a caller: the nearest frame of t
 process's, not a recording's: a tensor made in one traced cell keeps its birth site when another cell is traced.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from types import CodeType, FrameType

@@ -9,8 +9,6 @@ where the storage's content was born, `past` the chain of its copies. A stamp re
 copied or saved with one, and dies with its storage.
 """
 
-from __future__ import annotations
-
 import functools
 import weakref
 from contextlib import ExitStack, suppress

@@ -4,8 +4,6 @@ A part of a storage (`x[0]`, a chunk) is also known by its offset and strides, o
 A view of the whole is not: a square's transpose shares its data, device and birth.
 """
 
-from __future__ import annotations
-
 import itertools
 import threading
 from math import prod

@@ -5,8 +5,6 @@ to a list is the cheapest thing that Python does (42 ns for seven; an array take
 integer and leaves 64 bytes an op.
 """
 
-from __future__ import annotations
-
 import sys
 from array import array
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A deep copy of a tensor is born where it was made, also in a cell that is not traced: the copy that an EMA keeps."""
 
-from __future__ import annotations
-
 import functools
 import sys
 from collections.abc import Callable

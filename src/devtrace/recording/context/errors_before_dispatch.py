@@ -4,8 +4,6 @@ scaled_dot_product_attention, LSTM, `.numpy()`, `.data =`, `.cuda()` and wrong a
 an op. The failing expression then names the function, and looking up its names without running anything the arguments.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager

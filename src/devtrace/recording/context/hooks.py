@@ -12,8 +12,6 @@ A model of thousands of modules runs these hooks thousands of times. So the torc
 count, and notes are numbers (`module_notes`).
 """
 
-from __future__ import annotations
-
 import sys
 import threading
 from collections.abc import Iterator

@@ -7,8 +7,6 @@ error. It uses global names and no closure, because torch.compile guards the cel
 while recording would be compiled again after it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from threading import get_ident
 from typing import Any, Protocol

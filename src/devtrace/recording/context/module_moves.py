@@ -4,8 +4,6 @@
 move of a large model needs no walk of our own to see what went. No tensor is kept: what moves out must be free to die.
 """
 
-from __future__ import annotations
-
 import functools
 import sys
 import threading

@@ -1,7 +1,5 @@
 """A module's parts, read from its tables: no method, property or `__getattr__` of the user's runs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any

@@ -1,7 +1,5 @@
 """Makes the trace of a recorder: ids become rows, names and lines are found."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime

@@ -3,8 +3,6 @@
 Happenings from before the recording have negative ops: -1 is the last of them, lower ones are earlier.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

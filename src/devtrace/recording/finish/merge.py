@@ -1,7 +1,5 @@
 """The ops of all threads as one set of columns, in order of start."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

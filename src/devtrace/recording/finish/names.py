@@ -1,7 +1,5 @@
 """Paths of modules and names of parameters as the user writes them, found at the end, while the objects still live."""
 
-from __future__ import annotations
-
 import ast
 from collections import Counter
 from collections.abc import Callable, Mapping

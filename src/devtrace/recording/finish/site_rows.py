@@ -1,7 +1,5 @@
 """Makes rows of sites: files, spans, text, cells, packages, and the sources around them."""
 
-from __future__ import annotations
-
 import linecache
 import re
 from collections.abc import Iterable

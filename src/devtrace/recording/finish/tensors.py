@@ -1,7 +1,5 @@
 """Makes the tensors table of the heads' new rows and the extra rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -4,8 +4,6 @@ Folding starts a new epoch of stamps. Tensors that are still alive get a new row
 stay only if a kept op refers to them.
 """
 
-from __future__ import annotations
-
 from array import array
 
 import numpy as np

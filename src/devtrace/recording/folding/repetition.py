@@ -5,8 +5,6 @@ the index of a kept op with its key, so that counts stay exact: a kept op counts
 folded into it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

@@ -5,8 +5,6 @@ ours must take at most 2.2 us an op. Then a small model's training step takes at
 that does nothing.
 """
 
-from __future__ import annotations
-
 import sys
 import threading
 from time import perf_counter_ns as clock

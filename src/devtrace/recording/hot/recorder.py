@@ -1,7 +1,5 @@
 """The recorder: state that all threads of one recording share, and everything too rare for the hot path."""
 
-from __future__ import annotations
-
 import json
 import sys
 import threading

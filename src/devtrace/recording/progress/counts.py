@@ -4,8 +4,6 @@ The recording pays nothing. Its chunks are immutable, and of the lists being fil
 interpreter does in one piece. A look first asks how many ops are complete; later ones are for the next look.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 

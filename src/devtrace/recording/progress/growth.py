@@ -1,7 +1,5 @@
 """The ops of a recording as they come, read from another thread: a view that grows appends them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, Final
 
