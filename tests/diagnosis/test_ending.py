@@ -192,6 +192,21 @@ def test_a_model_of_its_own_on_the_cpu_is_no_warning_and_no_tick() -> None:
     assert not report.all_clear
 
 
+def test_a_model_that_is_split_over_two_devices_is_all_clear() -> None:
+    class Split(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = nn.Linear(8, 8).to("cuda:0"), nn.Linear(8, 2).to("cuda:1")
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            out: torch.Tensor = self.second(self.first(x).to("cuda:1"))
+            return out
+
+    with devtrace.record(simulate="cuda:2") as recording:
+        train(Split())
+    assert recording.report.all_clear
+
+
 class Table(nn.Module):
     """A plain attribute that each forward copies."""
 

@@ -34,14 +34,16 @@ def is_clear(queries: TraceQueries, rows: Sequence[LedgerRow]) -> bool:
 
 
 def _copies_within_a_model(queries: TraceQueries) -> bool:
-    """Return whether calls of modules copied what they had made, or one tensor again and again."""
+    """Return whether calls of modules copied from or to the CPU what they had made, or one tensor again and again."""
     copies, ops = queries.trace.copies, queries.trace.ops
     sites = ops.ints("site")
     forward = ops.ints("phase") != queries.strings.get("backward", -1)
     rows = copies.ints("op")
     outermost = model_on_host.outermost_calls(queries)
     seen: set[int] = set()
-    for op in rows[(copies.ints("from") != copies.ints("to")) & (outermost[rows] >= 0) & forward[rows]].tolist():
+    source, target = copies.ints("from"), copies.ints("to")  # between devices a model that is split copies on purpose
+    with_the_host = (source != target) & ((source == queries.host) | (target == queries.host))
+    for op in rows[with_the_host & (outermost[rows] >= 0) & forward[rows]].tolist():
         base = next(map(queries.base, queries.inputs(op)), -1)
         made = queries.producer(base) if base >= 0 else -1
         is_made_here = made >= 0 and outermost[made] == outermost[op]
