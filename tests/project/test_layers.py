@@ -99,7 +99,7 @@ MOST_LINES = {
     "diagnosis.causes": 650,
     "diagnosis.fixes": 2_480,
     "diagnosis.rules diagnosis.costs": 3_510,
-    "diagnosis": 1_220,
+    "diagnosis": 1_210,
     "recording": 6_270,
     "simulation runtime": 5_230,
     "words": 440,
