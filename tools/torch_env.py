@@ -134,7 +134,7 @@ def _compile(target: Path, symbols: set[Symbol], cudnn: tuple[int, ...]) -> None
         code, script = Path(place, "code.c"), Path(place, "versions")
         code.write_text("\n".join(_function(name, cudnn) for name in names) + "\n")
         script.write_text("\n".join(_node(version, symbols) for version in versions) + "\n")
-        flags = ["-shared", "-fPIC", "-w", "-fno-builtin", f"-Wl,-soname,{target.name}"]
+        flags = ["-shared", "-fPIC", "-nostdlib", "-w", "-fno-builtin", f"-Wl,-soname,{target.name}"]
         if versions:
             flags.append(f"-Wl,--version-script={script}")
         unfinished = Path(f"{target}.new")
