@@ -8,6 +8,9 @@ from importlib.util import find_spec
 from typing import Any
 
 import pytest
+import torch
+
+from devtrace.runtime.requirements import release_of
 
 CI = os.environ.get("CI") == "true"
 
@@ -23,3 +26,9 @@ def installed(package: str) -> pytest.MarkDecorator:
     """Mark a test that runs with a package of requirements/systems.txt."""
     missing = find_spec(package) is None and not CI
     return pytest.mark.skipif(missing, reason=f"{package} is not installed (requirements/systems.txt)")
+
+
+def torch_of(release: tuple[int, int]) -> pytest.MarkDecorator:
+    """Mark a test of what devtrace does from a release of torch on; the limits in `docs/limits.md` say of what."""
+    needed = ".".join(map(str, release))
+    return pytest.mark.skipif(release_of(torch.__version__) < release, reason=f"needs torch {needed} (docs/limits.md)")

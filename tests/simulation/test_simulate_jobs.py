@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
+import needs
 from folders import TESTS
 from job_of_ranks import CHECKS
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, needs.torch_of((2, 13))]
 
 Results = list[dict[str, dict[str, str]]]
 

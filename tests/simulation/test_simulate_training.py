@@ -16,6 +16,7 @@ from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 import devtrace
+import needs
 from gloo_rank import run_rank
 
 CUDA = torch.device("cuda:0")
@@ -345,6 +346,7 @@ def test_distributed_data_parallel_on_gloo_gives_the_values_of_the_cpu(tmp_path:
         assert parameters == expected
 
 
+@needs.torch_of((2, 13))
 def test_gradients_of_a_whole_batch_at_once_are_on_their_tensors_device() -> None:
     def answers(device: str) -> list[torch.Tensor]:
         x = torch.arange(3.0, device=device).requires_grad_()
