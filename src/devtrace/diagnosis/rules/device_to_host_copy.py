@@ -134,9 +134,10 @@ def _is_made_by_numpy(copied: SourceNode, outer: SourceNode) -> bool:
     """Return whether only arrays lead from a copy to the copy back: `a = x.cpu().numpy()`, then `torch.from_numpy(a)`.
 
     They are of one function, by assignments in between, and nothing but numpy, torch and their own methods takes them.
+    Of a call that copies both ways within itself (`pipeline.step(batch)`) nothing is known.
     """
     source, function = copied.source, copied.source.function(copied.node)
-    if outer.source is not source or source.function(outer.node) is not function:
+    if outer.source is not source or outer.node is copied.node or source.function(outer.node) is not function:
         return False
     made: list[ast.AST] = [copied.node]
     first, last = source.span(copied.statement).line, source.span(outer.statement).line
