@@ -17,6 +17,7 @@ from torch.distributed import distributed_c10d
 from torch.utils import _triton
 
 import devtrace
+from devtrace.runtime.requirements import release_of
 from devtrace.simulation import wider
 
 c10d: Any = distributed_c10d
@@ -171,7 +172,10 @@ def test_a_transform_in_bfloat16_is_computed_wider_where_this_release_has_it(mon
     for release, dtype in (("2.14.1", None), ("2.15.0", torch.complex64)):
         monkeypatch.setattr(torch, "__version__", release)
         wider.table.cache_clear()
-        with devtrace.simulate("cuda:1"):
+        with (
+            devtrace.simulate("cuda:1"),
+            warnings.catch_warnings(action="ignore"),
+        ):  # of a complex dtype since torch 2.14
             x = torch.ones(2, 6, device="cuda", dtype=torch.bfloat16)
             if dtype is None:
                 with pytest.raises(RuntimeError, match="Unsupported dtype BFloat16"):
@@ -201,6 +205,7 @@ def test_a_warning_of_an_operator_names_the_line_of_the_program(recwarn: pytest.
     library._destroy()
 
 
+@pytest.mark.skipif(release_of(torch.__version__) < (2, 13), reason="group.gather alone fails an assertion of its C++")
 @pytest.mark.parametrize("name", ["gather_single", "gather_into_tensor"])
 def test_gathering_into_one_tensor_is_done_by_what_gloo_has(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:

@@ -52,11 +52,15 @@ class Name(NamedTuple):
         return self.kind.startswith(("put", "new"))
 
     @property
+    def is_to_come(self) -> bool:
+        """Return whether this torch is older than the name."""
+        return bool(self.since) and release_of(torch.__version__) < release_of(self.since)
+
+    @property
     def fault(self) -> str:
         """Say what is not as needed; nothing where it is, or where this torch is older than the name."""
         kind, _, parameters = self.kind.partition("(")
-        too_old = self.since and release_of(torch.__version__) < release_of(self.since)
-        if self.is_replaced or too_old or ("distributed" in self.path and not torch.distributed.is_available()):
+        if self.is_replaced or self.is_to_come or ("distributed" in self.path and not torch.distributed.is_available()):
             return ""
         try:
             value = found(self.path)
