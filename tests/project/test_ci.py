@@ -27,7 +27,6 @@ INSTALLS = {
     "code-server": "e2e-vscode",
     "torch-newest": "test-released",
     "torch-cuda": "test-cuda",
-    "torch-oldest": "test-oldest",
 }
 ALL = ["test", "breadth", *(target for pair in INSTALLS.items() for target in pair)]
 
