@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -94,4 +95,4 @@ def test_a_torch_without_what_simulated_jobs_need_is_named_in_one_sentence(
     torch_names.fault_of.cache_clear()
     lacks = "process groups have no NCCL (torch.distributed.distributed_c10d.ProcessGroupGloo is missing)"
     printed = capsys.readouterr().err
-    assert printed.startswith(f"devtrace: on torch {torch.__version__} {lacks}; ") if size else not printed
+    assert printed.startswith(f"devtrace: on torch {version('torch')} {lacks}; ") if size else not printed
