@@ -49,7 +49,7 @@ OLDEST := $(VENV)-oldest
 IN_TURN := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 FIRST_NOTEBOOK = $(firstword $(sort $(wildcard notebooks/0*.ipynb)))
 
-.PHONY: help lab test check lint types layers unit breadth coverage ts wheel notebooks e2e compiler chromium vscode e2e-vscode e2e-marimo code-server marimo \
+.PHONY: help lab test durations check lint types layers unit breadth coverage ts wheel notebooks e2e compiler chromium vscode e2e-vscode e2e-marimo code-server marimo \
 	build dev format golden docs bench sweep real ray long-runs \
 	gallery notebook-outputs screenshot test-newest test-released test-cuda test-oldest torch-newest torch-cuda torch-oldest clean distclean
 
@@ -65,7 +65,6 @@ test: ## all that gates a change
 	@$(MAKE) --no-print-directory -j3 $(READY) chromium
 	@$(MAKE) --no-print-directory -j2 $(IN_TURN) $(SYSTEMS) e2e lint types layers ts wheel notebooks
 	@$(MAKE) --no-print-directory unit
-	@$(BIN)/python tests/harness/durations.py
 	@echo "make test: all passed"
 
 check: lint types layers ## the gates that take seconds: lint, types, layers
@@ -85,6 +84,9 @@ layers: $(READY) ## who may import whom, in both languages
 unit: $(READY) $(SYSTEMS) compiler ## Python tests without notebooks and browser
 	$(PYTEST_APART) --no-loadscope-reorder -m "not e2e and not foreign and not notebook and not wheel and not real and not breadth" \
 		--ignore=tests/project/test_layers.py
+
+durations: $(READY) ## what took longest in the last tests, and what is over its limit
+	$(BIN)/python tests/harness/durations.py
 
 breadth: $(READY) compiler ## what make test asks of one program a cause, asked of all (after make test in CI)
 	$(PYTEST) -n 2 -m breadth
