@@ -36,8 +36,8 @@ UNINITIALISED = {"empty", "empty_like", "empty_permuted", "empty_strided", "new_
 # Under any dispatch mode torch takes a batch of one out of three dimensions and folds, where it else expands it (see
 # isTensorSubclassLike in its LinearAlgebra.cpp): an ulp, on some machines.
 FOLDED = {"matmul", "__rmatmul__"}
-# CUDA refuses indices on the device, where every tensor of a sample goes.
-REFUSED = {"tensor_split"}
+# CUDA refuses indices on the device, where every tensor of a sample goes, and has no kernel for histograms.
+REFUSED = {"tensor_split", "histogram", "histogramdd"}
 # LAPACK's answer depends on the alignment of its memory: the CPU does not repeat it either.
 NOT_REPEATABLE = {"linalg.lstsq", "linalg.lstsq.grad_oriented"}
 

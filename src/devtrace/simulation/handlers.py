@@ -15,6 +15,7 @@ import torch
 from devtrace.runtime.mode_stack import BesideCompile
 from devtrace.runtime.settling import has_settled
 from devtrace.simulation import generators, host_numbers, kernels, process_groups, rules, wider
+from devtrace.simulation.refusals import refusing
 from devtrace.simulation.storage_tags import (
     FLOATING,
     HOST,
@@ -53,7 +54,7 @@ def make_handler(func: Any) -> Handler:
     _alive.append(func)
     handler: Handler = higher_order
     if isinstance(func, Func):
-        handler = _choose(func)
+        handler = refusing(func, _choose(func))
         if torch.Tag.nondeterministic_seeded in func.tags:
             handler = seeded(handler)
     handlers[id(func)] = handler

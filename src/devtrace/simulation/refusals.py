@@ -1,0 +1,56 @@
+"""Dtypes that CUDA refuses and the CPU computes in: refused on a device as well, in CUDA's words.
+
+`cuda_refusals.tsv` has them by operator. What has none of its own is judged by the operators that it calls.
+"""
+
+import functools
+from collections.abc import Callable, Mapping
+from importlib import resources
+from typing import Any
+
+import torch
+
+from devtrace.simulation.storage_tags import FLOATING, HOST, tag_of, tensors_in
+
+Handler = Callable[..., Any]
+_CUDA = torch._C.DispatchKeySet(torch._C.DispatchKey.CUDA)
+
+
+@functools.cache
+def table() -> dict[str, dict[torch.dtype, str]]:
+    """Operator without overload -> the dtypes that CUDA refuses, each with its words."""
+    lines = resources.files(__package__).joinpath("cuda_refusals.tsv").read_text("utf-8").splitlines()
+    found: dict[str, dict[torch.dtype, str]] = {}
+    for operators, names, words in (line.split("\t") for line in lines if not line.startswith("#")):
+        for operator in operators.split():
+            found.setdefault(operator, {}).update((getattr(torch, name), words) for name in names.split())
+    return found
+
+
+def refusing(func: Any, handler: Handler) -> Handler:
+    """Put the refusals of an operator before what answers it; most have none."""
+    schema = func._schema
+    refused = table().get(schema.name.removeprefix("aten::").rstrip("_"))
+    first = next((at for at, argument in enumerate(schema.arguments) if str(argument.type) == "Tensor"), None)
+    if refused is None or first is None:
+        return handler
+    return functools.partial(_unless_refused, handler, refused, first)
+
+
+def _unless_refused(
+    handler: Handler, refused: Mapping[torch.dtype, str], at: int, mode: Any, func: Any, args: Any, kwargs: Any
+) -> Any:
+    if at < len(args) and (words := refused.get(args[at].dtype)):
+        owners = {tag_of(each).owner for each in tensors_in((*args, *kwargs.values()))}
+        if len(owners) == 1 and owners.isdisjoint((HOST, FLOATING)):  # of several devices CUDA speaks first
+            _refuse(func, words, args, kwargs)
+    return handler(mode, func, args, kwargs)
+
+
+def _refuse(func: Any, words: str, args: Any, kwargs: Any) -> None:
+    kind = torch._C.TensorBase.type(next(tensors_in(args)))[len("torch.") : -len("Tensor")]
+    if words == "-":
+        func.redispatch(_CUDA, *args, **kwargs)  # raises: it has no such kernel
+    elif " " in words:
+        raise RuntimeError(words.format(kind))
+    raise NotImplementedError(f""""{words}" not implemented for '{kind}'""")

@@ -1,0 +1,80 @@
+"""Dtypes that CUDA refuses are refused on a simulated device, in its words; the CPU goes on computing in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+from torch.nn import functional
+
+import devtrace
+from devtrace.simulation import refusals
+
+Call = Callable[[torch.Tensor], object]
+
+
+@pytest.fixture(autouse=True)
+def one() -> Iterator[None]:
+    with devtrace.simulate("cuda:1"):
+        yield
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda x: x @ x, "\"addmm_cuda\" not implemented for 'Long'"),
+        (lambda x: x.addmm_(x, x), "\"addmm_cuda\" not implemented for 'Long'"),
+        (lambda x: functional.linear(x, x, x[0]), "\"addmm_cuda\" not implemented for 'Long'"),
+        (lambda x: x @ x[0], "\"addmv_impl_cuda\" not implemented for 'Long'"),
+        (lambda x: x[None] @ x[None], "\"baddbmm_cuda\" not implemented for 'Long'"),
+        (lambda x: torch.einsum("ij,kj->ik", x, x), "\"baddbmm_cuda\" not implemented for 'Long'"),
+        (lambda x: x[0].int() @ x[0].int(), "\"dot\" not implemented for 'Int'"),
+        (lambda x: functional.max_pool2d(x[None], 2),
+         "\"max_pool2d_with_indices_out_cuda_frame\" not implemented for 'Long'"),
+        (lambda x: functional.conv2d(x[None, None], x[None, None]),
+         "getCudnnDataTypeFromScalarType() not supported for Long"),
+        (lambda x: x.half().angle(), "\"angle_cuda\" not implemented for 'Half'"),
+        (lambda x: x.half().histc(), "HalfTensor is not supported"),
+        (lambda x: functional.interpolate(x.byte()[None, None], scale_factor=2, mode="bicubic"),
+         "\"upsample_bicubic2d_out_frame\" not implemented for 'Byte'"),
+    ],
+)  # fmt: skip
+def test_cuda_refuses_a_dtype_in_its_words_and_the_cpu_computes(call: Call, words: str) -> None:
+    x = torch.ones(4, 4, dtype=torch.int64)
+    call(x.clone())
+    with pytest.raises(RuntimeError) as raised:
+        call(x.cuda())
+    assert str(raised.value) == words
+    assert type(raised.value) is (NotImplementedError if words.startswith('"') else RuntimeError)
+
+
+def test_an_operator_without_a_kernel_for_cuda_is_refused_as_torch_words_it() -> None:
+    x = torch.rand(4)
+    torch.histogram(x, 4)
+    with pytest.raises(
+        NotImplementedError, match=r"Could not run 'aten::histogram.bin_ct' with .* from the 'CUDA' backend"
+    ):
+        torch.histogram(x.cuda(), 4)
+
+
+def test_of_tensors_on_several_devices_cuda_speaks_first() -> None:
+    x = torch.ones(4, 4, dtype=torch.int64)
+    with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
+        torch.mm(x.cuda(), x)
+
+
+def test_a_mask_is_no_reason_to_refuse() -> None:
+    x = torch.ones(4, device="cuda", requires_grad=True)
+    torch.native_dropout(x, 0.5, True)[0].sum().backward()
+    assert x.grad is not None
+
+
+def test_dtypes_that_both_have_are_computed() -> None:
+    for dtype in (torch.float32, torch.float16, torch.bfloat16):
+        assert (torch.ones(4, 4, dtype=dtype, device="cuda") @ torch.ones(4, 4, dtype=dtype, device="cuda")).is_cuda
+
+
+def test_every_row_names_an_operator_of_torch_with_a_tensor() -> None:
+    unknown = [name for name in refusals.table() if not hasattr(torch.ops.aten, name)]
+    assert unknown == []
