@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import dataclass, field
-from functools import partial
-from typing import NamedTuple
+from pathlib import Path
 
 import pytest
-import torch
 
-import devtrace
+from devtrace.source import user_code
 from devtrace.source.user_code import CodeOwner, folder_of_packages, import_name_of, owner_of
+
+
+@pytest.fixture
+def started_with_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this Python not have been started with -c, as the workers of a parallel run are."""
+    monkeypatch.setattr(user_code, "_TYPED", tuple(each for each in user_code._TYPED if each != "<string>"))
 
 
 @pytest.mark.parametrize(
@@ -26,6 +29,7 @@ from devtrace.source.user_code import CodeOwner, folder_of_packages, import_name
         ("<string>", "hidden"),
     ],
 )
+@pytest.mark.usefixtures("started_with_a_file")
 def test_a_file_is_the_users_a_packages_or_nobodys(file: str, owner: CodeOwner) -> None:
     assert owner_of(file) == owner
 
@@ -36,9 +40,19 @@ def test_an_installed_file_is_known_by_its_package_with_either_slash() -> None:
     assert import_name_of("/venv/lib/python3.11/site-packages/six.py") == "six"
 
 
+PROGRAM = """
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
+
+import torch
+
+import devtrace
+
+
 @dataclass
 class State:
-    table: torch.Tensor = field(default_factory=partial(torch.ones, 3))
+    table: torch.Tensor = field(default_factory=partial(torch.zeros, 2))
 
 
 class Pair(NamedTuple):
@@ -46,12 +60,18 @@ class Pair(NamedTuple):
     right: torch.Tensor
 
 
-def test_what_a_dataclass_makes_is_made_where_it_is_called() -> None:
-    with devtrace.record() as recording:
-        state = State()
-        Pair(state.table, torch.zeros(3))
-    lines = [op.site.text for op in recording.trace.ops if op.site is not None]
-    assert lines == ["State()", "torch.zeros(3)"]
+with devtrace.record() as recording:
+    state = State()
+    Pair(state.table, torch.zeros(3))
+print([op.site.text for op in recording.trace.ops if op.site is not None])
+"""
+
+
+def test_what_a_dataclass_makes_is_made_where_it_is_called(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    command = [sys.executable, str(tmp_path / "program.py")]
+    got = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert got.stdout == "['State()', 'torch.zeros(3)']\n"
 
 
 def test_what_is_passed_with_c_is_the_users() -> None:

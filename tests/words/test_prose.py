@@ -172,6 +172,7 @@ ELSEWHERE = {
     "api/results.py": ("<Trace",),
     "diagnosis/evidence/cpu_only.py": ("",),  # torch's words
     "diagnosis/evidence/torchs_sentences.py": ("",),
+    "diagnosis/rules/device_errors.py": ("Input type ",),  # torch's words
     "diagnosis/rules/collective_device.py": ("No backend type ", "Duplicate GPU "),  # torch's and NCCL's words
     "fixing/patch.py": ("\\ No newline",),  # git's words
     "notebook/live_view.py": ("devtrace.LiveView: ",),

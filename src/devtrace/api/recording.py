@@ -15,7 +15,7 @@ from devtrace.api.options import MAX_OPS, checked_budget
 from devtrace.api.results import Report, Trace, diagnose
 from devtrace.runtime.job import rank_of_job, ranked_path
 from devtrace.runtime.requirements import sentence_of_fault, untested
-from devtrace.runtime.tracebacks import hide_our_frames
+from devtrace.runtime.tracebacks import hide_our_frames, text_of
 from devtrace.runtime.watching import missed
 from devtrace.runtime.whole_files import write_somewhere
 from devtrace.source import live_objects
@@ -227,7 +227,11 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
 def _outcome(error: BaseException | None) -> str:
     if error is None or (type(error) is SystemExit and not error.code):
         return "ended"
-    return "interrupted" if isinstance(error, KeyboardInterrupt) else one_line(f"failed: {named(error)}")
+    return (
+        "interrupted"
+        if isinstance(error, KeyboardInterrupt)
+        else one_line(f"failed: {type(error).__name__}: {text_of(error)}")
+    )
 
 
 def _worded(note: str) -> str:

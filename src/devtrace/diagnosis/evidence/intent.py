@@ -132,11 +132,11 @@ def _named_by_variables(frame: FailingFrame) -> Iterator[_Named]:
 def _goes_to(frame: FailingFrame, variable: str, device: str) -> bool:
     """Return whether a variable says where the work is: some `device=` has it, or the move of a module or a tensor.
 
-    Whoever brings results to the CPU moves tensors there, so that a tensor's move to the CPU tells nothing.
+    Data begins on the CPU and results end there, so that a tensor made there or moved there tells nothing.
     """
     for call in calls_in(frame.body):
         owner = owner_of(call)
-        if path_of(keyword(call, "device") or call) == variable:
+        if device != HOST and path_of(keyword(call, "device") or call) == variable:
             return True
         is_moved_there = is_move(called_name(call)) and variable in map(path_of, call.args[:1])
         counts = device != HOST or (owner is not None and access_paths.is_module(evaluate(owner, frame.scope())))

@@ -51,7 +51,7 @@ class _Attaching:
 
     @cached_property
     def _above(self) -> list[ast.stmt]:
-        """Statements above the frame's line that may attach something. Below the one that fails nothing runs in time."""
+        """Statements above the failing one that may attach something: below that one nothing runs in time."""
         simple = (each for each in self.frame.statements() if isinstance(each, ast.Assign | ast.Expr | ast.AugAssign))
         return [each for each in simple if self.frame.source.span(each).end_line < self.frame.line]
 
