@@ -70,7 +70,9 @@ def _is_noise(habit: Habit, drawn: int) -> bool:
     functions = {(site.file, site.cell_id, site.function) for site in sites if site is not None}
     copies = np.flatnonzero(queries.is_kind("copy") & (queries.trace.ops.ints("device") != queries.host))
     between = copies[(copies > first) & (copies < habit.ops[-1])][: 10 * _SAMPLE]
-    rows = [queries.inputs(op)[0] for op in between.tolist() if queries.op_users[op] != habit.site]
+    rows = [
+        queries.inputs(op)[0] for op in between.tolist() if queries.op_users[op] != habit.site and queries.inputs(op)
+    ]
     made = {queries.base(row): min(map(queries.producer, queries.ancestors(row, _MOST))) for row in rows}
     data = [base for base, op in made.items() if op < first and queries.device(base) == HOST]
     return len(functions) == 1 and len(data) * 2 >= min(len(habit.ops), _SAMPLE)
