@@ -66,7 +66,7 @@ INSIDE = {
         "diagnose_errors",
         "diagnose",
     ],
-    "explaining": ["device_error", "stack", "reading", "worker_text", "kept_copies", "replay", "explanation"],
+    "explaining": ["device_error", "stack", "reading", "worker_text", "kept_copies", "explanation"],
     "notebook": [
         "usage", "inventory", "left_on_devices", "cells", "untraced", "earlier_cells", "device_list", "commands",
         "panel", "panel_comm", "live_view", "magic",
@@ -94,7 +94,7 @@ LONGEST_FILE = 400
 # Lines of Python that a package may have, "" for all that is not named. Data files are not counted. What needs more
 # lines first takes some out elsewhere in its package; what made a package smaller lowers its number here.
 MOST_LINES = {
-    "source explaining": 4_620,
+    "source explaining": 4_474,
     "diagnosis.evidence": 2_860,
     "diagnosis.causes": 650,
     "diagnosis.fixes": 2_480,

@@ -46,7 +46,7 @@ def _explained(path: list[BaseException]) -> Report:
     from devtrace.diagnosis.diagnose_errors import diagnose_errors
     from devtrace.explaining.explanation import Explanation
 
-    explanation = Explanation(path, None)
+    explanation = Explanation(path)
     try:
         found = explanation.make(_is_simulated)
         report = diagnose_errors(found.trace, found.live)

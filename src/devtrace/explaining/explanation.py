@@ -1,17 +1,21 @@
 """Makes the trace of an error that nobody recorded: a recording that never ran.
 
 It has rows for every tensor that the error's frames lead to, and one op that failed. Modules and moves come from the
-hooks, open calls from torch's own `_call_impl` frames. What made the op's inputs is read from the source.
+hooks, open calls from torch's own `_call_impl` frames. What made the op's inputs is read from the source: those ops are
+put into a recorder, inside the module calls that were open.
 """
 
 import ast
 import gc
+import sys
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
+from time import perf_counter_ns
 from types import FrameType
 from typing import Any, Final
 
@@ -20,20 +24,23 @@ import torch
 
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import Walk
-from devtrace.explaining import kept_copies, replay
+from devtrace.explaining import kept_copies
 from devtrace.explaining.device_error import text_of
-from devtrace.explaining.reading import gradients
-from devtrace.explaining.reading.failed_op import UNKNOWN, FailedOp, failed_op
+from devtrace.explaining.reading.failed_op import UNKNOWN, FailedOp, add_left_behind, failed_op, refused_gradient
 from devtrace.explaining.reading.names import definitions
+from devtrace.explaining.reading.pasts import AFTER_ALL, BEFORE_ALL
 from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.tables import DEFINERS, HANDLERS
-from devtrace.explaining.reading.values import Value, tensors_of
-from devtrace.explaining.stack import Stack
+from devtrace.explaining.reading.values import ReadOp, TensorValue, Value, tensors_of
+from devtrace.explaining.stack import CALLS_OF_MODULES, Stack
 from devtrace.explaining.worker_text import read_worker_text
 from devtrace.recording.columns import sites
+from devtrace.recording.columns.chunk import COUNT_SHIFT, GRAD_SHIFT
+from devtrace.recording.columns.operator_info import operator_by_name
 from devtrace.recording.columns.process_history import history
+from devtrace.recording.columns.thread_state import NUMBERS, ThreadState
 from devtrace.recording.context import hooks
-from devtrace.recording.context.module_tree import children, is_module
+from devtrace.recording.context.module_tree import children, is_module, is_training
 from devtrace.recording.context.modules import Modules
 from devtrace.recording.context.optimizers import Optimizers
 from devtrace.recording.finish.assemble import Assembled, assemble
@@ -65,18 +72,19 @@ class Explained:
 class Explanation:
     """One error, while its frames are there: `make`, then `forget`."""
 
-    def __init__(self, path: Sequence[BaseException], namespace: Mapping[str, Any] | None) -> None:
+    def __init__(self, path: Sequence[BaseException]) -> None:
         self.error = path[-1]
         self.stack = Stack.of(path)
         self.frames = self.stack.sited()
-        self.namespace = namespace
         self.recorder = Recorder(10_000)
         self.recorder.first_tick = next(history.ticks)
         self.modules = Modules(self.recorder)
         self.optimizers = Optimizers(self.recorder)
         text = text_of(self.error)
         self.worker = read_worker_text(text)
-        self.reader = Reader(self.recorder, self.stack, devices_named(text), _default_device(), HANDLERS, DEFINERS)
+        self.reader = Reader(
+            self.recorder, self.stack, devices_named(text), in_full(str(torch.get_default_device())), HANDLERS, DEFINERS
+        )
 
     def forget(self) -> None:
         """Leave all as it was: stamps on storages, and copies of variables in frames."""
@@ -86,7 +94,8 @@ class Explanation:
 
     def make(self, simulated: Callable[[str], bool]) -> Explained:
         with Quiet(), _no_collecting():
-            walk = Walk(self._variables(), most_objects=MOST_OBJECTS, most_items=MOST_ITEMS)
+            variables = [access_paths.roots(frame) for _, frame in self.frames]
+            walk = Walk(variables, most_objects=MOST_OBJECTS, most_items=MOST_ITEMS)
             self._note_what_was_left_out(walk)
             modules = [value for value in walk.objects.values() if is_module(value)]
             optimizers = [value for value in walk.objects.values() if access_paths.is_optimizer(value)]
@@ -94,29 +103,32 @@ class Explanation:
             self.optimizers.seen.update((id(each), weakref.ref(each)) for each in optimizers)
             kept_copies.add_attached(self.reader, modules)
             kept_copies.add_states(self.reader, optimizers)
-            gradients.add_left_behind(self.reader, walk.tensors)
+            add_left_behind(self.reader, walk.tensors)
             self._read_variables()
             self.reader.steps = 0  # the failed op has as many of its own
-            failed = self._failed() if self.worker is None else None
-            for value in failed.inputs if failed is not None else ():
+            failed = self._failed()
+            for value in failed.inputs:
                 self._believe(value)
-            self._add_deep_copies(modules, failed)
+            self._add_deep_copies(modules, failed.inputs)
             for tensor in walk.tensors:
                 self.reader.live(tensor)
-            state = self.recorder.follow(thread_name())
-            site = replay.replay(self.recorder, state, self.modules, self.stack, self.reader.ops, failed)
+            replay = _Replay(self.recorder, self.recorder.follow(thread_name()), self.modules, self.stack)
+            site, inputs = replay.run(self.reader.ops, failed.depth), failed.inputs
             if self.worker is not None:
                 self.recorder.note(self.worker.note)
-                site, failed = self.worker.site, FailedOp(UNKNOWN, self.reader.unknown_tensors(), 0)
-            replay.fail(self.recorder, state, site, failed, self.error)
-            replay.put_after(self.recorder, state, self.reader.ops)
+                site, inputs = self.worker.site, self.reader.unknown_tensors()
+            self.recorder.refused(replay.state, failed.name, site, [each.row for each in inputs], self.error)
+            replay.put_after(self.reader.ops)
             for note in (sentence("explained.not-seen"), *missed()):
                 self.recorder.note(note)
             done = self._assembled(_named(walk, roots), simulated)
         return Explained(done.trace, self._live(walk, done))
 
-    def _failed(self) -> FailedOp | None:
-        return gradients.refused_gradient(self.reader, text_of(self.error)) or failed_op(self.reader)
+    def _failed(self) -> FailedOp:
+        found = None
+        if self.worker is None:
+            found = refused_gradient(self.reader, text_of(self.error)) or failed_op(self.reader)
+        return found or FailedOp(UNKNOWN, [], len(self.stack.levels) - 1)
 
     def _note_what_was_left_out(self, walk: Walk) -> None:
         if len(walk.objects) >= MOST_OBJECTS:
@@ -126,13 +138,6 @@ class Explanation:
         )
         if longest > MOST_ITEMS:
             self.recorder.note(sentence("explained.most-items", count=MOST_ITEMS, longest=longest))
-
-    def _variables(self) -> list[Any]:
-        variables = [access_paths.roots(frame) for _, frame in self.frames]
-        given = self.namespace
-        if given is not None and not any(frame.f_globals is given for _, frame in self.frames):
-            variables.append({name: (value, "global") for name, value in given.items() if name[:1] != "_"})
-        return variables
 
     def _read_variables(self) -> None:
         """Read how the frames' other tensors came to be: they show what was moved beside the odd one."""
@@ -152,8 +157,7 @@ class Explanation:
         for tensor in tensors_of(value):
             self.reader.pasts.believe(tensor.row)
 
-    def _add_deep_copies(self, modules: list[Any], failed: FailedOp | None) -> None:
-        inputs = failed.inputs if failed is not None else ()
+    def _add_deep_copies(self, modules: list[Any], inputs: list[TensorValue]) -> None:
         kept_copies.add_deep_copies(self.reader, [each.live for each in inputs if each.live is not None], modules)
         for value in inputs:
             value.row = self.reader.renamed.get(value.row, value.row)
@@ -190,12 +194,65 @@ class Explanation:
         frames: tuple[tuple[int, FrameType], ...] = tuple((rows[site], frame) for site, frame in self.frames)
         return Live(
             frames,
-            self.namespace,
-            lambda tensor: found[id(tensor)] if id(tensor) in found else row_of(known(tensor)),
+            row_of=lambda tensor: found[id(tensor)] if id(tensor) in found else row_of(known(tensor)),
             cells=sites.cells_so_far(),
             walk=walk,
             evidence=Read(frozenset(row for row in births if row >= 0)),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Replay:
+    """Puts ops that were read into a recorder, inside the module calls that were open."""
+
+    recorder: Recorder
+    state: ThreadState
+    modules: Modules
+    stack: Stack
+
+    def run(self, ops: list[ReadOp], depth: int) -> int:
+        """Record the ops, and open the calls down to a level of the stack. Return the site there."""
+        ops = [op for op in ops if op.is_seen or op.is_believed]
+        for op in sorted((op for op in ops if op.depth == BEFORE_ALL), key=lambda op: op.tick):
+            self._put_in_call([op], sys._getframe())
+        levels = self.stack.levels[: depth + 1]
+        for at, level in enumerate(levels):
+            module: Any = level.frame.f_locals.get("self") if level.frame.f_code is CALLS_OF_MODULES[0] else None
+            if is_module(module):
+                row = self._row(module)
+                self.modules.known[row].ran = True
+                self.state.open(row, level.frame.f_back or level.frame, training=is_training(module), plain=False)
+            here = [op for op in ops if op.depth == at]
+            for _, group in groupby(here, key=lambda op: id(op.module)):
+                self._put_in_call(list(group), level.frame)
+        return next((site for site, _ in Stack(levels).sited()), sites.NOWHERE)
+
+    def put_after(self, ops: list[ReadOp]) -> None:
+        """Record the moves of those who handled the error: a trainer that clears up."""
+        for op in sorted((op for op in ops if op.depth == AFTER_ALL), key=lambda op: op.tick):
+            self._put(op, perf_counter_ns())
+
+    def _put_in_call(self, ops: list[ReadOp], frame: FrameType) -> None:
+        module, state, before = ops[0].module, self.state, None
+        if module is not None:
+            before = state.open(self._row(module), frame, training=is_training(module), plain=False)
+        for op in ops:
+            self._put(op, self.recorder.origin + (state.op & NUMBERS))
+        if before is not None:
+            state.close(before)
+
+    def _put(self, op: ReadOp, at: int) -> None:
+        operator = operator_by_name(op.name)
+        operator.kind = op.kind
+        head = operator.head | (torch.is_grad_enabled() << GRAD_SHIFT) | len(op.inputs) << COUNT_SHIFT
+        self.state.heads += (head, op.site, at, at + 1, -1, op.row, op.layout)
+        self.state.flat += op.inputs
+        self.state.op += 1
+
+    def _row(self, module: Any) -> int:
+        if self.modules.row_of(module) < 0:
+            self.modules.take(module, sites.NOWHERE)
+        return self.modules.row_of(module)
 
 
 @contextmanager
@@ -214,7 +271,3 @@ def _named(walk: Walk, roots: list[Any]) -> dict[str, Any]:
     """Return the roots by the best name that leads to each."""
     found = ((module, walk.names(module)) for module in roots)
     return {paths[0].text: module for module, paths in found if len(paths) > 0}
-
-
-def _default_device() -> str:
-    return in_full(str(torch.get_default_device()))

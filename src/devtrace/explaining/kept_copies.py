@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from devtrace.explaining.reading.activation import END, Activation
 from devtrace.explaining.reading.pasts import BEFORE_ALL
 from devtrace.explaining.reading.reader import Reader
 from devtrace.explaining.reading.runs import run_around
-from devtrace.explaining.reading.values import Known, ReadOp
+from devtrace.explaining.reading.values import END, Activation, Known, ReadOp
 from devtrace.recording.columns import sites, stamps
 from devtrace.recording.columns.operator_info import COMPUTE
 from devtrace.recording.context import hooks

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from devtrace.explaining.device_error import WRAPPED
-from devtrace.explaining.reading.positions import site_of
+from devtrace.explaining.reading.file_index import site_of
 from devtrace.recording.columns import sites
 from devtrace.source import parsing
 from devtrace.source.parsing import Span

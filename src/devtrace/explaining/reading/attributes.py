@@ -6,24 +6,90 @@ import ast
 import sys
 from collections.abc import Iterator
 from types import FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import Any, Final, NamedTuple
 
-from devtrace.explaining.reading.activation import END, Activation, Definition
-from devtrace.explaining.reading.arguments import of_only_call_of
-from devtrace.explaining.reading.called_methods import Called, calls_so_far, surely_runs
+import torch
+
 from devtrace.explaining.reading.file_index import index_of
 from devtrace.explaining.reading.names import of_module
 from devtrace.explaining.reading.reader import Reader
-from devtrace.explaining.reading.runs import is_theirs, results, returned, run_around, run_of
-from devtrace.explaining.reading.values import Known, TensorValue, Value
+from devtrace.explaining.reading.runs import (
+    arguments,
+    is_theirs,
+    of_only_call_of,
+    results,
+    returned,
+    run_around,
+    run_of,
+)
+from devtrace.explaining.reading.values import END, Activation, Definition, Known, TensorValue, Value
 from devtrace.recording.columns.operator_info import COMPUTE, VIEW
 from devtrace.recording.context.module_tree import class_attribute, class_name, is_module
 from devtrace.runtime.quiet import gradient_of
 from devtrace.source import parsing
-from devtrace.source.flow import bindings, moves_itself, statements, targets
-from devtrace.source.matching import called_name, match_code, nodes_of
+from devtrace.source.flow import FUNCTIONS, bindings, moves_itself, statements, targets
+from devtrace.source.matching import called_name, calls_in, match_code, nodes_of
 from devtrace.source.safe_values import MISSING, attribute, class_dict, classes_of, constructor_fields, evaluate
 from devtrace.source.vocabulary import PARTS
+
+_MAY_NOT_RUN: Final = (ast.If, ast.IfExp, ast.BoolOp, ast.ExceptHandler, *FUNCTIONS)
+
+
+class Called(NamedTuple):
+    """Last run of a method: `order` is 1 for the first that ran.
+
+    `call` is there if a live frame made it itself, in `run`.
+    """
+
+    order: int
+    call: ast.Call | None
+    run: Activation
+
+    def given(self, reader: Reader, function: FunctionType) -> dict[str, Value | None]:
+        """Return what the call gave the method's parameters, as far as it can be read."""
+        if self.call is None or any(isinstance(each, ast.Starred) for each in self.call.args):
+            return {}
+        values = [None, *(reader.see(each, self.run) for each in self.call.args)]
+        words = {word.arg: reader.see(word.value, self.run) for word in self.call.keywords if word.arg}
+        return {name: value for name, value in arguments(function, values, words).items() if value is not None}
+
+
+def calls_so_far(reader: Reader, owner: object, methods: dict[str, FunctionType]) -> dict[str, Called]:
+    """Return the last call of each method that has surely run on an object, those that others call among them."""
+    last: dict[str, Called] = {}
+    calls = [pair for run in [*reader.user_activations()][::-1] for pair in _calls_above(run, owner, methods)]
+    for order, (call, run) in enumerate(calls, start=1):
+        reached, new = set[str](), {called_name(call)}
+        while new:
+            reached |= new
+            new = {each for name in new for each in methods[name].__code__.co_names if each in methods} - reached
+        last.update(dict.fromkeys(reached, Called(order, None, run)))
+        last[called_name(call)] = Called(order, call, run)
+    return last
+
+
+def surely_runs(node: ast.AST, run: Activation) -> bool:
+    """Return whether no branch stands between a node and the function that it is in."""
+    for outer in run.source.ancestors(node):
+        if outer is run.body:
+            return True
+        if isinstance(outer, _MAY_NOT_RUN):
+            return False
+    return True
+
+
+def _calls_above(
+    run: Activation, owner: object, methods: dict[str, FunctionType]
+) -> Iterator[tuple[ast.Call, Activation]]:
+    """Yield the calls of methods that a frame has made on an object, in the order of their lines."""
+    if run.scope is None:
+        return
+    calls = [call for call in calls_in(run.body) if called_name(call) in methods]
+    for call in sorted(calls, key=lambda call: run.source.span(call).line):
+        if not isinstance(call.func, ast.Attribute) or run.source.span(call).end_line >= run.line:
+            continue
+        if evaluate(call.func.value, run.scope) is owner and surely_runs(call, run):
+            yield call, run.at_node(call)
 
 
 def read_attribute(reader: Reader, node: ast.Attribute, activation: Activation) -> Value | None:
@@ -35,7 +101,7 @@ def read_attribute(reader: Reader, node: ast.Attribute, activation: Activation) 
 
 def _of_tensor(reader: Reader, owner: TensorValue, node: ast.Attribute, activation: Activation) -> Value | None:
     if node.attr == "device":
-        return Known(reader.device(owner.device))
+        return Known(torch._C.device(owner.device))
     if node.attr == "grad" and owner.live is not None:
         gradient = gradient_of(owner.live)
         return reader.value(gradient) if gradient is not None else None
@@ -95,13 +161,9 @@ def _in_methods(reader: Reader, kind: type, owner: Any, name: str, activation: A
         late = called.get(giver.__name__)
         for found in _given_in(reader, giver, owner, name, activation, late):
             order = late.order if late is not None and surely_runs(found.node, found.activation) else 0
-            dated.append((order, found._replace(takes_former=order > 0 and _takes(found.node, name))))
+            takes = order > 0 and any(each.attr == name for each in nodes_of(ast.Attribute, found.node))
+            dated.append((order, found._replace(takes_former=takes)))  # `torch.cat([self.rows, row])`
     return [found for _, found in sorted(dated, key=lambda pair: (not pair[1].is_own_move, -pair[0]))]
-
-
-def _takes(node: ast.expr, name: str) -> bool:
-    """Return whether code takes an attribute of this name: `self.rows` in `torch.cat([self.rows, row])`."""
-    return any(each.attr == name for each in nodes_of(ast.Attribute, node))
 
 
 def _methods(kind: type) -> list[FunctionType]:

@@ -1,14 +1,20 @@
-"""Expressions that are no look-up and no call: constants, operators, sequences, comprehensions."""
+"""Expressions that are neither name nor call: constants, operators, sequences, and items looked up where they live."""
 
 import ast
+from collections.abc import Iterator
 from typing import Any
 
-from devtrace.explaining.reading.activation import Activation
+from devtrace.explaining.reading.file_index import index_of
+from devtrace.explaining.reading.names import elements
 from devtrace.explaining.reading.reader import Reader
-from devtrace.explaining.reading.values import Known, Several, Value
-from devtrace.recording.columns.operator_info import COMPUTE
+from devtrace.explaining.reading.runs import run_around, stored_in
+from devtrace.explaining.reading.values import Activation, Definition, Known, Several, TensorValue, Value
+from devtrace.recording.columns.operator_info import COMPUTE, VIEW
+from devtrace.recording.context.module_tree import is_module
+from devtrace.runtime.quiet import device_of, is_tensor
 from devtrace.source.flow import operands
 from devtrace.source.matching import called_name
+from devtrace.source.safe_values import MISSING, item
 
 
 def read_constant(reader: Reader, node: ast.Constant, activation: Activation) -> Value | None:
@@ -94,3 +100,110 @@ def read_text(reader: Reader, node: ast.JoinedStr, activation: Activation) -> Va
     ]
     texts = [str(each.value) for each in parts if isinstance(each, Known) and type(each.value) in (str, int)]
     return Known("".join(texts)) if len(texts) == len(parts) else None
+
+
+def read_subscript(reader: Reader, node: ast.Subscript, activation: Activation) -> Value | None:
+    owner = reader.see(node.value, activation)
+    if isinstance(owner, TensorValue):
+        index = _indexes(reader, node.slice, activation)
+        name, kind = ("aten.index.Tensor", COMPUTE) if index else ("aten.slice", VIEW)
+        return reader.derived(name, kind, node, activation, [owner, *index])
+    key = _key(reader, node.slice, activation)
+    if isinstance(owner, Several):
+        return owner.item(key)
+    return _of_live(reader, owner.value, key, node, activation) if isinstance(owner, Known) else None
+
+
+def _indexes(reader: Reader, node: ast.expr, activation: Activation) -> list[TensorValue]:
+    parts = node.elts if isinstance(node, ast.Tuple) else [node]
+    return reader.tensors([part for part in parts if not isinstance(part, ast.Slice | ast.Constant)], activation)
+
+
+def _key(reader: Reader, node: ast.expr, activation: Activation) -> Any:
+    try:
+        return ast.literal_eval(node)
+    except (TypeError, ValueError, MemoryError, RecursionError):
+        value = reader.see(node, activation)
+    return value.value if isinstance(value, Known) and type(value.value) in (int, str, tuple, bool) else MISSING
+
+
+def _of_live(reader: Reader, owner: Any, key: Any, node: ast.Subscript, activation: Activation) -> Value | None:
+    value = _looked_up(owner, key)
+    if value is MISSING and key is MISSING:
+        value = _any_of_one_device(owner)
+    if value is MISSING:
+        return None
+    return reader.value(value, lambda: _definitions(reader, node, owner, key, activation))
+
+
+def _looked_up(owner: Any, key: Any) -> Any:
+    if issubclass(type(owner), dict) and type(key) in (int, str, bool, tuple):
+        try:
+            return dict.get(owner, key, MISSING)
+        except Exception:  # noqa: BLE001 (a key of the user's whose __eq__ fails)
+            return MISSING
+    return item(owner, key) if type(key) in (int, str) else MISSING
+
+
+def _any_of_one_device(owner: Any) -> Any:
+    """Return one of a dictionary's tensors, if all are on one device: the key is not known."""
+    values = list(dict.values(owner)) if type(owner) is dict and len(owner) < 1000 else []
+    tensors = [each for each in values if is_tensor(each)]
+    return tensors[-1] if len({str(device_of(each)) for each in tensors}) == 1 else MISSING
+
+
+def definitions_of_item(reader: Reader, node: ast.Subscript, activation: Activation) -> Iterator[Definition]:
+    owner = reader.see(node.value, activation)
+    if isinstance(owner, Known):
+        yield from _definitions(reader, node, owner.value, _key(reader, node.slice, activation), activation)
+
+
+def _definitions(
+    reader: Reader, node: ast.Subscript, owner: Any, key: Any, activation: Activation
+) -> Iterator[Definition]:
+    """Yield what put an item into a live container, the likeliest first; last the line that runs now."""
+    if is_module(owner):
+        return
+    runs = [*reader.user_activations(), *([activation] if activation.scope is None else [])]
+    running: list[Definition] = []
+    for run in runs:
+        for found in stored_in(reader, run, owner):
+            if run.scope is not None and found.activation.line == run.line:
+                running.append(found._replace(is_of_repetition=True))
+            else:
+                yield found
+    yield from _written_out(reader, node, key, activation)
+    if type(key) is str:
+        yield from _only_key(reader, key)
+    yield from elements(reader, node.value, (), activation)
+    yield from running
+
+
+def _written_out(reader: Reader, node: ast.Subscript, key: Any, activation: Activation) -> Iterator[Definition]:
+    """Yield the entry of a dictionary or list that the container was written out as."""
+    for whole in reader.definitions(node.value, activation):
+        made = whole.node
+        if isinstance(made, ast.Dict):
+            entries = zip(made.keys, made.values, strict=True)
+            yield from (
+                Definition(value, (), whole.activation.at_node(value))
+                for name, value in entries
+                if isinstance(name, ast.Constant) and name.value == key
+            )
+        elif isinstance(made, ast.DictComp):
+            yield Definition(made.value, (), whole.activation.at_node(made.value))
+        elif isinstance(made, ast.List | ast.Tuple) and type(key) is int and -len(made.elts) <= key < len(made.elts):
+            yield Definition(made.elts[key], (), whole.activation.at_node(made.elts[key]))
+        elif isinstance(made, ast.Call) and called_name(made) == "dict":
+            yield from (
+                Definition(word.value, (), whole.activation.at_node(word.value))
+                for word in made.keywords
+                if word.arg == key
+            )
+
+
+def _only_key(reader: Reader, key: str) -> Iterator[Definition]:
+    """Yield the one entry with this key that the user's files write."""
+    found = [(value, run) for run in reader.files() for value in index_of(run.source).entries.get(key, ())]
+    for value, run in found:
+        yield Definition(value, (), run_around(reader, value, run), is_one_of_many=len(found) > 1)

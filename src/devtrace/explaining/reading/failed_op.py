@@ -1,16 +1,27 @@
-"""The op that failed: its name and inputs, by the innermost expression over tensors of several devices."""
+"""The op that failed, by the innermost expression over tensors of several devices; and gradients of another device."""
 
 import ast
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from types import FunctionType
+from typing import Any, Final
 
-from devtrace.explaining.reading.activation import Activation
+import torch
+
+from devtrace.diagnosis.evidence import torchs_sentences
+from devtrace.diagnosis.evidence.torchs_sentences import RefusedGradient
 from devtrace.explaining.reading.expressions import asked
+from devtrace.explaining.reading.file_index import index_of
 from devtrace.explaining.reading.reader import Reader
-from devtrace.explaining.reading.values import TensorValue
+from devtrace.explaining.reading.runs import is_theirs, results, run_around, run_of
+from devtrace.explaining.reading.values import Activation, Several, TensorValue, Value
 from devtrace.explaining.stack import CALLS_OF_MODULES
 from devtrace.recording.columns.operator_info import COMPUTE
-from devtrace.source.flow import operands
+from devtrace.recording.context.module_tree import class_name
+from devtrace.runtime.quiet import device_of, gradient_of, is_leaf
+from devtrace.source.flow import operands, parameters, statements
+from devtrace.source.matching import called_name, calls_in
+from devtrace.source.safe_values import class_dict
 
 UNKNOWN: Final = "unknown"
 _UNREAD: Final = (ast.Call, ast.Attribute, ast.Subscript, ast.BinOp, ast.Name)
@@ -44,7 +55,7 @@ def failed_op(reader: Reader) -> FailedOp | None:
 
 def _at(reader: Reader, depth: int) -> FailedOp | None:
     activation, node = reader.activation(depth), reader.node(depth)
-    if activation is None or node is None or _is_of_no_interest(reader, depth):
+    if activation is None or node is None or reader.stack.levels[depth].frame.f_code in CALLS_OF_MODULES:
         return None
     if isinstance(getattr(node, "ctx", None), ast.Store):
         node = activation.source.statement(node) or node
@@ -55,11 +66,6 @@ def _at(reader: Reader, depth: int) -> FailedOp | None:
     unread: list[ast.expr] = [part for part, value in values if value is None and isinstance(part, _UNREAD)]
     inputs = _by_elimination(reader, inputs, unread, activation)
     return FailedOp(asked(node) or UNKNOWN, inputs, depth) if inputs else None
-
-
-def _is_of_no_interest(reader: Reader, depth: int) -> bool:
-    """Return whether a frame of torch's only hands a module's call on: its arguments are of no op."""
-    return reader.stack.levels[depth].frame.f_code in CALLS_OF_MODULES
 
 
 def _by_elimination(
@@ -82,3 +88,89 @@ def _turn(reader: Reader, value: TensorValue, device: str) -> None:
     """Let a tensor that was only read be on the device that torch says one is on."""
     assert value.op is not None
     value.op.layout, value.device = reader.layout(device, value.dims), device
+
+
+STEP_OF_BACKWARD: Final = "autograd.Function.backward"
+MOST_CLASSES: Final = 1_000
+
+
+def refused_gradient(reader: Reader, text: str) -> FailedOp | None:
+    """Return the step of a backward pass that got a gradient of the wrong device, by the function that returned it."""
+    refused = torchs_sentences.refused_gradient(text)
+    caller = next(reader.user_activations(), None)
+    if refused is None or caller is None:
+        return None
+    function = _function(reader, refused.function)
+    found = _returned(reader, function, refused, caller) if function is not None else None
+    if found is None:
+        return None
+    expected = reader.unknown_tensor(refused.expected)
+    return FailedOp(STEP_OF_BACKWARD, [expected, found], caller.depth)
+
+
+def _function(reader: Reader, name: str) -> type | None:
+    """Return the one autograd function of a name; of several the one that the error's frames know by it."""
+    found = [kind for kind in _autograd_functions() if class_name(kind, "__name__") == name]
+    if len(found) > 1:
+        scopes = [run.scope for run in reader.user_activations() if run.scope is not None]
+        known = [scope.locals.get(name, scope.globals.get(name)) for scope in scopes]
+        found = [kind for kind in found if any(kind is each for each in known)]
+    return found[0] if len(found) == 1 else None
+
+
+def _autograd_functions() -> Iterator[type]:
+    """Yield the classes of autograd functions, without asking a metaclass."""
+    waiting: list[type] = type.__subclasses__(torch.autograd.Function)
+    for count, kind in enumerate(waiting):
+        if count < MOST_CLASSES:
+            yield kind
+            waiting += type.__subclasses__(kind)
+
+
+def _returned(reader: Reader, kind: type, refused: RefusedGradient, caller: Activation) -> TensorValue | None:
+    """Return what a class's `backward` gives for one of its inputs, if that can be on the device that torch got."""
+    static = class_dict(kind).get("backward")
+    function = static.__func__ if type(static) is staticmethod else None
+    if type(function) is not FunctionType or not is_theirs(function.__code__):
+        return None
+    run = run_of(reader, function, {}, caller)
+    if run is None:
+        return None
+    for name in parameters(run.body)[1:]:
+        run.bound[name] = reader.emit(UNKNOWN, COMPUTE, run.body, run, [], refused.expected)
+    for node in results(run.body):
+        value = _item(reader.see(node, run.at_node(node)), refused.at)
+        if isinstance(value, TensorValue) and value.device == refused.got:
+            return value
+    return None
+
+
+def _item(value: Value | None, index: int) -> Value | None:
+    if isinstance(value, Several):
+        return value.item(index)
+    return value if index == 0 else None
+
+
+def add_left_behind(reader: Reader, tensors: Iterable[Any]) -> None:
+    """Note the one line that made gradients which are not where their tensors are: these were moved without them."""
+    for tensor in tensors:
+        gradient = gradient_of(tensor) if is_leaf(tensor) else None
+        if gradient is None or device_of(gradient) == device_of(tensor):
+            continue
+        found = _backward_pass(reader)
+        if found is None:
+            return
+        made = reader.emit("backward", COMPUTE, *found, [], str(device_of(gradient)))
+        if made.op is not None:
+            reader.born_by(gradient, made.op)
+
+
+def _backward_pass(reader: Reader) -> tuple[ast.Call, Activation] | None:
+    """Return the one backward pass of the functions that still run, else of the user's files."""
+    for run in reader.user_activations():
+        calls = [call for each in statements(run.body) for call in calls_in(each) if called_name(call) == "backward"]
+        calls = list({id(call): call for call in calls}.values())
+        if calls:
+            return (calls[0], run.at_node(calls[0])) if len(calls) == 1 else None
+    found = [(call, run) for run in reader.files() for call in index_of(run.source).calls.get("backward", ())]
+    return (found[0][0], run_around(reader, *found[0])) if len(found) == 1 else None

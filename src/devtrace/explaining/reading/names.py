@@ -11,12 +11,9 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from devtrace.explaining.reading.activation import END, Activation, Definition
-from devtrace.explaining.reading.arguments import is_as_given, of_only_call, of_parameter
 from devtrace.explaining.reading.reader import Reader
-from devtrace.explaining.reading.runs import run_around
-from devtrace.explaining.reading.stored import stored_in
-from devtrace.explaining.reading.values import Known, Several, Value
+from devtrace.explaining.reading.runs import is_as_given, of_only_call, of_parameter, run_around, stored_in
+from devtrace.explaining.reading.values import END, Activation, Definition, Known, Several, Value
 from devtrace.recording.columns import sites
 from devtrace.recording.context.module_tree import children, is_module
 from devtrace.source import parsing

@@ -4,8 +4,10 @@ A copy, a view or a cache that is not where its source is now was taken while th
 comes before the move of its source.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
+
+import torch
 
 from devtrace.explaining.reading.values import ReadOp, TensorValue
 from devtrace.recording.columns import stamps
@@ -80,41 +82,42 @@ class Pasts:
 
     # Copies that were taken before.
 
-    def taken_before(self, made: TensorValue, device: str, layout: Callable[[int], int]) -> bool:
+    def taken_before(self, made: TensorValue, device: str) -> bool:
         """Put an op on a device where its source was, before its source moved; return whether that explains it."""
-        return self._copied_before(made, device, layout) or self._cached_before(made, device, layout)
+        return self._copied_before(made, device) or self._cached_before(made, device)
 
-    def _copied_before(self, made: TensorValue, device: str, layout: Callable[[int], int]) -> bool:
+    def _copied_before(self, made: TensorValue, device: str) -> bool:
         chain: list[ReadOp] = []
         row = made.row
         while len(chain) < MOST_COPIES:
             former = self._formers.get(row)
             if former is not None and former.device == device and chain:
-                self._put_before(chain[::-1], former, layout)
+                self._put_before(chain[::-1], former)
                 return True
             op = self._by_row.get(row)
-            if op is None or not op.inputs or not _takes_after_its_input(op):
+            if op is None or not op.inputs or not (op.kind in (VIEW, COPY) or op.name.endswith("_like")):
                 return False
             chain.append(op)
             row = op.inputs[0]
         return False
 
-    def _put_before(self, chain: list[ReadOp], former: Former, layout: Callable[[int], int]) -> None:
+    def _put_before(self, chain: list[ReadOp], former: Former) -> None:
         chain[0].inputs = [former.row, *chain[0].inputs[1:]]
         for op in chain:
-            op.layout, op.depth, op.tick = layout(op.layout), former.move.depth, former.move.tick
+            op.layout = self._rows.on_device(op.layout, torch._C.device(former.device))
+            op.depth, op.tick = former.move.depth, former.move.tick
             self._ops.remove(op)
         at = self._ops.index(former.move)
         self._ops[at:at] = chain
 
-    def _cached_before(self, made: TensorValue, device: str, layout: Callable[[int], int]) -> bool:
+    def _cached_before(self, made: TensorValue, device: str) -> bool:
         """Put what a module made for itself before the module's move away from a device."""
         owner = made.op.owner if made.op is not None else None
         moved = next((each for each in self._moves if self._took(each, owner, device)), None)
         if made.op is None or owner is None or moved is None:
             return False
         for op in self._put_in_earlier_call(made.op, moved.at.tick):
-            op.layout = layout(op.layout)
+            op.layout = self._rows.on_device(op.layout, torch._C.device(device))
         return True
 
     def made_before(self, last: ReadOp, tick: int) -> None:
@@ -193,7 +196,3 @@ def _last_of(moves: list[Moved], errors: frozenset[ErrorMark | None]) -> list[Mo
         elif found:
             break
     return found
-
-
-def _takes_after_its_input(op: ReadOp) -> bool:
-    return op.kind in (VIEW, COPY) or op.name.endswith("_like")

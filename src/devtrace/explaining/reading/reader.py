@@ -10,16 +10,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from types import CodeType, FrameType
+from types import CodeType
 from typing import Any, Final
 
 import torch
 
 from devtrace.diagnosis.evidence.access_paths import device_named_by
-from devtrace.explaining.reading.activation import Activation, Definition
+from devtrace.explaining.reading.file_index import site_of
 from devtrace.explaining.reading.pasts import Pasts
-from devtrace.explaining.reading.positions import site_of
-from devtrace.explaining.reading.values import Known, ReadOp, Several, TensorValue, Value, tensors_of
+from devtrace.explaining.reading.values import (
+    Activation,
+    Definition,
+    Known,
+    ReadOp,
+    Several,
+    TensorValue,
+    Value,
+    tensors_of,
+)
 from devtrace.explaining.stack import Stack
 from devtrace.recording.columns import sites, stamps
 from devtrace.recording.columns.operator_info import COMPUTE
@@ -110,7 +118,8 @@ class Reader:
     def _scope(self, depth: int) -> Scope:
         """Return a frame's variables; of a comprehension's own frame those of the function around it too."""
         frame = self.stack.levels[depth].frame
-        around = next((each.frame for each in self.stack.levels[:depth][::-1] if _is_inside(frame, each.frame)), None)
+        outer = (each.frame for each in self.stack.levels[:depth][::-1])
+        around = next((each for each in outer if frame.f_code in each.f_code.co_consts), None)
         if frame.f_code.co_name not in _COMPREHENSIONS or around is None:
             return Scope.of(frame)
         return Scope({**around.f_locals, **frame.f_locals}, frame.f_globals)
@@ -238,7 +247,7 @@ class Reader:
                 else:
                     self._born_as(tensor, made)
                     break
-        stale = next((made for made in others if made.op and self._is_stale(made, device)), None)
+        stale = next((made for made in others if made.op and self.pasts.taken_before(made, device)), None)
         if stale is not None and stale.op is not None:
             self.born_by(tensor, stale.op)
         elif site >= 0 and not is_outermost:
@@ -264,14 +273,6 @@ class Reader:
         self.stamp(tensor, op.row)
         self.pasts.believe(op.row)
 
-    def _is_stale(self, made: TensorValue, device: str) -> bool:
-        """Return whether what was read was made on a device before its source, or its module, moved from there."""
-        return self.pasts.taken_before(made, device, lambda layout: self._elsewhere(layout, device))
-
-    def _elsewhere(self, layout: int, device: str) -> int:
-        shape, dtype, _ = self.rows.layouts[layout]
-        return self.rows.layout_of(shape, dtype, self.device(device))[2]
-
     def stamp(self, tensor: Any, row: int) -> None:
         """Let a tensor have a row while the trace is made; its stamp says nothing of a birth that was only read."""
         self._keep_stamp(tensor)
@@ -289,9 +290,12 @@ class Reader:
             self._stamps_before.append((tensor, stamp))
 
     def unknown_tensors(self) -> list[TensorValue]:
-        """Return a tensor on each device that the error names, of which nothing else is known."""
-        rows = ((self.rows.add(self.layout(device, 1), -1, -1, sites.NOWHERE), device) for device in self.devices)
-        return [TensorValue(row, device) for row, device in rows]
+        """Return a tensor on each device that the error names."""
+        return [self.unknown_tensor(device) for device in self.devices]
+
+    def unknown_tensor(self, device: str) -> TensorValue:
+        """Return a tensor of which nothing but its device is known."""
+        return TensorValue(self.rows.add(self.layout(device, 1), -1, -1, sites.NOWHERE), device)
 
     def born_before(self) -> Iterator[Any]:
         """Yield the tensors whose births the hooks saw, or a recording."""
@@ -348,9 +352,6 @@ class Reader:
         self.pasts.add_read(op, inputs)
         return TensorValue(row, device, dims, op)
 
-    def device(self, name: str) -> torch.device:
-        return torch._C.device(name)
-
     def named_device(self, value: Value | None) -> str:
         """Return the device that a value names, or that a tensor is on; empty for none."""
         if isinstance(value, TensorValue):
@@ -366,14 +367,12 @@ class Reader:
         return next(named, "cuda")
 
     def layout(self, device: str, dims: int) -> int:
-        return self.rows.layout_of((0,) * min(dims, 1), torch.float32, self.device(device))[2]
+        return self.rows.layout_of((0,) * min(dims, 1), torch.float32, torch._C.device(device))[2]
 
     def former_of_itself(self, device: str) -> TensorValue | None:
         """Return `x` before `x = x.to(device)`: on the one other device that the error names."""
         others = [each for each in self.devices if each != device]
-        if len(others) != 1 or device not in self.devices:
-            return None
-        return TensorValue(self.rows.add(self.layout(others[0], 1), -1, -1, sites.NOWHERE), others[0])
+        return self.unknown_tensor(others[0]) if len(others) == 1 and device in self.devices else None
 
     def derived(
         self, name: str, kind: int, node: ast.AST, activation: Activation, inputs: list[TensorValue]
@@ -388,8 +387,3 @@ def _module_of_method(code: CodeType, variables: Mapping[str, Any]) -> Any:
     """Return the module whose method a frame runs; None for no method, and for a constructor."""
     first = variables.get(code.co_varnames[0]) if code.co_argcount and code.co_name != "__init__" else None
     return first if is_module(first) else None
-
-
-def _is_inside(inner: FrameType, outer: FrameType) -> bool:
-    """Return whether a frame's code was written inside that of another: a comprehension in its function."""
-    return inner.f_code in outer.f_code.co_consts

@@ -1,19 +1,21 @@
-"""Runs of functions that have returned: where their source is, what they were given, what they returned."""
+"""Runs of functions that have returned: where their source is, what they were given, stored and returned."""
 
 import ast
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import CodeType, FunctionType, MethodType
 from typing import Any, Final
 
-from devtrace.explaining.reading.activation import END, Activation
+from devtrace.explaining.reading.file_index import index_of
 from devtrace.explaining.reading.reader import Reader
-from devtrace.explaining.reading.values import Known, Value
+from devtrace.explaining.reading.values import END, Activation, Definition, Known, Value
+from devtrace.explaining.stack import CALLS_OF_MODULES
 from devtrace.recording.columns import sites
-from devtrace.recording.context.module_tree import is_module
+from devtrace.recording.context.module_tree import class_attribute, is_module
 from devtrace.source import parsing
-from devtrace.source.flow import FUNCTIONS, parameters, statements
-from devtrace.source.safe_values import class_dict, classes_of
+from devtrace.source.flow import FUNCTIONS, moves_itself, parameters, statements, targets
+from devtrace.source.matching import called_name
+from devtrace.source.safe_values import MISSING, class_dict, classes_of, evaluate, with_wrapped
 
 _CACHED: Final = type(functools.cache(len))
 
@@ -156,3 +158,117 @@ def function_of(value: Any) -> tuple[FunctionType | None, list[Value | None]]:
         if function is not None:
             return (function, [Known(value)]) if type(function) is FunctionType else (None, [])
     return None, []
+
+
+def of_parameter(reader: Reader, name: str, activation: Activation) -> Iterator[Definition]:
+    """Yield what a function was given for a parameter, by the frame around a live one or by its only call."""
+    yield from _of_caller(reader, name, activation)
+    yield from _default(name, activation)
+    yield from of_only_call(reader, name, activation)
+
+
+def is_as_given(reader: Reader, name: str, activation: Activation) -> bool:
+    """Return whether a parameter of a module's call is still the very object that the call was given."""
+    if activation.scope is None or activation.depth == 0 or activation.line < activation.now:
+        return False
+    around, value = reader.stack.levels[activation.depth - 1].frame, activation.scope.lookup(name)
+    if around.f_code not in CALLS_OF_MODULES or value is None:
+        return False
+    arguments, words = around.f_locals.get("args", ()), around.f_locals.get("kwargs", {})
+    return any(each is value for each in (*arguments, *words.values()))
+
+
+def _of_caller(reader: Reader, name: str, activation: Activation) -> Iterator[Definition]:
+    """Yield what the frame around a live one gave a parameter."""
+    for depth in reversed(range(activation.depth)):
+        if reader.stack.levels[depth].frame.f_code in CALLS_OF_MODULES:
+            continue
+        node, outer = reader.node(depth), reader.activation(depth)
+        code = reader.stack.levels[activation.depth].frame.f_code
+        if outer is None or not isinstance(node, ast.Call):
+            return
+        function = reader.see(node.func, outer)
+        skipped = _parameters_before(function.value if isinstance(function, Known) else None, code)
+        if skipped is not None:
+            names = parameters(activation.body)[skipped:]
+            yield from (Definition(each, (), outer) for each in _argument(node, name, names))
+        return
+
+
+def _parameters_before(value: Any, code: CodeType) -> int | None:
+    """Return how many parameters a caller does not write (`self`), if it is this function that it calls."""
+    if is_module(value):
+        forward = class_attribute(type(value), "forward")
+        return 1 if type(forward) is FunctionType and forward.__code__ is code else None
+    if type(value) is MethodType:
+        return 1 if getattr(value.__func__, "__code__", None) is code else None
+    return 0 if any(each.__code__ is code for each in with_wrapped(value)) else None
+
+
+def _argument(call: ast.Call, name: str, names: list[str]) -> Iterator[ast.expr]:
+    given = call.args[1:] if called_name(call) == "partial" else call.args
+    if not any(isinstance(each, ast.Starred) for each in given):
+        yield from (each for each, known in zip(given, names, strict=False) if known == name)
+    yield from (word.value for word in call.keywords if word.arg == name)
+    for word in call.keywords:
+        if word.arg is None:  # `f(**batch)`
+            item = ast.Subscript(value=word.value, slice=ast.Constant(name), ctx=ast.Load())
+            yield ast.copy_location(item, word.value)
+
+
+def _default(name: str, activation: Activation) -> Iterator[Definition]:
+    """Yield the default of a live frame's parameter, if the parameter is that very object: `mean=MEAN`."""
+    arguments = getattr(activation.body, "args", None)
+    if activation.scope is None or not isinstance(arguments, ast.arguments):
+        return
+    positional = [*arguments.posonlyargs, *arguments.args]
+    pairs = [*zip(reversed(positional), reversed(arguments.defaults), strict=False)]
+    pairs += [(each, value) for each, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if value]
+    given = activation.scope.locals.get(name, MISSING)
+    for parameter, value in pairs:
+        if parameter.arg == name and evaluate(value, activation.scope) is given is not MISSING:
+            yield Definition(value, (), activation)
+
+
+def of_only_call(reader: Reader, name: str, activation: Activation) -> Iterator[Definition]:
+    """Yield what the one call in the user's files gives a parameter of a function, or of a class's constructor."""
+    called, names = getattr(activation.body, "name", ""), parameters(activation.body)
+    parent = activation.source.parent(activation.body)
+    if isinstance(parent, ast.ClassDef):
+        called, names = (parent.name if called == "__init__" else called), names[1:]
+    yield from of_only_call_of(reader, called, name, names)
+
+
+def of_only_call_of(reader: Reader, called: str, name: str, names: list[str]) -> Iterator[Definition]:
+    """Yield what the one call in the user's files gives one of the parameters of what has this name."""
+    found = [
+        (each, outer)
+        for outer in reader.files()
+        for call in index_of(outer.source).calls.get(called, ())
+        for each in _argument(call, name, names)
+    ]
+    if len(found) == 1:
+        yield Definition(found[0][0], (), run_around(reader, *found[0]))
+
+
+_ADDING: Final = ("append", "add", "insert", "appendleft")
+
+
+def stored_in(reader: Reader, run: Activation, owner: Any) -> Iterator[Definition]:
+    """Yield what a run's statements put into this very container: `cache[key] = x`, `cache.append(x)`."""
+    for statement in statements(run.body):
+        for target, value, loops, _ in targets(statement):
+            if isinstance(target, ast.Subscript) and not loops and _is(reader, target.value, owner, run):
+                yield Definition(value, (), run.at_node(statement), is_own_move=moves_itself(value, target))
+        call = statement.value if isinstance(statement, ast.Expr) else None
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or not call.args:
+            continue
+        if call.func.attr in _ADDING and _is(reader, call.func.value, owner, run):
+            yield Definition(call.args[-1], (), run.at_node(statement))
+
+
+def _is(reader: Reader, node: ast.expr, owner: Any, run: Activation) -> bool:
+    if run.scope is not None:
+        return evaluate(node, run.scope) is owner
+    value = reader.see(node, run)
+    return isinstance(value, Known) and value.value is owner

@@ -4,14 +4,14 @@ import ast
 from collections.abc import Mapping
 from typing import Final
 
-from devtrace.explaining.reading import attributes, calls, containers, expressions, names
+from devtrace.explaining.reading import attributes, calls, expressions, names
 from devtrace.explaining.reading.reader import Definer, Handler
 
 HANDLERS: Final[Mapping[type[ast.AST], Handler]] = {
     ast.Constant: expressions.read_constant,
     ast.Name: names.read_name,
     ast.Attribute: attributes.read_attribute,
-    ast.Subscript: containers.read_subscript,
+    ast.Subscript: expressions.read_subscript,
     ast.Call: calls.read_call,
     ast.BinOp: expressions.read_binary,
     ast.UnaryOp: expressions.read_operation,
@@ -32,6 +32,6 @@ HANDLERS: Final[Mapping[type[ast.AST], Handler]] = {
 DEFINERS: Final[Mapping[type[ast.AST], Definer]] = {
     ast.Name: names.definitions_of_name,
     ast.Attribute: attributes.definitions_of_attribute,
-    ast.Subscript: containers.definitions_of_item,
+    ast.Subscript: expressions.definitions_of_item,
     ast.Call: calls.definitions_of_call,
 }
