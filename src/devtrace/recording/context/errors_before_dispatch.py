@@ -172,8 +172,14 @@ def _callee(function: ast.expr, scope: Scope, *, anything: bool) -> str:
         return function.attr if isinstance(function, ast.Attribute) else function.id
     # `torch._VF.lstm` is found by a __getattr__ and a method by binding, which nobody runs here: the text must do.
     if value is MISSING and isinstance(function, ast.Attribute):
-        return function.attr if anything or ast.unparse(function.value) in ("_VF", "torch._C._nn") else ""
+        by_text = anything or ast.unparse(function.value) in ("_VF", "torch._C._nn")
+        return function.attr if by_text else _method_of_a_result(function.attr)
     return ""
+
+
+def _method_of_a_result(name: str) -> str:
+    """Name a method of what an inner call gave, `f(x).numpy()`: C raised in this line, and has no frame of its own."""
+    return f"Tensor.{name}" if type(getattr(torch.Tensor, name, None)) in (MethodDescriptorType, FunctionType) else ""
 
 
 def _unwrapped(value: Any) -> Any:
