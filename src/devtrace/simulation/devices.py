@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from devtrace.runtime.device_spec import MOST
-from devtrace.simulation.storage_tags import SimulatedDevice
+from devtrace.simulation.storage_tags import MEMORY, SimulatedDevice
 
 _Device = torch.device  # the class itself: while a simulation runs, `torch.device` is ours
 
@@ -49,7 +49,7 @@ class Devices:
     def find(self, device: Any = None) -> SimulatedDevice:
         index = self.index(device)
         self._check(index)
-        return self.simulated[index]
+        return self.simulated[index % len(self.simulated)]
 
     def resolve(self, device: Any) -> torch.device:
         """A torch.device with its index, as torch's C++ makes it before it looks for the device."""
@@ -57,7 +57,7 @@ class Devices:
         return (self.find(found).device or found) if found.type == "cuda" else found
 
     def _check(self, index: int) -> None:
-        if not 0 <= index < len(self.simulated):
+        if not 0 <= index < len(self.simulated) and not MEMORY.is_one:
             raise torch.AcceleratorError(
                 "CUDA error: invalid device ordinal\nGPU device may be out of range, do you have enough GPUs?\n"
                 "CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below "

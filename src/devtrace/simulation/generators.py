@@ -15,7 +15,7 @@ import torch
 
 from devtrace.runtime.patches import Patches
 from devtrace.simulation.devices import Devices
-from devtrace.simulation.storage_tags import HOST, SimulatedDevice, tag_of
+from devtrace.simulation.storage_tags import HOST, MEMORY, SimulatedDevice, tag_of
 
 _Generator = torch.Generator
 _host = torch.default_generator
@@ -113,7 +113,7 @@ def install(patches: Patches, devices: Devices) -> None:
 
 def _check_state(state: Any) -> None:
     """Refuse, as `check_rng_state` of torch does, a state that is not on the CPU."""
-    if isinstance(state, torch.Tensor) and tag_of(state).owner is not HOST:
+    if isinstance(state, torch.Tensor) and tag_of(state).owner is not HOST and not MEMORY.is_one:
         raise TypeError("RNG state must be a torch.ByteTensor")
 
 
@@ -151,7 +151,7 @@ def checked(generator: torch.Generator, owner: SimulatedDevice | None) -> torch.
     """Return the generator that the CPU kernel may use for an operator on `owner`; raise for another device's."""
     known = _known.get(_address(generator), generator)
     wanted = "cpu" if owner is None or owner is HOST else "cuda"
-    if known.device.type != wanted:
+    if known.device.type != wanted and not MEMORY.is_one:
         raise RuntimeError(f"Expected a '{wanted}' device type for generator but found '{known.device.type}'")
     return known._source if isinstance(known, DefaultGenerator) else generator
 

@@ -12,7 +12,7 @@ import torch
 from torch.autograd.function import BackwardCFunction
 
 from devtrace.runtime.patches import Patches
-from devtrace.simulation.storage_tags import FLOATING, tag_of
+from devtrace.simulation.storage_tags import FLOATING, MEMORY, tag_of
 from devtrace.simulation.tensors import device, move
 
 Groups = dict[tuple[torch.device, torch.dtype], tuple[list[list[Any]], list[int]]]
@@ -86,7 +86,7 @@ def on_devices(grads: Sequence[torch.Tensor | None], devices: Sequence[torch.dev
 
 def _on_device(grad: torch.Tensor, expected: torch.device, number: int, prefix: str) -> torch.Tensor:
     actual = device(grad)
-    if actual == expected or tag_of(grad).owner is FLOATING:
+    if actual == expected or tag_of(grad).owner is FLOATING or MEMORY.is_one:
         return grad
     if grad.dim() == 0:
         return move(grad, expected, {})

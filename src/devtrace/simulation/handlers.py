@@ -19,6 +19,7 @@ from devtrace.simulation.refusals import refusing
 from devtrace.simulation.storage_tags import (
     FLOATING,
     HOST,
+    MEMORY,
     SimulatedDevice,
     claim,
     claim_all,
@@ -31,8 +32,7 @@ Func = torch._ops.OpOverload
 Handler = Callable[["OpMode", Func, tuple[Any, ...], dict[str, Any]], Any]
 
 CPU = torch.device("cpu")
-# Our own `.to` asks for this when a tensor shall go to the host. C++ names the device of a tensor that it takes for a
-# CPU tensor `cpu`, without an index, so the two cannot be confused.
+# Our own `.to` asks for this when a tensor shall go to the host. C++ says `cpu` for a CPU tensor, without an index.
 TO_HOST = torch.device("cpu", 0)
 
 handlers: dict[int, Handler] = {}
@@ -84,7 +84,7 @@ def _choose(func: Func) -> Handler:
 def pack_padded_sequence(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`_pack_padded_sequence`: batch sizes stay on the host, and the lengths must be there."""
     lengths = args[1]
-    if tag_of(lengths).owner is not HOST:
+    if tag_of(lengths).owner is not HOST and not MEMORY.is_one:
         kind = rules.type_name(rules.Arg("lengths", lengths, HOST, False, -1)).rpartition(".")[2].removesuffix("Tensor")
         raise RuntimeError(
             "'lengths' argument should be a 1D CPU int64 tensor, "
@@ -209,7 +209,7 @@ def mixed(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any
     if check == "pairs" and isinstance(out, (list, tuple)):
         for value, row in zip(out, rules.rows(found), strict=False):
             claim_all(value, rules.first_device(row))
-    elif owner is not HOST:
+    elif owner is not HOST and not (MEMORY.is_one and any(each.alias_info for each in func._schema.returns)):
         mode.last = owner
         claim_all(out, owner)
     return out
@@ -365,7 +365,7 @@ def is_pinned(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str,
 def pin_memory(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
     """A copy in page-locked host memory; a tensor of a device has none."""
     owner = tag_of(args[0]).owner
-    if owner is not HOST:
+    if owner is not HOST and not MEMORY.is_one:
         kind = rules.type_name(rules.Arg("self", args[0], owner, False, -1))
         raise RuntimeError(f"cannot pin '{kind}' only dense CPU tensors can be pinned")
     return _pinned(args[0].clone())

@@ -8,7 +8,7 @@ import torch
 from devtrace.runtime.patches import Patches
 from devtrace.simulation.devices import Devices
 from devtrace.simulation.handlers import anchor_floating
-from devtrace.simulation.storage_tags import HOST, SimulatedDevice, claim, tag_of
+from devtrace.simulation.storage_tags import HOST, MEMORY, SimulatedDevice, claim, tag_of
 from devtrace.simulation.tensors import Attribute, device, move, read_to
 
 _Base = torch._C.TensorBase
@@ -112,7 +112,7 @@ def record_stream(self: torch.Tensor, stream: Any) -> None:
 
 def set_grad(self: torch.Tensor, grad: torch.Tensor | None) -> None:
     """`x.grad = g`, which torch takes from the tensor's own device only."""
-    if isinstance(grad, torch.Tensor) and device(grad) != device(self):
+    if isinstance(grad, torch.Tensor) and device(grad) != device(self) and not MEMORY.is_one:
         raise RuntimeError(_refused(device(grad), device(self)))
     _grad.__set__(self, grad)
 

@@ -19,7 +19,7 @@ import torch
 import torch.distributed as dist
 
 from devtrace.runtime.patches import Patches
-from devtrace.simulation.storage_tags import FLOATING, HOST, SIMULATED, SimulatedDevice, tag_of, tensors_in
+from devtrace.simulation.storage_tags import FLOATING, HOST, MEMORY, SIMULATED, SimulatedDevice, tag_of, tensors_in
 from devtrace.words.catalogue import sentence
 
 PATIENCE: Final = timedelta(minutes=10)
@@ -206,7 +206,7 @@ def check(func: Any, args: tuple[Any, ...]) -> None:
 
     Below Python, DDP gives a group tensors that C++ made for a device; they are on the CPU here.
     """
-    group = _group_of(args) if _without_cpu and func.namespace in NAMESPACES else None
+    group = _group_of(args) if _without_cpu and func.namespace in NAMESPACES and not MEMORY.is_one else None
     member = _without_cpu.get(group) if group is not None else None
     if member is None:
         return

@@ -45,7 +45,7 @@ from devtrace.simulation import (
 )
 from devtrace.simulation.devices import Devices
 from devtrace.simulation.mode import SimulationMode
-from devtrace.simulation.storage_tags import HOST_TAG, SIMULATED, TAG
+from devtrace.simulation.storage_tags import HOST_TAG, MEMORY, SIMULATED, TAG
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import SimulateError
 
@@ -60,9 +60,10 @@ def active() -> Simulation | None:
 class Simulation:
     """Pretended CUDA devices, from `start` (or `with`) to `stop`."""
 
-    def __init__(self, spec: str | int, *, force: bool = False) -> None:
+    def __init__(self, spec: str | int, *, force: bool = False, one_device: bool = False) -> None:
         self.count = count_of(spec)
         self.force = force
+        self.one_device = one_device
         self.devices = Devices(self.count)
         self._modes: WeakSet[SimulationMode] = WeakSet()
         self.kept_answers: list[str] = []  # functions that go on saying what they were told before
@@ -112,6 +113,8 @@ class Simulation:
     def _install(self, undo: ExitStack) -> None:
         """Patch all of it; undone in reverse order: the mode, then the tensors, then the names."""
         devices = self.devices
+        MEMORY.is_one = self.one_device
+        undo.callback(setattr, MEMORY, "is_one", False)
         undo.callback(remembered.forget)
         undo.callback(driver.forget_initialisation)
         patches = Patches(always_restore=True)
@@ -172,9 +175,10 @@ def _forget() -> None:
     _active = None
 
 
-def simulate(devices: str | int, *, force: bool = False) -> Simulation:
+def simulate(devices: str | int, *, force: bool = False, one_device: bool = False) -> Simulation:
     """Pretend that this machine has CUDA devices, "cuda:2" or 2 of them, named cuda:0 and cuda:1.
 
-    A context manager, with start() and stop() for a whole process.
+    A context manager, with start() and stop() for a whole process. With `one_device` they are all one memory, the
+    CPU's too, and nothing is refused for devices: a program with a device bug runs, with the values that were meant.
     """
-    return Simulation(devices, force=force)
+    return Simulation(devices, force=force, one_device=one_device)

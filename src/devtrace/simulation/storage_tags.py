@@ -15,6 +15,15 @@ import torch
 TAG = "_devtrace_tag"
 
 
+class Memory:
+    """Memory of the simulation that runs: one for all devices in the reference of a proof, which refuses no mix."""
+
+    is_one = False
+
+
+MEMORY = Memory()
+
+
 class SimulatedDevice:
     """One simulated device, or HOST, or FLOATING, with how many storages are alive on it.
 

@@ -13,7 +13,7 @@ from torch import nn
 
 from devtrace.runtime.patches import Patches
 from devtrace.simulation.handlers import TO_HOST
-from devtrace.simulation.storage_tags import SIMULATED, Tag, claim, tag_of
+from devtrace.simulation.storage_tags import MEMORY, SIMULATED, Tag, claim, tag_of
 
 _Base = torch._C.TensorBase
 _base_device = _Base.device.__get__
@@ -133,7 +133,7 @@ _CPU = torch.device("cpu")
 def refuse_numpy(tensor: torch.Tensor) -> None:
     """Raise for a tensor of a device, whose memory numpy cannot see."""
     found = device(tensor)
-    if found.type == "cuda":
+    if found.type == "cuda" and not MEMORY.is_one:
         raise TypeError(
             f"can't convert {found} device type tensor to numpy. "
             "Use Tensor.cpu() to copy the tensor to host memory first."
