@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from devtrace.runtime.patches import Patches
+from devtrace.runtime.wrapped_numbers import as_tensors
 from devtrace.simulation import wider
 from devtrace.simulation.handlers import MIXED, Func, OpMode, common_owner, handlers, make_handler
 from devtrace.simulation.storage_tags import HOST
@@ -28,6 +29,8 @@ class SimulationMode(OpMode):
         self.__class__ = RetiredMode
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if _traced_by_jit() is not None and _is_excluded(_TRACER) and func._opname not in _NOTED_BY_HAND:
+            return self._while_traced(func, types, args, kwargs)
         if _of_torch(_FAKE) is not None:
             return func(*args, **(kwargs or _NO_KWARGS))  # which computes nothing and knows devices by itself
         if _of_torch(_PROXY) is not None or _of_torch(_FUNCTIONAL) is not None:
@@ -37,11 +40,18 @@ class SimulationMode(OpMode):
         handler = handlers.get(id(func)) or make_handler(func)
         try:
             return handler(self, func, args, kwargs or _NO_KWARGS)
-        except RuntimeError:
-            instead = _what_only_cuda_has(func, args, kwargs or _NO_KWARGS)
+        except RuntimeError as error:
+            tensors = as_tensors(error, func, args)
+            instead = _what_only_cuda_has(func, args, kwargs or _NO_KWARGS) if tensors is None else func
             if instead is None:
                 raise
-        return handler(self, instead, args, kwargs or _NO_KWARGS)
+        return handler(self, instead, args if tensors is None else tensors, kwargs or _NO_KWARGS)
+
+    def _while_traced(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """Let torch.jit.trace see what an operator does that it did not note itself, such as a convolution."""
+        excluded = torch._C._dispatch_tls_local_exclude_set().remove(_TRACER)
+        with torch._C._ForceDispatchKeyGuard(torch._C._dispatch_tls_local_include_set(), excluded):
+            return self.__torch_dispatch__(func, types, args, kwargs)
 
     def _after_torchs_own(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Torch keeps its tracing modes below all others; here each comes first, and sees the program's devices."""
@@ -68,6 +78,9 @@ def _what_only_cuda_has(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 
 
 _of_torch = torch._C._get_dispatch_mode
+_traced_by_jit, _is_excluded = torch._C._get_tracing_state, torch._C._dispatch_tls_is_dispatch_key_excluded
+_TRACER = torch._C._dispatch_key_parse("Tracer")
+_NOTED_BY_HAND = {"copy_", "resize_", "resize_as_", "detach", "detach_"}  # TraceTypeManual.cpp of torch
 _FAKE = torch._C._TorchDispatchModeKey.FAKE
 _PROXY = torch._C._TorchDispatchModeKey.PROXY
 _FUNCTIONAL = torch._C._TorchDispatchModeKey.FUNCTIONAL

@@ -31,11 +31,16 @@ def install(recorder: Recorder, patches: Patches) -> None:
 def _stepping_aside(recorder: Recorder, original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def traced(*args: Any, **kwargs: Any) -> Any:
-        state = recorder.states.get(threading.get_ident())
+        ident = threading.get_ident()
+        state = recorder.states.get(ident)
         if state is None or state.mode is None:
             return original(*args, **kwargs)
         recorder.note("note.jit")
-        with without(state.mode):
-            return original(*args, **kwargs)
+        del recorder.states[ident]  # what a call of a module reads of its tensors would be in the graph
+        try:
+            with without(state.mode):
+                return original(*args, **kwargs)
+        finally:
+            recorder.states[ident] = state
 
     return traced

@@ -26,6 +26,7 @@ from devtrace.recording.columns.thread_state import (
 from devtrace.recording.hot.recorder import Recorder
 from devtrace.runtime.mode_stack import BesideCompile
 from devtrace.runtime.quiet import ALL_DISABLED, Restored, function_state, set_function_state
+from devtrace.runtime.wrapped_numbers import as_tensors
 
 _Tensor = torch.Tensor
 _Parameter = torch.nn.Parameter
@@ -109,6 +110,9 @@ class RecordMode(BesideCompile):
         try:
             out = direct(*args, **kwargs) if kwargs else direct(*args)
         except BaseException as error:
+            tensors = as_tensors(error, func, args)
+            if tensors is not None:
+                return self.__torch_dispatch__(func, types, tensors, kwargs, shown)
             recorder.raised(state, (head, site, start, number), rows, error)
             raise
         end = clock()
