@@ -18,7 +18,6 @@ from devtrace.runtime.requirements import sentence_of_fault, untested
 from devtrace.runtime.tracebacks import hide_our_frames, text_of
 from devtrace.runtime.watching import missed
 from devtrace.runtime.whole_files import write_somewhere
-from devtrace.source import live_objects
 from devtrace.source.live_objects import Live, forget_locals
 from devtrace.trace.builder import TraceBuilder
 from devtrace.words.catalogue import sentence
@@ -28,7 +27,7 @@ from devtrace.words.text_format import one_line
 if TYPE_CHECKING:
     from devtrace.recording.progress.counts import Counter
     from devtrace.recording.progress.growth import Growth
-    from devtrace.recording.recording import Recorded, Recording
+    from devtrace.recording.recording import Recording
     from devtrace.simulation.simulation import Simulation
 
 
@@ -219,7 +218,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
             advice = [untested()] if faults and untested() else []
             all_notes = (*map(_worded, notes), *self._notes, *advice)
             trace = replace(recorded.trace, notes=all_notes, outcome=outcome)
-            self._report = _diagnosed(replace(recorded, trace=trace), self._namespace, self._expect)
+            self._report = _diagnosed(Trace.of(trace), recorded.live, self._expect)
         if self._save_path is not None:
             _save(self._report.trace, self._folder, self._save_path)
 
@@ -240,18 +239,8 @@ def _worded(note: str) -> str:
     return sentence(key, **json.loads(values or "{}"))
 
 
-def _diagnosed(recorded: Recorded, namespace: Mapping[str, Any] | None, expect: str | None) -> Report:
+def _diagnosed(trace: Trace, live: Live, expect: str | None) -> Report:
     """Diagnose while the program's objects are there; afterwards forget its frames."""
-    trace = Trace.of(recorded.trace)
-    live = Live(
-        recorded.frames,
-        namespace,
-        recorded.row_of,
-        recorded.around,
-        recorded.cells,
-        recorded.idle,
-        evidence=live_objects.Recorded(recorded.gap, recorded.late),
-    )
     try:
         report = diagnose(trace, live=live)
         if expect:
@@ -263,7 +252,7 @@ def _diagnosed(recorded: Recorded, namespace: Mapping[str, Any] | None, expect: 
         noted = replace(trace, notes=(*trace.notes, note))
         report = Report(noted, notes=noted.notes)
     finally:
-        for _, frame in recorded.frames:
+        for _, frame in live.frames:
             forget_locals(frame)
     return report
 

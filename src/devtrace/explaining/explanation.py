@@ -39,34 +39,22 @@ from devtrace.recording.columns.chunk import COUNT_SHIFT, GRAD_SHIFT
 from devtrace.recording.columns.operator_info import operator_by_name
 from devtrace.recording.columns.process_history import history
 from devtrace.recording.columns.thread_state import NUMBERS, ThreadState
-from devtrace.recording.context import hooks
 from devtrace.recording.context.module_tree import children, is_module, is_training
 from devtrace.recording.context.modules import Modules
 from devtrace.recording.context.optimizers import Optimizers
-from devtrace.recording.finish.assemble import Assembled, assemble
-from devtrace.recording.finish.names import Named
+from devtrace.recording.finish.assemble import Assembled, Recorded, assemble
 from devtrace.recording.hot.recorder import Recorder, thread_name
 from devtrace.runtime.quiet import Quiet, is_tensor
-from devtrace.runtime.requirements import own_version
 from devtrace.runtime.watching import missed
 from devtrace.source.flow import statements
 from devtrace.source.live_objects import Live, Read
 from devtrace.source.matching import called_name, owner_of
 from devtrace.source.vocabulary import devices_named, in_full, is_move
-from devtrace.trace.tables import TraceData
 from devtrace.words.catalogue import sentence
 
 MOST_VARIABLES: Final = 60
 MOST_OBJECTS: Final = 40_000
 MOST_ITEMS: Final = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class Explained:
-    """A trace with the failed op, and what diagnosis needs of the live program."""
-
-    trace: TraceData
-    live: Live
 
 
 class Explanation:
@@ -92,7 +80,7 @@ class Explanation:
             self.reader.forget()
         self.stack.forget_locals()
 
-    def make(self, simulated: Callable[[str], bool]) -> Explained:
+    def make(self, simulated: Callable[[str], bool]) -> Recorded:
         with Quiet(), _no_collecting():
             variables = [access_paths.roots(frame) for _, frame in self.frames]
             walk = Walk(variables, most_objects=MOST_OBJECTS, most_items=MOST_ITEMS)
@@ -121,8 +109,16 @@ class Explanation:
             replay.put_after(self.reader.ops)
             for note in (sentence("explained.not-seen"), *missed()):
                 self.recorder.note(note)
-            done = self._assembled(_named(walk, roots), simulated)
-        return Explained(done.trace, self._live(walk, done))
+            done = assemble(
+                self.recorder,
+                self.modules,
+                self.optimizers,
+                _named(walk, roots),
+                title="",
+                simulated=simulated,
+                extra_sites=[site for site, _ in self.frames] + ([self.worker.site] if self.worker else []),
+            )
+        return Recorded(done.trace, self._live(walk, done))
 
     def _failed(self) -> FailedOp:
         found = None
@@ -169,19 +165,6 @@ class Explanation:
         for module in roots:
             self.modules.take(module, sites.NOWHERE)
         return roots
-
-    def _assembled(self, names: dict[str, Any], simulated: Callable[[str], bool]) -> Assembled:
-        named = Named(self.recorder.rows, names)
-        named.collect(self.modules, hooks.moves(), self.optimizers)
-        return assemble(
-            self.recorder,
-            self.modules,
-            named,
-            title="",
-            simulated=simulated,
-            extra_sites=[*(site for site, _ in self.frames), *([self.worker.site] if self.worker is not None else [])],
-            producer=f"devtrace {own_version()}",
-        )
 
     def _live(self, walk: Walk, done: Assembled) -> Live:
         rows, row_of = done.site_rows, done.tensors.row_of

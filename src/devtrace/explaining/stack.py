@@ -16,7 +16,7 @@ import torch
 from devtrace.recording.columns import sites
 from devtrace.recording.columns.process_history import ErrorMark, mark_of
 from devtrace.recording.columns.sites import LIBRARY, USER
-from devtrace.recording.context.errors_before_dispatch import knows_torch, was_asked_for_an_array
+from devtrace.recording.context.errors_before_dispatch import joined, knows_torch, was_asked_for_an_array
 from devtrace.runtime.torch_names import take
 from devtrace.runtime.tracebacks import entries_without_ours
 from devtrace.source.live_objects import forget_locals
@@ -61,12 +61,7 @@ class Stack:
     @classmethod
     def of(cls, path: Sequence[BaseException]) -> Stack:
         """Return the frames that lead to the last exception of a path, those of the ones raised in its place above."""
-        entries: list[TracebackType] = []
-        for each in path:
-            inner = entries_without_ours(each.__traceback__)
-            handled = {id(entry.tb_frame) for entry in inner}
-            above = next((at for at, entry in enumerate(entries) if id(entry.tb_frame) in handled), len(entries))
-            entries = [*entries[:above], *inner]
+        entries = joined(entries_without_ours(each.__traceback__) for each in path)
         levels = (*_around(entries), *(Level(entry.tb_frame, entry.tb_lasti) for entry in entries))
         levels = _without_kernels(levels)
         if was_asked_for_an_array(path[-1]):
@@ -75,15 +70,7 @@ class Stack:
 
     def sited(self) -> list[tuple[int, FrameType]]:
         """Return the frames that are neither torch's nor Python's, innermost first, with their sites."""
-        found: list[tuple[int, FrameType]] = []
-        caller = sites.NOWHERE
-        for level in self.levels:
-            if level.is_readable:
-                code, is_library = level.frame.f_code, level.kind == LIBRARY
-                site = sites.intern(code, level.instruction, caller if is_library else sites.NOWHERE)
-                caller = caller if is_library else site
-                found.append((site, level.frame))
-        return found[::-1]
+        return sites.of_frames((level.frame, level.instruction) for level in self.levels)
 
     def forget_locals(self) -> None:
         for level in self.levels:

@@ -2,47 +2,28 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
-from types import FrameType, TracebackType
+from itertools import takewhile
+from types import FrameType
 from typing import Any
 
 import torch
 
 from devtrace.recording.budget.budget import Budget
 from devtrace.recording.columns import sites, stamps
-from devtrace.recording.context import errors_before_dispatch, hooks, jit_tracing, printing, synchronizing, threads
+from devtrace.recording.context import errors_before_dispatch, hooks, jit_tracing, threads, waits
 from devtrace.recording.context.happenings import recorders
 from devtrace.recording.context.modules import Modules
 from devtrace.recording.context.optimizers import Optimizers
-from devtrace.recording.finish.assemble import Assembled, assemble
-from devtrace.recording.finish.names import Named
+from devtrace.recording.finish.assemble import Assembled, Recorded, assemble
 from devtrace.recording.hot.dispatch import RecordMode
 from devtrace.recording.hot.recorder import Recorder, thread_name
 from devtrace.runtime import eager_paths, scripting, settling, warned_lines
 from devtrace.runtime.job import rank_of_job
 from devtrace.runtime.mode_stack import on_top
 from devtrace.runtime.patches import Patches
-from devtrace.runtime.quiet import Quiet
-from devtrace.runtime.requirements import own_version
 from devtrace.runtime.torch_names import install_part
-from devtrace.source.live_objects import CellText
-from devtrace.trace.tables import TraceData
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """Result of a recording: the trace, the failing exception's frames by site row, rows of live tensors, cells."""
-
-    trace: TraceData
-    frames: tuple[tuple[int, FrameType], ...]
-    around: tuple[int, ...]  # in a thread, the sites around the op that raised last, innermost first
-    row_of: Callable[[object], int | None]
-    cells: tuple[CellText, ...]
-    idle: tuple[tuple[int, int], ...]  # sites of optimizer steps that never found a gradient, with their number
-    gap: int  # the first op after some that were not recorded, -1 for none
-    # rows of tensors that may have been made in the gap -> the op before which they were registered, and whether a
-    # layer of torch's made them as it was built
-    late: Mapping[int, tuple[int, bool]]
+from devtrace.source import live_objects
+from devtrace.source.live_objects import Live
 
 
 class Recording:
@@ -99,8 +80,8 @@ class Recording:
             **dict.fromkeys(("backward", "module_moves", "module_tree", "waits"), lambda _: None),
             "threads": lambda _: threads.install(self.recorder, patches),
             "jit_tracing": lambda _: jit_tracing.install(self.recorder, patches),
-            "synchronizing": lambda _: synchronizing.install(self.recorder, patches),
-            "printing": lambda _: printing.install(self.recorder, patches),
+            "synchronizing": lambda _: waits.install_synchronizing(self.recorder, patches),
+            "printing": lambda _: waits.install_printing(self.recorder, patches),
             "eager_paths": lambda _: eager_paths.install(patches),
             "warned_lines": lambda _: warned_lines.install(patches),
             "scripting": lambda _: scripting.install(patches),
@@ -128,37 +109,33 @@ class Recording:
             if errors_before_dispatch.was_asked_for_an_array(origin):
                 frames = _from_what_knows_torch(frames)
             self._add_refused(origin, frames[0][0] if frames else sites.NOWHERE)
-        named = Named(self.recorder.rows, self.namespace)
-        with Quiet():
-            named.collect(self.modules, hooks.moves(), self.optimizers)
         idle = self.optimizers.idle()
         around = self.recorder.failures[-1].around if self.recorder.failures else []
         done = assemble(
             self.recorder,
             self.modules,
-            named,
+            self.optimizers,
+            self.namespace,
             title=title,
             simulated=simulated,
             extra_sites=[*(site for site, _ in frames), *around, *(site for site, _ in idle)],
-            producer=f"devtrace {own_version()}",
         )
-        rows = done.site_rows
-        found = tuple((rows[site], frame) for site, frame in frames)
-        row_of = done.tensors.row_of
-        return Recorded(
-            done.trace,
-            found,
+        rows, row_of, known = done.site_rows, done.tensors.row_of, self.recorder.rows.row_of
+        late = {
+            row: (done.op_of(op), own)
+            for tensor, (op, own) in self.recorder.late.items()
+            if (row := row_of(tensor)) is not None
+        }
+        live = Live(
+            tuple((rows[site], frame) for site, frame in frames),
+            self.namespace,
+            lambda tensor: row_of(known(tensor)),
             tuple(rows[site] for site in around),
-            lambda tensor: row_of(self.recorder.rows.row_of(tensor)),
             sites.cells_so_far(),
             tuple((rows[site], steps) for site, steps in idle),
-            self._end_of_gap(done),
-            {
-                row: (done.op_of(op), own)
-                for late, (op, own) in self.recorder.late.items()
-                if (row := row_of(late)) is not None
-            },
+            evidence=live_objects.Recorded(self._end_of_gap(done), late),
         )
+        return Recorded(done.trace, live)
 
     def _end_of_gap(self, done: Assembled) -> int:
         """Return the first op of the trace, of any thread, after the last one before a gap; -1 without a gap."""
@@ -208,32 +185,14 @@ def _frames(error: BaseException | None, origin: BaseException | None) -> list[t
 
     Those of `origin`, the exception that the op raised, come below those of the ones that were raised in its place.
     """
-    found: list[tuple[int, FrameType]] = []
-    caller = sites.NOWHERE
-    for entry in _entries(error, origin):
-        code = entry.tb_frame.f_code
-        kind = sites.files[code.co_filename]
-        if kind in (sites.USER, sites.LIBRARY):
-            site = sites.intern(code, entry.tb_lasti, caller if kind == sites.LIBRARY else sites.NOWHERE)
-            caller = site if kind == sites.USER else caller
-            found.append((site, entry.tb_frame))
-    return found[::-1]
+    if error is None or origin is None:
+        return []
+    raised = [*takewhile(lambda each: each is not origin, errors_before_dispatch.chain_of(error)), origin]
+    entries = errors_before_dispatch.joined(map(errors_before_dispatch.entries_of, raised))
+    return sites.of_frames((entry.tb_frame, entry.tb_lasti) for entry in entries)
 
 
 def _from_what_knows_torch(frames: list[tuple[int, FrameType]]) -> list[tuple[int, FrameType]]:
     """Leave out the innermost frames of packages that know no tensors."""
     first = next((at for at, (_, frame) in enumerate(frames) if errors_before_dispatch.knows_torch(frame)), 0)
     return frames[first:]
-
-
-def _entries(error: BaseException | None, origin: BaseException | None) -> list[TracebackType]:
-    """Return the entries of a traceback, outermost first; where an exception was handled, those of its own follow."""
-    entries: list[TracebackType] = []
-    for each in errors_before_dispatch.chain_of(error):
-        inner = errors_before_dispatch.entries_of(each)
-        handled = {id(entry.tb_frame) for entry in inner}
-        above = next((at for at, entry in enumerate(entries) if id(entry.tb_frame) in handled), len(entries))
-        entries = [*entries[:above], *inner]
-        if each is origin:
-            break
-    return entries

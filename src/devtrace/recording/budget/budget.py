@@ -10,11 +10,11 @@ from threading import get_ident
 from time import thread_time_ns
 from typing import Any, Final
 
-from devtrace.recording.budget.events import Event, Events
 from devtrace.recording.budget.lines import Lines
 from devtrace.recording.budget.phases import Counting, Joining, Learning, Phase, Watching
 from devtrace.recording.budget.reads import Reads
 from devtrace.recording.budget.run import Run
+from devtrace.recording.budget.segments import Event, Events
 from devtrace.recording.columns.thread_state import ThreadState, current_node
 from devtrace.recording.hot.recorder import Recorder
 from devtrace.runtime import mode_stack

@@ -15,10 +15,9 @@ from collections.abc import Hashable
 from functools import partial
 from typing import Final
 
-from devtrace.recording.budget.events import Event, is_call
 from devtrace.recording.budget.loop import Loop
 from devtrace.recording.budget.run import NEEDED, Run
-from devtrace.recording.budget.segments import Segment, codes_of, repetitions, sites_of
+from devtrace.recording.budget.segments import Event, Segment, codes_of, is_call, repetitions, sites_of
 from devtrace.recording.columns.thread_state import current_node
 from devtrace.recording.context import module_calls
 

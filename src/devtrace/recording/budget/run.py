@@ -4,9 +4,8 @@ from collections.abc import Callable
 from typing import Final
 
 from devtrace.recording.budget.counted import Counted
-from devtrace.recording.budget.lengths import Lengths
 from devtrace.recording.budget.lines import Lines
-from devtrace.recording.budget.loop import Loop
+from devtrace.recording.budget.loop import Lengths, Loop
 from devtrace.recording.budget.reads import Reads
 from devtrace.recording.budget.segments import FirstOps, Segments
 from devtrace.recording.columns.thread_state import NUMBERS, ThreadState, current_node, sequence_number

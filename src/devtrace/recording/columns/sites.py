@@ -127,6 +127,19 @@ def find(frame: FrameType | None, outer: Callable[[FrameType], int] | None = Non
     return base
 
 
+def of_frames(frames: Iterable[tuple[FrameType, int]]) -> list[tuple[int, FrameType]]:
+    """Return the frames that have sites, with these, innermost first; given are all, outermost first, and what each runs."""
+    found: list[tuple[int, FrameType]] = []
+    caller = NOWHERE
+    for frame, instruction in frames:
+        kind = files[frame.f_code.co_filename]
+        if kind in (USER, LIBRARY):
+            site = intern(frame.f_code, instruction, caller if kind == LIBRARY else NOWHERE)
+            caller = site if kind == USER else caller
+            found.append((site, frame))
+    return found[::-1]
+
+
 def stack(frame: FrameType | None) -> list[int]:
     """Return the sites of a frame and of all around it, innermost first."""
     found = []

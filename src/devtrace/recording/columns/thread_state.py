@@ -107,6 +107,10 @@ class ThreadState:
             pass
         return self.find(frame)
 
+    def here(self, frame: FrameType | None) -> int:
+        """Return the site of a call that is no op."""
+        return self.fixed if self.fixed >= 0 else self.find(frame)
+
     def find(self, frame: FrameType | None) -> int:
         """Return the site of a frame or of the nearest one around it."""
         return sites.find(frame, self.outer, self.base)

@@ -5,7 +5,7 @@ an op. The failing expression then names the function, and looking up its names 
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from types import BuiltinFunctionType, FrameType, FunctionType, MethodDescriptorType, ModuleType, TracebackType
 from typing import Any, NamedTuple
@@ -77,6 +77,16 @@ def entries_of(error: BaseException) -> list[TracebackType]:
         found.append(traceback)
         traceback = traceback.tb_next
     return found
+
+
+def joined(raised: Iterable[list[TracebackType]]) -> list[TracebackType]:
+    """Return as one the entries of exceptions, of which each was raised where the next one was handled."""
+    entries: list[TracebackType] = []
+    for inner in raised:
+        handled = {id(entry.tb_frame) for entry in inner}
+        above = next((at for at, entry in enumerate(entries) if id(entry.tb_frame) in handled), len(entries))
+        entries = [*entries[:above], *inner]
+    return entries
 
 
 def failing(error: BaseException) -> Failing | None:

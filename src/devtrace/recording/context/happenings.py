@@ -1,19 +1,15 @@
 """When and where something happened: for the hooks, which run where no op does."""
 
-from __future__ import annotations
-
 import sys
 import threading
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from devtrace.recording.columns import sites
 from devtrace.recording.columns.module_notes import Happening
 from devtrace.recording.columns.process_history import history
 from devtrace.recording.columns.sites import USER, files, known
-
-if TYPE_CHECKING:
-    from devtrace.recording.hot.recorder import Recorder
+from devtrace.recording.hot.recorder import Recorder
 
 recorders: Final[list[Recorder]] = []
 """Running ones; the last is the innermost."""

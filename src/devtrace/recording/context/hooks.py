@@ -3,18 +3,19 @@
     hooks.install()        # %load_ext devtrace, and every recording
     hooks.uninstall()      # as many times as installed
 
-torch calls global hooks when a parameter, buffer or module is registered. `module_moves`, `optimizer_states` and
-`copied_tensors` watch what else happens outside of a recording. All of this runs when a model is built or moved and
-once a step, never with an op. Nothing is kept alive: modules are held weakly, and what is known of a tensor is a stamp
-on its storage.
+torch calls global hooks when a parameter, buffer or module is registered. `module_moves` and `optimizer_states` watch
+what else happens outside of a recording; a deep copy (what an EMA keeps) is born where it was made. All of this runs
+when a model is built or moved and once a step, never with an op. Nothing is kept alive: modules are held weakly, and
+what is known of a tensor is a stamp on its storage.
 
 A model of thousands of modules runs these hooks thousands of times. So the torch frames above a hook are skipped by
 count, and notes are numbers (`module_notes`).
 """
 
+import functools
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any, Final
 
@@ -26,12 +27,12 @@ from devtrace.recording.columns import stamps
 from devtrace.recording.columns.module_notes import Attached, Happening, packed
 from devtrace.recording.columns.process_history import Moved, history
 from devtrace.recording.columns.sites import files
-from devtrace.recording.context import copied_tensors, module_moves, optimizer_states
+from devtrace.recording.context import module_moves, optimizer_states
 from devtrace.recording.context.happenings import changing, next_op, op_of_attaching, recorders, site_of
 from devtrace.recording.context.module_tree import children
 from devtrace.recording.hot.recorder import Recorder
 from devtrace.runtime.patches import Patches, SharedInstallation
-from devtrace.runtime.quiet import PLAIN, Quiet, function_modes, storage_of
+from devtrace.runtime.quiet import PLAIN, Quiet, function_modes, is_tensor, storage_of
 from devtrace.runtime.torch_names import fault_of
 from devtrace.runtime.watching import BIRTHS, MODULES
 
@@ -53,7 +54,21 @@ def _install(undo: ExitStack) -> None:
     if not fault_of("module_moves"):
         module_moves.install(patches)
     optimizer_states.install(patches)
-    copied_tensors.install(patches)
+    for kind in (torch.Tensor, torch.nn.Parameter):
+        patches.set(kind, "__deepcopy__", _noted(kind.__deepcopy__))
+
+
+def _noted(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def __deepcopy__(self: Any, memo: Any) -> Any:  # noqa: N807
+        made = original(self, memo)
+        if not is_compiling():
+            with BIRTHS, Quiet():
+                if is_tensor(made) and made is not self:
+                    stamps.put_birth(made, stamps.birth(site_of(sys._getframe(1))))
+        return made
+
+    return __deepcopy__
 
 
 _hooks: Final = SharedInstallation(_install)

@@ -1,20 +1,16 @@
 """Takes our mode out while torch.jit.trace runs, which raises under any dispatch mode, even one that does nothing."""
 
-from __future__ import annotations
-
 import functools
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
+from devtrace.recording.hot.recorder import Recorder
 from devtrace.runtime.mode_stack import without
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.torch_names import fault_of
-
-if TYPE_CHECKING:
-    from devtrace.recording.hot.recorder import Recorder
 
 
 def install(recorder: Recorder, patches: Patches) -> None:

@@ -1,14 +1,12 @@
 """The module tree: which modules ran, and those beside them that did not."""
 
-from __future__ import annotations
-
 import sys
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from types import CodeType, FrameType, FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.compiler import is_compiling
@@ -16,6 +14,7 @@ from torch.nn.modules import module as registry
 
 from devtrace.recording.columns import sites
 from devtrace.recording.columns.process_history import history
+from devtrace.recording.columns.thread_state import ThreadState
 from devtrace.recording.context import hooks, module_calls
 from devtrace.recording.context.module_tree import (
     children,
@@ -27,15 +26,12 @@ from devtrace.recording.context.module_tree import (
     subtree,
 )
 from devtrace.recording.hot.recorder import Recorder
+from devtrace.runtime.patches import Patches
 from devtrace.runtime.quiet import Quiet
 from devtrace.runtime.torch_names import take
 from devtrace.runtime.watching import NAMES
 from devtrace.source.safe_values import class_dict, classes_of, instance_dict
 from devtrace.source.user_code import is_torch_or_ours
-
-if TYPE_CHECKING:
-    from devtrace.recording.columns.thread_state import ThreadState
-    from devtrace.runtime.patches import Patches
 
 Module = torch.nn.Module
 
@@ -111,7 +107,7 @@ class Modules:
         if not known.ran:
             known.ran = True
             self._note(row, module)
-        plain = known.plain and not (has_hooks(module) or _global_hooks())
+        plain = known.plain and not (has_hooks(module) or any(_HOOKS))
         return state.open(row, caller, training=is_training(module), plain=plain)
 
     def _note(self, row: int, module: Module) -> None:
@@ -181,11 +177,7 @@ class Modules:
                         self._rows[id(part)] = weakref.ref(part), self._row(parts[path])
 
 
-def _nothing() -> None:
-    return None
-
-
-_NONE: Any = (_nothing, -1)
+_NONE: Any = (lambda: None, -1)
 
 
 def _root(module: Module, caller: FrameType | None) -> tuple[Module, FrameType | None]:
@@ -239,7 +231,3 @@ _HOOKS = [
     take(f"nn.modules.module.{name}", "modules", instead=True)  # where they are not known, there may be some
     for name in ("_global_forward_hooks", "_global_forward_pre_hooks")
 ]
-
-
-def _global_hooks() -> bool:
-    return any(_HOOKS)

@@ -3,18 +3,17 @@
 A step that raises calls no hook at its end. What it made is found at the next look, by the line of that step.
 """
 
-from __future__ import annotations
-
 import functools
 import sys
 import weakref
 from collections.abc import Callable, Iterator
 from types import FrameType, FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch.compiler import is_compiling
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from torch.utils.hooks import RemovableHandle
 
 from devtrace.recording.columns import stamps
 from devtrace.recording.columns.process_history import States, history
@@ -23,9 +22,6 @@ from devtrace.runtime.patches import Patches
 from devtrace.runtime.quiet import Quiet, is_tensor
 from devtrace.runtime.watching import STATES
 from devtrace.source.safe_values import class_dict, classes_of
-
-if TYPE_CHECKING:
-    from torch.utils.hooks import RemovableHandle
 
 _NOWHERE = -1
 _dictionary: Any = Optimizer.__dict__["__dict__"].__get__

@@ -4,27 +4,21 @@ torch does not call the hook after a step that raises. But it runs every step in
 region is an op, which the mode sees after an error too (`ThreadState.region`).
 """
 
-from __future__ import annotations
-
 import sys
 import weakref
 from threading import get_ident
-from typing import TYPE_CHECKING, Any
+from types import FrameType
+from typing import Any
 
 from torch.compiler import is_compiling
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from torch.utils.hooks import RemovableHandle
 
+from devtrace.recording.columns.thread_state import ThreadState
 from devtrace.recording.context.module_tree import class_name
+from devtrace.recording.hot.recorder import Recorder
 from devtrace.runtime.quiet import Quiet, gradient_of
 from devtrace.source.safe_values import instance_dict
-
-if TYPE_CHECKING:
-    from types import FrameType
-
-    from torch.utils.hooks import RemovableHandle
-
-    from devtrace.recording.columns.thread_state import ThreadState
-    from devtrace.recording.hot.recorder import Recorder
 
 
 class Optimizers:

@@ -3,24 +3,20 @@
 Where torch hands on the error of such a thread (DataParallel, a DataLoader's workers), it reaches the user as text.
 """
 
-from __future__ import annotations
-
 import sys
 import threading
 from collections.abc import Callable
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch import _utils
 
 from devtrace.recording.hot.dispatch import RecordMode
+from devtrace.recording.hot.recorder import Recorder
 from devtrace.runtime.mode_stack import on_top
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.tracebacks import hide_our_frames
 from devtrace.source.safe_values import instance_dict
-
-if TYPE_CHECKING:
-    from devtrace.recording.hot.recorder import Recorder
 
 _KEY = "_devtrace_started_at"
 
@@ -34,7 +30,7 @@ def install(recorder: Recorder, patches: Patches) -> None:
             recorder.budget.changed()
         state = recorder.states.get(threading.get_ident())
         if state is not None and recorder.active:
-            site = state.fixed if state.fixed >= 0 else state.find(sys._getframe(1))
+            site = state.here(sys._getframe(1))
             self.__dict__[_KEY] = (recorder, site, state.module)
         start(self)
 

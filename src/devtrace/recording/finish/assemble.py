@@ -1,9 +1,9 @@
 """Makes the trace of a recorder: ids become rows, names and lines are found."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,12 +13,16 @@ from devtrace.recording.columns.recorded_ops import Copied
 from devtrace.recording.columns.tensor_rows import size_of
 from devtrace.recording.columns.thread_state import NUMBERS, THREAD_SHIFT
 from devtrace.recording.context.modules import Modules
+from devtrace.recording.context.optimizers import Optimizers
 from devtrace.recording.finish.history import History
 from devtrace.recording.finish.merge import Merged
 from devtrace.recording.finish.names import Named
 from devtrace.recording.finish.site_rows import add_sites
 from devtrace.recording.finish.tensors import Tensors
 from devtrace.recording.hot.recorder import Recorder
+from devtrace.runtime.quiet import Quiet
+from devtrace.runtime.requirements import own_version
+from devtrace.source.live_objects import Live
 from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.columns import OP_KINDS, PHASES
 from devtrace.trace.ledger_counts import Copies, Ops, callers_of_backward, count
@@ -38,18 +42,30 @@ class Assembled:
     op_of: Callable[[int], int]
 
 
+class Recorded(NamedTuple):
+    """A trace, and what diagnosis needs of the live program."""
+
+    trace: TraceData
+    live: Live
+
+
 def assemble(
     recorder: Recorder,
     modules: Modules,
-    named: Named,
+    optimizers: Optimizers,
+    names: Mapping[str, Any] | None,
     *,
     title: str,
     simulated: Callable[[str], bool],
     extra_sites: list[int],
-    producer: str,
 ) -> Assembled:
+    """Make the trace; `names` are the user's variables."""
+    named = Named(recorder.rows, names)
+    with Quiet():
+        named.collect(modules, optimizers)
     recorded = datetime.fromtimestamp(recorder.recorded, UTC).isoformat(timespec="microseconds")
-    return _Assembly(TraceBuilder(title, recorded, producer), recorder, modules, named, simulated).run(extra_sites)
+    builder = TraceBuilder(title, recorded, f"devtrace {own_version()}")
+    return _Assembly(builder, recorder, modules, named, simulated).run(extra_sites)
 
 
 class _Assembly:

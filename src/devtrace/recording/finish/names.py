@@ -9,9 +9,10 @@ import numpy as np
 import torch
 
 from devtrace.recording.columns import sites
-from devtrace.recording.columns.process_history import Moved, Stamp
+from devtrace.recording.columns.process_history import Stamp
 from devtrace.recording.columns.sites import USER, files
 from devtrace.recording.columns.tensor_rows import Array, Rows
+from devtrace.recording.context import hooks
 from devtrace.recording.context.module_tree import own_tensors
 from devtrace.recording.context.modules import Known, Modules
 from devtrace.recording.context.optimizers import Optimizers
@@ -70,7 +71,7 @@ class Named:
         names = [name for name, value in variables if value is module]
         return next((name for name in names if not name.startswith("_")), written or root.type.lower())
 
-    def collect(self, modules: Modules, moves: list[Moved], optimizers: Optimizers) -> None:
+    def collect(self, modules: Modules, optimizers: Optimizers) -> None:
         """Take the tensors' names from the live modules and optimizers, then from what the others noted."""
         known = modules.known
         paths = self.paths(known)
@@ -83,7 +84,7 @@ class Named:
                 self._found.update((row, (role, f"{paths[owner]}.{name}")) for row in rows)
         for row, (owner, role, name) in modules.noted.items():
             self._found.setdefault(row, (role, f"{paths[owner]}.{name}"))
-        for moved in reversed(moves):
+        for moved in reversed(hooks.moves()):
             for old, new in moved.stamps:
                 self._same(old, new)
         for seen in optimizers.seen.values():

@@ -3,6 +3,7 @@
 import json
 import sys
 import threading
+from collections.abc import Callable
 from time import perf_counter_ns, time
 from typing import Any, Final, Protocol
 
@@ -98,22 +99,22 @@ class Recorder(RecordedOps):
         found = {site for state in followed if (site := state.waits_at(frames.get(state.ident))) is not None}
         return found.pop() if len(found) == 1 else sites.NOWHERE
 
-    def gather(self, value: Any, rows: list[int]) -> None:
-        """Append the rows of all tensors in an argument."""
+    def gather(self, value: Any, rows: list[int], row_of: Callable[[Any], int] | None = None) -> None:
+        """Append the rows of all tensors in an argument, or in an output, which has another way to its row."""
         if type(value) in PLAIN and not function_modes():
-            rows.append(self.rows.row_for_input(value))
+            rows.append((row_of or self.rows.row_for_input)(value))
         elif is_tensor(value):
             try:
                 with Quiet():
-                    rows.append(self.rows.row_for_input(value))
+                    rows.append((row_of or self.rows.row_for_input)(value))
             except Exception as fault:  # noqa: BLE001 (a subclass that does not answer)
                 self.fault(fault)
         elif isinstance(value, list | tuple):
             for item in value:
-                self.gather(item, rows)
+                self.gather(item, rows, row_of)
         elif isinstance(value, dict):
             for item in value.values():
-                self.gather(item, rows)
+                self.gather(item, rows, row_of)
 
     def special(self, state: ThreadState, operator: OperatorInfo, args: Any, kwargs: Any, rows: list[int]) -> int:
         """Handle tensors among the keyword arguments, and masks; return flags for the head."""
@@ -136,25 +137,13 @@ class Recorder(RecordedOps):
     def outputs(self, info: OperatorInfo, op: int, site: int, given: tuple[Any, Any], out: Any, rows: list[int]) -> int:
         """Append the rows of an op's outputs; return their number."""
         before = len(rows)
-        source, past = (-1, None)
+        source: int = -1
+        past: Past | None = None
         if info.may_carry:
             with Quiet():
                 source, past = copies.copied(self, op, *given, out)
-        self._outputs(out, op, site, source, past, rows)
+        self.gather(out, rows, lambda made: self.rows.row_for_output(made, op, site, source, past))
         return len(rows) - before
-
-    def _outputs(self, out: Any, op: int, site: int, source: int, past: Past | None, rows: list[int]) -> None:
-        if type(out) in PLAIN and not function_modes():
-            rows.append(self.rows.row_for_output(out, op, site, source, past))
-        elif is_tensor(out):
-            try:
-                with Quiet():
-                    rows.append(self.rows.row_for_output(out, op, site, source, past))
-            except Exception as fault:  # noqa: BLE001
-                self.fault(fault)
-        elif isinstance(out, list | tuple):
-            for item in out:
-                self._outputs(item, op, site, source, past, rows)
 
     def raised(self, state: ThreadState, op: tuple[int, int, int, int], rows: list[int], error: BaseException) -> None:
         """Record an op that raised: no outputs, and no end."""
@@ -187,17 +176,13 @@ class Recorder(RecordedOps):
                 if not rows:
                     break
 
-    def waited(self, state: ThreadState, name: str, site: int, start: int, device: torch.device) -> None:
-        """Record a call, not an op, that has waited for a device since `start`."""
-        head = operator_by_name(name, SYNC).head | (torch.is_grad_enabled() << GRAD_SHIFT) | state.phase
-        self.waits.append(Waited(state.op, device))
-        state.heads += (head | SEVERAL, site, start, perf_counter_ns(), -1, -1, 0)
-        state.op += 1
-
-    def has_read(self, state: ThreadState, name: str, site: int, start: int, tensor: torch.Tensor) -> None:
-        """Record a call, not an op, that has waited since `start` for a tensor's values."""
+    def waited(self, state: ThreadState, name: str, site: int, start: int, what: torch.device | torch.Tensor) -> None:
+        """Record a call, not an op, that has waited since `start` for a device, or for a tensor's values."""
         rows: list[int] = []
-        self.gather(tensor, rows)
+        if isinstance(what, torch.device):
+            self.waits.append(Waited(state.op, what))
+        else:
+            self.gather(what, rows)
         head = operator_by_name(name, SYNC).head | torch.is_grad_enabled() << GRAD_SHIFT | state.phase
         state.heads += (head | SEVERAL | len(rows) << COUNT_SHIFT, site, start, perf_counter_ns(), -1, -1, 0)
         state.flat += rows

@@ -1,24 +1,25 @@
-"""Finds the waits that a program asks for (`torch.cuda.synchronize()`, `event.synchronize()`): no mode sees them.
+"""Finds the waits that no mode sees: those that a program asks for, and those of a tensor's text.
 
-Each kind of device has one function of torch's C++ for all its work, which all of torch's Python calls. Streams and
-events are waited for by a method of their class. That of `torch.Stream` and `torch.Event` is in C, where it stays.
+Each kind of device has one function of torch's C++ for all its work, which all of torch's Python calls
+(`torch.cuda.synchronize()`). Streams and events are waited for by a method of their class. That of `torch.Stream` and
+`torch.Event` is in C, where it stays. For `print(tensor)` torch takes all modes out while it writes the values; however
+often it waits for one text, that is one wait here.
 """
-
-from __future__ import annotations
 
 import sys
 from collections.abc import Callable
 from functools import partial, wraps
+from math import prod
 from threading import get_ident
 from time import perf_counter_ns
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import torch
 
-if TYPE_CHECKING:
-    from devtrace.recording.hot.recorder import Recorder
-    from devtrace.runtime.patches import Patches
+from devtrace.recording.hot.recorder import Recorder
+from devtrace.runtime.patches import Patches
+from devtrace.runtime.quiet import Quiet, device_of, shape_of
 
 _KINDS: Final = {
     "_accelerator_synchronizeDevice": "accelerator",
@@ -28,10 +29,11 @@ _KINDS: Final = {
 }
 _MODULES: Final = {"torch.cuda.streams": "cuda", "torch.xpu.streams": "xpu", "torch.mps.event": "mps"}
 """Where the classes of streams and events are that are written in Python."""
+_WITHOUT_VALUES: Final = ("cpu", "meta")
+_OWN_DISPATCH: Final = torch.Tensor.__torch_dispatch__
 
 
-def install(recorder: Recorder, patches: Patches) -> None:
-    """Record each wait of a thread that is being recorded, after it."""
+def install_synchronizing(recorder: Recorder, patches: Patches) -> None:
     for function, kind in _KINDS.items():
         own = getattr(torch._C, function, None)
         if own is not None:
@@ -46,25 +48,31 @@ def install(recorder: Recorder, patches: Patches) -> None:
                 patches.set(owner, "synchronize", waits)
 
 
+def install_printing(recorder: Recorder, patches: Patches) -> None:
+    own = torch._tensor_str._str
+    patches.set(torch._tensor_str, "_str", _recorded(recorder, own, "Tensor.__repr__", _with_values))
+
+
 def _recorded(
-    recorder: Recorder, own: Callable[..., Any], name: str, device_of: Callable[..., torch.device | None]
+    recorder: Recorder, own: Callable[..., Any], name: str, waited_for: Callable[..., Any]
 ) -> Callable[..., Any]:
+    """Record each wait of a thread that is being recorded, after it: for a device or a tensor, if for any."""
+
     @wraps(own)
-    def synchronize(*args: Any, **kwargs: Any) -> Any:
+    def waits(*args: Any, **kwargs: Any) -> Any:
         start = perf_counter_ns()
         done = own(*args, **kwargs)
         state = recorder.states.get(get_ident())
         if state is not None and recorder.active:
             try:
-                device = device_of(*args, **kwargs)
-                if device is not None:
-                    site = state.fixed if state.fixed >= 0 else state.find(sys._getframe(1))
-                    recorder.waited(state, name, site, start, device)
+                what = waited_for(*args, **kwargs)
+                if what is not None:
+                    recorder.waited(state, name, state.here(sys._getframe(1)), start, what)
             except Exception as fault:  # noqa: BLE001 (whatever it is, the user's program runs)
                 recorder.fault(fault)
         return done
 
-    return synchronize
+    return waits
 
 
 def _device_of(kind: str, waited_for: Any) -> torch.device | None:
@@ -77,3 +85,13 @@ def _device(kind: str, index: int | None = None) -> torch.device:
         found = torch._C._accelerator_getAccelerator()
         return torch.device(found.type, torch._C._accelerator_getDeviceIndex() if index is None else index)
     return torch.device("mps", 0) if kind == "mps" else torch.device(kind, getattr(torch, kind).current_device())
+
+
+def _with_values(tensor: Any, *, tensor_contents: Any = None) -> Any:
+    """Return a tensor whose text has values of a device. What wraps a tensor writes the text of that one."""
+    if tensor_contents is not None or type(tensor).__torch_dispatch__ is not _OWN_DISPATCH:
+        return None
+    if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        return None
+    with Quiet():
+        return tensor if device_of(tensor).type not in _WITHOUT_VALUES and prod(shape_of(tensor)) > 0 else None
