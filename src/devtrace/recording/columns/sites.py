@@ -128,7 +128,7 @@ def find(frame: FrameType | None, outer: Callable[[FrameType], int] | None = Non
 
 
 def of_frames(frames: Iterable[tuple[FrameType, int]]) -> list[tuple[int, FrameType]]:
-    """Return the frames that have sites, with these, innermost first; given are all, outermost first, and what each runs."""
+    """Return those of the frames that have sites, innermost first; given are all, outermost first, each at its op."""
     found: list[tuple[int, FrameType]] = []
     caller = NOWHERE
     for frame, instruction in frames:
