@@ -86,7 +86,7 @@ def test_the_message_names_what_was_got_what_was_expected_each_tensor_and_its_fi
     without_birth = re.sub(r"   Created test_expect\.py line \d+  .*", "", str(caught.value))
     assert without_birth == (
         "tensors-elsewhere: got 1 tensor on cpu; all of model was expected on cuda:0; move them as shown.\n"
-        '  model.1.weight   cpu   float32 2×2\n      Fix  model.1.to("cuda:0")'
+        '  model.1.weight   cpu   float32 2×2\n      Fix  model[1].to("cuda:0")'
     )
 
 

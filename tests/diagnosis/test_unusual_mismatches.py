@@ -702,3 +702,25 @@ def test_a_part_of_a_call_over_several_lines_is_replaced_in_its_text() -> None:
     assert (
         code.text_with(call, call.keywords[0].value, "y.device") == "torch.ones(\n    3, device=y.device,\n    dtype=t)"
     )
+
+
+class Shared(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(4, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y: torch.Tensor = self.first(x)
+        return y
+
+
+@pytest.mark.parametrize("is_trained_first", [True, False])
+def test_training_that_ran_the_line_before_is_not_said_to_have_missed_it(is_trained_first: bool) -> None:
+    def program() -> None:
+        model, other, rows = Shared().to("cuda:0"), nn.Linear(4, 2).cuda(), torch.rand(2, 4)
+        (model if is_trained_first else other)(rows.to("cuda:0")).sum().backward()
+        other(rows.to("cuda:0"))
+        with torch.no_grad():
+            model.eval()(rows)
+
+    assert ("Training did not reach this line" in error_of(program).message) is not is_trained_first

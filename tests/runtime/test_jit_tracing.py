@@ -32,8 +32,8 @@ class Lists(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         hidden, _ = self.recurrent(x)
         hidden[0] = hidden[1]
-        out: torch.Tensor = self.convolution(hidden.transpose(1, 2)).view(x.size(0), -1) + torch.ones(1, device=x.device)
-        return out
+        out: torch.Tensor = self.convolution(hidden.transpose(1, 2)).view(x.size(0), -1)
+        return out + torch.ones(1, device=x.device)
 
 
 MODELS: list[Callable[[], nn.Module]] = [

@@ -7,7 +7,7 @@ import collections
 import linecache
 import sys
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 import pytest
@@ -265,3 +265,37 @@ def test_what_is_kept_parsed_is_bounded_by_its_text() -> None:
 def test_the_text_that_replaces_a_file_has_the_lines_that_linecache_would_read(tmp_path: Path) -> None:
     (tmp_path / "odd.py").write_bytes(ODD_LINES.encode())
     assert overlay._lines(ODD_LINES.encode()) == linecache.getlines(str(tmp_path / "odd.py"))
+
+
+class Asked:
+    """Notes the frame's instruction when it is asked for its truth."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def __bool__(self) -> bool:
+        frame = sys._getframe(1)
+        self.texts.append(text_at(frame.f_code, frame.f_lasti))
+        return True
+
+
+def text_at(code: CodeType, instruction: int) -> str:
+    source = read(code.co_filename)
+    assert source is not None
+    node = source.node_at(span_at(code, instruction))
+    return source.segment(node) if node is not None else ""
+
+
+def asked_in_a_row(flag: str, x: Asked, y: Asked) -> None:
+    if flag == "nan" and x:
+        flag += "!"
+    while not x or y:
+        break
+    assert y
+    flag = "a" if (x and y) else "b"
+
+
+def test_of_a_condition_the_part_is_found_that_was_asked() -> None:
+    x, y = Asked(), Asked()
+    asked_in_a_row("nan", x, y)
+    assert (x.texts, y.texts) == (["x", "x", "x"], ["y", "y", "y"])

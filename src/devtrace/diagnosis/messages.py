@@ -156,8 +156,10 @@ def package_line_with_the_owner(case: Case) -> int:
 def _phase(case: Case) -> str:
     """Say that only evaluation reached the line, if so."""
     ops = case.queries.trace.ops
-    trained = (ops.ints("phase")[: case.op] == case.queries.strings.get("backward", -1)).any()
-    if trained and not ops.number("grad", case.op) and _is_evaluating(case):
+    before = slice(case.op)
+    trained = (ops.ints("phase")[before] == case.queries.strings.get("backward", -1)).any()
+    trained_here = ops.ints("grad")[before][ops.ints("site")[before] == ops.number("site", case.op)].any()
+    if trained and not trained_here and not ops.number("grad", case.op) and _is_evaluating(case):
         return sentence("mismatch.evaluation")
     return ""
 

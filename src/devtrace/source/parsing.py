@@ -9,6 +9,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, wraps
+from opcode import opname
 from types import CodeType
 from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
@@ -225,10 +226,21 @@ def node_of(code: CodeType, instruction: int) -> tuple[Source | None, ast.AST | 
 def span_at(code: CodeType, instruction: int) -> Span:
     """Return the span of an instruction (`frame.f_lasti`, `tb_lasti`)."""
     positions = list(code.co_positions())
-    index = instruction // 2
+    index = _where_tested(code.co_code, instruction // 2)
     if not 0 <= index < len(positions):
         return Span(code.co_firstlineno, -1, -1, -1)
     line, end_line, column, end_column = positions[index]
     if line is None or column is None or end_line is None or end_column is None:
         return Span(line or code.co_firstlineno, -1, end_line or -1, -1)
     return Span(line, column, end_line, end_column)
+
+
+def _where_tested(instructions: bytes, index: int) -> int:
+    """Return the instruction that gave what a jump tests: all jumps of `a == 1 and b.any()` are at the first part."""
+    if not 0 <= 2 * index < len(instructions) or not opname[instructions[2 * index]].startswith(_TESTS):
+        return index
+    before = range(index - 1, -1, -1)
+    return next((at for at in before if not opname[instructions[2 * at]].startswith((*_TESTS, "COPY"))), index)
+
+
+_TESTS: Final = ("POP_JUMP", "JUMP_IF", "TO_BOOL", "EXTENDED_ARG", "CACHE")

@@ -94,7 +94,7 @@ def is_of_the_line(queries: TraceQueries, found: SourceNode, op: int) -> bool:
     values there are, as `x.unique()` does: its shape is the result. So it is with a mask that a package picks by.
     """
     node, name = found.node, called_name(found.node)
-    if is_written(queries, op):
+    if is_written(queries, op) or _is_a_truth_asked(queries, found, op):
         return True
     if not isinstance(node, ast.Call):
         return not (isinstance(node, ast.Subscript) and queries.package(queries.trace.ops.number("site", op)))
@@ -106,6 +106,13 @@ def is_of_the_line(queries: TraceQueries, found: SourceNode, op: int) -> bool:
     return owner in ("math", "numpy", "torch") and name.islower()
 
 
+def _is_a_truth_asked(queries: TraceQueries, found: SourceNode, op: int) -> bool:
+    """Return whether a condition, or a part of one, is asked for its truth, which waits for what a call in it gives."""
+    around = found.source.parent(found.node)
+    is_part = match_code("not $x", around) is not None or isinstance(around, ast.BoolOp)
+    return "_local_scalar_dense" in queries.op_name(op) and (is_part or getattr(around, "test", None) is found.node)
+
+
 def _names_the_op(queries: TraceQueries, name: str, op: int) -> bool:
     """Return whether a function has the name of an op or of a part of it: `index` is one of `aten.index_put`."""
     return bool(name) and re.search(rf"(?<![a-z]){re.escape(name)}(?![a-z])", queries.op_name(op)) is not None
@@ -114,7 +121,8 @@ def _names_the_op(queries: TraceQueries, name: str, op: int) -> bool:
 def is_within_torch(queries: TraceQueries, found: SourceNode, op: int) -> bool:
     """Return whether a function of torch's does it on its own: nothing of `torch.lobpcg(x)` says that it reads."""
     node = found.node
-    if not isinstance(node, ast.Call) or _names_the_op(queries, called_name(node), op):
+    is_its_own = _names_the_op(queries, called_name(node), op) or _is_a_truth_asked(queries, found, op)
+    if not isinstance(node, ast.Call) or is_its_own:
         return False
     return package(node.func, found.source) == "torch"
 

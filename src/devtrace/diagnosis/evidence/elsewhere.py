@@ -64,7 +64,11 @@ def _is_followed(value: object) -> bool:
 
 def _registering_modules(path: AccessPath) -> list[str]:
     """Return the modules whose `.to()` reaches a tensor, outermost first."""
-    return [path.prefix(index + 1).text for index, _ in path.modules() if path.registered_from(index)]
+    return [_code(path.prefix(index + 1)) for index, _ in path.modules() if path.registered_from(index)]
+
+
+def _code(path: AccessPath) -> str:
+    return path.code or path.text
 
 
 def _modules_wholly_off(paths: Sequence[AccessPath], off: Sequence[bool]) -> set[str]:
@@ -88,4 +92,4 @@ def _fix(path: AccessPath, expected: str, whole: set[str]) -> str:
         return sentence("elsewhere.register", attribute=attribute)
     if ".state[" in path.text:
         return sentence("elsewhere.optimizer")
-    return f'{path.text} = {path.text}.to("{expected}")'
+    return f'{_code(path)} = {_code(path)}.to("{expected}")'
