@@ -724,3 +724,35 @@ def test_training_that_ran_the_line_before_is_not_said_to_have_missed_it(is_trai
             model.eval()(rows)
 
     assert ("Training did not reach this line" in error_of(program).message) is not is_trained_first
+
+
+def test_the_one_literal_of_another_accelerator_is_changed_where_a_variable_names_the_device() -> None:
+    def moved() -> None:
+        device = torch.device("cuda:0")
+        judge = nn.Linear(4, 1).to(device)
+        maker = nn.Linear(2, 4).to("cuda:1")
+        judge(maker(torch.randn(8, 2).to(device))).sum().backward()
+
+    def made() -> None:
+        dev = "cuda:0"
+        first = nn.Linear(4, 4).to(dev)
+        second = nn.Linear(4, 4, device="cuda:1")
+        second(first(torch.randn(2, 4, device=dev))).sum().backward()
+
+    found = [error_of(moved), error_of(made)]
+    assert [each.culprit.name for each in found if each.culprit is not None] == ["maker.weight", "second.weight"]
+    assert [[edit.after.strip() for edit in each.edits] for each in found] == [
+        ["maker = nn.Linear(2, 4).to(device)"],
+        ["second = nn.Linear(4, 4, device=dev)"],
+    ]
+
+
+def test_a_second_accelerator_that_the_program_names_again_is_meant() -> None:
+    def program() -> None:
+        device = torch.device("cuda:0")
+        first = nn.Linear(4, 4).to(device)
+        second = nn.Linear(4, 4).to("cuda:1")
+        goal = torch.zeros(2, 4).to("cuda:1")
+        (second(first(torch.randn(2, 4, device=device))) - goal).sum().backward()
+
+    assert error_of(program).devices == ("cuda:1", "cuda:0")

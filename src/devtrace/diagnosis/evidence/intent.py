@@ -23,7 +23,7 @@ from devtrace.diagnosis.findings import Site
 from devtrace.source.flow import path_of
 from devtrace.source.matching import called_name, calls_in, keyword, match_code, owner_of
 from devtrace.source.safe_values import evaluate, instance_dict
-from devtrace.source.vocabulary import is_move
+from devtrace.source.vocabulary import BY_NUMBER, is_move
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,8 @@ def _among_accelerators(queries: TraceQueries, snapshot: FailureSnapshot, mismat
         return mismatch
     meant, program = named.pop(), frames[-1].code.site.file
     rows = [row for row in combined(queries, mismatch.op) if queries.device(row) != meant]
-    if not all(_came_without_a_word(queries, row, meant, program) for row in rows):
+    without_a_word = all(_came_without_a_word(queries, row, meant, program) for row in rows)
+    if not without_a_word and not _came_by_one_word(queries, rows, program):
         return mismatch
     return replace(turned(queries, mismatch, None) if meant == mismatch.odd_device else mismatch, is_meant=True)
 
@@ -88,6 +89,30 @@ def _came_without_a_word(queries: TraceQueries, row: int, meant: str, program: s
     if site is None or found is None:
         return False
     return site.file != program or match_code("$x.cuda()", found.node) is not None
+
+
+def _came_by_one_word(queries: TraceQueries, rows: list[int], program: str) -> bool:
+    """Return whether a literal put tensors on their device that the program writes once, though all ends elsewhere.
+
+    Where the results go on to another device on purpose, the program names that device again.
+    """
+    moves = {move.site for row in rows if (move := move_of(queries, row)) is not None}
+    origins = {queries.trace.ops.number("site", find_origin(queries, row).op) for row in rows}
+    sites = list(moves or origins)
+    site, found = (queries.site(sites[0]), queries.source_node(sites[0])) if len(sites) == 1 else (None, None)
+    if site is None or found is None or site.file != program:
+        return False
+    around, device = found.source.function(found.node) or found.source.tree, queries.device(rows[0])
+    written = [node for node in ast.walk(around) if _names(node, device)]
+    return len(written) == 1 and written[0] in ast.walk(found.statement)
+
+
+def _names(node: ast.AST, device: str) -> bool:
+    """Return whether code is the literal of a device: `"cuda:1"`, or the number in `.cuda(1)`."""
+    if isinstance(node, ast.Call) and called_name(node) in BY_NUMBER and node.args:
+        value = getattr(node.args[0], "value", None)
+        return type(value) is int and f"cuda:{value}" == device
+    return isinstance(node, ast.Constant) and node.value == device
 
 
 def _is_alone_on_its_device(queries: TraceQueries, mismatch: Mismatch) -> bool:

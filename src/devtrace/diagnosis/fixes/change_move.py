@@ -120,6 +120,20 @@ def move_to_expected_device(case: Case, verdict: Verdict) -> Iterator[Fix]:
     yield from suggested(sentence("fixed.put-there", code=one_line(new)), edit, moved=moved)
 
 
+def change_the_word(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Turn the one `"cuda:1"` of a program whose variables name `cuda:0` into their variable."""
+    found = code_at(case, verdict.born) if case.mismatch.is_meant else None
+    frame = frame_at(case, verdict.born) if found is not None else None
+    if found is None or frame is None:
+        return
+    words = [each for each in ast.walk(found.node) if isinstance(each, ast.Constant) and each.value == case.odd_device]
+    device = frame.setup_device_code(frame.source.span(found.node).line) if len(words) == 1 else ""
+    new = found.code.text(found.statement).replace(found.code.text(words[0]), device) if device else ""
+    moved = made_at(case, lambda made: made.source is found.code.source and made.node is found.node)
+    edit = found.code.replaced(words[0], device) if new else None
+    yield from suggested(sentence("fixed.put-there", code=one_line(new)), edit, moved=moved)
+
+
 def change_device_variable(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Turn `device = "cuda"` into `device = x.device`, where all that the function makes with it belongs there."""
     site = case.queries.trace.ops.number("site", case.origin.op) if case.origin.op >= 0 else -1

@@ -37,6 +37,7 @@ ORDER: Final = (
     Ranked(change_move.copy_after_move, ("stale-copy",), "two lines change their order, and nothing is added"),
     Ranked(register_on_module, ("not-registered",), "from then on every move of the module takes it along"),
     Ranked(at_move.bring_module_back, ("wrong-device",), "a module was sent away for a while, perhaps on purpose"),
+    Ranked(change_move.change_the_word, ("wrong-device",), "one word differs from what the program says elsewhere"),
     Ranked(change_move.change_device_variable, ("wrong-device",), "one name is wrong for all that is made with it"),
     Ranked(change_move.leave_out_move, ("wrong-device",), "a copy needs no trip to the CPU"),
     Ranked(change_move.move_to_expected_device, ("wrong-device",), "a move that is there gets the right device"),
