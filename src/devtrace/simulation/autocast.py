@@ -25,6 +25,7 @@ Kernel = Callable[..., Any]
 Op = torch._ops.OpOverload
 
 _KEY = "AutocastCUDA"
+_is_cached_tensor: Callable[[torch.Tensor], bool] = vars(torch._C)["_is_cached_tensor"]
 _BANNED = (
     "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast.\n"
     "Many models use a sigmoid layer right before the binary cross entropy layer.\n"
@@ -149,7 +150,7 @@ class Casts:
 
     def _cast_weight(self, weight: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
         """A parameter is cast once until autocast ends, as torch's cache has it."""
-        if not torch.is_autocast_cache_enabled():
+        if not torch.is_autocast_cache_enabled() or _is_cached_tensor(weight):
             return weight.to(dtype)
         known = self._weights.get(id(weight))
         if known is None or known[0]() is not weight:

@@ -33,6 +33,15 @@ def gather_stats_with_counts(
     return joint, (squares / total + eps).rsqrt()
 
 
+def gather_stats(
+    data: Tensor, mean: Tensor, invstd: Tensor, running_mean: Any, running_var: Any, momentum: float, eps: float,
+    count: int,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """Join the statistics of ranks that have as many values each."""
+    counts = mean.new_full((len(mean),), count)
+    return gather_stats_with_counts(data, mean, invstd, running_mean, running_var, momentum, eps, counts)
+
+
 def elemt(data: Tensor, weight: Any, bias: Any, mean: Tensor, invstd: Tensor, eps: float) -> Tensor:
     """Normalize."""
     out = (_wide(data) - _spread(mean, data)) * _spread(invstd, data)
@@ -83,6 +92,7 @@ def _spread(values: Tensor, data: Tensor) -> Tensor:
 
 BY_OPERATOR: Final[dict[str, Callable[..., Any]]] = {
     "batch_norm_stats": stats,
+    "batch_norm_gather_stats": gather_stats,
     "batch_norm_gather_stats_with_counts": gather_stats_with_counts,
     "batch_norm_elemt": elemt,
     "batch_norm_backward_reduce": backward_reduce,

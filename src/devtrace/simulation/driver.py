@@ -14,7 +14,9 @@ import torch
 
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.torch_names import replace
+from devtrace.simulation.beyond.on_request import show_waits
 from devtrace.simulation.devices import Devices
+from devtrace.simulation.handlers import handlers
 from devtrace.simulation.storage_tags import SimulatedDevice
 
 TOTAL_MEMORY = 16 << 30
@@ -35,6 +37,11 @@ class Driver:
         before = self.devices.current
         self.devices.set_current(index)
         return before if index >= 0 else -1
+
+    def set_sync_debug_mode(self, level: int) -> None:
+        self.sync_debug_mode = level
+        show_waits(level)
+        handlers.clear()
 
     def memory_stats(self, device: int) -> dict[str, Any]:
         """Return the part of the allocator's statistics that can be known: bytes in use and reserved."""
@@ -60,10 +67,12 @@ class Driver:
     def properties(self, device: int) -> SimpleNamespace:
         """`torch.cuda.get_device_properties`."""
         self.devices.find(device)
-        known = json.loads(resources.files(__package__).joinpath("cuda_properties.json").read_text("utf-8"))
-        return SimpleNamespace(
-            **known, total_memory=TOTAL_MEMORY, uuid=f"devtrace-simulated-{device}", pci_bus_id=device
-        )
+        uuid = f"{_known('uuid')}{device:012}"
+        return SimpleNamespace(**_known("properties"), total_memory=TOTAL_MEMORY, uuid=uuid, pci_bus_id=device)
+
+
+def _known(what: str) -> Any:
+    return json.loads(resources.files(__package__).joinpath("cuda_properties.json").read_text("utf-8"))[what]
 
 
 def _stat(current: int, peak: int) -> dict[str, dict[str, int]]:
@@ -122,7 +131,7 @@ def _driver_names(driver: Driver) -> dict[str, object]:
         "_cuda_getAllocatorBackend": lambda: "native",
         "_cuda_memorySnapshot": lambda *args: {"segments": [], "device_traces": []},
         "_cuda_get_sync_debug_mode": lambda: driver.sync_debug_mode,
-        "_cuda_set_sync_debug_mode": lambda mode: setattr(driver, "sync_debug_mode", mode),
+        "_cuda_set_sync_debug_mode": driver.set_sync_debug_mode,
         "_cuda_get_cudnn_benchmark_limit": lambda: 10,
         "_accelerator_isAllocatorInitialized": lambda: True,
         "_accelerator_getMemoryInfo": driver.memory_info,
@@ -137,12 +146,12 @@ def _cuda_globals(driver: Driver) -> dict[str, object]:
         "_cached_device_count": len(driver.devices.simulated),
         "_is_in_bad_fork": lambda: False,
         "_exchange_device": driver.exchange,
-        "_maybe_exchange_device": driver.exchange,
+        "_maybe_exchange_device": lambda index: driver.exchange(index),  # torch._dynamo tells the two apart
         "_get_device_properties": driver.properties,
         "_cudart": SimpleNamespace(
             cudaMemGetInfo=driver.memory_info,
-            cudaGetErrorString=lambda code: f"CUDA error {code}",
-            cudaError=SimpleNamespace(success=0),
+            cudaGetErrorString=lambda code: _known("errors").get(str(int(code)), "unrecognized error code"),
+            cudaError=type("cudaError", (int,), {"success": 0}),
             cudaProfilerStart=lambda: 0,
             cudaProfilerStop=lambda: 0,
             cudaHostRegister=lambda *args: 0,

@@ -13,7 +13,7 @@ from torch.utils._device import DeviceContext, _device_constructors
 
 from devtrace.runtime.patches import Patches
 from devtrace.simulation.handlers import TO_HOST
-from devtrace.simulation.storage_tags import HOST, SIMULATED, claim_all, tag_of
+from devtrace.simulation.storage_tags import HOST, MEMORY, SIMULATED, claim_all, tag_of
 from devtrace.simulation.tensors import Resolve, device, move
 
 
@@ -22,7 +22,12 @@ def install(patches: Patches, resolve: Resolve) -> None:
     constructors = _device_constructors()  # cached by torch: asked before any of them is wrapped
     for owner in (torch, torch.fft):
         for name, function in list(vars(owner).items()):
-            if callable(function) and _hashable(function) and (function in constructors or _also_makes(name)):
+            makes_another = name.endswith("_like") or name in ("normal", "from_file")
+            if (
+                callable(function)
+                and type(function).__hash__ is not None
+                and (function in constructors or makes_another)
+            ):
                 wrap = _after_its_values if name.startswith("sparse_") else _OF_DATA.get(name, _makes)
                 patches.set(owner, name, wrap(function, resolve))
     for name in ("new_empty", "new_empty_strided", "new_full", "new_ones", "new_zeros"):
@@ -55,31 +60,29 @@ def _device_type(resolve: Resolve) -> type:
     return DeviceType("device", (), {"__module__": "torch", "__doc__": own.__doc__})
 
 
-def _also_makes(name: str) -> bool:
-    return name.endswith("_like") or name in ("normal", "from_file")
-
-
-def _hashable(function: object) -> bool:
-    return type(function).__hash__ is not None
-
-
 def _makes(function: Callable[..., Any], resolve: Resolve) -> Callable[..., Any]:
     @functools.wraps(function)
     def make(*args: Any, **kwargs: Any) -> Any:
         if kwargs.get("device") is not None:
             kwargs["device"] = target = resolve(kwargs["device"])
+            if kwargs.get("out") is not None:
+                return function(*args, **_made_there(kwargs, target))
             if target.type == "cuda" and not torch._C._len_torch_dispatch_stack():
-                return _make_without_mode(function, target, args, kwargs)
+                # This thread has no mode: switched off, or the thread is older than the simulation.
+                made = function(*args, **{**kwargs, "device": _CPU})
+                claim_all(made, SIMULATED[target])
+                return made
         return function(*args, **kwargs)
 
     return make
 
 
-def _make_without_mode(function: Callable[..., Any], target: torch.device, args: Any, kwargs: dict[str, Any]) -> Any:
-    """Set the tag where this thread has no mode: switched off, or the thread is older than the simulation."""
-    made = function(*args, **{**kwargs, "device": _CPU})
-    claim_all(made, SIMULATED[target])
-    return made
+def _made_there(kwargs: dict[str, Any], target: torch.device) -> dict[str, Any]:
+    """Leave the device out where a tensor is given to write into; raise as C++ does where that is another's."""
+    there = device(kwargs["out"]).type
+    if there != target.type and not MEMORY.is_one:
+        raise RuntimeError(f"device type {target.type} does not match device type of out parameter ({there})")
+    return {name: value for name, value in kwargs.items() if name != "device"}
 
 
 def _makes_of_parts(function: Callable[..., Any], resolve: Resolve) -> Callable[..., Any]:
@@ -142,7 +145,11 @@ def _keeps(function: Callable[..., Any], resolve: Resolve) -> Callable[..., Any]
         if isinstance(data, torch.Tensor) and tag_of(data).owner is not HOST:
             target = device(data) if kwargs.get("device") is None else resolve(kwargs["device"])
             rest = {"dtype": kwargs.get("dtype", args[0] if args else None), "copy": kwargs.get("copy")}
-            return move(data, target, rest)
+            kept = move(data, target, rest)
+            wanted = kwargs.get("requires_grad", False)
+            if function.__name__ != "asarray":
+                return kept
+            return kept.requires_grad_(wanted) if wanted or kept.is_leaf else kept.detach()
         return make(data, *args, **kwargs)
 
     return keep
@@ -159,6 +166,8 @@ def _with_index(resolve: Resolve) -> Callable[..., Any]:
         kwargs = kwargs or {}
         if func in _device_constructors() and kwargs.get("device") is None:
             kwargs = {**kwargs, "device": resolve(self.device)}
+            if kwargs.get("out") is not None:
+                return func(*args, **_made_there(kwargs, kwargs["device"]))
         return original(self, func, types, args, kwargs)  # type: ignore[no-untyped-call]
 
     return torch_function

@@ -25,6 +25,7 @@ class _DeviceGenerator(_Generator):
     """A generator of the CPU's kind that names another device as its own."""
 
     _device: torch.device
+    _shared: torch.Generator | None = None
 
     def __new__(cls, device: torch.device) -> Self:
         made = _Generator.__new__(cls)
@@ -39,6 +40,52 @@ class _DeviceGenerator(_Generator):
     def device(self) -> torch.device:  # type: ignore[override]
         return self._device
 
+    _offset = 0  # of CUDA's counter, which the host's kind of generator has not
+
+    def get_offset(self) -> int:
+        return self._offset
+
+    def set_offset(self, offset: int) -> Self:
+        self._offset = offset
+        return self
+
+    def _changed(self) -> Self:
+        self._offset = 0
+        return self
+
+    def get_state(self) -> torch.Tensor:
+        return _Generator.get_state(self._source)
+
+    def initial_seed(self) -> int:
+        return _Generator.initial_seed(self._source)
+
+    def set_state(self, new_state: torch.Tensor) -> Self:
+        _check_state(new_state)
+        _Generator.set_state(self._target, new_state)
+        return self._changed()
+
+    def manual_seed(self, seed: int) -> Self:
+        _Generator.manual_seed(self._target, seed)
+        return self._changed()
+
+    def seed(self) -> int:
+        return _Generator.seed(self._target)
+
+    def graphsafe_get_state(self) -> Self:
+        return self
+
+    def graphsafe_set_state(self, state: torch.Generator) -> Self:
+        self._shared = state
+        return self
+
+    @property
+    def _target(self) -> torch.Generator:
+        return self._shared or self
+
+    @property
+    def _source(self) -> torch.Generator:
+        return self._target
+
 
 class DefaultGenerator(_DeviceGenerator):
     """`torch.cuda.default_generators[i]`."""
@@ -49,36 +96,14 @@ class DefaultGenerator(_DeviceGenerator):
     def _source(self) -> torch.Generator:
         return self if self.own else _host
 
-    def get_state(self) -> torch.Tensor:
-        return _Generator.get_state(self._source)
-
-    def set_state(self, new_state: torch.Tensor) -> DefaultGenerator:
-        _check_state(new_state)
-        _Generator.set_state(self, new_state)
-        return self._join_or_leave()
-
-    def manual_seed(self, seed: int) -> DefaultGenerator:
-        _Generator.manual_seed(self, seed)
-        return self._join_or_leave()
-
-    def _join_or_leave(self) -> DefaultGenerator:
+    def _changed(self) -> Self:
         with torch._C._DisableTorchDispatch():  # the program compares nothing
             self.own = not torch.equal(_Generator.get_state(self), _host.get_state())
-        return self
+        return super()._changed()
 
     def seed(self) -> int:
         self.own = True
-        return _Generator.seed(self)
-
-    def initial_seed(self) -> int:
-        return _Generator.initial_seed(self._source)
-
-    def get_offset(self) -> int:
-        return 0
-
-    def set_offset(self, offset: int) -> Self:
-        """CUDA's counter: there is none in the host's kind of generator."""
-        return self
+        return super().seed()
 
 
 def install(patches: Patches, devices: Devices) -> None:
@@ -153,7 +178,13 @@ def checked(generator: torch.Generator, owner: SimulatedDevice | None) -> torch.
     wanted = "cpu" if owner is None or owner is HOST else "cuda"
     if known.device.type != wanted and not MEMORY.is_one:
         raise RuntimeError(f"Expected a '{wanted}' device type for generator but found '{known.device.type}'")
-    return known._source if isinstance(known, DefaultGenerator) else generator
+    return known._source if isinstance(known, _DeviceGenerator) else generator
+
+
+def keep_states() -> Callable[[], object]:
+    """Note the state of all generators that a device draws from; return what puts them back."""
+    states = [(each, _Generator.get_state(each)) for each in (_host, *_known.values())]
+    return lambda: [_Generator.set_state(each, state) for each, state in states]
 
 
 def _address(generator: torch.Generator) -> int:

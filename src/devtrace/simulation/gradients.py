@@ -12,6 +12,7 @@ import torch
 from torch.autograd.function import BackwardCFunction
 
 from devtrace.runtime.patches import Patches
+from devtrace.simulation.beyond import backward_streams
 from devtrace.simulation.storage_tags import FLOATING, MEMORY, tag_of
 from devtrace.simulation.tensors import device, move
 
@@ -31,7 +32,8 @@ def _checking(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def run_backward(tensors: Sequence[Any], grads: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
         expected = [device(tensor) if isinstance(tensor, torch.Tensor) else None for tensor in tensors]
-        return original(tensors, on_devices(grads, expected, ""), *args, **kwargs)
+        with backward_streams.kept():
+            return original(tensors, on_devices(grads, expected, ""), *args, **kwargs)
 
     return run_backward
 
@@ -42,8 +44,10 @@ def _applying(original: Any) -> Callable[..., Any]:
         out = original.__get__(None, cls)(*args, **kwargs)
         first = out[0] if isinstance(out, tuple) and out else out
         node: Any = first.grad_fn if isinstance(first, torch.Tensor) else None
-        if isinstance(node, BackwardCFunction) and not kwargs:
-            node.register_hook(_Expected(args, type(node).__name__))
+        if isinstance(node, BackwardCFunction):
+            if not kwargs:
+                node.register_hook(_Expected(args, type(node).__name__))
+            backward_streams.follow(node)
         return out
 
     return apply

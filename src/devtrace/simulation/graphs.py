@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import warnings
 from typing import Any, Final, Self
 
 import torch
@@ -15,6 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from devtrace.runtime.mode_stack import on_top, take_out
 from devtrace.runtime.patches import Patches
+from devtrace.simulation import generators
 from devtrace.simulation.storage_tags import tensors_in
 from devtrace.simulation.tensors import device
 
@@ -22,6 +24,9 @@ _Call = tuple[Any, tuple[Any, ...], dict[str, Any], Any]
 _pools = itertools.count(1)
 _WAITS: Final = ("aten::_local_scalar_dense", "aten::nonzero", "aten::item")
 """Operators for which the CPU waits, which no capture allows."""
+_EMPTY: Final = (
+    "The CUDA Graph is empty. This usually means that the graph was attempted to be captured on wrong device or stream."
+)
 
 
 class _Capturing(threading.local):
@@ -77,6 +82,8 @@ class CapturedGraph:
         _capturing.graph = None
         mode.end()
         self._is_ready = True
+        if not self._calls:
+            warnings.warn(_EMPTY, stacklevel=3)
 
     def replay(self) -> None:
         if not self._is_ready:
@@ -116,6 +123,7 @@ class _Capture(TorchDispatchMode):
         self._calls = calls
         self._own: set[int] = set()  # storages that were made while capturing
         self._before: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        self._put_back = generators.keep_states()  # a replay draws random numbers, a capture none
 
     def begin(self) -> Self:
         self._stack = on_top(self)
@@ -124,6 +132,7 @@ class _Capture(TorchDispatchMode):
 
     def end(self) -> None:
         take_out(self)
+        self._put_back()
         with torch.no_grad():
             for tensor, content in self._before.values():
                 tensor.data.copy_(content)

@@ -13,17 +13,18 @@ from typing import Any
 import torch
 
 from devtrace.runtime.mode_stack import BesideCompile
-from devtrace.runtime.settling import has_settled
 from devtrace.simulation import generators, host_numbers, kernels, process_groups, rules, wider
+from devtrace.simulation.beyond import special
+from devtrace.simulation.beyond.on_request import asking
 from devtrace.simulation.refusals import refusing
 from devtrace.simulation.storage_tags import (
     FLOATING,
     HOST,
     MEMORY,
     SimulatedDevice,
+    anchor_floating,
     claim,
     claim_all,
-    mark_pinned,
     tag_of,
     tensors_in,
 )
@@ -54,7 +55,7 @@ def make_handler(func: Any) -> Handler:
     _alive.append(func)
     handler: Handler = higher_order
     if isinstance(func, Func):
-        handler = refusing(func, _choose(func))
+        handler = asking(func, refusing(func, _choose(func)))
         if torch.Tag.nondeterministic_seeded in func.tags:
             handler = seeded(handler)
     handlers[id(func)] = handler
@@ -81,20 +82,6 @@ def _choose(func: Func) -> Handler:
     return any_results
 
 
-def pack_padded_sequence(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """`_pack_padded_sequence`: batch sizes stay on the host, and the lengths must be there."""
-    lengths = args[1]
-    if tag_of(lengths).owner is not HOST and not MEMORY.is_one:
-        kind = rules.type_name(rules.Arg("lengths", lengths, HOST, False, -1)).rpartition(".")[2].removesuffix("Tensor")
-        raise RuntimeError(
-            "'lengths' argument should be a 1D CPU int64 tensor, "
-            f"but got {lengths.dim()}D {tag_of(lengths).owner.device} {kind} tensor"
-        )
-    data, sizes = func(*args, **kwargs)
-    claim(data, tag_of(args[0]).owner)
-    return data, sizes
-
-
 def foreign(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """An operator that is not torch's own: the mode sees each operator that its kernel calls, from Python or C++."""
     process_groups.check(func, (*args, *kwargs.values()))
@@ -119,18 +106,11 @@ def higher_order(mode: OpMode, func: Any, args: tuple[Any, ...], kwargs: dict[st
     return out
 
 
-def nothing(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """`record_stream` and the cache of cuFFT's plans: there is no such memory here."""
-
-
 def plain(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A view of one tensor or a change in place: the storage has its tag already, unless it is a sparse tensor's."""
-    out = func(*args, **kwargs)
     if args and isinstance(args[0], _Tensor) and args[0].layout is not torch.strided:
-        owner = tag_of(args[0]).owner
-        if owner is not HOST:
-            claim_all(out, owner)
-    return out
+        return special.keeps_owner(mode, func, args, kwargs)
+    return func(*args, **kwargs)
 
 
 def one_result(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -241,16 +221,6 @@ def settle(func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[ru
     return found
 
 
-def anchor_floating(tensor: torch.Tensor, owner: SimulatedDevice) -> None:
-    """Give a floating tensor to `owner`, and say so to a recording that saw it made; any other stays where it is."""
-    tag = tag_of(tensor)
-    if tag.owner is FLOATING:
-        shown = tag.hint
-        tag.move(owner)
-        if shown is not owner:
-            has_settled(tensor)
-
-
 def seeded(handler: Handler) -> Handler:
     """An operator that draws random numbers: from the generator it is given, or from its device's stream."""
 
@@ -302,7 +272,7 @@ def factory(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, A
     elif device is not None:
         owner = HOST
     if kwargs.get("pin_memory"):
-        return _pinned(func(*args, **{**kwargs, "pin_memory": False}))
+        return special.pinned(func(*args, **{**kwargs, "pin_memory": False}))
     out = func(*args, **kwargs)
     if owner is not None and owner is not HOST:
         _claim_new(mode, out, owner)
@@ -325,75 +295,15 @@ def _claim_new(mode: OpMode, out: Any, owner: SimulatedDevice) -> None:
         mode.last = owner
 
 
-def _pinned(out: torch.Tensor) -> torch.Tensor:
-    mark_pinned(out.untyped_storage())
-    return out
-
-
-def to_copy(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """`_to_copy`: every copy between devices, and every change of dtype."""
-    device = kwargs.get("device")
-    owner = tag_of(args[0]).owner
-    if device is not None:
-        if device.type == "cuda":
-            owner = mode.find_device(device)
-        elif device.type != "cpu" or device.index is not None:
-            owner = HOST
-        if device.type in ("cuda", "cpu"):
-            kwargs = {**kwargs, "device": CPU}
-    if kwargs.get("pin_memory"):
-        kwargs = {**kwargs, "pin_memory": False}
-    out = func(*args, **kwargs)
-    if owner is not HOST:
-        claim(out, owner)
-        mode.last = owner
-    return out
-
-
-def copy_(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Between any two devices; a floating target joins its source."""
-    owner = tag_of(args[1]).owner
-    if owner is not FLOATING:
-        anchor_floating(args[0], owner)
-    return func(*args, **kwargs)
-
-
-def is_pinned(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    return tag_of(args[0]).pinned
-
-
-def pin_memory(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
-    """A copy in page-locked host memory; a tensor of a device has none."""
-    owner = tag_of(args[0]).owner
-    if owner is not HOST and not MEMORY.is_one:
-        kind = rules.type_name(rules.Arg("self", args[0], owner, False, -1))
-        raise RuntimeError(f"cannot pin '{kind}' only dense CPU tensors can be pinned")
-    return _pinned(args[0].clone())
-
-
 def transform(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A Fourier transform, whose sizes CUDA refuses in half precision."""
     wider.check_sizes_of_half(func, args)
     return one_result(mode, func, args, kwargs)
 
 
-def _answering(value: int | None) -> Handler:
-    return lambda mode, func, args, kwargs: value
-
-
 SPECIAL: dict[str, Handler] = {
-    "aten::_to_copy": to_copy,
-    "aten::copy_": copy_,
-    "aten::is_pinned": is_pinned,
-    "aten::_pin_memory": pin_memory,
-    "aten::_pack_padded_sequence": pack_padded_sequence,
-    "aten::record_stream": nothing,
-    "aten::_cufft_get_plan_cache_size": _answering(0),
-    "aten::_cufft_get_plan_cache_max_size": _answering(4096),
-    "aten::_cufft_set_plan_cache_max_size": nothing,
-    "aten::_cufft_clear_plan_cache": nothing,
+    **special.BY_NAME,
     **dict.fromkeys(("aten::_fft_r2c", "aten::_fft_c2r", "aten::_fft_c2c"), transform),
     "aten::lift_fresh": plain,
     "aten::detach": plain,
-    "aten::set_": plain,
 }

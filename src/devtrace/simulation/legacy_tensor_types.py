@@ -7,8 +7,7 @@ import torch
 
 from devtrace.runtime.patches import Patches
 from devtrace.simulation.devices import Devices
-from devtrace.simulation.handlers import anchor_floating
-from devtrace.simulation.storage_tags import HOST, MEMORY, SimulatedDevice, claim, tag_of
+from devtrace.simulation.storage_tags import HOST, MEMORY, SimulatedDevice, anchor_floating, claim, tag_of
 from devtrace.simulation.tensors import Attribute, device, move, read_to
 
 _Base = torch._C.TensorBase
@@ -30,28 +29,43 @@ def install(patches: Patches, devices: Devices) -> None:
         plain = _Base.type(torch.empty(0, device=_CPU), name.replace("torch.cuda.", "torch."))
         return move(self, target, {"dtype": plain.dtype, "non_blocking": non_blocking})
 
+    def asked(device: Any, default: SimulatedDevice) -> SimulatedDevice:
+        """Return the device that a legacy constructor is given, which is of its own kind."""
+        target = None if device is None else devices.resolve(device)
+        kind = "cpu" if default.device is None else "cuda"
+        if target is not None and target.type != kind and not MEMORY.is_one:
+            words = f"legacy constructor expects device type: {kind} but device type: {target.type} was passed"
+            raise RuntimeError(words)
+        return default if target is None or target.type == "cpu" else devices.find(target)
+
+    def new(self: torch.Tensor, *args: Any, device: Any = None, **kwargs: Any) -> torch.Tensor:
+        """`x.new(...)`: the legacy constructor, for the device of `x`."""
+        return claimed(_Base.new(self, *args, **kwargs), asked(device, tag_of(self).owner))
+
     patches.set(torch.Tensor, "type", type_)
     for kind in (f"{kind}Tensor" for kind in _KINDS):
         own = getattr(torch, kind)
-        patches.set(torch, kind, legacy_type(own, f"torch.{kind}", lambda: HOST))
-        patches.set(torch.cuda, kind, legacy_type(own, f"torch.cuda.{kind}", devices.find))
+        patches.set(torch, kind, legacy_type(own, f"torch.{kind}", lambda: HOST, asked))
+        patches.set(torch.cuda, kind, legacy_type(own, f"torch.cuda.{kind}", devices.find, asked))
     for kind in (f"{kind}Tensor" for kind in _KINDS if kind != "Bool"):
         own = getattr(torch.sparse, kind)
-        patches.set(torch.sparse, kind, legacy_type(own, f"torch.sparse.{kind}", lambda: HOST))
-        patches.set(torch.cuda.sparse, kind, legacy_type(own, f"torch.cuda.sparse.{kind}", devices.find))
+        patches.set(torch.sparse, kind, legacy_type(own, f"torch.sparse.{kind}", lambda: HOST, asked))
+        patches.set(torch.cuda.sparse, kind, legacy_type(own, f"torch.cuda.sparse.{kind}", devices.find, asked))
     patches.set(torch.Tensor, "__init__", on_the_host)
     patches.set(torch.Tensor, "new", new)
     patches.set(torch.Tensor, "new_tensor", new_tensor)
     patches.set(torch.Tensor, "grad", Attribute(_grad.__get__, set_grad, _grad.__delete__))
     patches.set(torch.Tensor, "record_stream", record_stream)
 
+    parse = torch._C._nn._parse_to
+
     def parse_to(*args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """`nn.Module.to`'s reading of its arguments."""
-        target, rest = read_to(args, kwargs)
-        target = None if target is None else devices.resolve(target)
-        options = (rest.get(name) for name in ("dtype", "non_blocking", "memory_format"))
-        dtype, non_blocking, memory_format = options
-        return target, dtype, bool(non_blocking), memory_format
+        """`nn.Module.to`'s reading of its arguments, which takes another tensor for the CPU's."""
+        target = read_to(args, kwargs)[0]
+        if isinstance(target, int):  # for which C++ asks an accelerator
+            args, kwargs = (_CPU, *args[1:])[: len(args)], kwargs | ({} if args else {"device": _CPU})
+        _, *options = parse(*args, **kwargs)
+        return None if target is None else devices.resolve(target), *options
 
     patches.set(torch._C._nn, "_parse_to", parse_to)
 
@@ -60,12 +74,6 @@ def type_name(tensor: torch.Tensor) -> str:
     """`torch.cuda.FloatTensor`: the legacy name of a tensor's type."""
     plain: str = _Base.type(tensor)
     return plain.replace("torch.", "torch.cuda.", 1) if device(tensor).type == "cuda" else plain
-
-
-def new(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
-    """`x.new(...)`: the legacy constructor, for the device of `x`."""
-    made: torch.Tensor = _Base.new(self, *args, **kwargs)
-    return claimed(made, tag_of(self).owner)
 
 
 def claimed(made: torch.Tensor, owner: SimulatedDevice) -> torch.Tensor:
@@ -81,14 +89,14 @@ def on_the_host(self: torch.Tensor, *_: Any, **__: Any) -> None:
     anchor_floating(self, HOST)
 
 
-def legacy_type(own: Any, name: str, find_device: Callable[[], SimulatedDevice]) -> type:
+def legacy_type(own: Any, name: str, find_device: Callable[[], SimulatedDevice], asked: Callable[..., Any]) -> type:
     """Make `torch.FloatTensor` or `torch.cuda.FloatTensor`: call it for a tensor, or use it in isinstance."""
 
     class LegacyType(type):
-        def __call__(cls, *args: Any, **kwargs: Any) -> torch.Tensor:
+        def __call__(cls, *args: Any, device: Any = None, **kwargs: Any) -> torch.Tensor:
             made = own(*args, **kwargs)
             of_parts = made.layout is torch.sparse_coo and any(isinstance(arg, torch.Tensor) for arg in args)
-            return made if of_parts else claimed(made, find_device())
+            return made if of_parts else claimed(made, asked(device, find_device()))
 
         def __instancecheck__(cls, value: object) -> bool:
             return isinstance(value, torch.Tensor) and type_name(value) == name

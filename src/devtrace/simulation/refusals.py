@@ -17,13 +17,14 @@ _CUDA = torch._C.DispatchKeySet(torch._C.DispatchKey.CUDA)
 
 
 @functools.cache
-def table() -> dict[str, dict[torch.dtype, str]]:
-    """Operator without overload -> the dtypes that CUDA refuses, each with its words."""
+def table() -> dict[str, dict[torch.dtype, tuple[str, int]]]:
+    """Operator without overload -> dtypes that CUDA refuses: its words, how many arguments have them."""
     lines = resources.files(__package__).joinpath("cuda_refusals.tsv").read_text("utf-8").splitlines()
-    found: dict[str, dict[torch.dtype, str]] = {}
-    for operators, names, words in (line.split("\t") for line in lines if not line.startswith("#")):
+    found: dict[str, dict[torch.dtype, tuple[str, int]]] = {}
+    for operators, names, words, *of_all in (line.split("\t") for line in lines if not line.startswith("#")):
         for operator in operators.split():
-            found.setdefault(operator, {}).update((getattr(torch, name), words) for name in names.split())
+            refused = ((getattr(torch, name), (words, 1 + len(of_all))) for name in names.split())
+            found.setdefault(operator, {}).update(refused)
     return found
 
 
@@ -38,11 +39,21 @@ def refusing(func: Any, handler: Handler) -> Handler:
 
 
 def _unless_refused(
-    handler: Handler, refused: Mapping[torch.dtype, str], at: int, mode: Any, func: Any, args: Any, kwargs: Any
+    handler: Handler,
+    refused: Mapping[torch.dtype, tuple[str, int]],
+    at: int,
+    mode: Any,
+    func: Any,
+    args: Any,
+    kwargs: Any,
 ) -> Any:
-    if at < len(args) and (words := refused.get(args[at].dtype)):
+    dtype: Any = getattr(args[at], "dtype", None) if at < len(args) else None  # C++ may hand on a number
+    words, count = refused.get(dtype, ("", 0))
+    if words and all(getattr(each, "dtype", None) is dtype for each in args[at : at + count]):
         owners = {tag_of(each).owner for each in tensors_in((*args, *kwargs.values()))}
         if len(owners) == 1 and owners.isdisjoint((HOST, FLOATING)):  # of several devices CUDA speaks first
+            if not any(spec.alias_info for spec in func._schema.arguments):
+                handler(mode, func, args, kwargs)  # raises for shapes that do not fit, of which torch speaks first
             _refuse(func, words, args, kwargs)
     return handler(mode, func, args, kwargs)
 

@@ -81,10 +81,10 @@ def arguments(func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[s
 
 def judge(func: torch._ops.OpOverload, found: list[Arg]) -> SimulatedDevice:
     """Return the owner of the result of a legal mix; raise what CUDA raises for an illegal one."""
+    rule = rule_of(func)
     if not MEMORY.is_one:
-        rule = rule_of(func)
         CHECKS[rule.check](func, rule, found)
-    return first_device(found)
+    return found[0].owner if rule.check == "leading" else first_device(found)
 
 
 def first_device(found: list[Arg]) -> SimulatedDevice:
@@ -157,7 +157,7 @@ def two_devices(one: torch.device, other: torch.device) -> RuntimeError:
 
 
 def anything(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
-    """Copies, views and operators that are not torch's own."""
+    """Copies, views, operators that are not torch's own; and where all joins the `leading` tensor."""
 
 
 def index(func: torch._ops.OpOverload, rule: Rule, found: list[Arg]) -> None:
@@ -242,8 +242,7 @@ def type_name(arg: Arg) -> str:
 
 CHECKS: dict[str, Callable[[torch._ops.OpOverload, Rule, list[Arg]], None]] = {
     **{check.__name__: check for check in (exact, iterator, index, pairs, same, convolution, masked_fill, sparse)},
-    "none": anything,
-    "inner": anything,
+    **dict.fromkeys(("none", "inner", "leading"), anything),
 }
 
 

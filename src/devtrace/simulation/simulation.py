@@ -32,7 +32,6 @@ from devtrace.simulation import (
     graphs,
     legacy_tensor_types,
     mode,
-    parallel,
     process_groups,
     remembered,
     storages,
@@ -43,6 +42,7 @@ from devtrace.simulation import (
     wider,
     wrappers,
 )
+from devtrace.simulation.beyond import exchange, parallel
 from devtrace.simulation.devices import Devices
 from devtrace.simulation.mode import SimulationMode
 from devtrace.simulation.storage_tags import HOST_TAG, MEMORY, SIMULATED, TAG
@@ -148,7 +148,8 @@ class Simulation:
             tensors: (resolve,), storages: (devices,), factories: (resolve,), driver: (devices,), streams: (devices,),
             generators: (devices,), threads: (self._new_mode,), mode: (), gradients: (), graphs: (), parallel: (),
             process_groups: (), checks: (), eager_paths: (), wider: (), legacy_tensor_types: (devices,), autocast: (),
-            compiling: (), cuda_only: (), wrappers: (resolve, self._real), warned_lines: (), triton: (), scripting: (),
+            compiling: (), cuda_only: (), wrappers: (resolve, self._real), warned_lines: (), triton: (), exchange: (),
+            scripting: (),
         }  # fmt: skip
 
     def _new_mode(self) -> SimulationMode:

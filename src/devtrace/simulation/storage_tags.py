@@ -12,6 +12,8 @@ from typing import Any
 
 import torch
 
+from devtrace.runtime.settling import has_settled
+
 TAG = "_devtrace_tag"
 
 
@@ -196,6 +198,16 @@ def claim(tensor: Any, owner: SimulatedDevice) -> None:
         return
     if storage._devtrace_tag is HOST_TAG:
         storage._devtrace_tag = Tag(owner, storage.nbytes())
+
+
+def anchor_floating(tensor: torch.Tensor, owner: SimulatedDevice) -> None:
+    """Give a floating tensor to `owner`, and say so to a recording that saw it made; any other stays where it is."""
+    tag = tag_of(tensor)
+    if tag.owner is FLOATING:
+        shown = tag.hint
+        tag.move(owner)
+        if shown is not owner:
+            has_settled(tensor)
 
 
 def mark_pinned(storage: torch.UntypedStorage) -> None:

@@ -29,9 +29,7 @@ def install(patches: Patches, devices: Devices) -> None:
     """Patch what torch.save, torch.load, pickle and deepcopy call of a storage."""
 
     def copy_to(self: Storage, target: torch.device) -> Storage:
-        new = Storage(self.nbytes())
-        if target.type == "cuda":
-            setattr(new, TAG, Tag(devices.find(target), new.nbytes()))
+        new = Storage(self.nbytes(), device=target)
         with _quiet():
             _bytes_of(new, target).copy_(_bytes_of(self, device(self)))
         return new
@@ -41,7 +39,12 @@ def install(patches: Patches, devices: Devices) -> None:
 
     def to(self: Storage, *, device: Any, non_blocking: bool = False) -> Storage:
         target = devices.resolve(device)
-        return self if target == self.device else copy_to(self, target)
+        if target == self.device:
+            return self
+        made = copy_to(self, target)
+        if non_blocking and target.type == "cpu":
+            mark_pinned(made)
+        return made
 
     def cuda(self: Storage, device: Any = None, non_blocking: bool = False) -> Storage:
         return to(self, device=devices.resolve("cuda" if device is None else device))
@@ -49,6 +52,17 @@ def install(patches: Patches, devices: Devices) -> None:
     def cpu(self: Storage) -> Storage:
         return to(self, device="cpu")
 
+    own_new: Any = Storage.__new__
+
+    def make(cls: type[Storage], *args: Any, device: Any = None, **kwargs: Any) -> Storage:
+        target = None if device is None else devices.resolve(device)
+        on_cuda = target is not None and target.type == "cuda"
+        made: Storage = own_new(cls, *args, **kwargs, **({} if target is None or on_cuda else {"device": target}))
+        if on_cuda:
+            setattr(made, TAG, Tag(devices.find(target), made.nbytes()))
+        return made
+
+    patches.set(Storage, "__new__", make)
     patches.set(Storage, "device", property(device))
     for method in (clone, to, cuda, cpu, *_METHODS):
         patches.set(Storage, method.__name__, method)
@@ -89,6 +103,10 @@ def get_device(self: Storage) -> int:
     return -1 if index is None else index
 
 
+def new(self: Storage) -> Storage:
+    return Storage(device=device(self))
+
+
 def is_pinned(self: Storage, device: Any = None) -> bool:
     pinned: bool = getattr(self, TAG).pinned
     return pinned
@@ -122,5 +140,5 @@ def _share_cuda_(self: Storage, *args: Any, **kwargs: Any) -> Any:
 
 
 _METHODS = (
-    _write_file, _set_from_file, get_device, is_pinned, pin_memory, is_shared, share_memory_, _share_cuda_,
+    _write_file, _set_from_file, new, get_device, is_pinned, pin_memory, is_shared, share_memory_, _share_cuda_,
 )  # fmt: skip

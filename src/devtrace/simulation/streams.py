@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from devtrace.runtime.patches import Patches
+from devtrace.simulation.beyond.on_request import waited
 from devtrace.simulation.devices import Devices
 
 _CUDA = 1  # c10::DeviceType::CUDA
@@ -43,7 +44,6 @@ def install(patches: Patches, devices: Devices) -> None:
 
     for owner in (torch.cuda, torch.cuda.streams):
         patches.set(owner, "Stream", stream)
-        patches.set(owner, "ExternalStream", stream)
         patches.set(owner, "Event", event)
     patches.set(torch, "Stream", stream)
     patches.set(torch, "Event", event)
@@ -92,12 +92,16 @@ class SimulatedStream:
         return True
 
     def is_capturing(self) -> bool:
-        return False
+        return bool(torch._C._cuda_isCurrentStreamCapturing())
 
     def synchronize(self, *_: Any, **__: Any) -> None:
         """Return at once: nothing is under way."""
+        waited()
 
-    wait_event = wait_stream = synchronize
+    def wait_event(self, *_: Any, **__: Any) -> None:
+        """Nothing is under way."""
+
+    wait_stream = wait_event
 
     def record_event(self, event: Any = None) -> Any:
         event = self.event_class() if event is None else event
@@ -135,12 +139,18 @@ class SimulatedEvent:
         given = next((each for each in (*args[:1], kwargs.get("device")) if isinstance(each, str | torch.device)), None)
         self.enable_timing = enable_timing or bool(args and args[0] is True)
         self.device = torch.device("cuda", self.devices.find(given).index) if given is not None else None
-        self.event_id = self.cuda_event = next(self.numbers)
+        self._number = 0
         self._at: float | None = None
 
+    event_id = cuda_event = property(lambda self: self._number)
+
     def record(self, stream: Any = None) -> None:
-        if self.device is None:
-            self.device = stream.device if stream is not None else torch.device("cuda", self.devices.current)
+        there = stream.device if stream is not None else torch.device("cuda", self.devices.current)
+        self.device = self.device or there
+        if self.device != there:
+            both = f"Event device {self.device.index} does not match recording stream's device {there.index}."
+            raise RuntimeError(both)
+        self._number = self._number or next(self.numbers)
         self._at = time.perf_counter()
 
     def synchronize(self, stream: Any = None) -> None:
@@ -153,13 +163,14 @@ class SimulatedEvent:
 
     def ipc_handle(self) -> bytes:
         """As many bytes as CUDA's; who opens them finds an event that is over."""
-        return int(self.event_id).to_bytes(64, "little")
+        self._number = self._number or next(self.numbers)
+        return self._number.to_bytes(64, "little")
 
     @classmethod
     def from_ipc_handle(cls, device: Any, handle: bytes) -> SimulatedEvent:
         event = cls()
         event.device = torch.device("cuda", cls.devices.find(device).index)
-        event.event_id = event.cuda_event = int.from_bytes(handle, "little")
+        event._number = int.from_bytes(handle, "little")
         return event
 
     def elapsed_time(self, end_event: Any) -> float:
@@ -168,6 +179,8 @@ class SimulatedEvent:
             raise ValueError("Both events must be created with argument 'enable_timing=True'.")
         if self._at is None or end_event._at is None:
             raise ValueError("Both events must be recorded before calculating elapsed time.")
+        if self.device != end_event.device:
+            raise torch.AcceleratorError("CUDA error: invalid resource handle")
         return float(end_event._at - self._at) * 1000
 
     def __repr__(self) -> str:

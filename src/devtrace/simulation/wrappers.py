@@ -16,7 +16,7 @@ from typing import Any, Final
 import torch
 
 from devtrace.runtime.patches import Patches
-from devtrace.simulation.storage_tags import SIMULATED, TAG, SimulatedDevice, Tag
+from devtrace.simulation.storage_tags import SIMULATED, TAG, Tag
 from devtrace.simulation.tensors import Resolve
 
 _CPU, _CUDA = 0, 1  # c10::DeviceType
@@ -54,12 +54,9 @@ def _wrapping(resolve: Resolve) -> Callable[..., Any]:
             args = (*args[:_DEVICE], torch.device("cpu"), *args[_DEVICE + 1 :])
         else:
             kwargs["device"] = torch.device("cpu")
-        return _tagged(make(*args, **kwargs), SIMULATED[target])
+        wrapper = make(*args, **kwargs)
+        with torch._C.DisableTorchFunctionSubclass():
+            setattr(wrapper.untyped_storage(), TAG, Tag(SIMULATED[target], 0))
+        return wrapper
 
     return make_wrapper
-
-
-def _tagged(wrapper: torch.Tensor, owner: SimulatedDevice) -> torch.Tensor:
-    with torch._C.DisableTorchFunctionSubclass():
-        setattr(wrapper.untyped_storage(), TAG, Tag(owner, 0))
-    return wrapper

@@ -1,0 +1,439 @@
+"""What PyTorch's own device tests ask of CUDA beyond operators, each mechanism in a few programs of our own wording."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+import devtrace
+
+CUDA = torch.device("cuda:0")
+SECOND = torch.device("cuda:1")
+
+
+@pytest.fixture(autouse=True)
+def two() -> Iterator[None]:
+    with devtrace.simulate("cuda:2"):
+        yield
+
+
+def of_points(device: str = "cuda") -> torch.Tensor:
+    return torch.sparse_coo_tensor(torch.tensor([[0, 2]]), [1.0, 2.0], (4,), device=device)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda s: s.zero_(),
+        lambda s: s.copy_(of_points()),
+        lambda s: s.copy_(of_points("cpu")),
+        lambda s: s.sparse_resize_and_clear_((6,), 1, 0),
+        lambda s: s.sparse_resize_((6,), 1, 0),
+        lambda s: s.mul_(2),
+        lambda s: s.add_(of_points()),
+        lambda s: s.neg_(),
+    ],
+)
+def test_a_sparse_tensor_that_is_changed_where_it_is_stays_on_its_device(change: Callable[[torch.Tensor], Any]) -> None:
+    points = of_points()
+    change(points)
+    assert points.device == points.coalesce().values().device == points.coalesce().indices().device == CUDA
+
+
+def test_sparse_gradients_are_zeroed_where_they_are() -> None:
+    table = nn.Embedding(5, 2, sparse=True, device="cuda")
+    update = torch.optim.SGD(table.parameters(), lr=0.5)
+    for _ in range(2):
+        update.zero_grad(set_to_none=False)
+        table(torch.tensor([3, 0], device="cuda")).sum().backward()
+        update.step()
+    assert table.weight.grad is not None
+    assert table.weight.grad.device == CUDA
+
+
+def test_set_leaves_a_tensor_on_its_device() -> None:
+    x: Any = torch.ones(3, device="cuda:1")
+    y = torch.ones(2, device="cuda:1")
+    assert x.set_().device == SECOND
+    assert x.set_(y).device == SECOND
+    assert x.set_(y.untyped_storage()).device == SECOND
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_a_number_is_copied_into_a_tensor(device: str) -> None:
+    x: Any = torch.zeros(2, device=device)
+    x.copy_(2.5)
+    assert x.tolist() == [2.5, 2.5]
+
+
+def test_dlpack_hands_a_tensor_on_with_its_device() -> None:
+    x = torch.arange(3.0, device="cuda:1")
+    with pytest.raises(BufferError, match="on a different CUDA device index"):
+        torch.utils.dlpack.from_dlpack(x)
+    torch.cuda.set_device(1)
+    y = torch.utils.dlpack.from_dlpack(x)
+    y[0] = 7
+    assert (y.device, x.tolist(), (x + y).device) == (SECOND, [7, 1, 2], SECOND)
+    assert torch.utils.dlpack.from_dlpack(torch._C._to_dlpack(x)).device == SECOND
+    assert x.__dlpack_device__() == (2, 1)
+    assert torch.utils.dlpack.from_dlpack(np.ones(2)).device == torch.device("cpu")
+    assert torch.utils.dlpack.from_dlpack(x, device="cpu").device == torch.device("cpu")
+    with pytest.raises(Exception, match="device"):
+        np.from_dlpack(x)
+    with torch.cuda.stream(torch.cuda.Stream()):
+        assert torch.utils.dlpack.from_dlpack(torch.ones(1, device="cuda:1")[:0]).device == SECOND
+
+
+def test_a_stream_of_another_library_is_known_by_its_pointer() -> None:
+    own = torch.cuda.Stream(1)
+    same = torch.cuda.ExternalStream(own.cuda_stream, device=1)
+    assert (same, same.device, same.cuda_stream) == (own, SECOND, own.cuda_stream)
+    assert torch.cuda.ExternalStream(4711).device == CUDA
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **to: torch.zeros(3, **to),
+        lambda **to: torch.full((3,), 2.0, **to),
+        lambda **to: torch.arange(3.0, **to),
+        lambda **to: torch.linspace(0, 1, 3, **to),
+        lambda **to: torch.logspace(0, 1, 3, **to),
+        lambda **to: torch.rand(3, **to),
+    ],
+)
+def test_what_is_made_in_an_existing_tensor_may_name_its_device(make: Callable[..., torch.Tensor]) -> None:
+    out = torch.empty(3, device="cuda")
+    assert make(out=out, device="cuda") is out
+    assert make(out=out, device=0).device == CUDA
+    with torch.device("cuda"):
+        assert make(out=out).device == CUDA
+    with pytest.raises(RuntimeError, match="does not match device"):
+        make(out=out, device="cpu")
+    with pytest.raises(RuntimeError, match="does not match device"):
+        make(out=torch.empty(3), device="cuda")
+
+
+def test_asarray_returns_what_learns_where_it_is_asked_to() -> None:
+    x = torch.ones(2, device="cuda")
+    assert torch.asarray(x, requires_grad=True).requires_grad
+    assert torch.asarray(torch.ones(2), device="cuda", requires_grad=True).requires_grad
+    weight = nn.Parameter(x)
+    assert not torch.asarray(weight * 2).requires_grad
+    assert torch.as_tensor(weight * 2).requires_grad
+
+
+def test_legacy_constructors_take_the_device_of_their_kind() -> None:
+    cuda: Any = torch.cuda
+    assert cuda.FloatTensor(2, device=1).device == SECOND
+    assert cuda.HalfTensor([1, 2], device="cuda").device == CUDA
+    assert torch.ones(1, device="cuda").new(3, device="cuda:1").device == SECOND
+    with pytest.raises(RuntimeError, match="legacy constructor expects device type: cuda but device type: cpu"):
+        cuda.FloatTensor(2, device="cpu")
+    with pytest.raises(RuntimeError, match="legacy constructor expects device type: cpu but device type: cuda"):
+        torch.ones(1).new(2, device="cuda")
+
+
+def test_storages_are_made_on_a_device() -> None:
+    assert torch.UntypedStorage(4, device="cuda:1").device == SECOND
+    assert torch.UntypedStorage([1, 2], device="cuda").tolist() == [1, 2]
+    assert torch.UntypedStorage(4).device == torch.UntypedStorage().device == torch.device("cpu")
+    assert torch.cuda.FloatStorage(3).device == CUDA
+    assert torch.TypedStorage(3, dtype=torch.half, device="cuda").device == CUDA
+    storage: Any = torch.ones(2, device="cuda:1").untyped_storage()
+    assert storage.new().device == SECOND
+    assert torch.ones(2, device="cuda").storage().device == CUDA
+
+
+def test_a_copy_to_the_host_that_does_not_block_is_in_pinned_memory() -> None:
+    x = torch.ones(2, device="cuda")
+    assert x.to("cpu", non_blocking=True).is_pinned()
+    assert x.untyped_storage().to(device="cpu", non_blocking=True).is_pinned()
+    assert not x.to("cpu").is_pinned()
+    assert not torch.ones(2).to("cpu", non_blocking=True).is_pinned()
+
+
+def test_ctc_loss_takes_lengths_and_targets_of_the_host() -> None:
+    chances = torch.randn(12, 2, 5, device="cuda", requires_grad=True)
+    targets = torch.tensor([[1, 2], [3, 4]])
+    lengths, steps = torch.tensor([2, 2]), torch.tensor([12, 9])
+    loss = functional.ctc_loss(chances.log_softmax(2), targets.cuda(), steps, lengths)
+    loss.backward()
+    assert chances.grad is not None
+    assert loss.device == chances.grad.device == CUDA
+    flat = targets.flatten().int()
+    assert functional.ctc_loss(chances.log_softmax(2), flat, steps.int(), lengths.int()).device == CUDA
+    assert functional.ctc_loss(chances.cpu().log_softmax(2), targets.cuda(), steps, lengths).device.type == "cpu"
+    one = functional.ctc_loss(chances[:, 0].log_softmax(1), targets[0].cuda(), torch.tensor(12), torch.tensor(2))
+    assert one.device == CUDA
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: functional.adaptive_avg_pool2d(x, 3).sum().backward(),
+        lambda x: functional.adaptive_max_pool2d(x, 3).sum().backward(),
+        lambda x: functional.interpolate(x, scale_factor=2, mode="bicubic", antialias=True).sum().backward(),
+        lambda x: functional.grid_sample(x, x.new_zeros(1, 2, 2, 2), align_corners=True).sum().backward(),
+        lambda x: x.detach().flatten().histc(4),
+        lambda x: x.detach().median(0),
+        lambda x: torch.bincount(torch.ones(3, dtype=torch.int64, device=x.device), x.detach().flatten()[:3]),
+        lambda x: torch.zeros(3, device=x.device).scatter_reduce(
+            0, torch.zeros(3, dtype=torch.int64, device=x.device), torch.ones(3, device=x.device), "prod"),
+    ],
+)  # fmt: skip
+def test_what_cuda_cannot_repeat_is_refused_where_a_program_asks_for_determinism(call: Callable[..., Any]) -> None:
+    def image(device: str) -> torch.Tensor:
+        return torch.rand(1, 1, 8, 8, device=device, requires_grad=True)
+
+    call(image("cuda"))
+    try:
+        torch.use_deterministic_algorithms(True)
+        call(image("cpu"))
+        with pytest.raises(RuntimeError, match="does not have a deterministic implementation, but you set"):
+            call(image("cuda"))
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        with pytest.warns(UserWarning, match=r"does not have a deterministic .*warn_only=True"):
+            call(image("cuda"))
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+def test_determinism_refuses_nothing_that_cuda_repeats() -> None:
+    x = torch.rand(1, 1, 8, 8, device="cuda", requires_grad=True)
+    at = torch.zeros(3, dtype=torch.int64, device="cuda")
+    try:
+        torch.use_deterministic_algorithms(True)
+        functional.conv2d(x, x[..., :3, :3]).sum().backward()
+        functional.interpolate(x, scale_factor=2, mode="bilinear").sum().backward()
+        x.detach().cumsum(0).median()
+        torch.bincount(at)
+        torch.zeros(3, device="cuda").scatter_add_(0, at, torch.ones(3, device="cuda")).index_add_(0, at, at.float())
+        torch.zeros(3, device="cuda").scatter_reduce(0, at, torch.ones(3, device="cuda"), "amax")
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+@pytest.mark.parametrize(
+    "wait",
+    [
+        lambda x: x.sum().item(),
+        lambda x: bool(x.any()),
+        lambda x: x.cpu(),
+        lambda x: x.tolist(),
+        lambda x: x.nonzero(),
+        lambda x: x[x > 0],
+        lambda x: torch.ones(2).to(x.device),
+        lambda x: torch.ones(2).copy_(x[:2]),
+        lambda x: torch.cuda.current_stream().synchronize(),
+    ],
+)
+def test_waits_are_reported_where_a_program_asks(wait: Callable[[torch.Tensor], Any]) -> None:
+    x = torch.ones(4, device="cuda")
+    try:
+        torch.cuda.set_sync_debug_mode("error")
+        with pytest.raises(RuntimeError, match="called a synchronizing CUDA operation"):
+            wait(x)
+        torch.cuda.set_sync_debug_mode("warn")
+        with pytest.warns(UserWarning, match="called a synchronizing CUDA operation"):
+            wait(x)
+        torch.cuda.set_sync_debug_mode("error")
+        (x + 1).sum().add(torch.ones(()))
+        x.to("cpu", non_blocking=True)
+        torch.ones(2).pin_memory().to("cuda", non_blocking=True)
+        x.to("cuda:1")
+        torch.ones(2).sum().item()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    wait(x)
+
+
+def test_a_stream_knows_that_it_captures_and_some_optimizers_cannot_be_captured() -> None:
+    weight = nn.Parameter(torch.ones(2, device="cuda"))
+    weight.grad = torch.ones_like(weight)
+    update = torch.optim.Adam([weight])
+    update.step()
+    graph = torch.cuda.CUDAGraph()
+    assert not torch.cuda.current_stream().is_capturing()
+    with torch.cuda.graph(graph):
+        inside = torch.cuda.current_stream().is_capturing()
+        weight + 1
+    assert inside
+    with pytest.raises(RuntimeError, match="capturable"), torch.cuda.graph(torch.cuda.CUDAGraph()):
+        update.step()
+
+
+def test_a_capture_draws_no_random_numbers_and_its_replays_draw_what_eager_code_would() -> None:
+    torch.cuda.manual_seed(11)
+    eager = [torch.rand(2, device="cuda") for _ in range(2)]
+    torch.cuda.manual_seed(11)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        drawn = torch.rand(2, device="cuda")
+    for each in eager:
+        graph.replay()
+        assert torch.equal(drawn, each)
+
+
+def test_a_graph_without_work_is_warned_of() -> None:
+    with pytest.warns(UserWarning, match="The CUDA Graph is empty"), torch.cuda.graph(torch.cuda.CUDAGraph()):
+        pass
+
+
+def test_modules_read_their_arguments_as_torch_does() -> None:
+    layer: Any = nn.Linear(2, 2)
+    for where in ("cpu", "cuda"):
+        with pytest.raises(RuntimeError, match="does not accept copy argument"):
+            layer.to(where, copy=True)
+        with pytest.raises(TypeError, match=r"to\(\) received an invalid combination of arguments"):
+            layer.to(torch.device(where), True)
+    with pytest.raises(TypeError, match="floating point or complex"):
+        layer.to(torch.int64)
+    assert layer.to(1, torch.half, True).weight.dtype is torch.half
+    assert layer.weight.device == SECOND
+    assert layer.to(torch.ones(1, device="cuda")).weight.device == CUDA
+    assert layer.to(device="cpu", dtype=torch.float64).weight.device == torch.device("cpu")
+
+
+def test_norms_of_ranks_are_joined_by_one_count_too() -> None:
+    x = torch.randn(6, 3, device="cuda")
+    mean, invstd = torch.batch_norm_stats(x, 1e-5)
+    twice = torch.stack([mean, mean]), torch.stack([invstd, invstd])
+    joint, joint_invstd = torch.batch_norm_gather_stats(x, *twice, None, None, 0.1, 1e-5, 6)
+    torch.testing.assert_close(joint, mean)
+    torch.testing.assert_close(joint_invstd, invstd)
+
+
+@pytest.mark.parametrize("loss", [nn.MultiLabelMarginLoss(), nn.MultiMarginLoss()])
+def test_margin_losses_learn_in_half_precision(loss: nn.Module) -> None:
+    x = torch.randn(3, 5, device="cuda", dtype=torch.half, requires_grad=True)
+    target = torch.tensor([[1, -1, 0, 0, 0]] * 3 if isinstance(loss, nn.MultiLabelMarginLoss) else [1, 0, 2])
+    loss(x, target.cuda()).backward()
+    assert x.grad is not None
+    assert (x.grad.dtype, x.grad.device) == (torch.half, CUDA)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda comm, x: comm.scatter(x, (), dim=0), "Expected at least one device to scatter to"),
+        (lambda comm, x: comm.scatter(x, (0, 1), chunk_sizes=(4,)),
+         r"of same length, but got len\(devices\) = 2 and len\(chunk_sizes\) = 1"),
+        (lambda comm, x: comm.scatter(x, out=()), "Expected at least one output tensor to scatter to"),
+        (lambda comm, x: comm.scatter(x, out=[torch.empty(4, 2)]),
+         "Expected all output tensors to be CUDA tensors, but output tensor at index 0 has device 'cpu'"),
+        (lambda comm, x: comm.gather([]), "Expected at least one tensor to gather from"),
+        (lambda comm, x: comm.gather([x, x.cpu()]), "Expected all input tensors to be CUDA tensors, but tensor"),
+        (lambda comm, x: comm.gather([x, x[:, :1]], dim=0), "Input tensor at index 1 has invalid shape"),
+        (lambda comm, x: comm.gather([x, x], out=torch.empty(3, 2, device="cuda")), "Expected out tensor to have"),
+        (lambda comm, x: comm.broadcast(x, out=[torch.empty(4, 2)]), "Expected all output tensors to be CUDA tensors"),
+        (lambda comm, x: comm.broadcast_coalesced([x.cpu()], (0, 1)), "All tensors must be on devices"),
+    ],
+)  # fmt: skip
+def test_copies_between_devices_are_checked_in_torchs_words(call: Callable[..., Any], words: str) -> None:
+    import torch.cuda.comm
+
+    with pytest.raises(RuntimeError, match=words):
+        call(torch.cuda.comm, torch.ones(4, 2, device="cuda"))
+
+
+def test_copies_between_devices_keep_layout_and_identity() -> None:
+    import torch.cuda.comm
+
+    parts = [torch.rand(2, 3, 4, 4, device=d).contiguous(memory_format=torch.channels_last) for d in (CUDA, SECOND)]
+    assert torch.cuda.comm.gather(parts, 0, 0).is_contiguous(memory_format=torch.channels_last)
+    tensors = [torch.ones(2, device="cuda"), of_points(), torch.empty(0, device="cuda")]
+    first, second = torch.cuda.comm.broadcast_coalesced(tensors, (0, 1))
+    assert all(mine is given for mine, given in zip(first, tensors, strict=True))
+    assert {each.device for each in second} == {SECOND}
+
+
+def test_the_backward_of_a_function_runs_on_the_stream_of_its_forward() -> None:
+    seen = []
+
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
+            seen.append(torch.cuda.current_stream())
+            return grad * 2
+
+    x = torch.ones(2, device="cuda", requires_grad=True)
+    own = torch.cuda.Stream()
+    with torch.cuda.stream(own):
+        y = Twice.apply(x)  # type: ignore[no-untyped-call]
+    (y * Twice.apply(x)).sum().backward()  # type: ignore[no-untyped-call]
+    assert sorted(each == own for each in seen) == [False, True]
+    assert torch.cuda.current_stream() == torch.cuda.default_stream()
+
+
+def test_generators_have_an_offset_and_share_a_state() -> None:
+    torch.cuda._set_rng_state_offset(64)
+    assert torch.cuda._get_rng_state_offset() == 64
+    torch.cuda.manual_seed(1)
+    assert torch.cuda._get_rng_state_offset() == 0
+    one = torch.Generator("cuda")
+    assert one.get_offset() == 0
+    shared = one.graphsafe_get_state()
+    other = torch.Generator("cuda").graphsafe_set_state(shared)
+    one.manual_seed(3)
+    assert other.initial_seed() == 3
+
+
+def test_events_belong_to_a_device_and_have_no_number_before_they_are_recorded() -> None:
+    one, other = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    assert one.cuda_event == 0
+    with torch.cuda.device(0):
+        one.record()
+    with torch.cuda.device(1):
+        other.record()
+    assert one.cuda_event != other.cuda_event
+    with pytest.raises(RuntimeError):
+        one.elapsed_time(other)
+
+
+def test_facts_of_the_driver_have_their_shape() -> None:
+    with pytest.raises(torch.cuda.CudaError, match=r"out of memory \(2\)"):
+        torch.cuda.check_error(2)
+    torch.cuda.check_error(0)
+    uuids = [str(torch.cuda.get_device_properties(index).uuid) for index in range(2)]
+    assert [len(uuid) for uuid in uuids] == [36, 36]
+    assert uuids[0] != uuids[1]
+
+
+def test_a_grid_of_another_device_is_refused_as_cudas_wrapper_does() -> None:
+    with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device, but got grid is on cpu"):
+        functional.grid_sample(torch.ones(1, 1, 2, 2, device="cuda"), torch.ones(1, 2, 2, 2), align_corners=False)
+
+
+def test_a_narrow_copy_is_checked_as_a_view_is() -> None:
+    x = torch.ones(4, device="cuda")
+    with pytest.raises(RuntimeError, match=r"narrow\(\): length must be non-negative"):
+        torch.narrow_copy(x, 0, 0, -1)
+    with pytest.raises(IndexError, match="Dimension out of range"):
+        torch.narrow_copy(x, 3, 0, 1)
+    assert torch.narrow_copy(x, 0, 1, 2).device == CUDA
+
+
+@pytest.mark.parametrize("way", ["explain", "export"])
+def test_dynamo_traces_a_program_of_a_device_by_other_ways_than_compile(way: str) -> None:
+    class Joined(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.cat([x, torch.zeros(2, device=x.device)])
+
+    x = torch.ones(2, device="cuda")
+    with warnings.catch_warnings(action="ignore"):
+        if way == "explain":
+            assert torch._dynamo.explain(Joined())(x).graph_break_count == 0
+        else:
+            assert torch.export.export(Joined(), (x,), strict=True).module()(x).device == CUDA
