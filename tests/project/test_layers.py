@@ -94,13 +94,13 @@ LONGEST_FILE = 400
 # Lines of Python that a package may have, "" for all that is not named. Data files are not counted. What needs more
 # lines first takes some out elsewhere in its package; what made a package smaller lowers its number here.
 MOST_LINES = {
-    "source explaining": 4_456,
-    "diagnosis.evidence": 2_881,
+    "source explaining": 4_453,
+    "diagnosis.evidence": 2_878,
     "diagnosis.causes": 650,
     "diagnosis.fixes": 2_489,
     "diagnosis.rules diagnosis.costs": 3_515,
     "diagnosis": 1_210,
-    "recording": 6_159,
+    "recording": 6_157,
     "simulation runtime": 5_335,
     # What PyTorch's own device tests ask beyond operators.
     "simulation.beyond": 485,
@@ -109,7 +109,7 @@ MOST_LINES = {
 }
 
 # `isinstance(node, ast.X)` in all files: what a piece of code is or does is asked of source.matching and source.flow.
-MOST_TREE_QUESTIONS = 366
+MOST_TREE_QUESTIONS = 250
 
 TS_ORDER = ["model", "layout", "paint", "view", "jupyter"]
 TS_PACKAGES = {"jupyter": ("@jupyterlab/", "@lumino/", "@jupyter-widgets/", "@codemirror/")}

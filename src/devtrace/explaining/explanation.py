@@ -5,7 +5,6 @@ hooks, open calls from torch's own `_call_impl` frames. What made the op's input
 put into a recorder, inside the module calls that were open.
 """
 
-import ast
 import gc
 import sys
 import weakref
@@ -48,7 +47,7 @@ from devtrace.runtime.quiet import Quiet, is_tensor
 from devtrace.runtime.watching import missed
 from devtrace.source.flow import statements
 from devtrace.source.live_objects import Live, Read
-from devtrace.source.matching import called_name, owner_of
+from devtrace.source.matching import alone, called_name, owner_of
 from devtrace.source.vocabulary import devices_named, in_full, is_move
 from devtrace.words.catalogue import sentence
 
@@ -113,7 +112,7 @@ class Explanation:
                 self.recorder,
                 self.modules,
                 self.optimizers,
-                _named(walk, roots),
+                {names[0].text: module for module in roots if (names := walk.names(module))},
                 title="",
                 simulated=simulated,
                 extra_sites=[site for site, _ in self.frames] + ([self.worker.site] if self.worker else []),
@@ -145,7 +144,7 @@ class Explanation:
                 if is_tensor(value):
                     self.reader.live(value, partial(definitions, self.reader, name, run))
             for statement in statements(run.body):  # `x.to(device)` alone leaves a tensor where it is
-                move = statement.value if isinstance(statement, ast.Expr) else None
+                move = alone(statement)
                 if move and owner_of(move) and is_move(called_name(move)) and run.source.span(move).line <= run.line:
                     self._believe(self.reader.see(move, run.at_node(move)))
 
@@ -248,9 +247,3 @@ def _no_collecting() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
-
-
-def _named(walk: Walk, roots: list[Any]) -> dict[str, Any]:
-    """Return the roots by the best name that leads to each."""
-    found = ((module, walk.names(module)) for module in roots)
-    return {paths[0].text: module for module, paths in found if len(paths) > 0}

@@ -7,7 +7,7 @@ EMA keeps. The hooks know the line; that the parameter has moved from there show
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Any
 
 from devtrace.explaining.reading.pasts import BEFORE_ALL
 from devtrace.explaining.reading.reader import Reader
@@ -23,8 +23,6 @@ from devtrace.source.matching import called_name, calls_in, owner_of
 from devtrace.source.object_walk import registered
 from devtrace.source.safe_values import instance_dict
 
-ATTACHED: Final = "attached"
-
 
 def add_attached(reader: Reader, modules: Iterable[Any]) -> None:
     """Note when each parameter and buffer was registered that has not moved since."""
@@ -35,7 +33,7 @@ def add_attached(reader: Reader, modules: Iterable[Any]) -> None:
             if at is None or stamp[2] < 0 or stamp[3] is not None or stamp[0] == reader.rows.epoch:
                 continue
             row, layout = next(reader.rows.next), reader.rows.layout(tensor)[2]
-            op = ReadOp(ATTACHED, COMPUTE, stamp[2], [], row, layout, BEFORE_ALL, tick=at.tick, is_seen=True)
+            op = ReadOp("attached", COMPUTE, stamp[2], [], row, layout, BEFORE_ALL, tick=at.tick, is_seen=True)
             reader.ops.append(op)
             reader.stamp(tensor, row)
 

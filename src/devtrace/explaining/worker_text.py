@@ -4,8 +4,7 @@ The "Original Traceback" in the message still has the lines, and torch's sentenc
 """
 
 import re
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from devtrace.explaining.device_error import WRAPPED
 from devtrace.explaining.reading.file_index import site_of
@@ -18,16 +17,11 @@ _CAUGHT: Final = re.compile(r"Caught \w+ in (DataLoader worker|replica)")
 _LINE: Final = re.compile(r'^  File "(.+)", line (\d+), in ', re.M)
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerText:
+class WorkerText(NamedTuple):
     """One error as text: the site of the line that failed, and how to run the program so that its frames are there."""
 
     site: int
-    how: str
-
-    @property
-    def note(self) -> str:
-        return sentence("explained.as-text", how=sentence(f"explained.how-{self.how}"))
+    note: str
 
 
 def read_worker_text(text: str) -> WorkerText | None:
@@ -38,7 +32,8 @@ def read_worker_text(text: str) -> WorkerText | None:
     lines = _LINE.findall(text.partition(WRAPPED)[2])
     theirs = [(file, int(line)) for file, line in lines if sites.files[file] in (sites.USER, sites.LIBRARY)]
     how = caught[1].rpartition(" ")[2] if caught is not None else "other"
-    return WorkerText(_site(*theirs[-1]) if theirs else sites.NOWHERE, how)
+    note = sentence("explained.as-text", how=sentence(f"explained.how-{how}"))
+    return WorkerText(_site(*theirs[-1]) if theirs else sites.NOWHERE, note)
 
 
 def _site(file: str, line: int) -> int:

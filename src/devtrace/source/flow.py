@@ -12,7 +12,7 @@ import builtins
 from collections.abc import Container, Iterator
 from typing import Final, NamedTuple
 
-from devtrace.source.matching import called_name, names_in, nodes_of, owner_of, same_code
+from devtrace.source.matching import called_name, listed, names_in, nodes_of, owner_of, same_code, variable
 from devtrace.source.parsing import FunctionNode, Source, kept_with_source
 from devtrace.source.vocabulary import is_move
 
@@ -56,9 +56,8 @@ def targets(statement: ast.stmt) -> Iterator[Target]:
         case ast.For(target=target, iter=value) | ast.AsyncFor(target=target, iter=value):
             yield Target(target, value, loops=True)
     for node in ast.iter_child_nodes(statement):
-        for inner in ast.walk(node) if isinstance(node, ast.expr) else ():
-            if isinstance(inner, ast.NamedExpr):
-                yield Target(inner.target, inner.value, is_inner=True)
+        for inner in nodes_of(ast.NamedExpr, node) if isinstance(node, ast.expr) else ():
+            yield Target(inner.target, inner.value, is_inner=True)
 
 
 def binds(statement: ast.stmt) -> set[str]:
@@ -125,7 +124,7 @@ def path_of(node: ast.AST) -> str:
     if isinstance(node, ast.Attribute):
         owner = path_of(node.value)
         return f"{owner}.{node.attr}" if owner else ""
-    return node.id if isinstance(node, ast.Name) else ""
+    return variable(node)
 
 
 def position_in(target: ast.expr, path: str) -> Position | None:
@@ -146,9 +145,9 @@ def comes_round(source: Source, found: Binding, line: int) -> bool:
 
 def unpacked(iterated: ast.expr, position: Position) -> tuple[ast.expr, Position]:
     """Return what a loop's target goes through: `b` of `for a, b in zip(x, y)` goes through y."""
-    name = iterated.func.id if isinstance(iterated, ast.Call) and isinstance(iterated.func, ast.Name) else ""
     if not isinstance(iterated, ast.Call) or not iterated.args or not position:
         return iterated, position
+    name = variable(iterated.func)
     if name == "zip" and position[0] < len(iterated.args):
         return iterated.args[position[0]], position[1:]
     if name == "enumerate" and position[0] == 1:
@@ -205,8 +204,7 @@ def operands(node: ast.AST) -> list[ast.expr]:
 
 
 def _indexes(index: ast.expr) -> list[ast.expr]:
-    parts = index.elts if isinstance(index, ast.Tuple) else [index]
-    return [part for part in parts if not isinstance(part, ast.Slice)]
+    return [part for part in listed(index) if not isinstance(part, ast.Slice)]
 
 
 def moves_itself(value: ast.AST, target: ast.AST) -> bool:
@@ -228,7 +226,7 @@ def is_bound(name: str, source: Source, at: ast.AST, running: Container[str], na
         if name in parameters(function, starred=True):
             return not any(name in names_in(node) for node in nodes_of(ast.Delete, function))
         bound = [each for each in statements(function) if name in binds(each)]
-        if bound and not _is_declared_global(name, function):
+        if bound and name not in shared_names(function):
             return _reaches(bound, source, at) or (name in running and _are_above(bound, source, at))
         running, at = (), function
         function = _running(source, function)
@@ -242,13 +240,12 @@ def is_bound(name: str, source: Source, at: ast.AST, running: Container[str], na
 def _running(source: Source, at: ast.AST) -> FunctionNode | None:
     """Return the function whose body has a node; its defaults and decorators are of the code around it."""
     function, inner = source.function(at), list(source.ancestors(at))
-    while function is not None and not any(part in inner for part in _body(function)):
+    while function is not None:
+        parts = function.body if isinstance(function.body, list) else [function.body]
+        if any(part in inner for part in parts):
+            break
         function = source.function(function)
     return function
-
-
-def _body(function: FunctionNode) -> list[ast.AST]:
-    return [*function.body] if isinstance(function.body, list) else [function.body]
 
 
 def _reaches(bound: list[ast.stmt], source: Source, at: ast.AST) -> bool:
@@ -277,5 +274,7 @@ def _reads_former(name: str, first: ast.stmt) -> bool:
     return isinstance(first, ast.AugAssign) or (isinstance(first, ast.Assign) and name in names_in(first.value))
 
 
-def _is_declared_global(name: str, function: FunctionNode) -> bool:
-    return any(name in node.names for node in ast.walk(function) if isinstance(node, ast.Global | ast.Nonlocal))
+def shared_names(*trees: ast.AST) -> set[str]:
+    """Return the variables that pieces of code declare to be others': `global` or `nonlocal`."""
+    kinds: list[ast.Global | ast.Nonlocal] = [*nodes_of(ast.Global, *trees), *nodes_of(ast.Nonlocal, *trees)]
+    return {name for node in kinds for name in node.names}

@@ -28,12 +28,12 @@ def match_code(pattern: str, node: ast.AST | None) -> dict[str, Any] | None:
 @cache
 def _parsed(pattern: str) -> ast.AST:
     statement = ast.parse(pattern.replace("$", _HOLE)).body[0]
-    return statement.value if isinstance(statement, ast.Expr) else statement
+    return alone(statement) or statement
 
 
 def _fits(pattern: Any, node: Any, found: dict[str, Any]) -> bool:
-    if isinstance(pattern, ast.Name) and pattern.id.startswith(_HOLE):
-        return isinstance(node, ast.expr) and _fill(pattern.id, node, found)
+    if variable(pattern).startswith(_HOLE):
+        return isinstance(node, ast.expr) and _fill(variable(pattern), node, found)
     if isinstance(pattern, str) and pattern.startswith(_HOLE):
         return _fill(pattern, node, found)
     if isinstance(pattern, list):
@@ -64,13 +64,38 @@ def same_code(one: Any, other: Any) -> bool:
 def called_name(call: ast.AST) -> str:
     """Return `c` of `a.b.c(...)` and of `c(...)`."""
     function = call.func if isinstance(call, ast.Call) else None
-    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return getattr(function, "attr", "") or variable(function)
 
 
 def owner_of(call: ast.AST | None) -> ast.expr | None:
     """Return `a.b` of `a.b.c(...)`; None for what is no call of a method."""
     function = call.func if isinstance(call, ast.Call) else None
     return function.value if isinstance(function, ast.Attribute) else None
+
+
+def variable(node: object) -> str:
+    """Return the name of code that is a variable; empty for any other."""
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def is_read(node: object) -> bool:
+    """Return whether code, `x` or `x.y` or `x[0]`, is read where it stands, and not given a value or deleted."""
+    return isinstance(getattr(node, "ctx", None), ast.Load)
+
+
+def is_given(node: object) -> bool:
+    """Return whether code is given a value where it stands."""
+    return isinstance(getattr(node, "ctx", None), ast.Store)
+
+
+def alone(statement: object) -> ast.expr | None:
+    """Return the expression that is all of a statement: what it gives, nobody takes."""
+    return statement.value if isinstance(statement, ast.Expr) else None
+
+
+def listed(node: ast.expr) -> list[ast.expr]:
+    """Return the parts of a tuple or list that is written out; of other code that itself."""
+    return node.elts if isinstance(node, ast.Tuple | ast.List) else [node]
 
 
 def chain(node: ast.AST) -> Iterator[ast.AST]:
@@ -96,7 +121,7 @@ def called_names(node: ast.AST) -> set[str]:
 def run_names(node: ast.AST) -> set[str]:
     """Return the names of functions that code calls, or hands to a call, which may run them: `net.apply(start)`."""
     handed = (each for call in calls_in(node) for each in (*call.args, *(word.value for word in call.keywords)))
-    named = {each.id if isinstance(each, ast.Name) else getattr(each, "attr", "") for each in handed}
+    named = {variable(each) or getattr(each, "attr", "") for each in handed}
     return called_names(node) | named - {""}
 
 
@@ -111,11 +136,11 @@ def names_in(*trees: ast.AST) -> set[str]:
 
 def assigned_names(*trees: ast.AST) -> list[str]:
     """Return the variables that pieces of code give a value or delete."""
-    return [name.id for name in nodes_of(ast.Name, *trees) if not isinstance(name.ctx, ast.Load)]
+    return [name.id for name in nodes_of(ast.Name, *trees) if not is_read(name)]
 
 
 def is_path(node: ast.AST) -> bool:
     """Return whether code is a name, or attributes and constant items of one: `self.layers[0].weight`."""
     *steps, root = chain(node)
     plain = (isinstance(step, ast.Attribute) or isinstance(getattr(step, "slice", 0), ast.Constant) for step in steps)
-    return isinstance(root, ast.Name) and all(plain)
+    return bool(variable(root)) and all(plain)

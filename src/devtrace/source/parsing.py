@@ -15,6 +15,7 @@ from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
+N = TypeVar("N", bound=ast.AST)
 _ENDS: Final = re.compile("(?<=\n)|(?<=\r)(?!\n)")
 MOST_TEXT: Final = 2_000_000
 """Characters of source that are kept parsed; a tree takes up to forty times the room of its text."""
@@ -96,7 +97,11 @@ class Source:
 
     def statement(self, node: ast.AST) -> ast.stmt | None:
         """Return the innermost statement around a node."""
-        return next((outer for outer in self.ancestors(node) if isinstance(outer, ast.stmt)), None)
+        return self.nearest(ast.stmt, node)
+
+    def nearest(self, kind: type[N], node: ast.AST) -> N | None:
+        """Return a node itself, or the first around it, that is of a kind."""
+        return next((outer for outer in self.ancestors(node) if isinstance(outer, kind)), None)
 
     def function(self, node: ast.AST) -> FunctionNode | None:
         """Return the innermost function around a node; of a function the one around it."""
@@ -144,7 +149,10 @@ class Source:
         there: list[_At] = [(self.span(node), node) for node in self._on_line.get(span.line - self.first + 1, ())]
         if span.column < 0:
             statements = [each for each in there if isinstance(each[1], ast.stmt)]
-            return min(statements, key=lambda each: (each[0].line != span.line, _height(each)), default=_NONE)[1]
+            first = min(
+                statements, key=lambda at: (at[0].line != span.line, at[0].end_line - at[0].line), default=_NONE
+            )
+            return first[1]
         around = [each for each in there if each[0][:2] <= span[:2] and span[2:] <= each[0][2:]]
         return max(around, key=_smallness, default=_NONE)[1]
 
@@ -165,10 +173,6 @@ def kept_with_source(find: Callable[Concatenate[Source, P], T]) -> Callable[Conc
 
 _At = tuple[Span, ast.AST | None]
 _NONE: Final[_At] = Span(0, 0, 0, 0), None
-
-
-def _height(found: _At) -> int:
-    return found[0].end_line - found[0].line
 
 
 def _smallness(found: _At) -> tuple[int, int, int, int, bool]:

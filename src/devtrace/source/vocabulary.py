@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, ModuleType
 from typing import Any, Final
 
+from devtrace.source.matching import variable
 from devtrace.source.parsing import Source
 
 HOST: Final = "cpu"
@@ -182,7 +183,7 @@ def full_name(node: ast.AST, source: Source, names: Mapping[str, Any] | None = N
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
         node = node.value
-    root = _full_root(node.id, source, names or {}) if isinstance(node, ast.Name) else ""
+    root = _full_root(variable(node), source, names or {}) if variable(node) else ""
     return ".".join([root, *reversed(parts)]) if root else ""
 
 

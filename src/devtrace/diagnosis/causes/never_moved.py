@@ -1,7 +1,5 @@
 """Nothing moved a tensor to the device of the computation."""
 
-import ast
-
 from devtrace.diagnosis.causes.cause import Cause
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import AccessPath
@@ -11,7 +9,7 @@ from devtrace.diagnosis.evidence.moves import Move, move_of
 from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.evidence.trace_queries import HOST
 from devtrace.diagnosis.findings import Site
-from devtrace.source.matching import called_names, match_code
+from devtrace.source.matching import alone, called_names, match_code
 from devtrace.words.catalogue import sentence
 
 
@@ -64,7 +62,7 @@ def nobody_kept_the_moved_copy(case: Case) -> Verdict | None:
     """A line is `x.to(device)` alone: it returns the moved copy and leaves x."""
     move = next(case.lineage.moves(), None)
     found = case.queries.source_node(move.site) if move is not None else None
-    if found is None or not isinstance(found.statement, ast.Expr) or found.statement.value is not found.node:
+    if found is None or alone(found.statement) is not found.node:
         return None
     return Verdict("never-moved", case.born, case.name, move=move, dropped=True)
 

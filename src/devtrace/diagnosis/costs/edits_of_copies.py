@@ -13,7 +13,19 @@ from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Edit, Site
 from devtrace.diagnosis.fixes.fix import Fix, fix_if_complete
 from devtrace.source.flow import own_name, parameters, path_of
-from devtrace.source.matching import assigned_names, called_name, keyword, match_code, names_in, nodes_of, same_code
+from devtrace.source.matching import (
+    assigned_names,
+    called_name,
+    calls_in,
+    is_given,
+    is_read,
+    keyword,
+    match_code,
+    names_in,
+    nodes_of,
+    same_code,
+    variable,
+)
 from devtrace.source.parsing import Source, parse
 from devtrace.words.catalogue import sentence
 
@@ -30,14 +42,14 @@ def move_above_loop(habit: Habit) -> Edit | None:
     moved = match_code("$x.$move(...)", found.node) if found is not None else None
     if found is None or code is None or moved is None or moved["move"] not in habit.queries.move_methods:
         return None
-    loops, name = loops_around(found), moved["x"]
+    loops, name = loops_around(found), variable(moved["x"])
     is_of_a_cell = code.site.cell is not None and found.source.function(found.node) is None
-    if not loops or not isinstance(name, ast.Name) or not _is_safe(found, loops[-1], name.id, is_of_a_cell):
+    if not loops or not name or not _is_safe(found, loops[-1], name, is_of_a_cell):
         return None
-    if is_of_a_cell and any(_uses_it_as_it_is(text, found, name.id) for text in _other_cells(habit, code.site)):
+    if is_of_a_cell and any(_uses_it_as_it_is(text, found, name) for text in _other_cells(habit, code.site)):
         return None
-    moving = _above(found, code, loops[-1], name.id, habit.target)
-    return code.above(loops[-1], f"{name.id} = {moving}") if moving else None
+    moving = _above(found, code, loops[-1], name, habit.target)
+    return code.above(loops[-1], f"{name} = {moving}") if moving else None
 
 
 def _other_cells(habit: Habit, site: Site) -> Iterator[str]:
@@ -50,11 +62,10 @@ def _other_cells(habit: Habit, site: Site) -> Iterator[str]:
 def _uses_it_as_it_is(text: str, found: SourceNode, name: str) -> bool:
     """Return whether another cell uses the variable and does not move it as this one does."""
     source = parse(text)
-    nodes = ast.walk(source.tree) if source is not None else ()
-    loads = [node for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
     if source is None:
         return name in text
-    return not all(_is_moved_alike(source, found.node, use) for use in loads if use.id == name)
+    uses = [use for use in nodes_of(ast.Name, source.tree) if use.id == name and is_read(use)]
+    return not all(_is_moved_alike(source, found.node, use) for use in uses)
 
 
 def _above(found: SourceNode, code: Code, loop: ast.stmt, name: str, target: str) -> str:
@@ -74,12 +85,12 @@ def _is_safe(found: SourceNode, loop: ast.stmt, name: str, is_of_a_cell: bool) -
     begin = source.span(loop).line
     above = [use for use in uses or () if source.span(use).line < begin and source.function(use) is function]
     taken = parameters(function, starred=True) if function is not None else []
-    is_bound = name in taken or any(isinstance(use.ctx, ast.Store) for use in above)
+    is_bound = name in taken or any(map(is_given, above))
     return (
         uses is not None
         and (is_bound or (is_of_a_cell and not above))
         and all(_is_moved_alike(source, found.node, use) for use in uses if use not in above)
-        and not any(isinstance(inner, ast.Call) for inner in ast.walk(found.node) if inner is not found.node)
+        and all(inner is found.node for inner in calls_in(found.node))
     )
 
 
@@ -110,7 +121,7 @@ def keep_moved_attribute(habit: Habit) -> Edit | None:
         return None
     name = path.partition(".")[2]
     nodes = (node for node in nodes_of(ast.Attribute, found.source.tree) if node.attr == name)
-    uses = [node for node in nodes if isinstance(node.ctx, ast.Load)]
+    uses = [node for node in nodes if is_read(node)]
     is_apart = any(isinstance(outer, _APART) for outer in found.source.ancestors(found.node))
     if is_apart or not isinstance(found.statement, ast.Assign | ast.Return | ast.Expr | ast.AnnAssign):
         return None
@@ -154,13 +165,14 @@ def not_block(habit: Habit) -> Fix | None:
 def _loader(habit: Habit) -> ast.Call | None:
     """Return the call that makes the loader, from which a loop takes the `x` of the line `x.to(device)`."""
     moved = match_code("$x.to(...)", habit.found.node) if habit.found is not None else None
-    if habit.found is None or moved is None or not isinstance(moved["x"], ast.Name):
+    name = variable(moved["x"]) if moved is not None else ""
+    if habit.found is None or not name:
         return None
-    loops = (loop for loop in loops_around(habit.found, (ast.For,)) if moved["x"].id in names_in(loop.target))  # type: ignore[attr-defined]
+    loops = (loop for loop in loops_around(habit.found, (ast.For,)) if name in names_in(loop.target))  # type: ignore[attr-defined]
     taken: ast.expr | None = next((loop.iter for loop in loops), None)  # type: ignore[attr-defined]
     while isinstance(taken, ast.Call) and called_name(taken) in _ROUND and taken.args:
         taken = taken.args[0]
-    if isinstance(taken, ast.Name):
-        given = assigned_to(habit.found, taken.id)
+    if variable(taken):
+        given = assigned_to(habit.found, variable(taken))
         taken = given[0] if len(given) == 1 else None
     return taken if isinstance(taken, ast.Call) and called_name(taken) == "DataLoader" else None

@@ -17,7 +17,7 @@ from devtrace.diagnosis.costs.writes import are_written
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.fixes.fix import Fix, fix_if_complete
-from devtrace.source.matching import assigned_names, called_name, match_code, names_in, nodes_of
+from devtrace.source.matching import alone, assigned_names, called_name, match_code, names_in, nodes_of, variable
 from devtrace.words.catalogue import sentence
 
 _FLOATS: Final = ("float64", "float32", "float16", "bfloat16")
@@ -104,10 +104,8 @@ def _kept(read: _Read) -> Fix | None:
     """Turn `history.append(loss.item())` into a list of tensors, which the line below the loop makes one of numbers."""
     found, code = read.found, read.code
     append = match_code("$list.append($value)", found.source.parent(found.node))
-    if append is None or append["value"] is not found.node or not isinstance(append["list"], ast.Name):
-        return None
-    name = append["list"].id
-    filled = _filled(found, name) if isinstance(found.statement, ast.Expr) else None
+    name = variable(append["list"]) if append is not None and append["value"] is found.node else ""
+    filled = _filled(found, name) if name and alone(found.statement) is not None else None
     if filled is None or code.text(filled.start) not in ("[]", "list()") or not _has_torch(found):
         return None
     below = f"{name} = torch.stack({name}).tolist()"
@@ -121,8 +119,7 @@ def _kept(read: _Read) -> Fix | None:
 def _has_torch(found: SourceNode) -> bool:
     """Return whether code imports torch by its name, or uses that: what a cell uses, another has imported."""
     tree = found.source.tree
-    imports = list(nodes_of(ast.Import, tree))
-    names = {alias.asname or alias.name for node in imports for alias in node.names}
+    names = {alias.asname or alias.name for node in nodes_of(ast.Import, tree) for alias in node.names}
     return "torch" in names | names_in(tree) - set(assigned_names(tree))
 
 
@@ -130,14 +127,12 @@ def _added_up(read: _Read) -> Fix | None:
     """Turn `total += loss.item() * n` into a sum on the device, in the precision of Python's numbers."""
     found, code = read.found, read.code
     summed = updated(found.statement)
-    if summed is None or not isinstance(summed[0], ast.Name) or not isinstance(summed[1], ast.Add):
-        return None
-    name = summed[0].id
-    filled = _filled(found, name)
-    if filled is None or not isinstance(filled.start, ast.Constant) or type(filled.start.value) not in (int, float):
+    name = variable(summed[0]) if summed is not None and isinstance(summed[1], ast.Add) else ""
+    filled = _filled(found, name) if name else None
+    if summed is None or filled is None or type(start := getattr(filled.start, "value", None)) not in (int, float):
         return None
     number = "float" if read.dtype in _FLOATS else "int"
-    if not _is_exact(read, summed[2]) or (number == "int" and type(filled.start.value) is not int):
+    if not _is_exact(read, summed[2]) or (number == "int" and type(start) is not int):
         return None
     new = f"{read.detached}.double()" if number == "float" else read.detached
     below = f"{name} = {number}({name})"
@@ -179,9 +174,9 @@ def _is_number(found: SourceNode, value: ast.expr | None, depth: int = 2) -> boo
     shape = match_code("$x.shape[$i]", value)
     if shape is not None:
         return isinstance(shape["i"], ast.Constant)
-    if not isinstance(value, ast.Name) or not depth:
+    if value is None or not variable(value) or not depth:
         return value is not None and called_name(value) in _NUMBERS
-    given = assigned_to(found, value.id)
+    given = assigned_to(found, variable(value))
     return bool(given) and all(_is_number(found, each, depth - 1) for each in given)
 
 

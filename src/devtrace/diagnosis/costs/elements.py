@@ -15,7 +15,7 @@ from devtrace.diagnosis.costs.loops import loops_around
 from devtrace.diagnosis.costs.needless import Needless
 from devtrace.diagnosis.costs.writes import are_written
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
-from devtrace.source.matching import is_path, names_in
+from devtrace.source.matching import is_path, names_in, nodes_of
 from devtrace.words.catalogue import sentence
 
 _OF_EACH: Final = 4
@@ -60,8 +60,8 @@ def _names(found: SourceNode) -> Iterator[str]:
     for loop in (*generators, *rounds):
         if names_in(loop.target) & names and is_path(tensor := _gone_through(loop.target, loop.iter, names)):
             yield source.segment(tensor)
-    for part in ast.walk(found.node):
-        if isinstance(part, ast.Subscript) and is_path(part.value):
+    for part in nodes_of(ast.Subscript, found.node):
+        if is_path(part.value):
             yield source.segment(part.value)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
-from devtrace.source.flow import LOOPS, given_by
+from devtrace.source.flow import LOOPS, given_by, shared_names
+from devtrace.source.matching import is_read, nodes_of
 from devtrace.source.parsing import Source
 
 
@@ -18,11 +19,9 @@ def loops_around(found: SourceNode, kinds: tuple[type[ast.AST], ...] = LOOPS) ->
 
 def uses_of(found: SourceNode, name: str) -> list[ast.Name] | None:
     """Return the places of a function that name a variable, in order; None of a variable that others see too."""
-    nodes = list(ast.walk(found.source.function(found.node) or found.source.tree))
-    if any(isinstance(node, ast.Global | ast.Nonlocal) and name in node.names for node in nodes):
-        return None
-    uses = [node for node in nodes if isinstance(node, ast.Name) and node.id == name]
-    return sorted(uses, key=found.source.span)
+    body = found.source.function(found.node) or found.source.tree
+    uses = [node for node in nodes_of(ast.Name, body) if node.id == name]
+    return sorted(uses, key=found.source.span) if name not in shared_names(body) else None
 
 
 def assigned_to(found: SourceNode, name: str) -> list[ast.expr | None]:
@@ -30,7 +29,7 @@ def assigned_to(found: SourceNode, name: str) -> list[ast.expr | None]:
 
     `a, b = 0.0, []` gives to both.
     """
-    stores = [use for use in uses_of(found, name) or () if not isinstance(use.ctx, ast.Load)]
+    stores = [use for use in uses_of(found, name) or () if not is_read(use)]
     return [value_given(found.source, each) for each in stores]
 
 

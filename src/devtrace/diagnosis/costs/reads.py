@@ -12,7 +12,18 @@ from devtrace.diagnosis.costs.loops import loops_around
 from devtrace.diagnosis.costs.writes import are_written
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.source.flow import LOOPS, own_name
-from devtrace.source.matching import assigned_names, called_name, calls_in, is_path, match_code, names_in, same_code
+from devtrace.source.matching import (
+    alone,
+    assigned_names,
+    called_name,
+    calls_in,
+    is_path,
+    match_code,
+    names_in,
+    nodes_of,
+    owner_of,
+    same_code,
+)
 from devtrace.source.vocabulary import (
     CHECKS_FLOATS,
     COUNTS,
@@ -102,8 +113,8 @@ def is_of_the_line(queries: TraceQueries, found: SourceNode, op: int) -> bool:
         return False
     if name in READS or name in TAKES_VALUES or is_move(name) or _names_the_op(queries, name, op):
         return True
-    owner = full_name(node.func.value, found.source) if isinstance(node.func, ast.Attribute) else ""
-    return owner in ("math", "numpy", "torch") and name.islower()
+    owner = owner_of(node)
+    return owner is not None and full_name(owner, found.source) in ("math", "numpy", "torch") and name.islower()
 
 
 def _is_a_truth_asked(queries: TraceQueries, found: SourceNode, op: int) -> bool:
@@ -156,7 +167,7 @@ def _checks_floats(test: ast.expr, found: SourceNode) -> bool:
     """Return whether a test asks for NaN or infinity: `isnan(x)`, `x != x`, `x == float("inf")`, `x < math.inf`."""
     if any(called_name(call) in CHECKS_FLOATS for call in calls_in(test)):
         return True
-    compared = (node for node in ast.walk(test) if isinstance(node, ast.Compare))
+    compared = nodes_of(ast.Compare, test)
     return any(_is_not_finite(side, found) or same_code(one.left, side) for one in compared for side in one.comparators)
 
 
@@ -164,9 +175,10 @@ def _is_not_finite(value: ast.expr, found: SourceNode) -> bool:
     """Return whether code is NaN or infinity: `float("inf")`, `math.inf`, `-np.nan`."""
     if isinstance(value, ast.UnaryOp):
         return _is_not_finite(value.operand, found)
-    text = match_code("float($text)", value)
-    if text is not None and isinstance(text["text"], ast.Constant) and type(text["text"].value) is str:
-        return _NOT_FINITE.fullmatch(text["text"].value) is not None
+    given = match_code("float($text)", value)
+    text = getattr(given["text"], "value", None) if given is not None else None
+    if type(text) is str:
+        return _NOT_FINITE.fullmatch(text) is not None
     return full_name(value, found.source).rpartition(".")[2] in ("inf", "nan")
 
 
@@ -177,7 +189,7 @@ def is_gone_on_by(queries: TraceQueries, found: SourceNode, op: int) -> bool:
     keeps need not be asked for each time.
     """
     asked = _test_of(found) or (found.node if _is_whole_or_true(queries, op) else None)
-    names = [node for node in ast.walk(asked) if isinstance(node, ast.Name)] if asked is not None else []
+    names = nodes_of(ast.Name, asked) if asked is not None else ()
     kept = (own_name(found.source, found.node), "bool", "int")
     is_of_the_step = any(not full_name(name, found.source) for name in names if name.id not in kept)
     return is_of_the_step and not _is_guard(found.statement)
@@ -209,9 +221,12 @@ def _is_a_truth(node: ast.AST | None) -> TypeGuard[ast.expr]:
 
 
 def _is_guard(statement: ast.stmt) -> bool:
-    if isinstance(statement, ast.If):
-        return not statement.orelse and all(isinstance(each, ast.Raise) for each in statement.body)
-    return isinstance(statement, ast.Assert)
+    match statement:
+        case ast.If(orelse=[], body=body):
+            return all(isinstance(each, ast.Raise) for each in body)
+        case ast.Assert():
+            return True
+    return False
 
 
 def is_in_a_loop(found: SourceNode) -> bool:
@@ -231,7 +246,7 @@ def _tests_of_loops(found: SourceNode) -> Iterator[ast.expr]:
 
 def _leaves(found: SourceNode, branch: ast.If) -> bool:
     last = branch.body[-1]
-    if isinstance(last, ast.Return) and isinstance(last.value, ast.Constant) and isinstance(last.value.value, bool):
+    if any(match_code(pattern, last) is not None for pattern in ("return True", "return False")):
         return True
     in_a_loop = any(isinstance(outer, LOOPS) for outer in found.source.ancestors(branch))
     return in_a_loop and isinstance(last, ast.Break | ast.Return)
@@ -288,5 +303,4 @@ def _is_kept(found: SourceNode) -> bool:
     """Return whether code keeps a value: `history.append(loss.item())`, `history[step] = loss.item()`."""
     call, statement = found.source.parent(found.node), found.statement
     is_append = match_code("$list.append(...)", call) is not None
-    is_item = isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript)
-    return (is_append and isinstance(statement, ast.Expr)) or is_item
+    return (is_append and alone(statement) is not None) or match_code("$list[$at] = $value", statement) is not None

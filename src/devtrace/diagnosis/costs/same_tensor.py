@@ -3,7 +3,6 @@
 for x in batches: y = x.to(device) * weights.to(device)     # `weights` is copied in each step
 """
 
-import ast
 from dataclasses import replace
 
 import numpy as np
@@ -18,6 +17,7 @@ from devtrace.diagnosis.evidence.moves import name_of
 from devtrace.diagnosis.findings import Culprit
 from devtrace.diagnosis.slugs import Severity
 from devtrace.source.flow import own_name
+from devtrace.source.matching import chain, variable
 from devtrace.words.catalogue import sentence
 
 
@@ -64,11 +64,10 @@ def _is_of_a_package_that_runs_once(habit: Habit) -> bool:
 
 def _is_part_of_a_module(habit: Habit) -> bool:
     """Return whether it is a part of a module's own tensor: `self.cos[:n].to(x.device)`, not a data set's batch."""
-    is_in_a_module = bool((habit.queries.trace.ops.ints("call")[habit.ops] >= 0).all())
-    root = habit.found.node if habit.found is not None and is_in_a_module else None
-    while isinstance(root, ast.Call | ast.Attribute | ast.Subscript):
-        root = root.func if isinstance(root, ast.Call) else root.value
-    return habit.found is not None and isinstance(root, ast.Name) and root.id == own_name(habit.found.source, root)
+    if habit.found is None or (habit.queries.trace.ops.ints("call")[habit.ops] < 0).any():
+        return False
+    *_, root = chain(habit.found.node)
+    return variable(root) != "" and variable(root) == own_name(habit.found.source, root)
 
 
 def _with_advice(found: Needless, name: str, *, is_parameter: bool) -> Needless:

@@ -148,7 +148,7 @@ class Steps:
         loop = _loop_of(found)
         if found is None or loop is None:
             return none
-        branch = next((each for each in found.source.ancestors(found.statement) if isinstance(each, ast.If)), None)
+        branch = found.source.nearest(ast.If, found.statement)
         if branch is None or loop not in found.source.ancestors(branch):
             return none
         counts = [np.diff(np.searchsorted(begins, ops)) for begins in self._runs_in(loop, found, branch)]

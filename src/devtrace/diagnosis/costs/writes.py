@@ -5,9 +5,9 @@ from typing import Final
 
 import numpy as np
 
-from devtrace.diagnosis.evidence.trace_queries import Mask, TraceQueries
+from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 
-_OF_LISTS: Final = ("_foreach_", "_fused_")
+_OF_LISTS: Final = ("aten._foreach_", "aten._fused_")
 
 
 def are_written(queries: TraceQueries, bases: Collection[int], first: int, last: int | None = None) -> bool:
@@ -22,18 +22,8 @@ def are_written(queries: TraceQueries, bases: Collection[int], first: int, last:
 
 def _are_written_in_lists(queries: TraceQueries, bases: Collection[int], first: int, end: int) -> bool:
     """Return whether an optimizer's op on lists, which has no outputs, takes one of the tensors."""
-    inputs = queries.trace.ops.lists("inputs")
+    names = [id for text, id in queries.strings.items() if text.startswith(_OF_LISTS) and text.split(".")[1][-1] == "_"]
+    inputs, is_of_lists = queries.trace.ops.lists("inputs"), np.isin(queries.trace.ops.ints("name"), names)
     by = np.repeat(np.arange(first + 1, end), np.diff(inputs.offsets)[first + 1 : end])
     rows = inputs.flat[inputs.offsets[first + 1] : inputs.offsets[end]]
-    return bool(np.isin(queries.bases[rows[_is_of_lists(queries)[by]]], list(bases)).any())
-
-
-def _is_of_lists(queries: TraceQueries) -> Mask:
-    names = [id for text, id in queries.strings.items() if _writes_to_lists(text)]
-    found: Mask = np.isin(queries.trace.ops.ints("name"), names)
-    return found
-
-
-def _writes_to_lists(name: str) -> bool:
-    base = name.split(".")[1] if name.startswith("aten.") else ""
-    return base.startswith(_OF_LISTS) and base.endswith("_")
+    return bool(np.isin(queries.bases[rows[is_of_lists[by]]], list(bases)).any())

@@ -23,7 +23,7 @@ from devtrace.diagnosis.evidence.ownership import (
 from devtrace.diagnosis.evidence.subject import Subject
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.slugs import CauseSlug, Certainty
-from devtrace.source.matching import called_names, nodes_of
+from devtrace.source.matching import called_names, is_given, nodes_of
 from devtrace.source.vocabulary import MAKES
 
 
@@ -150,8 +150,7 @@ class Case(Subject):
         failed = queries.source_node(int(queries.op_users[self.op]))
         if made is None or failed is None or made.statement is not failed.statement:
             return False
-        names_in_it = nodes_of(ast.Name, made.statement)
-        stored = {node.id for node in names_in_it if isinstance(node.ctx, ast.Store)}
+        stored = {node.id for node in nodes_of(ast.Name, made.statement) if is_given(node)}
         return all(name.references[0].text not in stored for name in names)
 
     @property

@@ -7,7 +7,7 @@ from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.subject import Subject
-from devtrace.source.matching import match_code
+from devtrace.source.matching import alone, match_code, variable
 
 
 class DroppedResult(NamedTuple):
@@ -15,7 +15,7 @@ class DroppedResult(NamedTuple):
 
     name: AccessPath
     frame: FailingFrame
-    statement: ast.Expr
+    statement: ast.stmt
 
 
 def dropped_result(subject: Subject) -> DroppedResult | None:
@@ -28,10 +28,10 @@ def dropped_result(subject: Subject) -> DroppedResult | None:
         bound = frame.bindings(root.text)
         first = frame.source.span(bound[-1]).end_line if bound else 0
         for statement in frame.statements():
-            if not isinstance(statement, ast.Expr) or not first < frame.source.span(statement).line < frame.line:
+            if not first < frame.source.span(statement).line < frame.line:
                 continue
-            call = match_code("$x.$move(...)", statement.value)
+            call = match_code("$x.$move(...)", alone(statement))
             moves = call is not None and call["move"] in subject.queries.move_methods
-            if call is not None and moves and isinstance(call["x"], ast.Name) and call["x"].id == root.text:
+            if call is not None and moves and variable(call["x"]) == root.text:
                 return DroppedResult(name, frame, statement)
     return None

@@ -15,7 +15,18 @@ from devtrace.diagnosis.evidence.torchs_sentences import refused_gradient
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.source import flow
 from devtrace.source.flow import COMPREHENSIONS
-from devtrace.source.matching import assigned_names, called_name, called_names, calls_in, keyword, match_code, names_in
+from devtrace.source.matching import (
+    assigned_names,
+    called_name,
+    called_names,
+    calls_in,
+    is_read,
+    keyword,
+    listed,
+    match_code,
+    names_in,
+    nodes_of,
+)
 from devtrace.source.object_walk import is_tensor, registered
 from devtrace.source.parsing import Source
 from devtrace.source.safe_values import MISSING, Scope, evaluate, instance_dict, values
@@ -182,7 +193,7 @@ class FailingFrame:
     def _device_global(self) -> str:
         """Return the name of the expected device that the code reads of its module, or an earlier cell's `device`."""
         own = {name for each in flow.statements(self.body) for name in flow.binds(each)} | set(self.bound(0))
-        read = (n.id for n in ast.walk(self.body) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+        read = (name.id for name in nodes_of(ast.Name, self.body) if is_read(name))
         namespace = self.snapshot.frames[self.number].f_globals
         of_notebook = ("device", "DEVICE") if self.code.site.cell is not None else ()
         others = (name for name in (*read, *of_notebook) if name not in own)
@@ -221,7 +232,8 @@ class FailingFrame:
         """Return `deep.device`: the device of another tensor in the frame's line, else in its scope."""
         taken = {id(inner) for inner in ast.walk(node)}
         for value in values(self.source_node.node, self.source, self.scope()):
-            if id(value.node) not in taken and self._on_expected_device(value.value) and _is_pure(value.node):
+            runs = [*calls_in(value.node), *nodes_of(ast.NamedExpr, value.node)]
+            if id(value.node) not in taken and self._on_expected_device(value.value) and not runs:
                 return f"{value.text}.device"
         return self.device_code(self.line, self.source_node.statement)
 
@@ -280,14 +292,15 @@ class FailingFrame:
         if isinstance(node, ast.BinOp) and len(inputs) == 2 and inputs[0] != inputs[1]:
             return {inputs[0]: node.left, inputs[1]: node.right}.get(row)
         scope = self.scope()
-        left = [each for each in self._operands() if evaluate(each, scope) is MISSING and not _is_constant(each)]
+        read = (each for each in self._operands() if evaluate(each, scope) is MISSING)
+        left = [each for each in read if not isinstance(getattr(each, "operand", each), ast.Constant)]  # nor `-1`
         return left[0] if len(left) == 1 else None
 
     def _operands(self) -> list[ast.expr]:
         """Return what the line's operation takes: of a tuple or list its items, which has no `.to()` itself."""
         node = self.source_node.node
         given = [node.value] if isinstance(node, ast.AugAssign) else flow.operands(node)
-        parts = [each.elts or [each] if isinstance(each, ast.Tuple | ast.List) else [each] for each in given]
+        parts = [listed(each) or [each] for each in given]
         return list(chain.from_iterable(parts))
 
     def loads(self, path: ast.AST) -> list[ast.AST]:
@@ -316,11 +329,3 @@ def names_device(value: object, device: str) -> bool:
 
 def first_parameter(module: Any) -> Any:
     return next((tensor for _, tensor in registered(module) if access_paths.is_parameter(tensor)), None)
-
-
-def _is_constant(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) or (isinstance(node, ast.UnaryOp) and isinstance(node.operand, ast.Constant))
-
-
-def _is_pure(node: ast.AST) -> bool:
-    return not any(isinstance(inner, ast.NamedExpr | ast.Call) for inner in ast.walk(node))

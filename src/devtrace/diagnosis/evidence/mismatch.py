@@ -54,7 +54,8 @@ def turned(queries: TraceQueries, mismatch: Mismatch, words: Site | None) -> Mis
 
 def _on(queries: TraceQueries, op: int, rows: list[int], odd_device: str) -> Mismatch:
     odd = [row for row in rows if queries.device(row) == odd_device]
-    tensor = next((row for row in odd if not _is_bias(queries, row)), odd[0])
+    tensors = queries.trace.tensors
+    tensor = next((row for row in odd if not str(tensors.raw("name", row)).endswith(".bias")), odd[0])
     expected_device = next(queries.device(row) for row in rows if row not in odd)
     return Mismatch(op, tensor, odd_device, expected_device, tuple(row for row in odd if row != tensor))
 
@@ -88,18 +89,11 @@ def _without_legal_mixes(queries: TraceQueries, op: int, rows: list[int]) -> lis
         indexes = set(rows[1:]) - set(values)
         rows = [row for row in rows if row not in indexes or queries.device(row) != HOST]
     if name in RECURRENT:
-        rows = [row for row in rows if queries.device(row) != HOST or not _is_whole(queries, row)]
+        tensors = queries.trace.tensors
+        rows = [row for row in rows if queries.device(row) != HOST or "int" not in str(tensors.raw("dtype", row))]
     numbers = [row for row in rows if queries.device(row) == HOST and queries.dims[row] == 0]
     others = [row for row in rows if row not in numbers]
     return others if len({queries.device(row) for row in others}) > 1 else rows
-
-
-def _is_whole(queries: TraceQueries, row: int) -> bool:
-    return "int" in str(queries.trace.tensors.raw("dtype", row))
-
-
-def _is_bias(queries: TraceQueries, row: int) -> bool:
-    return str(queries.trace.tensors.raw("name", row)).endswith(".bias")
 
 
 def _odd_accelerator(queries: TraceQueries, op: int, rows: list[int], devices: list[str]) -> str:

@@ -79,8 +79,8 @@ def _made_by(queries: TraceQueries, op: int) -> Arrival:
 
 def factory_call(found: SourceNode) -> ast.Call | None:
     """Return the call of a torch factory: `torch.zeros(n)`, or the one inside `torch.ones(n, n).triu(1)`."""
-    calls = (each for each in chain(found.node) if isinstance(each, ast.Call))
-    return next((call for call in calls if called_name(call) in MAKES), None)
+    calls = (each for each in chain(found.node) if called_name(each) in MAKES)
+    return next((call for call in calls if isinstance(call, ast.Call)), None)
 
 
 def was_materialized(queries: TraceQueries, row: int) -> bool:

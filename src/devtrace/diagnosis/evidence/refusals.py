@@ -12,7 +12,7 @@ from devtrace.diagnosis.evidence.mismatch import Mismatch
 from devtrace.diagnosis.evidence.source_text import assigned_names
 from devtrace.diagnosis.evidence.torchs_sentences import RefusedGradient, is_about_missing_data, refused_gradient
 from devtrace.diagnosis.evidence.trace_queries import HOST, META, SourceNode, TraceQueries
-from devtrace.source.matching import called_name, calls_in, keyword, nodes_of
+from devtrace.source.matching import called_name, calls_in, keyword, nodes_of, variable
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.safe_values import evaluate
 
@@ -78,9 +78,8 @@ def _item(value: ast.expr | None, index: int) -> ast.expr | None:
 
 
 def _is_made_by(made: SourceNode, returned: ast.expr) -> bool:
-    if isinstance(returned, ast.Name):
-        return returned.id in assigned_names(made)
-    return made.node in ast.walk(returned)
+    name = variable(returned)
+    return name in assigned_names(made) if name else made.node in ast.walk(returned)
 
 
 # Copies of tensors without data.

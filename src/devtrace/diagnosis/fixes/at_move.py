@@ -29,7 +29,7 @@ from devtrace.diagnosis.fixes.fix import (
 )
 from devtrace.diagnosis.fixes.register_on_module import assignments, unregistered_step
 from devtrace.source.flow import parameters, targets
-from devtrace.source.matching import called_name, called_names, calls_in, match_code, nodes_of, owner_of
+from devtrace.source.matching import called_name, called_names, calls_in, match_code, nodes_of, owner_of, variable
 from devtrace.source.object_walk import is_tensor, members, stored
 from devtrace.source.safe_values import attribute, classes_of, constructor_fields, evaluate, instance_dict
 from devtrace.words.catalogue import sentence
@@ -197,7 +197,7 @@ def _groups(case: Case, name: AccessPath) -> Iterator[tuple[Group, Any]]:
     variables, given = frame.variables, parameters(frame.body)
     unpacked = [target.node for statement in frame.bindings(key)[-1:] for target in targets(statement)]
     for node in (inner for each in unpacked for inner in nodes_of(ast.Tuple, each)):
-        names = [each.id if isinstance(each, ast.Name) else "" for each in node.elts]
+        names = list(map(variable, node.elts))
         if key in names:
             yield {each or at: variables.get(each) for at, each in enumerate(names)}, key
     if key in given:

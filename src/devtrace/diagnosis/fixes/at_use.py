@@ -21,7 +21,7 @@ from devtrace.diagnosis.fixes.fix import (
     registering_root,
     siblings_on_odd_device,
 )
-from devtrace.source.matching import calls_in, nodes_of
+from devtrace.source.matching import calls_in, nodes_of, variable
 from devtrace.source.parsing import read
 from devtrace.source.safe_values import evaluate
 from devtrace.source.vocabulary import changes_itself
@@ -37,8 +37,8 @@ def move_at_use(case: Case, verdict: Verdict) -> Iterator[Fix]:
         return
     device, moved = frame.device_beside(node), [Moved(case.odd_tensor, case.op)]
     again = [other for other in frame.loads(node) if other is not node]
-    if again and isinstance(node, ast.Name):
-        proposal = Proposal(_above(frame), OwnLines((node.id,)), device)
+    if again and variable(node):
+        proposal = Proposal(_above(frame), OwnLines((variable(node),)), device)
         yield from proposal.fixes(sentence("fixed.before-use", code=proposal.code), moved)
     nodes = (node, *_made_alike(frame, node))
     proposal = Proposal(Anchor(frame.code, node, "at", frame), Within(nodes), device)

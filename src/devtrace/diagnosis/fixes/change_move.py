@@ -14,6 +14,7 @@ from devtrace.diagnosis.fixes.anchors import Anchor
 from devtrace.diagnosis.fixes.changes import Proposal, Within
 from devtrace.diagnosis.fixes.fix import Fix, Moved, SiteCode, code_at, frame_at, frame_of, made_at, reads, suggested
 from devtrace.source.matching import (
+    alone,
     assigned_names,
     called_name,
     called_names,
@@ -21,6 +22,8 @@ from devtrace.source.matching import (
     keyword,
     match_code,
     names_in,
+    nodes_of,
+    variable,
 )
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.safe_values import evaluate
@@ -34,9 +37,7 @@ def keep_moved_result(case: Case, verdict: Verdict) -> Iterator[Fix]:
     if not verdict.dropped or verdict.move is None:
         return
     found, frame = code_at(case, verdict.moved), frame_of(case, verdict.name)
-    call = (
-        match_code("$x.$move(...)", found.statement.value) if found and isinstance(found.statement, ast.Expr) else None
-    )
+    call = match_code("$x.$move(...)", alone(found.statement)) if found is not None else None
     if found is not None and call is not None and not _is_loop_variable(found, call["x"], frame):
         moved = [(found.statement, call["x"]), *(_dropped_likewise(found, frame) if frame is not None else ())]
         scope = frame.scope() if frame is not None else None
@@ -52,7 +53,7 @@ def keep_moved_result(case: Case, verdict: Verdict) -> Iterator[Fix]:
 
 def _kept(code: Code, dropped: list[tuple[ast.stmt, str]], moved: list[Moved]) -> Iterator[Fix]:
     """Assign what statements drop to variables."""
-    new = [f"{variable} = {code.text(statement)}" for statement, variable in dropped]
+    new = [f"{name} = {code.text(statement)}" for statement, name in dropped]
     edits = (code.replaced(statement, text) for (statement, _), text in zip(dropped, new, strict=True))
     yield from suggested(sentence("fixed.keep-result", code=one_line(new[0])), *edits, moved=moved)
 
@@ -63,11 +64,11 @@ def _dropped_likewise(found: SiteCode, frame: FailingFrame) -> Iterator[tuple[as
     if move is None or source is not frame.source:
         return
     for each in frame.statements():
-        other = match_code("$x.$move(...)", each.value) if isinstance(each, ast.Expr) else None
+        other = match_code("$x.$move(...)", alone(each))
         beside = each is not found.statement and source.parent(each) is source.parent(found.statement)
-        if other is None or not beside or other["move"] != move["move"] or not isinstance(other["x"], ast.Name):
+        if other is None or not beside or other["move"] != move["move"] or not variable(other["x"]):
             continue
-        if is_tensor(frame.variables.get(other["x"].id)) and not _is_loop_variable(found, other["x"], frame):
+        if is_tensor(frame.variables.get(variable(other["x"]))) and not _is_loop_variable(found, other["x"], frame):
             yield each, other["x"]
 
 
@@ -77,7 +78,7 @@ def _is_loop_variable(found: SiteCode, node: ast.expr, frame: FailingFrame | Non
     loops = [outer for outer in source.ancestors(found.statement) if isinstance(outer, ast.For)]
     if frame is not None and frame.source is source:
         loops = [loop for loop in loops if loop not in source.ancestors(frame.source_node.statement)]
-    return isinstance(node, ast.Name) and any(node.id in assigned_names(loop.target) for loop in loops)
+    return any(variable(node) in assigned_names(loop.target) for loop in loops)
 
 
 def leave_out_move(case: Case, verdict: Verdict) -> Iterator[Fix]:
@@ -139,20 +140,18 @@ def change_device_variable(case: Case, verdict: Verdict) -> Iterator[Fix]:
     site = case.queries.trace.ops.number("site", case.origin.op) if case.origin.op >= 0 else -1
     found, frame = code_at(case, site), frame_at(case, site)
     call = _naming_call(found.node) if found is not None else None
-    variable = _device_of(call) if call is not None else None
-    if frame is None or not isinstance(variable, ast.Name):
+    name = variable(_device_of(call)) if call is not None else ""
+    if frame is None or not name:
         return
-    bound = frame.bindings(variable.id)
+    bound = frame.bindings(name)
     binding = bound[0] if len(bound) == 1 else None
-    read = reads(frame.body, variable.id)
+    read = reads(frame.body, name)
     if not isinstance(binding, ast.Assign) or len(read) < 2 or not all(_is_a_device(node, frame) for node in read):
         return
     device = frame.device_code(frame.source.span(binding).line, binding.value)
     edit = frame.code.replaced(binding.value, device) if device else None
     moved = made_at(case, lambda made: made.source is frame.source and _takes_its_device(made.node, read))
-    yield from suggested(
-        sentence("fixed.device-variable", code=one_line(f"{variable.id} = {device}")), edit, moved=moved
-    )
+    yield from suggested(sentence("fixed.device-variable", code=one_line(f"{name} = {device}")), edit, moved=moved)
 
 
 def _takes_its_device(node: ast.AST, names: Iterable[ast.expr]) -> bool:
@@ -210,7 +209,7 @@ def _made_at(case: Case, frame: FailingFrame, early: ast.stmt) -> Iterator[int]:
 
 def _asks_for(statement: ast.stmt, device: str) -> bool:
     """Return whether a statement says itself where the copy is to be: `Average(model, device="cpu")`."""
-    constants = (node.value for node in ast.walk(statement) if isinstance(node, ast.Constant))
+    constants = (node.value for node in nodes_of(ast.Constant, statement))
     return device in constants or device in called_names(statement)
 
 

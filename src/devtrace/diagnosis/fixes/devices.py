@@ -20,7 +20,7 @@ from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.frame_code import FailingFrame, first_parameter, names_device
 from devtrace.diagnosis.fixes.fix import SiteCode, code_at, frame_at, frame_of
 from devtrace.source.flow import own_name, parameters
-from devtrace.source.matching import assigned_names, owner_of
+from devtrace.source.matching import assigned_names, owner_of, variable
 from devtrace.source.object_walk import registered
 from devtrace.source.parsing import Source
 from devtrace.source.safe_values import Scope, evaluate, instance_dict
@@ -41,7 +41,7 @@ def of_earlier_cell(case: Case, verdict: Verdict, born: SiteCode) -> str:
         return ""
     in_cells = all(each.code.site.cell is not None and each.function is None for each in (moved, born))
     device = _argument(moved)
-    return device.id if in_cells and isinstance(device, ast.Name) and frame.names_expected_device(device) else ""
+    return variable(device) if in_cells and device is not None and frame.names_expected_device(device) else ""
 
 
 def _argument(move: SiteCode) -> ast.expr | None:

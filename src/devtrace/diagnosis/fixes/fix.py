@@ -16,7 +16,7 @@ from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.findings import Edit
-from devtrace.source.matching import called_name, calls_in, keyword, owner_of
+from devtrace.source.matching import called_name, calls_in, is_read, keyword, nodes_of, owner_of
 from devtrace.source.object_walk import registered
 from devtrace.source.safe_values import class_dict, classes_of
 from devtrace.source.vocabulary import is_move
@@ -140,8 +140,7 @@ def names_its_device(value: ast.expr) -> bool:
 
 def reads(node: ast.AST, variable: str) -> list[ast.Name]:
     """Return where code reads a variable."""
-    named = (inner for inner in ast.walk(node) if isinstance(inner, ast.Name) and inner.id == variable)
-    return [name for name in named if isinstance(name.ctx, ast.Load)]
+    return [name for name in nodes_of(ast.Name, node) if name.id == variable and is_read(name)]
 
 
 def odd_rows(case: Case, value: object) -> list[int]:

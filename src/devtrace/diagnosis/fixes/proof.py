@@ -26,7 +26,7 @@ from devtrace.diagnosis.fixes.fix import Fix, Moved
 from devtrace.diagnosis.fixes.next_round import lasts
 from devtrace.diagnosis.fixes.stays_on_host import moves_what_stays
 from devtrace.source.flow import COMPREHENSIONS, is_bound
-from devtrace.source.matching import chain, match_code, names_in
+from devtrace.source.matching import chain, is_given, is_read, match_code, names_in
 from devtrace.source.parsing import Source, Span
 from devtrace.source.safe_values import Scope, evaluate, instance_dict
 
@@ -69,7 +69,7 @@ def _paths_in(source: Source, first: int, last: int) -> list[ast.expr]:
     """Return the names and the chains of attributes that lines read."""
     found: list[ast.expr] = []
     for node in ast.walk(source.tree):
-        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
+        if isinstance(node, ast.Name | ast.Attribute) and is_read(node):
             is_whole = not isinstance(source.parent(node), ast.Attribute)
             if is_whole and first <= source.span(node).line <= last:
                 found.append(node)
@@ -114,7 +114,7 @@ def _is_set_below(target: ast.expr, source: Source) -> bool:
         return False
     body, step, line = source.function(target) or source.tree, _last_step(target), source.span(target).end_line
     steps = (node for node in ast.walk(body) if isinstance(node, ast.Attribute | ast.Subscript))
-    stored = (node for node in steps if isinstance(node.ctx, ast.Store) and source.span(node).line > line)
+    stored = (node for node in steps if is_given(node) and source.span(node).line > line)
     return any(_last_step(node) == step for node in stored)
 
 

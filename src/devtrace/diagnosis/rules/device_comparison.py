@@ -20,7 +20,7 @@ from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Finding, Site
 from devtrace.diagnosis.ledger import Tally
 from devtrace.diagnosis.rules.rule import CostRule
-from devtrace.source.matching import called_name, match_code, same_code
+from devtrace.source.matching import called_name, match_code, nodes_of, same_code
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.safe_values import MISSING, Scope, class_dict, evaluate, returned_by_property
 from devtrace.source.vocabulary import MAKES
@@ -33,9 +33,9 @@ def compared_with_a_string(queries: TraceQueries, tally: Tally) -> Iterator[Find
     for site, nodes in _nodes_by_function(queries).items():
         source = nodes[0].source
         function = source.function(nodes[0].node)
-        for node in ast.walk(function or source.tree):
+        for node in nodes_of(ast.Compare, function or source.tree):
             owner, device = _compared(node) or (None, "")
-            if not isinstance(node, ast.Compare) or owner is None or source.function(node) is not function:
+            if owner is None or source.function(node) is not function:
                 continue
             is_operand = any(same_code(owner, operand) for other in nodes for operand in _operands(other.node))
             if is_operand or any(_answers(evaluate(owner, scope)) for scope in _scopes(snapshot, site)):
@@ -70,11 +70,12 @@ def _compared(node: ast.AST) -> tuple[ast.expr, str] | None:
 
 def _operands(node: ast.AST) -> list[ast.expr]:
     """Return what an op takes as a tensor: in arithmetic, or as an argument of a call."""
-    if isinstance(node, ast.BinOp):
-        return [node.left, node.right]
-    if not isinstance(node, ast.Call) or called_name(node) in MAKES:
-        return []
-    return node.args  # not the owner of a method: `self.norm(x)` runs a layer of `self`
+    match node:
+        case ast.BinOp(left=left, right=right):
+            return [left, right]
+        case ast.Call(args=given) if called_name(node) not in MAKES:
+            return given  # not the owner of a method: `self.norm(x)` runs a layer of `self`
+    return []
 
 
 def _scopes(snapshot: FailureSnapshot, site: Site) -> Iterator[Scope]:

@@ -22,7 +22,7 @@ from devtrace.diagnosis.costs.needless import Needless
 from devtrace.diagnosis.costs.same_tensor import of_one_tensor
 from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode, TraceQueries
 from devtrace.diagnosis.rules.rule import CostRule
-from devtrace.source.matching import called_name, calls_in, match_code, nodes_of
+from devtrace.source.matching import called_name, calls_in, match_code, nodes_of, variable
 from devtrace.source.parsing import Source
 from devtrace.source.vocabulary import MAKES, TAKES_VALUES, package
 from devtrace.words.catalogue import sentence
@@ -152,8 +152,8 @@ def _is_made_by_numpy(copied: SourceNode, outer: SourceNode) -> bool:
 
 def _contains(code: ast.AST, made: list[ast.AST]) -> bool:
     """Return whether code has a part that is one of these, or names one of them."""
-    names = {each.id for each in made if isinstance(each, ast.Name)}
-    return any(part in made or (isinstance(part, ast.Name) and part.id in names) for part in ast.walk(code))
+    names = set(filter(None, map(variable, made)))
+    return any(part in made or variable(part) in names for part in ast.walk(code))
 
 
 def _is_of_arrays(code: ast.AST, made: list[ast.AST], source: Source) -> bool:
@@ -162,7 +162,7 @@ def _is_of_arrays(code: ast.AST, made: list[ast.AST], source: Source) -> bool:
     def is_known(function: ast.expr) -> bool:
         if isinstance(function, ast.Attribute) and _contains(function.value, made):
             return True
-        is_pythons = isinstance(function, ast.Name) and function.id in TAKES_VALUES
+        is_pythons = variable(function) in TAKES_VALUES
         return is_pythons or package(function, source) in ("numpy", "torch")
 
     taking = (call for call in calls_in(code) if any(_contains(part, made) for part in (*call.args, *call.keywords)))
@@ -190,7 +190,7 @@ def _unused(habit: Habit) -> Needless | None:
     site = int(queries.op_users[sent[0]])
     moving = queries.source_node(site)
     moved = match_code("$x = $x.$move(...)", moving.statement) if moving is not None else None
-    is_chosen = moved is not None and isinstance(moved["x"], ast.Name)  # no line that moves a whole batch
+    is_chosen = moved is not None and variable(moved["x"]) != ""  # no line that moves a whole batch
     if not is_chosen and not copies.is_of_ddp(queries, sent[0]):
         return None
     why = sentence("copy.unused", name=copies.source_text(habit), site=queries.site(site))

@@ -22,7 +22,7 @@ from devtrace.diagnosis.fixes.generators import GeneratorCall, fix_generator
 from devtrace.diagnosis.fixes.register_on_module import assignments
 from devtrace.diagnosis.rules.rule import ErrorRule
 from devtrace.diagnosis.slugs import Certainty
-from devtrace.source.matching import called_name, calls_in
+from devtrace.source.matching import called_name, calls_in, nodes_of, variable
 from devtrace.words.catalogue import sentence
 
 _IS_GENERATOR: Final = re.compile(r"Expected an? '([\w:]+)' (?:device type|generator device) .*found '([\w:]+)'")
@@ -76,9 +76,8 @@ def _generators_on(snapshot: FailureSnapshot, odd: str) -> list[AccessPath]:
 
 def _names_in_a_loader(frame: FailingFrame | None) -> tuple[str, ...]:
     """Return names for the generator that a DataLoader makes for itself."""
-    for node in ast.walk(frame.source_node.statement) if frame is not None else ():
-        if isinstance(node, ast.For) and isinstance(node.iter, ast.Name):
-            loader = node.iter.id
+    for node in nodes_of(ast.For, frame.source_node.statement) if frame is not None else ():
+        if loader := variable(node.iter):
             return f"{loader}.sampler.generator", f"{loader}.generator", "generator"
     return ("generator",)
 
@@ -102,8 +101,6 @@ def _default_device(frame: FailingFrame) -> GeneratorCall | None:
         for call in calls_in(root):
             if called_name(call) in ("set_default_device", "set_default_tensor_type"):
                 return GeneratorCall(frame.code, call)
-    for node in ast.walk(frame.source_node.source.tree):
-        for item in node.items if isinstance(node, ast.With) else ():
-            if isinstance(item.context_expr, ast.Call) and called_name(item.context_expr) == "device":
-                return GeneratorCall(frame.code, item.context_expr)
-    return None
+    items = (item.context_expr for node in nodes_of(ast.With, frame.source_node.source.tree) for item in node.items)
+    calls = (each for each in items if isinstance(each, ast.Call) and called_name(each) == "device")
+    return next((GeneratorCall(frame.code, call) for call in calls), None)

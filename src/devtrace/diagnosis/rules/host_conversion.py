@@ -20,7 +20,7 @@ from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding
 from devtrace.diagnosis.fixes.fix import Fix
 from devtrace.diagnosis.rules.rule import ErrorRule
-from devtrace.source.matching import called_name, calls_in, keyword, match_code
+from devtrace.source.matching import called_name, calls_in, is_given, keyword, match_code, owner_of
 from devtrace.source.object_walk import is_tensor
 from devtrace.source.safe_values import Value, evaluate, values
 from devtrace.words.catalogue import sentence, unnamed
@@ -79,8 +79,7 @@ class _Conversion:
         if self.frame is None:
             return None
         node, statement = self.frame.source_node.node, self.frame.source_node.statement
-        is_target = isinstance(getattr(node, "ctx", None), ast.Store)
-        return statement.value if is_target and isinstance(statement, ast.Assign | ast.AugAssign) else node
+        return statement.value if is_given(node) and isinstance(statement, ast.Assign | ast.AugAssign) else node
 
     @cached_property
     def given(self) -> ast.expr | None:
@@ -225,7 +224,7 @@ class _Conversion:
         if self.frame is not None:
             for call in calls_in(self.frame.body):
                 pinned = keyword(call, "pin_memory")
-                if isinstance(pinned, ast.Constant) and pinned.value is True:
+                if pinned is not None and match_code("True", pinned) is not None:
                     edit = self.frame.code.replaced(pinned, "False")
                     return Fix(sentence("fixed.no-pinning"), (edit,) if edit is not None else ())
         return Fix(sentence("fixed.no-pinning"))
@@ -233,8 +232,8 @@ class _Conversion:
 
 def _converted(code: ast.AST) -> ast.expr | None:
     for call in calls_in(code):
-        if match_code("$x.numpy()", call) and isinstance(call.func, ast.Attribute):
-            return call.func.value
+        if match_code("$x.numpy()", call):
+            return owner_of(call)
     if isinstance(code, ast.Call) and called_name(code) in ("array", "asarray", "ascontiguousarray") and code.args:
         return None if isinstance(code.args[0], ast.List | ast.Tuple | ast.ListComp) else code.args[0]
     return None

@@ -38,10 +38,9 @@ def _numbers(habit: Habit) -> Needless | None:
 
 def _is_made_or_moved_there(habit: Habit) -> bool:
     """Return whether the line itself makes the tensor, or moves it; torch does in `Normal(x, 0.1)`, and needs to."""
-    if habit.found is None or not isinstance(habit.found.node, ast.Call):
-        return habit.found is not None
-    name = called_name(habit.found.node)
-    return _makes(name) or is_move(name)
+    node = habit.found.node if habit.found is not None else None
+    name = called_name(node) if node is not None else ""
+    return node is not None and (not isinstance(node, ast.Call) or _makes(name) or is_move(name))
 
 
 def _makes(name: str) -> bool:

@@ -20,7 +20,7 @@ from devtrace.diagnosis.evidence.source_text import name_by_its_line, statement_
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Culprit, Finding
 from devtrace.diagnosis.rules.rule import JobRule
-from devtrace.source.matching import called_name, calls_in, keyword, nodes_of
+from devtrace.source.matching import called_name, calls_in, keyword, nodes_of, owner_of, variable
 from devtrace.words.catalogue import one_after_another, sentence
 
 
@@ -32,7 +32,8 @@ def on_the_device_of_another(queries: TraceQueries, ranks: Ranks) -> Iterator[Fi
         mine = np.flatnonzero((ranks.of_tensor == rank) & np.isin(devices, list(others)))
         for row in mine.tolist():
             site = queries.born(row)
-            if site >= 0 and _came_here(queries, row):
+            # What is computed from it there only follows.
+            if site >= 0 and all(queries.device(each) != queries.device(row) for each in queries.made_from(row)):
                 seen.setdefault((int(queries.users[site]), int(devices[row])), {}).setdefault(rank, row)
     chosen = {(site, device): _reason(queries, site, queries.device_names[device]) for site, device in seen}
     explained = {(rank, key[1]) for key, rows in seen.items() if chosen[key] != "other" for rank in rows}
@@ -43,11 +44,6 @@ def on_the_device_of_another(queries: TraceQueries, ranks: Ranks) -> Iterator[Fi
 
 
 RULE: Final = JobRule("rank-device", on_the_device_of_another)
-
-
-def _came_here(queries: TraceQueries, row: int) -> bool:
-    """Return whether a tensor came to its device by itself: what is computed from it there only follows."""
-    return all(queries.device(parent) != queries.device(row) for parent in queries.made_from(row))
 
 
 def _finding(queries: TraceQueries, ranks: Ranks, site: int, device: int, rows: dict[int, int], reason: str) -> Finding:
@@ -90,5 +86,4 @@ def _reason(queries: TraceQueries, site: int, device: str) -> str:
 
 def _without_map(call: ast.Call) -> bool:
     """Return whether a call of `torch.load` says nothing of devices."""
-    of_torch = isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name)
-    return of_torch and len(call.args) < 2 and keyword(call, "map_location") is None
+    return variable(owner_of(call)) != "" and len(call.args) < 2 and keyword(call, "map_location") is None

@@ -28,7 +28,7 @@ from devtrace.recording.context.module_tree import class_attribute, class_name, 
 from devtrace.runtime.quiet import gradient_of
 from devtrace.source import parsing
 from devtrace.source.flow import FUNCTIONS, bindings, moves_itself, statements, targets
-from devtrace.source.matching import called_name, calls_in, match_code, nodes_of
+from devtrace.source.matching import alone, called_name, calls_in, match_code, nodes_of
 from devtrace.source.safe_values import MISSING, attribute, class_dict, classes_of, constructor_fields, evaluate
 from devtrace.source.vocabulary import PARTS
 
@@ -196,7 +196,7 @@ def _given_in(
 
 def _registered(statement: ast.stmt, owner: str, name: str) -> Iterator[ast.expr]:
     """Yield the value of `self.register_buffer("name", value)`, and that of `setattr(self, "name", value)`."""
-    call = statement.value if isinstance(statement, ast.Expr) else None
+    call = alone(statement)
     if not isinstance(call, ast.Call):
         return
     given = call.args[1:] if called_name(call) == "setattr" else call.args
@@ -213,8 +213,8 @@ def _in_class_body(kind: type, name: str, activation: Activation) -> Iterator[De
     run = _file_of(kind, activation)
     if run is None:
         return
-    for node in ast.walk(run.source.tree):
-        if isinstance(node, ast.ClassDef) and node.name == class_name(kind, "__name__"):
+    for node in nodes_of(ast.ClassDef, run.source.tree):
+        if node.name == class_name(kind, "__name__"):
             for each in bindings(run.source, node, name):
                 if not each.loops:
                     yield Definition(each.value, each.position, run.at(each.line))

@@ -19,7 +19,7 @@ from devtrace.explaining.reading.values import Activation, Definition, Known, Se
 from devtrace.recording.columns.operator_info import COMPUTE, COPY, CREATE, VIEW
 from devtrace.recording.context.module_tree import class_attribute, is_module
 from devtrace.runtime.quiet import device_of
-from devtrace.source.matching import called_name, match_code, owner_of
+from devtrace.source.matching import called_name, match_code, owner_of, variable
 from devtrace.source.object_walk import registered
 from devtrace.source.user_code import is_torch_or_ours
 from devtrace.source.vocabulary import (
@@ -150,18 +150,15 @@ def read_call(reader: Reader, node: ast.Call, activation: Activation) -> Value |
             return call_method(reader, owner, node.func.attr, Written(node, words, activation))
         if isinstance(owner, Several) or (isinstance(owner, Known) and type(owner.value) is dict):
             return _call_container(reader, owner, node.func.attr, node, activation)
-        if isinstance(owner, Known) and type(owner.value) in (list, deque) and node.func.attr in ("pop", "popleft"):
+        name = node.func.attr
+        if isinstance(owner, Known) and type(owner.value) in (list, deque) and name in ("pop", "popleft"):
             return _popped(reader, owner.value)
-        if (
-            isinstance(owner, Known)
-            and is_module(owner.value)
-            and (node.func.attr in OF_MODULES or gives_itself(node.func.attr))
-        ):
-            return _of_module(reader, owner, node.func.attr)
-    if isinstance(node.func, ast.Name) and node.func.id in ("getattr", "next"):
+        if isinstance(owner, Known) and is_module(owner.value) and (name in OF_MODULES or gives_itself(name)):
+            return _of_module(reader, owner, name)
+    if variable(node.func) in ("getattr", "next"):
         return _call_builtin(reader, node, activation)
     function = reader.see(node.func, activation)
-    if isinstance(node.func, ast.Name) and function is None:
+    if variable(node.func) and function is None:
         return _call_sequence(reader, node, activation)
     return _call(reader, function.value, node, words, activation) if isinstance(function, Known) else None
 
@@ -190,9 +187,8 @@ def definitions_of_call(reader: Reader, node: ast.Call, activation: Activation) 
     given = [*before, *(reader.see(each, activation) for each in node.args)]
     words = {word.arg: reader.see(word.value, activation) for word in node.keywords if word.arg}
     run = run_of(reader, function, arguments(function, given, words), activation)
-    for result in results(run.body) if run is not None else ():
-        if run is not None:
-            yield Definition(result, (), run.at_node(result))
+    if run is not None:
+        yield from (Definition(result, (), run.at_node(result)) for result in results(run.body))
 
 
 def _seen(reader: Reader, words: dict[str, ast.expr], activation: Activation) -> dict[str, Value | None]:
@@ -227,8 +223,7 @@ def _call_builtin(reader: Reader, node: ast.Call, activation: Activation) -> Val
 
 def _call_sequence(reader: Reader, node: ast.Call, activation: Activation) -> Value | None:
     """Return what `list(x)` and its kin make, which a scope does not know by name."""
-    names = {each.__name__ for each in _SEQUENCES}
-    if not isinstance(node.func, ast.Name) or node.func.id not in names:
+    if variable(node.func) not in {each.__name__ for each in _SEQUENCES}:
         return None
     if node.args:
         return reader.see(node.args[0], activation)

@@ -13,7 +13,7 @@ from devtrace.recording.columns.operator_info import COMPUTE, VIEW
 from devtrace.recording.context.module_tree import is_module
 from devtrace.runtime.quiet import device_of, is_tensor
 from devtrace.source.flow import operands
-from devtrace.source.matching import called_name
+from devtrace.source.matching import called_name, listed
 from devtrace.source.safe_values import MISSING, item
 
 
@@ -115,8 +115,7 @@ def read_subscript(reader: Reader, node: ast.Subscript, activation: Activation) 
 
 
 def _indexes(reader: Reader, node: ast.expr, activation: Activation) -> list[TensorValue]:
-    parts = node.elts if isinstance(node, ast.Tuple) else [node]
-    return reader.tensors([part for part in parts if not isinstance(part, ast.Slice | ast.Constant)], activation)
+    return reader.tensors([part for part in listed(node) if not isinstance(part, ast.Slice | ast.Constant)], activation)
 
 
 def _key(reader: Reader, node: ast.expr, activation: Activation) -> Any:

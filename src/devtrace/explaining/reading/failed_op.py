@@ -20,7 +20,7 @@ from devtrace.recording.columns.operator_info import COMPUTE
 from devtrace.recording.context.module_tree import class_name
 from devtrace.runtime.quiet import device_of, gradient_of, is_leaf
 from devtrace.source.flow import operands, parameters, statements
-from devtrace.source.matching import called_name, calls_in
+from devtrace.source.matching import called_name, calls_in, is_given
 from devtrace.source.safe_values import class_dict
 
 UNKNOWN: Final = "unknown"
@@ -57,7 +57,7 @@ def _at(reader: Reader, depth: int) -> FailedOp | None:
     activation, node = reader.activation(depth), reader.node(depth)
     if activation is None or node is None or reader.stack.levels[depth].frame.f_code in CALLS_OF_MODULES:
         return None
-    if isinstance(getattr(node, "ctx", None), ast.Store):
+    if is_given(node):
         node = activation.source.statement(node) or node
     while isinstance(node, ast.Return | ast.Expr | ast.Await) and node.value is not None:
         node = node.value

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import CodeType
 
 from devtrace.recording.columns import sites
-from devtrace.source.matching import called_name, match_code
+from devtrace.source.matching import called_name, match_code, variable
 from devtrace.source.parsing import Source, Span, kept_with_source
 
 
@@ -39,8 +39,8 @@ def _add_call(index: FileIndex, call: ast.Call) -> None:
     name = called_name(call)
     index.calls[name].append(call)
     first = call.args[0] if name == "partial" and call.args else None
-    if isinstance(first, ast.Name):
-        index.calls[first.id].append(call)
+    if variable(first):
+        index.calls[variable(first)].append(call)
     if name == "dict":
         for word in call.keywords:
             index.entries[word.arg or ""].append(word.value)

@@ -69,11 +69,8 @@ def _is_rebound(name: str, activation: Activation) -> bool:
     if activation.line >= activation.now:
         return False
     since = [each for each in _assigned(name, activation) if activation.line <= each.line <= activation.now]
-    return any(not _is_itself(each.value, name) or not _is_module_in(activation, name) for each in since)
-
-
-def _is_module_in(activation: Activation, name: str) -> bool:
-    return activation.scope is not None and is_module(activation.scope.lookup(name))
+    is_of_module = activation.scope is not None and is_module(activation.scope.lookup(name))
+    return any(not is_of_module or not _is_itself(each.value, name) for each in since)
 
 
 def _is_itself(node: ast.expr, name: str) -> bool:
@@ -146,7 +143,10 @@ def definitions(
         return
     yield from _all(reader, nearest_first(above, activation.line), activation)
     yield from given
-    below = [each for each in found if each.line >= activation.line and _may_have_run(each, activation)]
+    # A line below may have run first: a cell may run again, a function only comes back in a loop.
+    below = [each for each in found if each.line >= activation.line]
+    if not activation.is_file:
+        below = [each for each in below if comes_round(activation.source, each, activation.line)]
     for each in _all(reader, nearest_first(below, activation.line), activation):
         yield each._replace(is_of_repetition=not activation.is_file)
     around = None if found else _around_line(name, activation)
@@ -158,11 +158,6 @@ def definitions(
         yield from of_globals(reader, name, activation)
     else:
         yield from _of_outer_function(reader, name, activation)
-
-
-def _may_have_run(found: Binding, activation: Activation) -> bool:
-    """Return whether a line below may have run first: a cell may run again, a function only comes back in a loop."""
-    return activation.is_file or comes_round(activation.source, found, activation.line)
 
 
 def _all(reader: Reader, found: list[Binding], activation: Activation) -> Iterator[Definition]:
@@ -278,7 +273,8 @@ def elements(reader: Reader, iterated: ast.expr, position: Any, activation: Acti
     if isinstance(value, Known) and type(value.value) in (list, deque, set):
         for run in reader.user_activations():
             yield from (each._replace(position=position) for each in stored_in(reader, run, value.value))
-    if _is_iterator(value):
+    if isinstance(value, Known) and not issubclass(type(value.value), (list, tuple, dict, deque, set)):
+        # It makes its elements while it is gone through: a loader, a generator.
         yield Definition(iterated, position, activation, is_source=True)
 
 
@@ -291,17 +287,13 @@ def _wholes(reader: Reader, iterated: ast.expr, activation: Activation) -> Itera
             yield from reader.definitions(whole.node, whole.activation)
 
 
-def _is_iterator(value: Value | None) -> bool:
-    """Return whether an object makes its elements while it is gone through: a loader, a generator."""
-    return isinstance(value, Known) and not issubclass(type(value.value), (list, tuple, dict, deque, set))
-
-
 def _built(node: ast.AST) -> list[ast.expr]:
     """Return the expressions of the elements of a list that is written out."""
-    if isinstance(node, ast.ListComp | ast.GeneratorExp | ast.SetComp):
-        return [node.elt]
-    if isinstance(node, ast.List | ast.Tuple):
-        return node.elts
-    if isinstance(node, ast.Call) and called_name(node) in ("list", "tuple", "enumerate", "iter") and node.args:
-        return _built(node.args[0])
+    match node:
+        case ast.ListComp(elt=each) | ast.GeneratorExp(elt=each) | ast.SetComp(elt=each):
+            return [each]
+        case ast.List(elts=found) | ast.Tuple(elts=found):
+            return found
+        case ast.Call(args=[first, *_]) if called_name(node) in ("list", "tuple", "enumerate", "iter"):
+            return _built(first)
     return []

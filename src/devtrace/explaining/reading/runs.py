@@ -14,7 +14,7 @@ from devtrace.recording.columns import sites
 from devtrace.recording.context.module_tree import class_attribute, is_module
 from devtrace.source import parsing
 from devtrace.source.flow import FUNCTIONS, moves_itself, parameters, statements, targets
-from devtrace.source.matching import called_name
+from devtrace.source.matching import alone, called_name, owner_of
 from devtrace.source.safe_values import MISSING, class_dict, classes_of, evaluate, with_wrapped
 
 _CACHED: Final = type(functools.cache(len))
@@ -75,21 +75,16 @@ def run_around(reader: Reader, node: ast.AST, activation: Activation) -> Activat
     for live in reader.user_activations():
         if live.source is source and live.body is body:
             return live.at_node(node)
-    owner = next((each for each in source.ancestors(body) if isinstance(each, ast.ClassDef)), None)
+    owner = source.nearest(ast.ClassDef, body)
     return Activation(
         source,
         body,
         source.span(node).line,
         0,  # it ran before anything that still runs
         activation.globals,
-        bound=_unknown_parameters(body, is_method=owner is not None),
+        bound=dict.fromkeys(parameters(body)[:1]) if owner is not None else {},  # nobody knows `self`
         level=activation.level + 1,
     )
-
-
-def _unknown_parameters(body: ast.AST, *, is_method: bool) -> dict[str, Value | None]:
-    """Bind `self`, which nobody knows."""
-    return dict.fromkeys(parameters(body)[:1]) if is_method else {}
 
 
 def arguments(
@@ -135,8 +130,8 @@ def results(body: ast.AST) -> list[ast.expr]:
     ]
     if yielded:
         return [ast.copy_location(ast.List(elts=yielded, ctx=ast.Load()), yielded[0])]
-    found = [each for each in statements(body) if isinstance(each, ast.Return)]
-    return [each.value for each in reversed(found) if each.value is not None]
+    found = [each.value for each in statements(body) if isinstance(each, ast.Return)]
+    return [each for each in reversed(found) if each is not None]
 
 
 def _behind_cache(value: Any) -> Any:
@@ -260,10 +255,11 @@ def stored_in(reader: Reader, run: Activation, owner: Any) -> Iterator[Definitio
         for target, value, loops, _ in targets(statement):
             if isinstance(target, ast.Subscript) and not loops and _is(reader, target.value, owner, run):
                 yield Definition(value, (), run.at_node(statement), is_own_move=moves_itself(value, target))
-        call = statement.value if isinstance(statement, ast.Expr) else None
-        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or not call.args:
+        call = alone(statement)
+        container = owner_of(call)
+        if not isinstance(call, ast.Call) or container is None or not call.args:
             continue
-        if call.func.attr in _ADDING and _is(reader, call.func.value, owner, run):
+        if called_name(call) in _ADDING and _is(reader, container, owner, run):
             yield Definition(call.args[-1], (), run.at_node(statement))
 
 

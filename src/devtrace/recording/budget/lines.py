@@ -63,7 +63,7 @@ class Lines:
         if not self._codes:
             _monitoring.use_tool_id(self._tool, "devtrace")
             _monitoring.register_callback(self._tool, events.LINE, self._line)
-            _monitoring.register_callback(self._tool, events.PY_RETURN, self._returned)
+            _monitoring.register_callback(self._tool, events.PY_RETURN, lambda code, *_: self._line(code, _RETURN))
         for code in codes - self._codes:
             _monitoring.set_local_events(self._tool, code, events.LINE | events.PY_RETURN)
         self._codes |= codes
@@ -96,9 +96,6 @@ class Lines:
             self._unknown(key)
             return None
         return _monitoring.DISABLE
-
-    def _returned(self, code: CodeType, offset: int, value: Any) -> Any:
-        return self._line(code, _RETURN)
 
 
 def _frames(frame: Any) -> Iterable[CodeType]:

@@ -25,6 +25,7 @@ from devtrace.runtime.tracebacks import text_of
 from devtrace.source import parsing, safe_values
 from devtrace.source.flow import operands
 from devtrace.source.live_objects import forget_locals
+from devtrace.source.matching import is_given, is_read
 from devtrace.source.parsing import Source
 from devtrace.source.safe_values import MISSING, Scope
 from devtrace.source.user_code import is_torch_or_ours
@@ -134,7 +135,7 @@ def _called(entry: TracebackType, *, anything: bool) -> Failing | None:
     """Return the call of one frame. `anything`: torch's own Python raised below, so it is whatever this line called."""
     frame = entry.tb_frame
     source, node = parsing.node_of(frame.f_code, entry.tb_lasti)
-    if source is not None and node is not None and isinstance(getattr(node, "ctx", None), ast.Store):
+    if source is not None and node is not None and is_given(node):
         node = source.statement(node)  # `p.grad = g`, of which an instruction is only the target
     if source is None or node is None or isinstance(node, ast.Raise | ast.Assert):
         return None
@@ -157,7 +158,7 @@ def _name(node: ast.AST, scope: Scope, *, anything: bool) -> str:
         return _method(type(getattr(node, "op", node)).__name__.lower(), of_tensor=of_tensor, anything=anything)
     if isinstance(node, ast.Subscript):
         of_tensor = is_tensor(safe_values.evaluate(node.value, scope))
-        name = "__getitem__" if isinstance(node.ctx, ast.Load) else "__setitem__"
+        name = "__getitem__" if is_read(node) else "__setitem__"
         return _method(name, of_tensor=of_tensor, anything=anything)
     if isinstance(node, ast.Attribute) and is_tensor(safe_values.evaluate(node.value, scope)):
         return f"Tensor.{node.attr}"
