@@ -21,8 +21,7 @@ from devtrace.runtime.job import ranked_path
 from devtrace.trace import format
 from devtrace.trace.checks import broken_rule
 from devtrace.trace.lost_ranks import LastWords, last_words_file
-from devtrace.trace.merge_ranks import merge, with_rank
-from devtrace.trace.own_pages import in_own_pages
+from devtrace.trace.merge_ranks import in_own_pages, merge, with_rank
 from devtrace.trace.rows import Call
 from devtrace.trace.tables import Ints, TraceData
 from devtrace.words.errors import UsageError

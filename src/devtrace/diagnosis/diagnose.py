@@ -6,11 +6,8 @@ Rules for errors look at the ops that raised, rules for costs at the counts of t
 A rule that fails is one line in the report and silences no other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,10 +21,8 @@ from devtrace.diagnosis.rules.device_errors import device_errors
 from devtrace.diagnosis.rules.ordered import COST_RULES, JOB_RULES
 from devtrace.diagnosis.silence import unsilenced
 from devtrace.diagnosis.store import report_of, with_report
+from devtrace.source.live_objects import Live
 from devtrace.trace.tables import TraceData
-
-if TYPE_CHECKING:
-    from devtrace.source.live_objects import Live
 
 
 def diagnose(trace: TraceData, live: Live | None = None) -> ReportData:

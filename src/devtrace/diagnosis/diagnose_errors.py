@@ -1,20 +1,15 @@
 """The report of errors alone, for a trace whose other ops were read from the source: it needs no rule for costs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
 from devtrace.diagnosis.findings import Finding, ReportData, worst_first
 from devtrace.diagnosis.rules.device_errors import device_errors
 from devtrace.diagnosis.store import with_report
+from devtrace.source.live_objects import Live
 from devtrace.trace.tables import TraceData
 from devtrace.words.catalogue import sentence
-
-if TYPE_CHECKING:
-    from devtrace.source.live_objects import Live
 
 
 def diagnose_errors(trace: TraceData, live: Live) -> ReportData:

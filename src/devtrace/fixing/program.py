@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any, Final, NoReturn
+from typing import IO, Any, Final
 
 from devtrace.fixing import values
 from devtrace.fixing.rounds import Ending, Run
@@ -76,12 +76,8 @@ def started(command: Sequence[str], variables: Mapping[str, str], stdout: int) -
     """Start a program in a group of its own, which has what the program starts too: its DataLoader's workers."""
     for number in ENDING:  # which reach no other group
         if signal.getsignal(number) is signal.SIG_DFL and threading.current_thread() is threading.main_thread():
-            signal.signal(number, _exit)
+            signal.signal(number, lambda number, _: sys.exit(128 + number))
     return subprocess.Popen(command, env=variables, stdout=stdout, start_new_session=True)
-
-
-def _exit(number: int, frame: object) -> NoReturn:
-    sys.exit(128 + number)
 
 
 def _kill_all(process: subprocess.Popen[bytes]) -> None:

@@ -119,16 +119,13 @@ def _is_same(one: Any, other: Any) -> bool:
         ):
             return False
         close = CLOSE_IN_HALF if one["dtype"].endswith("float16") else CLOSE
-        scale = max((abs(number) for number in one["numbers"] if _is_finite(number)), default=0.0)
+        finite = (each for each in one["numbers"] if type(each) in (int, float) and math.isfinite(each))
+        scale = max(map(abs, finite), default=0.0)
         pairs = zip(one["numbers"], other["numbers"], strict=True)
         return all(_is_close(left, right, close, TINY * scale) for left, right in pairs)
     if isinstance(one, float) and isinstance(other, int | float):
         return _is_close(one, other, CLOSE, 0.0)
     return type(one) is type(other) and bool(one == other)
-
-
-def _is_finite(number: Any) -> bool:
-    return type(number) in (int, float) and math.isfinite(number)
 
 
 def _is_close(one: Any, other: Any, close: float, least: float) -> bool:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from devtrace.api.options import Options
 from devtrace.notebook import usage
 from devtrace.notebook.cells import Traced, Tracing
-from devtrace.notebook.untraced import Explainer
+from devtrace.notebook.untraced import Explainer, Screen
 from devtrace.runtime.device_spec import count_of, names_of
 from devtrace.runtime.job import rank_of_job, ranked_path
 from devtrace.runtime.whole_files import write_as_asked
@@ -25,15 +25,6 @@ if TYPE_CHECKING:
 
 AUTO: Final = "auto"
 """JupyterLab's display language, `DEVTRACE_LANGUAGE`, or the locale's."""
-
-
-class Screen(Protocol):
-    """Takes outputs: a notebook's cell or a terminal."""
-
-    @property
-    def text_only(self) -> bool: ...
-
-    def publish(self, data: dict[str, Any], metadata: dict[str, Any]) -> None: ...
 
 
 class Commands:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from devtrace.drawing import palette
 from devtrace.notebook.cells import Traced, Tracing
-from devtrace.notebook.inventory.inventory import Row, listing
+from devtrace.notebook.inventory.inventory import Row, drain, listing
 from devtrace.words.catalogue import comma, sentence
 from devtrace.words.text_format import escape_markup, format_bytes, safe_line
 
@@ -35,12 +35,8 @@ class DeviceList:
 
 def device_list(tracing: Tracing) -> DeviceList:
     """Look at the names of the notebook; nothing of them is run or changed."""
-    steps = listing(tracing.names_of_user(), simulated=bool(tracing.simulated))
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return DeviceList((*_names(end.value), _findings(list(tracing.history))))
+    inventory = drain(listing(tracing.names_of_user(), simulated=bool(tracing.simulated)))
+    return DeviceList((*_names(inventory), _findings(list(tracing.history))))
 
 
 def _names(inventory: Row) -> Iterator[tuple[str, tuple[tuple[str, str], ...]]]:

@@ -19,6 +19,8 @@ MARK: Final = "untraced"
 
 
 class Screen(Protocol):
+    """Takes outputs: a notebook's cell or a terminal."""
+
     @property
     def text_only(self) -> bool: ...
 

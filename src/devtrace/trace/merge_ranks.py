@@ -2,13 +2,17 @@
 
 Ops are ordered by wall clock, so ranks line up as well as the clocks of their machines agree. Devices of one name, and
 lines of one file, are taken for the same.
+
+Columns that are read get pages of their own, which go back to the system once nobody has them: what many small arrays
+leave behind lies between others and fits no large one. A merge of many ranks would take the room of all traces twice.
 """
 
+import mmap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 
@@ -16,13 +20,41 @@ from devtrace.trace import format
 from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.columns import LEDGER_COUNTS, OP_POSITIONS, SEVERITIES, TABLES, Column
 from devtrace.trace.lost_ranks import LastWords, lost_ranks, missing
-from devtrace.trace.own_pages import in_own_pages
 from devtrace.trace.rank_differences import Did, differences, done_by, own_device, sentences, together
 from devtrace.trace.shared_findings import on_ranks, shared_findings
 from devtrace.trace.tables import Ints, Lists, TraceData, Values
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError
 from devtrace.words.ranges import in_short
+
+LEAST: Final = 1 << 16
+"""Bytes of a column that is worth pages of its own."""
+
+IntsT = TypeVar("IntsT", bound=Ints)
+
+
+def in_own_pages(trace: TraceData) -> TraceData:
+    values = {
+        table: {name: _moved(column) for name, column in columns.items()} for table, columns in trace.values.items()
+    }
+    trace.forget_tables()
+    return replace(trace, values=values)
+
+
+def _moved(column: Values) -> Values:
+    if isinstance(column, Lists):
+        return Lists(_copied(column.offsets), _copied(column.flat))
+    return _copied(column)
+
+
+def _copied(values: IntsT) -> IntsT:
+    if values.nbytes < LEAST:
+        return values
+    copy = cast(IntsT, np.frombuffer(mmap.mmap(-1, values.nbytes), values.dtype))
+    copy[:] = values
+    copy.flags.writeable = False
+    return copy
+
 
 FEW: Final = 4
 """Ranks that a title names one by one."""

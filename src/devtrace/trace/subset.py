@@ -39,7 +39,10 @@ def cut(trace: TraceData, keep: Mask) -> TraceData:
     return replace(
         trace,
         values=values,
-        strings=tuple(_shortened(text) for text in trace.strings),
+        strings=tuple(
+            text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}… ({len(text):,} characters)"
+            for text in trace.strings
+        ),
         truncated=trace.truncated + int(np.count_nonzero(~keep)),
         findings=None if trace.findings is None else tuple(_finding(finding, ids["ops"]) for finding in trace.findings),
     )
@@ -107,7 +110,3 @@ def _finding(finding: Mapping[str, Any], ids: Ints) -> dict[str, Any]:
     there = [int(ids[op]) for op in finding.get("ops", ()) if 0 <= op < len(ids) and ids[op] >= 0]
     op = int(finding.get("op", -1))
     return {**finding, "op": int(ids[op]) if op >= 0 else -1, **({"ops": there} if "ops" in finding else {})}
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}… ({len(text):,} characters)"

@@ -3,14 +3,12 @@
 Rules over many ops read columns; rows are followed one by one only around a finding.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import FrameType
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -18,15 +16,12 @@ import numpy.typing as npt
 from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.slugs import Certainty
 from devtrace.source import parsing
-from devtrace.source.live_objects import Evidence
+from devtrace.source.live_objects import Evidence, Live
 from devtrace.source.parsing import Source, Span
 from devtrace.trace.ledger_counts import callers_of_backward
 from devtrace.trace.rows import Site as SiteRow
 from devtrace.trace.tables import Ints, TraceData
 from devtrace.trace.views import storage_owners
-
-if TYPE_CHECKING:
-    from devtrace.source.live_objects import Live
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

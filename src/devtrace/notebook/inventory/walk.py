@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import FunctionType, MethodType
 from typing import Any, Final
 
-from devtrace.source.object_walk import Reference, may_lead, stored
+from devtrace.source.object_walk import may_lead, stored
 from devtrace.source.safe_values import classes_of
 
 MOST_LOOKED_AT: Final = 50_000
@@ -66,14 +66,11 @@ def walk(names: Mapping[str, Any]) -> Generator[None, None, tuple[list[Holding],
         if holding is not None:
             found.append(holding)
         elif depth < DEEPEST and not issubclass(type(value), _NOT_FOLLOWED):
-            inner = [(_path(name, reference), reference.value) for reference in stored(value, MOST_ITEMS + 1)]
-            waiting.extend((path, item, depth + 1) for path, item in inner[:MOST_ITEMS])
+            inner = list(stored(value, MOST_ITEMS + 1))
+            steps = [(f"[{each.key!r}]" if each.kind == "item" else each.text, each.value) for each in inner]
+            waiting.extend((f"{name}{step}", item, depth + 1) for step, item in steps[:MOST_ITEMS])
             left_out |= len(inner) > MOST_ITEMS
         if len(seen) >= MOST_LOOKED_AT:
             return found, True
         yield
     return found, left_out
-
-
-def _path(name: str, reference: Reference) -> str:
-    return f"{name}[{reference.key!r}]" if reference.kind == "item" else f"{name}{reference.text}"
