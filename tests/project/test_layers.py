@@ -95,17 +95,17 @@ LONGEST_FILE = 400
 # lines first takes some out elsewhere in its package; what made a package smaller lowers its number here.
 MOST_LINES = {
     "source explaining": 4_453,
-    "diagnosis.evidence": 2_878,
+    "diagnosis.evidence": 2_873,
     "diagnosis.causes": 650,
     "diagnosis.fixes": 2_489,
     "diagnosis.rules diagnosis.costs": 3_515,
-    "diagnosis": 1_210,
+    "diagnosis": 1_195,
     "recording": 6_157,
     "simulation runtime": 5_335,
     # What PyTorch's own device tests ask beyond operators.
     "simulation.beyond": 485,
     "words": 440,
-    "": 11_670,
+    "": 11_619,
 }
 
 # `isinstance(node, ast.X)` in all files: what a piece of code is or does is asked of source.matching and source.flow.
