@@ -26,6 +26,7 @@ NOT_OF_TORCH: Final = frozenset({
     "_replace", "_fields",  # named tuples
     "_lru_list_elem", "_initializing", "_bootstrap_inner", "_showwarnmsg", "_args", "_closed",  # Python and ipywidgets
     "_ink", "_on_",  # endings of names of our own
+    "_oh", "_raw_saved_",  # IPython; how attributes of a node of autograd begin
 })  # fmt: skip
 SILENT: Final = ("modules", "trace_impl", "pinned", "calls", "vocabulary")
 """Parts that have another way, or that these programs do not come by."""

@@ -174,6 +174,7 @@ PROVOKED: dict[str, Callable[[pytest.MonkeyPatch], str]] = {
     "untraced-flag": lambda _: called("run", "--untraced", "--html", "page.html", written("script.py", "")),
     "nothing-to-explain": lambda _: typed("%devtrace explain"),
     "script-missing": lambda _: called("run", "missing.py"),
+    "simulate-memory": lambda _: raised(lambda: devtrace.simulate("cuda:1,24")),
     "simulate-devices": lambda _: raised(lambda: devtrace.simulate("tpu:9")),
     "simulate-ended": lambda _: raised(used_after_its_simulation),
     "simulate-nested": lambda _: raised(simulated(lambda x: devtrace.simulate("cuda:1").start())),

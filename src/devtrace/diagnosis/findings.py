@@ -37,17 +37,7 @@ class Site:
 
     @classmethod
     def of(cls, row: SiteRow) -> Site:
-        return cls(
-            row.file,
-            row.line,
-            row.column,
-            row.end_line,
-            row.end_column,
-            row.function,
-            row.text,
-            row.cell,
-            row.cell_id,
-        )
+        return cls(*(getattr(row, field.name) for field in fields(cls)))
 
     def __str__(self) -> str:
         name = file_label(self.file) if self.cell is None else f"In[{self.cell}]"
@@ -93,6 +83,18 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class Holder:
+    """A name that holds memory, and how; `born` is the line that made most of it, `site` the one that keeps it."""
+
+    name: str
+    kind: str
+    bytes: int
+    born: Site | None = None
+    site: Site | None = None
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One rule's result at one site."""
 
@@ -110,6 +112,7 @@ class Finding:
     edits: tuple[Edit, ...] = ()
     ops: tuple[int, ...] = ()
     lines: tuple[Line, ...] = ()
+    holders: tuple[Holder, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +205,7 @@ def _read(name: str, value: Any, site: Callable[[Any], Site | None]) -> Any:
 
 _SITES: Final = ("site", "born", "moved", "chain")
 _EMPTY_AS_SITES: Final = ("site", "born", "moved", "cell")
-_PARTS: Final[Mapping[str, type[Any]]] = {"culprit": Culprit, "edits": Edit, "lines": Line}
+_PARTS: Final[Mapping[str, type[Any]]] = {"culprit": Culprit, "edits": Edit, "lines": Line, "holders": Holder}
 
 
 _MICROSECONDS: Final = {"host-sync": 20, "device-to-host-copy": 25, "cpu-compute": 50}  # one of them, at least

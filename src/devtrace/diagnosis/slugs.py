@@ -7,6 +7,7 @@ RuleSlug = Literal[
     "host-conversion",
     "generator-mismatch",
     "device-refused",
+    "out-of-memory",
     "host-sync",
     "host-to-device-copy",
     "device-to-host-copy",

@@ -17,6 +17,7 @@ from devtrace.recording.context.optimizers import Optimizers
 from devtrace.recording.finish.assemble import Assembled, Recorded, assemble
 from devtrace.recording.hot.dispatch import RecordMode
 from devtrace.recording.hot.recorder import Recorder, thread_name
+from devtrace.recording.memory import shortages
 from devtrace.runtime import eager_paths, scripting, settling, warned_lines
 from devtrace.runtime.job import rank_of_job
 from devtrace.runtime.mode_stack import on_top
@@ -111,6 +112,7 @@ class Recording:
             self._add_refused(origin, frames[0][0] if frames else sites.NOWHERE)
         idle = self.optimizers.idle()
         around = self.recorder.failures[-1].around if self.recorder.failures else []
+        short = shortages.at_the_end(self.recorder, errors_before_dispatch.chain_of(error))
         done = assemble(
             self.recorder,
             self.modules,
@@ -118,7 +120,7 @@ class Recording:
             self.namespace,
             title=title,
             simulated=simulated,
-            extra_sites=[*(site for site, _ in frames), *around, *(site for site, _ in idle)],
+            extra_sites=[*(site for site, _ in (*frames, *idle)), *around, *shortages.sites_of(short)],
         )
         rows, row_of, known = done.site_rows, done.tensors.row_of, self.recorder.rows.row_of
         late = {
@@ -134,6 +136,7 @@ class Recording:
             sites.cells_so_far(),
             tuple((rows[site], steps) for site, steps in idle),
             evidence=live_objects.Recorded(self._end_of_gap(done), late),
+            shortage=shortages.in_rows(short, rows, done.tensors.rows_of),
         )
         return Recorded(done.trace, live)
 

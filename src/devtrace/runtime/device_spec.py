@@ -1,11 +1,13 @@
 """Reads a request for simulated devices without torch, so that a command refuses a wrong one before anything runs.
 
 count_of("cuda:2"), count_of("2"), count_of(2)      how many devices: two, named cuda:0 and cuda:1
+limit_of("cuda:2,24GB")                             the bytes that each of them has
 """
 
 import re
 from typing import Final
 
+from devtrace.runtime.memory import limits
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import SimulateError
 
@@ -15,7 +17,8 @@ _MOST_LISTED: Final = 3
 
 def count_of(spec: object) -> int:
     """Return 2 for `cuda:2` and for 2; raise one sentence about the accepted form for anything else."""
-    given = str(spec) if isinstance(spec, str | int) and not isinstance(spec, bool) else ""
+    devices, _ = limits.parted(spec)
+    given = str(devices) if isinstance(devices, str | int) and not isinstance(devices, bool) else ""
     match = re.fullmatch(r"(?:cuda:)?(\d{1,4})", given)
     count = int(match[1]) if match else 0
     if 1 <= count <= MOST:
@@ -26,8 +29,13 @@ def count_of(spec: object) -> int:
 
 
 def spec_of(spec: object) -> str:
-    """Return `cuda:2` for whatever asks for two devices."""
-    return f"cuda:{count_of(spec)}"
+    """Return `cuda:2` for whatever asks for two devices, with the limit of each."""
+    return f"cuda:{count_of(spec)}{limits.written(limit_of(spec))}"
+
+
+def limit_of(spec: object) -> int | None:
+    """Return the bytes that each device has; None where the request gives no limit."""
+    return limits.parted(spec)[1]
 
 
 def names_of(spec: object) -> str:

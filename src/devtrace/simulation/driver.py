@@ -5,6 +5,7 @@ torch's own Python functions stay: they find a driver that knows how many device
 
 import ctypes
 import json
+from contextlib import ExitStack
 from importlib import resources
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,20 +13,20 @@ from typing import Any
 
 import torch
 
+from devtrace.runtime.memory.alive import knowing
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.torch_names import replace
 from devtrace.simulation.beyond.on_request import show_waits
 from devtrace.simulation.devices import Devices
 from devtrace.simulation.handlers import handlers
-from devtrace.simulation.storage_tags import SimulatedDevice
+from devtrace.simulation.memory import answers
 
 TOTAL_MEMORY = 16 << 30
 CAPABILITY = (9, 0)
 CUDA_VERSION = "13.0"
-_BLOCK = 2 << 20  # torch's allocator takes memory from the driver in blocks of this size
 
 
-class Driver:
+class Driver(answers.MemoryAnswers):
     """Answers for `torch._C._cuda_*` and `torch._C._accelerator_*`."""
 
     def __init__(self, devices: Devices) -> None:
@@ -43,55 +44,26 @@ class Driver:
         show_waits(level)
         handlers.clear()
 
-    def memory_stats(self, device: int) -> dict[str, Any]:
-        """Return the part of the allocator's statistics that can be known: bytes in use and reserved."""
-        found = self.devices.find(device)
-        used, reserved = _stat(found.allocated, found.peak), _stat(_reserved(found), _reserved(found))
-        return {
-            **dict.fromkeys(("allocated_bytes", "active_bytes", "requested_bytes"), used),
-            **dict.fromkeys(("reserved_bytes",), reserved),
-            **dict.fromkeys(("allocation", "segment", "active", "inactive_split", "inactive_split_bytes"), _stat(0, 0)),
-            "oversize_allocations": _stat(0, 0)["all"],
-            "oversize_segments": _stat(0, 0)["all"],
-            **dict.fromkeys(("num_alloc_retries", "num_ooms", "num_sync_all_streams"), 0),
-        }
-
-    def reset_peak(self, device: int) -> None:
-        found = self.devices.find(device)
-        found.peak = found.allocated
-
-    def memory_info(self, device: int | None = None) -> tuple[int, int]:
-        """Free and total bytes of a device."""
-        return TOTAL_MEMORY - _reserved(self.devices.find(device)), TOTAL_MEMORY
-
     def properties(self, device: int) -> SimpleNamespace:
         """`torch.cuda.get_device_properties`."""
-        self.devices.find(device)
+        total = self.devices.find(device).total
         uuid = f"{_known('uuid')}{device:012}"
-        return SimpleNamespace(**_known("properties"), total_memory=TOTAL_MEMORY, uuid=uuid, pci_bus_id=device)
+        return SimpleNamespace(**_known("properties"), total_memory=total, uuid=uuid, pci_bus_id=device)
 
 
 def _known(what: str) -> Any:
     return json.loads(resources.files(__package__).joinpath("cuda_properties.json").read_text("utf-8"))[what]
 
 
-def _stat(current: int, peak: int) -> dict[str, dict[str, int]]:
-    """One entry of the allocator's statistics, all of it in the large pool."""
-    all_ = {"current": current, "peak": peak, "allocated": current, "freed": 0}
-    return {"all": all_, "large_pool": all_, "small_pool": dict.fromkeys(all_, 0)}
-
-
-def _reserved(device: SimulatedDevice) -> int:
-    return -(-device.peak // _BLOCK) * _BLOCK
-
-
 def _nothing(*args: Any, **kwargs: Any) -> None:
-    """Do nothing: no work to wait for, no cache to free."""
+    """Do nothing: no work to wait for."""
 
 
-def install(patches: Patches, devices: Devices) -> None:
+def install(patches: Patches, undo: ExitStack, devices: Devices) -> None:
     """Give `torch._C` and `torch.cuda` what they have on a machine with these devices."""
     driver = Driver(devices)
+    knowing.append(answers.alive)
+    undo.callback(knowing.remove, answers.alive)
     replace("driver", _shared_answers(driver), patches)
     for name, function in _driver_names(driver).items():
         patches.set(torch._C, name, function)
@@ -114,6 +86,8 @@ def _shared_answers(driver: Driver) -> dict[str, object]:
         "exchange": driver.exchange,
         "memory_stats": driver.memory_stats,
         "reset_peak": driver.reset_peak,
+        "empty_cache": driver.empty_cache,
+        "set_fraction": driver.set_fraction,
         "accelerator": lambda: torch.device("cuda"),
     }
 
@@ -123,13 +97,13 @@ def _driver_names(driver: Driver) -> dict[str, object]:
     return {
         "_has_cuda": True,
         "_cuda_isInBadFork": lambda: False,
-        "_cuda_hasPrimaryContext": lambda index: devices.find(index).peak > 0,
+        "_cuda_hasPrimaryContext": lambda index: devices.find(index).memory.highest > 0,
         "_cuda_canDeviceAccessPeer": lambda one, other: True,
         "_cuda_getCompiledVersion": getattr(torch._C, "_cuda_getCompiledVersion", lambda: 13000),
         "_cuda_getArchFlags": lambda: f"sm_{CAPABILITY[0]}{CAPABILITY[1]}",
-        "_cuda_getMemoryFraction": lambda device: 1.0,
+        "_cuda_getMemoryFraction": driver.fraction,
         "_cuda_getAllocatorBackend": lambda: "native",
-        "_cuda_memorySnapshot": lambda *args: {"segments": [], "device_traces": []},
+        "_cuda_memorySnapshot": driver.snapshot,
         "_cuda_get_sync_debug_mode": lambda: driver.sync_debug_mode,
         "_cuda_set_sync_debug_mode": driver.set_sync_debug_mode,
         "_cuda_get_cudnn_benchmark_limit": lambda: 10,

@@ -16,6 +16,7 @@ from devtrace.runtime.mode_stack import BesideCompile
 from devtrace.simulation import generators, host_numbers, kernels, process_groups, rules, wider
 from devtrace.simulation.beyond import special
 from devtrace.simulation.beyond.on_request import asking
+from devtrace.simulation.memory import resizing
 from devtrace.simulation.refusals import refusing
 from devtrace.simulation.storage_tags import (
     FLOATING,
@@ -306,4 +307,5 @@ SPECIAL: dict[str, Handler] = {
     **dict.fromkeys(("aten::_fft_r2c", "aten::_fft_c2r", "aten::_fft_c2c"), transform),
     "aten::lift_fresh": plain,
     "aten::detach": plain,
+    **resizing.BY_NAME,
 }

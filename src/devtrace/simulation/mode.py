@@ -40,6 +40,8 @@ class SimulationMode(OpMode):
         handler = handlers.get(id(func)) or make_handler(func)
         try:
             return handler(self, func, args, kwargs or _NO_KWARGS)
+        except torch.OutOfMemoryError:
+            raise
         except RuntimeError as error:
             tensors = as_tensors(error, func, args)
             instead = _what_only_cuda_has(func, args, kwargs or _NO_KWARGS) if tensors is None else func

@@ -13,7 +13,7 @@ from weakref import WeakSet
 import torch
 
 from devtrace.runtime import eager_paths, scripting, warned_lines
-from devtrace.runtime.device_spec import count_of
+from devtrace.runtime.device_spec import count_of, limit_of
 from devtrace.runtime.mode_stack import push_below, take_out
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.requirements import versions
@@ -61,7 +61,7 @@ class Simulation:
     """Pretended CUDA devices, from `start` (or `with`) to `stop`."""
 
     def __init__(self, spec: str | int, *, force: bool = False, one_device: bool = False) -> None:
-        self.count = count_of(spec)
+        self.count, self.limit = count_of(spec), limit_of(spec)
         self.force = force
         self.one_device = one_device
         self.devices = Devices(self.count)
@@ -122,7 +122,7 @@ class Simulation:
         undo.callback(expired_tensors.expire_all, devices.simulated)
         patches.set(torch.UntypedStorage, TAG, HOST_TAG)
         for simulated in devices.simulated:
-            simulated.begin()
+            simulated.begin(driver.TOTAL_MEMORY, self.limit)
         SIMULATED.update((each.device, each) for each in devices.simulated if each.device is not None)
         undo.callback(SIMULATED.clear)
         expired_tensors.revive(devices.simulated)
@@ -168,7 +168,7 @@ def _install_with(module: ModuleType, patches: Patches, given: tuple[Any, ...], 
     module.install(patches, *((undo,) if module in _UNDO else ()), *given)
 
 
-_UNDO: Final = (mode, process_groups, autocast, compiling, wrappers, triton)
+_UNDO: Final = (mode, driver, process_groups, autocast, compiling, wrappers, triton)
 
 
 def _forget() -> None:
@@ -179,7 +179,8 @@ def _forget() -> None:
 def simulate(devices: str | int, *, force: bool = False, one_device: bool = False) -> Simulation:
     """Pretend that this machine has CUDA devices, "cuda:2" or 2 of them, named cuda:0 and cuda:1.
 
-    A context manager, with start() and stop() for a whole process. With `one_device` they are all one memory, the
-    CPU's too, and nothing is refused for devices: a program with a device bug runs, with the values that were meant.
+    "cuda:2,24GB" gives each so much memory. A context manager, with start() and stop() for a whole process. With
+    `one_device` they are all one memory, the CPU's too, and nothing is refused for devices: a program with a device
+    bug runs, with the values that were meant.
     """
     return Simulation(devices, force=force, one_device=one_device)

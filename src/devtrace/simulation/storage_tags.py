@@ -6,13 +6,14 @@ runs, the class attribute is the tag of the host: reading an untagged storage ne
 """
 
 import itertools
-import weakref
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
 
 from devtrace.runtime.settling import has_settled
+from devtrace.simulation.memory.shares import SimulatedDevice as SimulatedDevice
+from devtrace.simulation.memory.shares import begin
 
 TAG = "_devtrace_tag"
 
@@ -26,106 +27,26 @@ class Memory:
 MEMORY = Memory()
 
 
-class SimulatedDevice:
-    """One simulated device, or HOST, or FLOATING, with how many storages are alive on it.
-
-    `allocated` and `peak` are bytes of storages made since the simulation began. A storage that outlives its simulation
-    gives nothing back in the next, however late it is freed.
-    """
-
-    __slots__ = ("_allocated", "_live", "device", "era", "generator", "index", "peak")
-
-    def __init__(self, device: torch.device | None, index: int) -> None:
-        self.device = device
-        self.index = index
-        self._allocated = 0
-        self._live = 0
-        self.peak = 0
-        self.era = 0
-        self.generator: Any = None
-
-    @property
-    def allocated(self) -> int:
-        _count_out_the_freed()
-        return self._allocated
-
-    @property
-    def live(self) -> int:
-        _count_out_the_freed()
-        return self._live
-
-    def begin(self) -> None:
-        _count_out_the_freed()
-        self.era += 1
-        self._allocated = self.peak = 0
-        self.generator = None
-
-    def take(self, nbytes: int) -> int:
-        """Count a new storage; return the era in which it came."""
-        _count_out_the_freed()
-        self._live += 1
-        self._allocated += nbytes
-        if self._allocated > self.peak:
-            self.peak = self._allocated
-        return self.era
-
-    def give(self, nbytes: int, era: int) -> None:
-        """Count a storage out that came in `era`: freed, or moved to another owner."""
-        self._live -= 1
-        if era == self.era:
-            self._allocated -= nbytes
-
-    def __repr__(self) -> str:
-        return f"SimulatedDevice({self.device})"
-
-
 class Tag:
     """Ties one storage to the device that owns it."""
 
     __slots__ = ("__weakref__", "_share", "hint", "owner", "pinned")
 
-    def __init__(self, owner: SimulatedDevice, nbytes: int) -> None:
+    def __init__(self, owner: SimulatedDevice, nbytes: int, storage: torch.UntypedStorage | None = None) -> None:
         self.owner = owner
         self.pinned = False
         self.hint: SimulatedDevice | None = None
-        self._share = share = _Share(self, _freed.append)
-        share.owner, share.nbytes, share.era = owner, nbytes, owner.take(nbytes)
-        _alive[id(share)] = share
+        self._share = begin(self, owner, nbytes, storage)
 
     def move(self, owner: SimulatedDevice) -> None:
         """Give the storage another owner."""
-        share = self._share
-        share.owner.give(share.nbytes, share.era)
+        self._share.take(owner, self._share.nbytes)
         self.owner, self.hint = owner, None
-        share.owner, share.era = owner, owner.take(share.nbytes)
 
-
-class _Share(weakref.ref[Tag]):
-    """Count of a storage among those of its device, given back when the tag has died with it.
-
-    Python drops a KeyboardInterrupt that arrives while a finalizer runs, and training frees storages all the time: with
-    a `__del__` one of fifty interrupts was lost. So what runs then is `list.append`, in C, where none can arrive.
-    """
-
-    __slots__ = ("era", "nbytes", "owner")
-
-    owner: SimulatedDevice
-    nbytes: int
-    era: int
-
-
-_alive: dict[int, _Share] = {}
-_freed: list[Any] = []
-
-
-def _count_out_the_freed() -> None:
-    while _freed:
-        try:
-            share = _freed.pop()
-        except IndexError:  # another thread was faster
-            return
-        if _alive.pop(id(share), None) is not None:  # else an interrupt came before it was counted in
-            share.owner.give(share.nbytes, share.era)
+    def resize(self, nbytes: int) -> None:
+        """Count the storage anew, which torch has given another size."""
+        if self._share.nbytes != nbytes:
+            self._share.take(self.owner, nbytes)
 
 
 HOST = SimulatedDevice(None, -1)
@@ -196,8 +117,11 @@ def claim(tensor: Any, owner: SimulatedDevice) -> None:
             for part in parts(tensor):
                 claim(part, owner)
         return
-    if storage._devtrace_tag is HOST_TAG:
-        storage._devtrace_tag = Tag(owner, storage.nbytes())
+    tag = storage._devtrace_tag
+    if tag is HOST_TAG:
+        storage._devtrace_tag = Tag(owner, storage.nbytes(), storage)
+    else:
+        tag.resize(storage.nbytes())  # `out=` may have grown
 
 
 def anchor_floating(tensor: torch.Tensor, owner: SimulatedDevice) -> None:

@@ -7,6 +7,7 @@ import torch
 from devtrace.runtime.patches import Patches
 from devtrace.simulation.devices import Devices
 from devtrace.simulation.handlers import TO_HOST
+from devtrace.simulation.memory.resizing import resize_
 from devtrace.simulation.storage_tags import FLOATING, HOST, TAG, Tag, mark_pinned
 from devtrace.simulation.tensors import move
 from devtrace.words.errors import SimulateError
@@ -59,7 +60,7 @@ def install(patches: Patches, devices: Devices) -> None:
         on_cuda = target is not None and target.type == "cuda"
         made: Storage = own_new(cls, *args, **kwargs, **({} if target is None or on_cuda else {"device": target}))
         if on_cuda:
-            setattr(made, TAG, Tag(devices.find(target), made.nbytes()))
+            setattr(made, TAG, Tag(devices.find(target), made.nbytes(), made))
         return made
 
     patches.set(Storage, "__new__", make)
@@ -140,5 +141,6 @@ def _share_cuda_(self: Storage, *args: Any, **kwargs: Any) -> Any:
 
 
 _METHODS = (
-    _write_file, _set_from_file, new, get_device, is_pinned, pin_memory, is_shared, share_memory_, _share_cuda_,
+    resize_, _write_file, _set_from_file, new, get_device, is_pinned, pin_memory, is_shared, share_memory_,
+    _share_cuda_,
 )  # fmt: skip

@@ -66,7 +66,7 @@ class Live:
     """`frames`: of the exception that ended the recording, innermost first, each with its row in the trace's sites.
     `namespace`: the user's variables. `row_of`: the row in the trace's tensors of a tensor that it saw, else None.
     `around`: where an op of a thread raised, the rows of the sites around it, innermost first; its frames are gone.
-    `cells`: those that ran so far, oldest first.
+    `cells`: those that ran so far, oldest first. `shortage`: of the allocation that failed.
     `idle`: the rows of the sites of optimizer steps that never found a gradient, with the number of steps.
     `walk`: all that the frames' variables lead to, where that has been visited already.
     """
@@ -79,10 +79,10 @@ class Live:
     idle: tuple[tuple[int, int], ...] = ()
     walk: Any = None
     evidence: Evidence = field(default_factory=Evidence)
+    shortage: Any = None
 
 
-_NOT_KEPT: Final = 3
-"""References to a frame's own copy of its variables: the frame's, ours and the one that counts them."""
+_NOT_KEPT: Final = 3  # references to a frame's own copy of its variables: its, ours, the one that counts them
 
 
 def forget_locals(frame: FrameType) -> None:

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from devtrace.diagnosis.memory.out_of_memory import out_of_memory
 from devtrace.diagnosis.rules import (
     collective_device,
     device_mismatch,
@@ -12,6 +13,7 @@ from devtrace.diagnosis.rules import (
 from devtrace.diagnosis.rules.rule import ErrorRule
 
 ERROR_RULES: Final[tuple[ErrorRule, ...]] = (
+    ErrorRule("out-of-memory", out_of_memory),
     collective_device.RULE,
     device_refused.RULE,
     host_conversion.RULE,

@@ -17,6 +17,7 @@ from devtrace.recording.columns.recorded_ops import Failed, RecordedOps, Waited
 from devtrace.recording.columns.tensor_rows import SETTLING
 from devtrace.recording.columns.thread_state import ThreadState, below_the_mode, current_task
 from devtrace.recording.folding import fold as folding
+from devtrace.recording.memory import shortages
 from devtrace.runtime.interrupts import uninterrupted
 from devtrace.runtime.quiet import PLAIN, Quiet, device_of, function_modes, is_tensor
 from devtrace.runtime.tracebacks import text_of
@@ -59,6 +60,7 @@ class Recorder(RecordedOps):
         self.states: dict[int, ThreadState] = {}
         self._notes: dict[str, str] = {}  # text -> its key
         self._left_out = 0  # notes of a key that has many
+        self.shortage: shortages.Noted | None = None  # the last allocation that failed
         self.folds = 0
         self.budget: Budget | None = None
         self.gap = -1  # the first op after some that were not recorded
@@ -148,6 +150,8 @@ class Recorder(RecordedOps):
     def raised(self, state: ThreadState, op: tuple[int, int, int, int], rows: list[int], error: BaseException) -> None:
         """Record an op that raised: no outputs, and no end."""
         head, site, start, number = op
+        if isinstance(error, torch.OutOfMemoryError):
+            shortages.note_raised(self, error)
         around = [] if state is self.threads[0] else sites.stack(sys._getframe(1))
         self.failures.append(Failed(state.op, type(error).__name__, text_of(error), around))
         state.heads += (head | SEVERAL | len(rows) << COUNT_SHIFT, site, start, -1, number, -1, 0)

@@ -1,0 +1,147 @@
+"""The holders of a device's memory: storages grouped by the name that holds them and by kind, the largest first."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+
+from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+from devtrace.diagnosis.memory.keeper import Keeper, keeper
+from devtrace.source.memory.shortage import Holding, Shortage
+
+_OF_GRAPHS: Final = ("graph", "activation")
+_SEVERAL: Final = 2
+_WORTH: Final = 0.1
+
+
+@dataclass
+class Group:
+    """Storages that one name holds in one way."""
+
+    kind: str
+    name: str
+    holdings: list[Holding] = field(default_factory=list)
+
+    @cached_property
+    def bytes(self) -> int:
+        return sum(each.bytes for each in self.holdings)
+
+    @property
+    def scope(self) -> tuple[str, str, int]:
+        return self.holdings[0].scope
+
+    @property
+    def root(self) -> str:
+        """Return the variable that a name begins with."""
+        return self.name.partition(".")[0]
+
+    @property
+    def is_contained(self) -> bool:
+        return self.holdings[0].contained
+
+    def born(self) -> int:
+        """Return the site at which most of it was made, -1 where no site is known."""
+        sizes: Counter[int] = Counter()
+        for each in self.holdings:
+            sizes[each.site] += each.bytes
+        del sizes[-1]
+        return sizes.most_common(1)[0][0] if sizes else -1
+
+
+@dataclass
+class Memory:
+    """All that was alive on a device when an allocation failed, at the op `failed`."""
+
+    queries: TraceQueries
+    shortage: Shortage
+    failed: int
+
+    @cached_property
+    def groups(self) -> list[Group]:
+        found: dict[tuple[str, str], Group] = {}
+        for (kind, name), holdings in self._by_name().items():
+            shown_kind = self._kind(kind, name, holdings)
+            for each in holdings:
+                shown = (self._module(each) or name) if shown_kind == "activation" else name
+                found.setdefault((shown_kind, shown), Group(shown_kind, shown)).holdings.append(each)
+        return sorted(found.values(), key=lambda group: -group.bytes)
+
+    @cached_property
+    def total(self) -> int:
+        return sum(each.bytes for each in self.shortage.holdings)
+
+    @property
+    def worth(self) -> list[Group]:
+        """Return the groups that are large enough to be worth letting go of."""
+        return [group for group in self.groups if group.bytes >= _WORTH * self.total]
+
+    def has_graph(self, name: str) -> bool:
+        return any(group.kind == "graph" and group.name == name for group in self.groups)
+
+    def keeper(self, group: Group) -> Keeper | None:
+        """Return the line that keeps a group: `losses.append(loss)`."""
+        return keeper(self.queries, group.name, group.scope) if group.name else None
+
+    def _by_name(self) -> dict[tuple[str, str], list[Holding]]:
+        found: dict[tuple[str, str], list[Holding]] = defaultdict(list)
+        for each in self.shortage.holdings:
+            found[each.kind, each.name].append(each)
+        return found
+
+    def _kind(self, kind: str, name: str, holdings: list[Holding]) -> str:
+        """Tell a graph that outlives its step from what the step that runs keeps for its backward pass."""
+        if kind not in _OF_GRAPHS:
+            return kind
+        producers = [self.producer(each) for each in holdings]
+        if any(0 <= op < self._begun for op in producers):
+            return "graph"
+        if not name or max(Counter(self._rounds(holdings, producers)).values(), default=0) < _SEVERAL:
+            return "activation"
+        found = keeper(self.queries, name, holdings[0].scope)
+        return "graph" if found is not None and found.adds and not found.runs_backward else "activation"
+
+    def _rounds(self, holdings: list[Holding], producers: list[int]) -> Iterator[object]:
+        """Yield for each outermost call of a module that module; outside of any, for each storage its line."""
+        seen = set()
+        for each, op in zip(holdings, producers, strict=True):
+            call = self.outermost(op)
+            if call >= 0 and call not in seen:
+                seen.add(call)
+                yield "module", self.queries.trace.calls.number("module", call)
+            elif call < 0:
+                yield "site", each.site
+
+    def producer(self, holding: Holding) -> int:
+        return self.queries.producer(holding.tensor) if holding.tensor >= 0 else -1
+
+    def outermost(self, op: int) -> int:
+        call = self.queries.trace.ops.number("call", op) if op >= 0 else -1
+        parents = self.queries.trace.calls.ints("parent")
+        while call >= 0 and parents[call] >= 0:
+            call = int(parents[call])
+        return call
+
+    def _module(self, holding: Holding) -> str:
+        """Return the variable that a storage's module was called by."""
+        call = self.outermost(self.producer(holding))
+        if call < 0:
+            return ""
+        path = str(self.queries.trace.modules.raw("path", self.queries.trace.calls.number("module", call)))
+        return path.partition(".")[0]
+
+    @cached_property
+    def _begun(self) -> int:
+        """Return the first op after the last backward pass, or optimizer's step, that has ended."""
+        queries = self.queries
+        later = [queries.strings[each] for each in ("backward", "optimizer") if each in queries.strings]
+        is_later = np.isin(queries.trace.ops.ints("phase")[: self.failed + 1], later)
+        at = len(is_later) - 1
+        while at >= 0 and is_later[at]:  # the pass that runs
+            at -= 1
+        ended = np.flatnonzero(is_later[: at + 1])
+        return int(ended[-1]) + 1 if len(ended) else 0

@@ -1,0 +1,147 @@
+"""A step that is too large by itself: a tensor of all pairs, or activations of a batch; how large a one fits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+from devtrace.diagnosis.memory.holdings import Group, Memory
+from devtrace.diagnosis.memory.letting_go import Remedy
+from devtrace.words.catalogue import sentence
+
+_TIMES: Final = 8
+"""An op's output that is so many times its inputs is one of all pairs."""
+_PART: Final = 0.4
+_MARGIN: Final = 0.9  # the allocator's blocks, and what the backward pass needs beside the activations
+_OF_PAIRS: Final = {"sub": "cdist", "rsub": "cdist", "mul": "matmul", "bmm": "attention", "baddbmm": "attention"}
+
+
+def outer_product(memory: Memory) -> Remedy | None:
+    """Advise to work in chunks where most of the memory is for a tensor of all pairs."""
+    queries = memory.queries
+    bytes_of = queries.trace.tensors.ints("bytes")
+    needed = memory.total + memory.shortage.asked
+    rows = {queries.base(row): int(bytes_of[row]) for row in queries.inputs(memory.failed)}
+    largest = max(rows, key=lambda row: rows[row], default=-1)
+    candidates = [
+        (memory.failed, memory.shortage.asked),
+        (queries.producer(largest) if largest >= 0 else -1, rows.get(largest, 0)),
+    ]
+    for op, size in candidates:
+        inputs = {queries.base(row) for row in queries.inputs(op)} if op >= 0 else set()
+        if not inputs or queries.kind(op) != "compute" or size + (size if op != memory.failed else 0) < _PART * needed:
+            continue
+        if size >= _TIMES * sum(int(bytes_of[row]) for row in inputs):
+            name = queries.op_name(op).split(".")[1]
+            site = queries.site(int(queries.op_users[op]))
+            key = _OF_PAIRS.get(name, "chunks")
+            return sentence(f"out-of-memory.help-{key}", line=site.line if site else 0), ()
+    return None
+
+
+def smaller(memory: Memory, group: Group) -> Remedy:
+    """Advise a smaller batch, as large as it may be where that can be told, or to keep less of each layer."""
+    found = _batch(memory, group)
+    if found is None:
+        return sentence("out-of-memory.help-activation", name=group.name), ()
+    batch, fits = found
+    return sentence("out-of-memory.help-batch", name=group.name, batch=batch, fits=fits), ()
+
+
+def _batch(memory: Memory, group: Group) -> tuple[int, int] | None:
+    """Return the size of the batch, and of one that fits, by the layers that have run and those still to come."""
+    root = _running(memory, group)
+    batch = _batch_size(memory, root) if root >= 0 else 0
+    layers = _Layers(memory, group, root)
+    if batch < 2 or layers.whole is None or not memory.shortage.limit:
+        return None
+    scaled = layers.whole + memory.shortage.asked + sum(each.bytes for each in memory.groups if each.kind == "named")
+    fixed = sum(
+        each.bytes for each in memory.groups if each.kind in ("parameter", "buffer", "optimizer-state", "graph")
+    )
+    fits = int(batch * _MARGIN * (memory.shortage.limit - fixed) / scaled)
+    return (batch, fits) if 1 <= fits < batch else None
+
+
+def _running(memory: Memory, group: Group) -> int:
+    """Return the outermost call that made most of a group."""
+    calls: Counter[int] = Counter()
+    for each in group.holdings:
+        calls[memory.outermost(memory.producer(each))] += each.bytes
+    return calls.most_common(1)[0][0]
+
+
+def _batch_size(memory: Memory, call: int) -> int:
+    """Return the first dimension of what a call was given: of the first input of its first op that no module owns."""
+    queries = memory.queries
+    begin, end = (queries.trace.calls.number(name, call) for name in ("begin", "end"))
+    for op in range(begin, max(end, begin + 1)):
+        for row in queries.inputs(op):
+            if not queries.is_of_a_module(queries.base(row)):
+                dims = queries.trace.tensors[row].shape
+                return int(dims[0]) if len(dims) > 1 else 0
+    return 0
+
+
+class _Layers:
+    """Bytes that the layers of a running call keep: those that have run, and by their like those to come."""
+
+    def __init__(self, memory: Memory, group: Group, root: int) -> None:
+        self.memory = memory
+        self.calls = memory.queries.trace.calls
+        self.parents = self.calls.ints("parent")
+        self.made = {each.tensor: (memory.producer(each), each.bytes) for each in group.holdings}
+        self.whole = self._whole(root) if root >= 0 else None
+
+    def _whole(self, call: int) -> int | None:
+        """Return what a call keeps when it is at its end; None where nothing like a layer to come has run."""
+        inside, own = self._by_part(call)
+        if not inside:
+            return own if not self._is_open(call) else None
+        ended = {part: size for part, size in inside.items() if not self._is_open(part)}
+        kinds: dict[str, list[int]] = {}
+        for part, size in ended.items():
+            kinds.setdefault(self._type(part), []).append(size)
+        total = own + sum(ended.values())
+        missing = [part for part in inside if part not in ended]
+        for kind in [*(self._type(part) for part in missing), *self._to_come(inside)]:
+            if kind in kinds:
+                total += sum(kinds[kind]) // len(kinds[kind])
+            elif missing:
+                deeper = self._whole(missing[0])
+                if deeper is None:
+                    return None
+                total += deeper
+        return total
+
+    def _by_part(self, call: int) -> tuple[dict[int, int], int]:
+        parts: dict[int, int] = {}
+        own = 0
+        for op, size in self.made.values():
+            at = self.memory.queries.trace.ops.number("call", op) if op >= 0 else -1
+            while at >= 0 and self.parents[at] != call and at != call:
+                at = int(self.parents[at])
+            if at >= 0 and at != call:
+                parts[at] = parts.get(at, 0) + size
+            elif at == call:
+                own += size
+        return parts, own
+
+    def _is_open(self, call: int) -> bool:
+        """Return whether a call was running when the op failed."""
+        begin, end = (self.calls.number(name, call) for name in ("begin", "end"))
+        return begin <= self.memory.failed < max(end, begin + 1)
+
+    def _type(self, call: int) -> str:
+        return str(self.memory.queries.trace.modules.raw("type", self.calls.number("module", call)))
+
+    def _to_come(self, parts: dict[int, int]) -> list[str]:
+        """Return the types of the modules beside those that have run, which have not."""
+        modules = self.memory.queries.trace.modules
+        ran = {self.calls.number("module", part) for part in parts}
+        beside = {modules.number("parent", row) for row in ran}
+        return [
+            str(modules.raw("type", row))
+            for row in range(len(modules))
+            if row not in ran and modules.number("parent", row) in beside
+        ]

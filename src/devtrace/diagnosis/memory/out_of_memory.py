@@ -1,0 +1,84 @@
+"""out-of-memory: an allocation failed; who holds what the device has.
+
+losses.append(model(x).mean())              # bad: each keeps the graph of its batch
+losses.append(model(x).mean().item())       # good
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
+from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+from devtrace.diagnosis.findings import Finding, Holder, Line
+from devtrace.diagnosis.memory import remedies
+from devtrace.diagnosis.memory.holdings import Group, Memory
+from devtrace.words.catalogue import one_after_another, sentence
+
+MOST_HOLDERS: Final = 40
+_MOST_LINES: Final = 6
+_ERROR: Final = "out of memory"
+
+
+def out_of_memory(queries: TraceQueries, snapshot: FailureSnapshot, op: int, text: str) -> Finding | None:
+    shortage = queries.live.shortage if queries.live is not None else None
+    if _ERROR not in text or shortage is None or op != queries.failed:
+        return None
+    memory = Memory(queries, shortage, op)
+    holders = tuple(_holder(memory, group) for group in memory.groups[:MOST_HOLDERS])
+    help_, edits = remedies.remedy(memory, snapshot)
+    return Finding(
+        rule="out-of-memory",
+        severity="error",
+        devices=(shortage.device,),
+        site=queries.site(int(queries.op_users[op])),
+        op=op,
+        bytes=memory.total,
+        message=one_after_another(_sentences(memory)),
+        help=help_,
+        edits=edits,
+        ops=(op,),
+        lines=tuple(_lines(holders)),
+        holders=holders,
+    )
+
+
+def _holder(memory: Memory, group: Group) -> Holder:
+    keeps = memory.keeper(group) if group.kind in ("graph", "named", "traceback") else None
+    site = keeps.site if keeps is not None else None
+    return Holder(group.name, group.kind, group.bytes, memory.queries.site(group.born()), site, len(group.holdings))
+
+
+def _sentences(memory: Memory) -> Iterator[str]:
+    shortage = memory.shortage
+    sizes = {"asked": mib(shortage.asked), "held": mib(memory.total), "limit": mib(shortage.limit)}
+    key = "out-of-memory.message" if shortage.limit else "out-of-memory.message-real"
+    yield sentence(key, device=shortage.device, **sizes)
+    if memory.groups:
+        top = memory.groups[0]
+        yield sentence("out-of-memory.most", size=mib(top.bytes), what=what(top.kind, top.name))
+    gap = shortage.reserved - shortage.allocated
+    if gap > shortage.reserved // 10:
+        yield sentence("out-of-memory.gap", size=mib(gap))
+
+
+def _lines(holders: tuple[Holder, ...]) -> Iterator[Line]:
+    """Yield a line for each of the largest: its size, where it was made, whose it is and what keeps it."""
+    for holder in holders[:_MOST_LINES]:
+        site = holder.born or holder.site
+        if site is not None:
+            kept = holder.site if holder.site is not None and holder.site.line != site.line else None
+            whose = what(holder.kind, holder.name)
+            remark = sentence("out-of-memory.kept-at", what=whose, line=kept.line) if kept is not None else whose
+            yield Line(mib(holder.bytes), site, remark)
+
+
+def what(kind: str, name: str) -> str:
+    return sentence(f"out-of-memory.of-{kind}" if name else "out-of-memory.of-temporary", name=name)
+
+
+def mib(size: int) -> str:
+    """Write a size as torch's own error does, in units of 1024."""
+    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if size >= unit:
+            return f"{size / unit:.1f} {name}"
+    return f"{size} B"

@@ -1,0 +1,47 @@
+"""What lets go of memory: edits where the source shows what is meant, else advice.
+
+What nobody needs any more comes first, however large the rest is: graphs through which no backward pass will run,
+frames of an error, results of cells, a checkpoint that was loaded, a model of before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
+from devtrace.diagnosis.memory import letting_go, of_a_step, of_models, unused
+from devtrace.diagnosis.memory.holdings import Group, Memory
+from devtrace.diagnosis.memory.letting_go import Remedy
+from devtrace.words.catalogue import sentence
+
+
+def remedy(memory: Memory, snapshot: FailureSnapshot) -> Remedy:
+    """Return what helps most: first what is held for nothing, then what the largest part is."""
+    for group in memory.worth:
+        if group.kind in _WASTE:
+            return _WASTE[group.kind](memory, group)
+    for find in (letting_go.loaded_to_the_host, unused.deleted):
+        if found := find(memory, snapshot):
+            return found
+    return next(_of_what_is_needed(memory))
+
+
+def _of_what_is_needed(memory: Memory) -> Iterator[Remedy]:
+    if (found := of_a_step.outer_product(memory)) is not None:
+        yield found
+    for group in memory.worth:
+        if group.kind == "named" and (found := letting_go.to_the_host(memory, group)):
+            yield found
+        elif group.kind == "activation":
+            yield of_a_step.smaller(memory, group)
+        elif group.kind in ("parameter", "gradient", "optimizer-state"):
+            yield of_models.smaller(memory)
+    yield sentence("out-of-memory.help"), ()
+
+
+_WASTE: Final[dict[str, Callable[[Memory, Group], Remedy]]] = {
+    "graph": letting_go.of_graphs,
+    "traceback": letting_go.of_traceback,
+    "history": letting_go.of_history,
+}

@@ -1,0 +1,360 @@
+"""One walk over all that is alive: which variable, model, optimizer, graph or traceback holds each storage.
+
+Nothing is watched while the program runs, and nothing is kept by looking. A storage has one holder, the first that
+leads to it: models and optimizers, then what keeps without being asked (results of cells, containers, tracebacks),
+then variables, then graphs of variables. The graph is read by `_raw_saved_*.data`, which runs no hook of the user's
+and allocates nothing.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from itertools import groupby
+from operator import attrgetter
+from types import FrameType, FunctionType, MethodType, TracebackType
+from typing import Any, Final, NamedTuple
+
+import torch
+
+from devtrace.recording.columns import sites, stamps
+from devtrace.runtime.memory.alive import Alive
+from devtrace.runtime.quiet import Quiet, device_of, gradient_of, is_leaf, is_tensor, storage_of
+from devtrace.source.live_objects import forget_locals
+from devtrace.source.object_walk import may_lead, members, registered
+from devtrace.source.safe_values import class_dict, classes_of, instance_dict
+
+MOST_OBJECTS: Final = 200_000
+MOST_NODES: Final = 1_000_000
+NOBODY: Final = ("", "", 0)
+_CACHED: Final = type(cache(lambda: None))
+_SETS: Final = (set, frozenset)
+_HISTORY: Final = ("Out", "_oh", "_", "__", "___")
+_Base: Final[Any] = torch._C.TensorBase
+_node_of: Final = _Base.grad_fn.__get__
+
+
+class Owned(NamedTuple):
+    """A storage that is alive: how it is held and by what, its bytes, its birth's site, its first row.
+
+    `scope` is the code whose variable it is: its file, name and first line; a container or a variable holds it.
+    """
+
+    kind: str
+    name: str
+    bytes: int
+    site: int
+    row: int
+    scope: tuple[str, str, int]
+    contained: bool
+
+
+class Root(NamedTuple):
+    """A variable, and whose it is."""
+
+    name: str
+    value: Any
+    scope: tuple[str, str, int]
+
+
+class Census:
+    """A walk over one device's storages."""
+
+    def __init__(self, alive: Alive) -> None:
+        self.device = alive.device
+        self.bytes = {id(storage): (storage, nbytes) for storage, nbytes in alive.storages}
+        self.is_complete = bool(self.bytes)
+        self.found: dict[int, Owned] = {}
+        self.nodes: set[Any] = set()
+        self.running: set[FrameType] = set()
+        self.errors: set[int] = set()
+        self.modules: set[int] = set()
+        self.scope: tuple[str, str, int] = NOBODY
+
+    def claim(self, tensor: Any, kind: str, name: str, contained: bool = True) -> None:
+        """Note a tensor's holder, unless it has one."""
+        try:
+            storage = storage_of(tensor)
+        except (RuntimeError, NotImplementedError):  # a sparse one, or one without data
+            return
+        key = id(storage)
+        if key in self.found:
+            return
+        if key not in self.bytes:
+            if self.is_complete or device_of(tensor) != self.device:
+                return
+            self.bytes[key] = (storage, storage.nbytes())
+        self.found[key] = self._owned(storage, kind, name, contained)
+
+    def _owned(self, storage: Any, kind: str, name: str, contained: bool) -> Owned:
+        stamp = getattr(storage, stamps.NAME, stamps.UNSTAMPED)
+        row = next(iter(stamp[1].values()), -1)
+        return Owned(kind, name, self.bytes[id(storage)][1], stamp[2], row, self.scope, contained)
+
+    def graph(self, tensor: Any, kind: str, name: str, contained: bool = True) -> None:
+        """Claim what autograd keeps for the backward pass of a tensor."""
+        first = _node_of(tensor)
+        stack = [first] if first is not None and first not in self.nodes else []
+        self.nodes.update(stack)
+        while stack and len(self.nodes) < MOST_NODES:
+            node = stack.pop()
+            for saved in _saved(node):
+                self.claim(saved, kind, name, contained)
+            for below, _ in node.next_functions:
+                if below is not None and below not in self.nodes:
+                    self.nodes.add(below)
+                    stack.append(below)
+
+    def walk(self, roots: Iterable[Root], visit: Callable[[Any, str, bool], bool]) -> None:
+        """Visit what variables lead to, with the path and whether that is more than the variable's own name.
+
+        All variables of a frame come before what they lead to: `losses` is no part of a function that closes over it.
+        """
+        seen: set[int] = set()
+        for scope, variables in groupby(roots, key=attrgetter("scope")):
+            self.scope = scope
+            queue = deque((root.value, root.name, False) for root in variables)
+            while queue and len(seen) < MOST_OBJECTS:
+                value, path, contained = queue.popleft()
+                if visit(value, path, contained) and _may_enter(value):
+                    for text, inner in _inside(value):
+                        if id(inner) not in seen or is_tensor(inner):
+                            seen.add(id(inner))
+                            queue.append((inner, path + text, True))
+
+    def parts_of_models(self, value: Any, path: str, contained: bool) -> bool:
+        """Claim the parts of models, and go on to what is in them."""
+        if is_tensor(value) or issubclass(type(value), BaseException):
+            return False
+        own = instance_dict(value)
+        if "_parameters" not in own or "_modules" not in own:
+            return "param_groups" not in own
+        if id(value) in self.modules:
+            return False
+        self.modules.update(_tree(value))
+        for _, tensor in registered(value):
+            self.parameter(tensor, path)
+        return True
+
+    def parameter(self, tensor: Any, path: str) -> None:
+        kind = "parameter" if issubclass(type(tensor), torch.nn.Parameter) else "buffer"
+        self.claim(tensor, kind, path)
+        self.gradient(tensor, path)
+
+    def gradient(self, tensor: Any, path: str) -> None:
+        gradient = gradient_of(tensor) if is_leaf(tensor) else None
+        if gradient is not None:
+            self.claim(gradient, "gradient", path)
+
+    def states_of_optimizers(self, value: Any, path: str, contained: bool) -> bool:
+        """Claim the state of optimizers, and the parameters whose model is gone."""
+        if is_tensor(value) or issubclass(type(value), BaseException):
+            return False
+        own = instance_dict(value)
+        if "param_groups" not in own or "state" not in own:
+            return True
+        for state in list(dict.values(own["state"])):
+            for tensor in dict.values(state) if issubclass(type(state), dict) else ():
+                if is_tensor(tensor):
+                    self.claim(tensor, "optimizer-state", path)
+        for group in own["param_groups"]:
+            for tensor in group.get("params", ()):
+                self.parameter(tensor, path)
+        return False
+
+    def kept(self, value: Any, path: str, contained: bool) -> bool:
+        """Claim the tensors that containers, attributes and tracebacks hold, and the graphs that hang on these."""
+        if is_tensor(value):
+            if contained:
+                self.claim(value, "named", path)
+                self.gradient(value, path)
+                self.graph(value, "graph", path)
+            return False
+        if issubclass(type(value), BaseException):
+            self.error(value, path)
+            return False
+        return True
+
+    def variable(self, value: Any, path: str, contained: bool) -> bool:
+        if is_tensor(value):
+            self.claim(value, "named", path, contained=False)
+            self.gradient(value, path)
+        return False
+
+    def graph_of_variable(self, value: Any, path: str, contained: bool) -> bool:
+        if is_tensor(value):
+            self.graph(value, "activation", path, contained=False)
+        return False
+
+    def history(self, value: Any, path: str, contained: bool) -> bool:
+        """Claim what IPython keeps of the results that it has shown."""
+        if is_tensor(value):
+            self.claim(value, "history", "Out")
+            self.graph(value, "history", "Out")
+        return type(value) in (list, tuple, dict)
+
+    def error(self, error: BaseException | None, name: str) -> None:
+        """Claim what the frames of an exception keep that have ended."""
+        while error is not None and id(error) not in self.errors:
+            self.errors.add(id(error))
+            for frame in _ended(error.__traceback__, self.running):
+                local = [Root(name, value, self.scope) for value in list(frame.f_locals.values()) if may_lead(value)]
+                self.walk(local, lambda value, _, __: self._of_traceback(value, name))
+                forget_locals(frame)
+            error = error.__cause__ or error.__context__
+
+    def _of_traceback(self, value: Any, name: str) -> bool:
+        if is_tensor(value):
+            self.claim(value, "traceback", name)
+            self.graph(value, "traceback", name)
+            return False
+        return not issubclass(type(value), BaseException)
+
+    def rest(self) -> Iterator[Owned]:
+        """Yield what nothing leads to: temporaries of the line that runs."""
+        self.scope = NOBODY
+        for key, (storage, _) in self.bytes.items():
+            if key not in self.found:
+                yield self._owned(storage, "temporary", "", False)
+
+
+def census(frames: list[FrameType], alive: Alive) -> list[Owned]:
+    """Return all that is known to be alive on a device, each storage once; `frames` are innermost first."""
+    with Quiet(), torch._C._DisableTorchDispatch():
+        found = Census(alive)
+        found.running.update(frames)
+        try:
+            return _taken(found, frames)
+        finally:
+            for frame in frames:
+                forget_locals(frame)
+
+
+def _taken(found: Census, frames: list[FrameType]) -> list[Owned]:
+    own, notebook, torchs = _roots(frames)
+    found.walk(own, found.parts_of_models)
+    found.walk(own, found.states_of_optimizers)
+    found.walk(notebook, found.history)
+    found.walk(own, found.kept)
+    for name in ("last_exc", "last_value"):
+        error = getattr(sys, name, None)
+        if isinstance(error, BaseException):
+            found.error(error, f"sys.{name}")
+    for visit in (found.variable, found.graph_of_variable):
+        found.walk(own, visit)
+    found.walk(torchs, lambda value, path, contained: _of_torch(found, value))
+    return [*found.found.values(), *found.rest()]
+
+
+def _of_torch(found: Census, value: Any) -> bool:
+    """Claim the graph of what torch's own code works on: the `input` of a Sequential."""
+    if is_tensor(value):
+        found.graph(value, "activation", "", contained=False)
+    return type(value) in (list, tuple)
+
+
+def _roots(frames: list[FrameType]) -> tuple[list[Root], list[Root], list[Root]]:
+    """Return the user's variables from the outermost frame on, the notebook's history, and what torch works on."""
+    users: list[Root] = []
+    packages: list[Root] = []
+    torchs: list[Root] = []
+    others: dict[int, list[Root]] = {}
+    for frame in reversed(frames):
+        code = frame.f_code
+        scope = (code.co_filename, code.co_qualname, code.co_firstlineno)
+        variables = [Root(name, value, scope) for name, value in list(frame.f_locals.items()) if may_lead(value)]
+        kind = sites.files[code.co_filename]
+        {sites.USER: users, sites.LIBRARY: packages}.get(kind, torchs).extend(variables)
+        if kind == sites.USER and frame.f_locals is not frame.f_globals:
+            file = (code.co_filename, "", 0)
+            others[id(frame.f_globals)] = [
+                Root(*each, file) for each in list(frame.f_globals.items()) if may_lead(each[1])
+            ]
+    known = [*users, *packages, *(root for each in others.values() for root in each)]
+    notebook = [root for root in known if root.name in _HISTORY or root.name[1:].isdigit()]
+    return [root for root in known if root.name[:1] != "_" and root.name != "Out"], notebook, torchs
+
+
+def _ended(traceback: TracebackType | None, running: set[FrameType]) -> Iterator[FrameType]:
+    while traceback is not None:
+        if traceback.tb_frame not in running:
+            yield traceback.tb_frame
+        traceback = traceback.tb_next
+
+
+def _tree(module: Any) -> Iterator[int]:
+    yield id(module)
+    for child in list(dict.values(instance_dict(module)["_modules"])):
+        if child is not None and "_modules" in instance_dict(child):
+            yield from _tree(child)
+
+
+def _inside(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield what an object leads to, with the text of the step: `losses`, not `losses[17]`, holds what a list has."""
+    kind = type(value)
+    if issubclass(kind, type):
+        own = class_dict(value)
+        yield from ((f".{name}", each) for name, each in list(own.items()) if _is_of_data(each))
+    elif kind is _CACHED:
+        yield from (("", each) for each in gc.get_referents(value) if may_lead(each))
+    elif kind in _SETS:
+        yield from (("", each) for each in list(value) if may_lead(each))
+    else:
+        if issubclass(kind, dict):  # by whatever keys
+            yield from (("", each) for each in list(dict.values(value)) if may_lead(each))
+        for reference in members(value):
+            if reference.kind not in ("item", "state") or not issubclass(kind, dict):
+                yield "" if reference.kind == "item" else reference.text, reference.value
+
+
+def _is_of_data(value: Any) -> bool:
+    return is_tensor(value) or type(value) in (list, dict, deque, *_SETS)
+
+
+def _may_enter(value: Any) -> bool:
+    kind = type(value)
+    if kind in (FunctionType, MethodType, _CACHED) or issubclass(kind, (dict, list, tuple, deque, *_SETS)):
+        return True
+    if issubclass(kind, type):
+        return _is_of_torch_users(value)
+    return _is_of_torch_users(kind)
+
+
+@cache
+def _knows_torch(module: str) -> bool:
+    """Return whether a class is of the user's own code, or of a package's file that works with torch."""
+    if module.partition(".")[0] == "devtrace":
+        return False
+    names = getattr(sys.modules.get(module), "__dict__", {})
+    file = names.get("__file__")
+    if type(file) is not str or sites.files[file] == sites.USER:
+        return module not in sys.builtin_module_names
+    return any(getattr(each, "__name__", "") == "torch" for each in list(names.values()))
+
+
+def _is_of_torch_users(kind: Any) -> bool:
+    of = [class_dict(each).get("__module__") for each in classes_of(kind)]
+    return any(type(each) is str and each != "builtins" and _knows_torch(each) for each in of)
+
+
+def _saved(node: Any) -> Iterator[Any]:
+    """Yield the tensors that a node keeps, without unpacking any."""
+    kind: Any = type(node)
+    for name in _fields(kind):
+        try:
+            raw = getattr(node, name)
+        except RuntimeError:  # freed by a backward pass
+            continue
+        for each in raw if isinstance(raw, list | tuple) else (raw,):
+            data = each.data if each is not None else None
+            for value in data if isinstance(data, list | tuple) else (data,):  # what a pack hook has made of it
+                if is_tensor(value):
+                    yield value
+
+
+@cache
+def _fields(kind: Any) -> tuple[str, ...]:
+    return tuple(name for name in dir(kind) if name.startswith("_raw_saved_"))

@@ -1,0 +1,219 @@
+"""CUDA's caching allocator, as far as its counts go: one stream, the default configuration, and no memory behind it.
+
+A size is rounded to 512 bytes; up to 1 MiB goes into segments of 2 MiB, the rest into segments of 20 MiB or of its own
+size. The smallest free block that is large enough is taken, and the rest split off where that is worth it. A freed
+block is joined with its free neighbours. Where nothing fits, whole free segments are given back before it fails. So
+c10/cuda/CUDACachingAllocator.cpp does it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+from threading import Lock
+from typing import Final
+
+ROUND: Final = 512
+SMALL: Final = 1 << 20  # the largest request that goes into the small pool
+SMALL_SEGMENT: Final = 2 << 20
+LARGE_SEGMENT: Final = 20 << 20
+LARGE: Final = 10 << 20  # a request of this size gets a segment of its own
+_ADDRESS: Final = 48  # bits of one
+_FIRST: Final = 0x7F00_0000_0000
+
+
+class Endless:
+    """Memory without a limit: the sum of what is alive, each rounded. A block is its size.
+
+    `peak` is since the last reset or release, whichever was later, so that a tensor costs no more than the sum.
+    """
+
+    limit: int | None = None
+    retries = failures = 0
+
+    def __init__(self) -> None:
+        self.allocated = self.peak = self._highest = self._cached = self._reserved_before = 0
+
+    def take(self, nbytes: int) -> int:
+        """Count a tensor's bytes; return what to give back."""
+        size = (nbytes + 511) & -512
+        self.allocated = allocated = self.allocated + size
+        if allocated > self.peak:
+            self.peak = allocated
+        return size
+
+    def give(self, block: int) -> None:
+        self.allocated -= block
+
+    @property
+    def highest(self) -> int:
+        return max(self._highest, self.peak)
+
+    @property
+    def reserved(self) -> int:
+        """Bytes that the cache has: it gives nothing back but by `empty_cache`."""
+        return -(-max(self._cached, self.peak) // SMALL_SEGMENT) * SMALL_SEGMENT
+
+    @property
+    def highest_reserved(self) -> int:
+        return max(self._reserved_before, self.reserved)
+
+    def release(self) -> None:
+        """`empty_cache`."""
+        self._reserved_before, self._highest = self.highest_reserved, self.highest
+        self._cached, self.peak = 0, self.allocated
+
+    def reset(self) -> None:
+        """Forget the peaks."""
+        self._cached = max(self._cached, self.peak)
+        self._reserved_before = self._highest = 0
+        self.peak = self.allocated
+
+
+class Block:
+    """A part of a segment, between its neighbours there."""
+
+    __slots__ = ("address", "after", "before", "free", "pool", "size")
+
+    def __init__(self, address: int, size: int, pool: Pool, before: Block | None, after: Block | None) -> None:
+        self.address, self.size, self.pool = address, size, pool
+        self.before, self.after = before, after
+        self.free = True
+
+
+class Pool:
+    """Free blocks, sorted by size and then by address: of those that fit, the first is the best."""
+
+    def __init__(self, least: int) -> None:
+        self.least = least  # the smallest rest that is split off
+        self.keys: list[int] = []
+        self.blocks: dict[int, Block] = {}
+        self.segments: list[Block] = []  # the first block of each
+
+    def put(self, block: Block) -> None:
+        block.free = True
+        key = block.size << _ADDRESS | block.address
+        self.blocks[key] = block
+        insort(self.keys, key)
+
+    def best(self, size: int) -> Block | None:
+        """Take the smallest block that is large enough."""
+        at = bisect_left(self.keys, size << _ADDRESS)
+        return self.blocks.pop(self.keys.pop(at), None) if at < len(self.keys) else None
+
+    def remove(self, block: Block) -> None:
+        key = block.size << _ADDRESS | block.address
+        at = bisect_left(self.keys, key)
+        if at < len(self.keys) and self.keys[at] == key:  # else an interrupt came between two lines of `put`
+            del self.keys[at]
+        self.blocks.pop(key, None)
+
+
+class CachingAllocator:
+    """Memory of one device, of which PyTorch may have `limit` bytes."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.allocated = self.reserved = self.retries = self.failures = 0
+        self.highest = self.highest_reserved = 0
+        self._small, self._large = Pool(ROUND), Pool(SMALL + 1)
+        self._next = _FIRST
+        self._lock = Lock()
+
+    def take(self, nbytes: int) -> Block | int | None:
+        """Return a block of at least so many bytes; None where CUDA is out of memory, 0 for no bytes."""
+        if not nbytes:
+            return 0
+        size = (nbytes + 511) & -512
+        pool = self._small if size <= SMALL else self._large
+        with self._lock:
+            block = pool.best(size) or self._segment(size, pool)
+            if block is None:
+                return None
+            block.free = False
+            if block.size - size >= pool.least:
+                self._split(block, size)
+            self.allocated = allocated = self.allocated + block.size
+            if allocated > self.highest:
+                self.highest = allocated
+        return block
+
+    def give(self, block: Block | int) -> None:
+        """Put a block back, joined with what is free beside it."""
+        if isinstance(block, int):
+            return
+        pool = block.pool
+        with self._lock:
+            self.allocated -= block.size
+            before, after = block.before, block.after
+            if after is not None and after.free:
+                pool.remove(after)
+                self._join(block, after)
+            if before is not None and before.free:
+                pool.remove(before)
+                self._join(before, block)
+                block = before
+            pool.put(block)
+
+    def release(self) -> int:
+        """`empty_cache`: give back all segments in which nothing is. Return how many there were."""
+        given = 0
+        for pool in (self._small, self._large):
+            for block in [each for each in pool.blocks.values() if each.before is None and each.after is None]:
+                pool.remove(block)
+                pool.segments.remove(block)
+                self.reserved -= block.size
+                given += 1
+        return given
+
+    def reset(self) -> None:
+        """Forget the peaks."""
+        self.highest, self.highest_reserved = self.allocated, self.reserved
+
+    def segments(self) -> Iterator[tuple[bool, list[Block]]]:
+        """Yield the blocks of each segment, from its start, and whether it is of the small pool."""
+        for pool in (self._small, self._large):
+            for first in pool.segments:
+                blocks: list[Block] = []
+                block: Block | None = first
+                while block is not None:
+                    blocks.append(block)
+                    block = block.after
+                yield pool is self._small, blocks
+
+    def _segment(self, size: int, pool: Pool) -> Block | None:
+        """Return a new segment; where there is no room for it, after the cached ones were given back."""
+        asked = segment_for(size)
+        if self.reserved + asked > self.limit:
+            self.retries += 1
+            self.release()
+            if self.reserved + asked > self.limit:
+                self.failures += 1
+                return None
+        self.reserved += asked
+        self.highest_reserved = max(self.highest_reserved, self.reserved)
+        block = Block(self._next, asked, pool, None, None)
+        self._next += asked
+        pool.segments.append(block)
+        return block
+
+    def _split(self, block: Block, size: int) -> None:
+        rest = Block(block.address + size, block.size - size, block.pool, block, block.after)
+        if block.after is not None:
+            block.after.before = rest
+        block.after = rest
+        block.size = size
+        block.pool.put(rest)
+
+    def _join(self, one: Block, other: Block) -> None:
+        one.size += other.size
+        one.after = other.after
+        if other.after is not None:
+            other.after.before = one
+
+
+def segment_for(size: int) -> int:
+    """Return what is asked of the driver for a rounded size."""
+    if size <= SMALL:
+        return SMALL_SEGMENT
+    return LARGE_SEGMENT if size < LARGE else -(-size // SMALL_SEGMENT) * SMALL_SEGMENT

@@ -1,0 +1,129 @@
+"""Shares of a device's memory: each storage that is alive has one, given back when its tag has died with it."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections import deque
+from typing import Any
+
+import torch
+
+from devtrace.simulation.memory.allocator import CachingAllocator, Endless
+from devtrace.simulation.memory.refusal import out_of_memory
+
+
+class SimulatedDevice:
+    """One simulated device, or HOST, or FLOATING, with how many storages are alive on it.
+
+    `memory` counts bytes of storages made since the simulation began. A storage that outlives its simulation gives its
+    bytes back to the memory of that one, however late it is freed. `refused` is the size of the last that did not fit.
+    """
+
+    __slots__ = ("_live", "_memory", "device", "generator", "index", "refused", "total")
+
+    def __init__(self, device: torch.device | None, index: int) -> None:
+        self.device = device
+        self.index = index
+        self._live = self.refused = 0
+        self._memory: Endless | CachingAllocator = Endless()
+        self.total: int = 0
+        self.generator: Any = None
+
+    @property
+    def memory(self) -> Endless | CachingAllocator:
+        count_out_the_freed()
+        return self._memory
+
+    @property
+    def live(self) -> int:
+        count_out_the_freed()
+        return self._live
+
+    def begin(self, total: int, limit: int | None = None) -> None:
+        count_out_the_freed()
+        self.total = total if limit is None else limit
+        self._memory = Endless() if limit is None else CachingAllocator(limit)
+        self.generator = None
+
+    def allow(self, limit: int) -> None:
+        """Let PyTorch have so many bytes from now on; what is alive stays, whether it fits or not."""
+        before, kept = self.memory, [share for share in list(alive.values()) if share.memory is self._memory]
+        self._memory = new = CachingAllocator(sys.maxsize)
+        new.highest, new.highest_reserved = before.highest, before.highest_reserved
+        for share in kept:
+            share.memory, share.block = new, new.take(share.nbytes)
+        new.release()
+        new.limit = limit
+
+    def __repr__(self) -> str:
+        return f"SimulatedDevice({self.device})"
+
+
+class Share(weakref.ref[Any]):
+    """Count of a storage among those of its device, given back when the tag has died with it.
+
+    Python drops a KeyboardInterrupt that arrives while a finalizer runs, and training frees storages all the time: with
+    a `__del__` one of fifty interrupts was lost. So what runs then is `list.append`, in C, where none can arrive.
+    """
+
+    __slots__ = ("block", "memory", "nbytes", "owner", "storage")
+
+    owner: SimulatedDevice
+    nbytes: int
+    memory: Any
+    block: Any
+    storage: weakref.ref[torch.UntypedStorage] | None
+
+    def take(self, owner: SimulatedDevice, nbytes: int) -> None:
+        """Take other memory, and only then give back what it has: until the data is there, both are."""
+        before, memory, block = self.owner, self.memory, self.block
+        self._fit(owner, nbytes)
+        memory.give(block)
+        before._live -= 1
+        owner._live += 1
+
+    def _fit(self, owner: SimulatedDevice, nbytes: int) -> None:
+        """Take memory; raise CUDA's error, before anything is counted, where the device has no more."""
+        memory = owner._memory
+        block = memory.take(nbytes)
+        if block is None:
+            owner.refused = nbytes
+            assert isinstance(memory, CachingAllocator)
+            raise out_of_memory(owner.index, owner.total, memory, nbytes)
+        self.owner, self.nbytes, self.memory, self.block = owner, nbytes, memory, block
+
+
+alive: dict[int, Share] = {}
+_freed: deque[Any] = deque()  # in their order: the caching allocator joins free blocks
+
+
+def begin(tag: object, owner: SimulatedDevice, nbytes: int, storage: torch.UntypedStorage | None) -> Share:
+    """Count a new storage among those of a device; where that has a limit, remember which storage it is."""
+    if _freed:
+        count_out_the_freed()
+    share = Share(tag, _freed.append)
+    share._fit(owner, nbytes)
+    share.storage = weakref.ref(storage) if owner._memory.limit is not None and storage is not None else None
+    owner._live += 1
+    alive[id(share)] = share
+    return share
+
+
+def count_out_the_freed() -> None:
+    while _freed:
+        try:
+            share = _freed.popleft()
+        except IndexError:  # another thread was faster
+            return
+        if alive.pop(id(share), None) is not None:  # else an interrupt came before it was counted in
+            share.memory.give(share.block)
+            share.owner._live -= 1
+
+
+def alive_on(owner: SimulatedDevice) -> list[tuple[torch.UntypedStorage, int]]:
+    """Return the storages on a device that has a limit, each with the bytes that its block takes."""
+    count_out_the_freed()
+    mine = [share for share in list(alive.values()) if share.memory is owner._memory and share.block]
+    found = [(share.storage() if share.storage is not None else None, share.block.size) for share in mine]
+    return [(storage, size) for storage, size in found if storage is not None]

@@ -1,0 +1,1 @@
+"""A device's memory at the moment when an allocation failed."""

@@ -1,0 +1,32 @@
+"""What was alive on a device where an allocation failed, as recording hands it to diagnosis: rows, no tensors."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """A storage: how it is held and by whose name, the row of the site of its birth, of its tensor; -1 for none.
+
+    `scope` is the code of which `name` is a variable: file, function and first line. `contained`: by more than a
+    variable, as a list or an object holds it.
+    """
+
+    kind: str
+    name: str
+    bytes: int
+    site: int
+    tensor: int
+    scope: tuple[str, str, int]
+    contained: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """An allocation of `asked` bytes that ended the program; `limit` 0: nobody knows it."""
+
+    device: str
+    asked: int
+    limit: int
+    reserved: int
+    allocated: int
+    holdings: tuple[Holding, ...]

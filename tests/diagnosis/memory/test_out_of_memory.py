@@ -1,0 +1,188 @@
+"""Programs that run out of a small device's memory: what owns it, which line keeps it, what lets go of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import gc
+import re
+import sys
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+
+import devtrace
+from devtrace.api.results import Report
+from devtrace.diagnosis.edits import applied
+from devtrace.diagnosis.findings import Finding
+from devtrace.report.html import fragment
+from devtrace.words import language
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+class Expected(NamedTuple):
+    """Limit, the first holder by name and kind, the code that made most of it, a pattern of the help or the edits."""
+
+    limit: str
+    name: str
+    kind: str
+    born: str
+    help: str
+    repaired: bool = False
+
+
+EXPECTED = {
+    "attention_matrix": Expected("60MB", "", "temporary", "query @ key", "scaled_dot_product_attention"),
+    "batch_of_blocks": Expected("60MB", "net", "activation", "layer(x)", r"batch of about \d+ fits"),
+    "cache_that_grows": Expected("60MB", "cache", "named", "torch.cat", r"cache\[-n:\]"),
+    "cached_function": Expected("40MB", "table", "named", "angles.sin()", r"\.cpu\(\)"),
+    "checkpoint_beside_the_model": Expected(
+        "70MB", "optimizer", "optimizer-state", "torch.load", 'map_location="cpu"', repaired=True
+    ),
+    "errors_of_a_sweep": Expected(
+        "80MB", "self.errors", "traceback", "first(torch.randn", r"str\(problem\)", repaired=True
+    ),
+    "features_in_a_module_variable": Expected("50MB", "FEATURES", "named", "encoder(", r"\.cpu\(\)$", repaired=True),
+    "hooks_that_collect": Expected("50MB", "shown", "named", "net(torch.randn", r"\.cpu\(\)"),
+    "kept_graphs_of_terms": Expected(
+        "40MB", "history.terms", "graph", "net(batch)", r"term\.detach\(\)", repaired=True
+    ),
+    "model_of_before": Expected("36MB", "baseline", "parameter", "nn.Sequential", "del baseline", repaired=True),
+    "predictions_of_an_evaluation": Expected("50MB", "found", "graph", "model(batch", r"detach\(\)", repaired=True),
+    "state_from_chunk_to_chunk": Expected(
+        "60MB", "state", "graph", "cell(torch.randn", r"state = state\.detach\(\)", repaired=True
+    ),
+    "state_of_an_lstm": Expected("60MB", "memory", "graph", "lstm(", r"each\.detach\(\)", repaired=True),
+    "steps_of_a_rollout": Expected("48MB", "model", "activation", "model(state)", "smaller batch"),
+}
+HEALTHY = {"fits_after_halving": "80MB", "fits_with_lists": "40MB"}
+
+
+@pytest.fixture(autouse=True)
+def clean() -> Iterator[None]:
+    yield
+    for name in ("last_exc", "last_value", "last_traceback"):
+        sys.__dict__.pop(name, None)
+    gc.collect()
+
+
+def ran(text: str, limit: str, name: str = "program", file: str = "") -> tuple[Report, str]:
+    """Run a program under a limit; return the report and the name of what it raised."""
+    module: Any = types.ModuleType(name)
+    sys.modules[name] = module
+    raised = ""
+    try:
+        with devtrace.record(simulate=f"cuda:1,{limit}") as recording:
+            exec(compile(text, file or str(PROGRAMS / f"{name}.py"), "exec"), module.__dict__)
+            module.run("cuda:0")
+    except Exception as error:  # noqa: BLE001 (whatever it is, the test compares it)
+        raised = type(error).__name__
+    finally:
+        del sys.modules[name]
+    return recording.report, raised
+
+
+def shortages(report: Report) -> list[Finding]:
+    return [finding for finding in report.findings if finding.rule == "out-of-memory"]
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_the_first_holder_is_what_owns_most_of_it(name: str, tmp_path: Path) -> None:
+    expected, text = EXPECTED[name], (PROGRAMS / f"{name}.py").read_text()
+    report, raised = ran(text, expected.limit, name)
+    assert raised == "OutOfMemoryError"
+    (found,) = shortages(report)
+    top = found.holders[0]
+    assert (top.name, top.kind) == (expected.name, expected.kind)
+    assert top.born is not None
+    assert expected.born in top.born.text
+    advice = "\n".join([found.help, *(edit.after for edit in found.edits)])
+    assert re.search(expected.help, advice, re.MULTILINE)
+    named = sum(each.bytes for each in found.holders if each.name or each.born)
+    assert named >= 0.95 * found.bytes
+    assert bool(found.edits) == expected.repaired
+    if expected.repaired:
+        edited = tmp_path / f"{name}.py"
+        edited.write_text(applied(text, found.edits))
+        again, raised = ran(edited.read_text(), expected.limit, name, str(edited))
+        assert (raised, shortages(again)) == ("", [])
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_a_program_that_ends_well_gets_no_finding(name: str) -> None:
+    report, raised = ran((PROGRAMS / f"{name}.py").read_text(), HEALTHY[name], name)
+    assert (raised, shortages(report)) == ("", [])
+    assert report.all_clear
+    caught = [note for note in report.notes if "ran out of memory" in note]
+    assert len(caught) == (name == "fits_after_halving")
+
+
+def test_the_report_names_who_owns_it_in_both_languages(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "kept_graphs_of_terms"
+    report, _ = ran((PROGRAMS / f"{name}.py").read_text(), EXPECTED[name].limit, name)
+    assert "cuda:0 ran out of memory: this line asked for 2.0 MiB" in str(report)
+    assert re.search(
+        r"^  \d+\.\d MiB +kept_graphs_of_terms\.py line 23 .*\n? +graphs that `history\.terms`", str(report), re.M
+    )
+    assert "history.terms" in fragment(report)
+    monkeypatch.setattr(language.CHOICE, "user", "zh")
+    report, _ = ran((PROGRAMS / f"{name}.py").read_text(), EXPECTED[name].limit, name)
+    assert "cuda:0 显存不足" in str(report)
+    assert "`history.terms` 保留的计算图" in str(report)
+
+
+def test_holders_are_kept_with_a_trace(tmp_path: Path) -> None:
+    name = "errors_of_a_sweep"
+    report, _ = ran((PROGRAMS / f"{name}.py").read_text(), EXPECTED[name].limit, name)
+    report.trace.save(tmp_path / "a.devtrace")
+    loaded = devtrace.diagnose(devtrace.load(tmp_path / "a.devtrace"))
+    assert [dataclasses.astuple(each) for each in shortages(loaded)[0].holders] == [
+        dataclasses.astuple(each) for each in shortages(report)[0].holders
+    ]
+
+
+def test_nothing_is_alive_after_a_finding_that_would_not_be_without_it() -> None:
+    import weakref
+
+    alive: list[weakref.ref[torch.Tensor]] = []
+
+    def work() -> None:
+        kept = []
+        layer = torch.nn.Linear(256, 256, device="cuda")
+        while True:
+            kept.append(layer(torch.randn(1024, 256, device="cuda")).tanh())
+            alive.append(weakref.ref(kept[-1]))
+
+    with pytest.raises(torch.OutOfMemoryError) as caught, devtrace.record(simulate="cuda:1,32MB") as recording:
+        work()
+    assert len(shortages(recording.report)) == 1
+    del caught
+    gc.collect()
+    assert [each for each in alive if each() is not None] == []
+
+
+def test_no_hook_of_the_users_that_unpacks_runs() -> None:
+    unpacked: list[int] = []
+
+    def unpack(packed: torch.Tensor) -> torch.Tensor:
+        unpacked.append(1)
+        return packed
+
+    layer = torch.nn.Sequential(torch.nn.Linear(256, 1024), torch.nn.Tanh(), torch.nn.Linear(1024, 256))
+    outs = []
+
+    def work() -> None:
+        layer.to("cuda")
+        with torch.autograd.graph.saved_tensors_hooks(lambda x: x, unpack):
+            while True:
+                outs.append(layer(torch.randn(512, 256, device="cuda")))
+
+    with pytest.raises(torch.OutOfMemoryError), devtrace.record(simulate="cuda:1,48MB") as recording:
+        work()
+    (found,) = shortages(recording.report)
+    assert found.holders[0].name == "outs"
+    assert unpacked == []

@@ -1,0 +1,200 @@
+"""Memory of simulated devices: counted as CUDA's caching allocator counts, and refused where a limit ends."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+import torch
+
+import devtrace
+from devtrace.runtime.device_spec import limit_of, spec_of
+from devtrace.simulation.memory.allocator import Block, CachingAllocator
+from devtrace.words.errors import SimulateError
+
+MIB = 1 << 20
+
+
+def floats(mib: float) -> torch.Tensor:
+    return torch.zeros(int(mib * MIB) // 4, device="cuda")
+
+
+@pytest.mark.parametrize(
+    ("spec", "limit", "written"),
+    [
+        ("cuda:1,24GB", 24 << 30, "cuda:1,24GB"),
+        ("cuda:2, 7.5 gib", 15 << 29, "cuda:2,7.5GB"),
+        ("cuda:1,800MB", 800 << 20, "cuda:1,800MB"),
+        ("2,100m", 100 << 20, "cuda:2,100MB"),
+        ("cuda:2", None, "cuda:2"),
+        (2, None, "cuda:2"),
+    ],
+)
+def test_a_limit_follows_the_number_of_devices(spec: str | int, limit: int | None, written: str) -> None:
+    assert limit_of(spec) == limit
+    assert spec_of(spec) == written
+    assert limit_of(written) == limit
+
+
+@pytest.mark.parametrize("spec", ["cuda:1,", "cuda:1,24", "cuda:1,1KB", "cuda:1,-2GB", "cuda:1,2GB,3GB"])
+def test_another_limit_is_refused_in_one_sentence(spec: str) -> None:
+    with pytest.raises(SimulateError, match="simulate-memory: got"):
+        spec_of(spec)
+
+
+def test_each_tensor_takes_whole_blocks_of_512_bytes() -> None:
+    with devtrace.simulate("cuda:1"):
+        kept = [torch.zeros((), device="cuda") for _ in range(10)]
+        assert torch.cuda.memory_allocated() == 10 * 512
+        kept.append(torch.zeros(0, device="cuda"))
+        assert torch.cuda.memory_allocated() == 10 * 512
+
+
+def test_a_storage_that_gets_another_size_takes_as_much() -> None:
+    with devtrace.simulate("cuda:1"):
+        x = torch.zeros(1024, device="cuda")
+        x.untyped_storage().resize_(0)
+        assert torch.cuda.memory_allocated() == 0
+        x.untyped_storage().resize_(8192)
+        assert torch.cuda.memory_allocated() == 8192
+        x.resize_(4096)
+        assert torch.cuda.memory_allocated() == 16384
+        out = torch.empty(0, device="cuda")
+        torch.add(x, x, out=out)
+        assert torch.cuda.memory_allocated() == 2 * 16384
+
+
+def test_reserved_falls_when_the_cache_is_emptied() -> None:
+    with devtrace.simulate("cuda:1"):
+        x, y = floats(8), floats(3)
+        del x
+        assert torch.cuda.memory_reserved() >= 11 * MIB
+        torch.cuda.empty_cache()
+        assert torch.cuda.memory_reserved() == 4 * MIB
+        assert torch.cuda.max_memory_reserved() >= 11 * MIB
+        assert torch.cuda.max_memory_allocated() == 11 * MIB
+        torch.cuda.reset_peak_memory_stats()
+        assert torch.cuda.max_memory_allocated() == y.nbytes
+
+
+def test_free_memory_is_never_below_nothing() -> None:
+    with devtrace.simulate("cuda:1"):
+        x = torch.empty(20 << 28, device="cuda")  # 20 GiB that nobody touches
+        free, total = torch.cuda.mem_get_info()
+        assert (free, total) == (0, 16 << 30)
+        del x
+
+
+def test_a_limit_is_what_the_device_has() -> None:
+    with devtrace.simulate("cuda:2,64MB"):
+        assert torch.cuda.get_device_properties(1).total_memory == 64 * MIB
+        assert torch.cuda.mem_get_info(1) == (64 * MIB, 64 * MIB)
+        x = floats(1.5)
+        free, total = torch.cuda.mem_get_info(0)
+        assert free + torch.cuda.memory_reserved(0) == total
+        assert torch.cuda.memory_reserved(0) == 20 * MIB  # the segment of a large tensor
+        assert torch.cuda.memory_allocated(0) == x.nbytes
+        assert torch.cuda.mem_get_info(1)[0] == total
+
+
+def test_what_does_not_fit_is_refused_in_cudas_words_and_counts_nothing() -> None:
+    with devtrace.simulate("cuda:1,64MB"):
+        x = floats(30)
+        with pytest.raises(torch.OutOfMemoryError) as caught:
+            floats(40)
+        text = str(caught.value)
+        assert text.startswith(
+            "CUDA out of memory. Tried to allocate 40.00 MiB. GPU 0 has a total capacity of 64.00 MiB of which "
+            "34.00 MiB is free. Including non-PyTorch memory, this process has 30.00 MiB memory in use. Of the "
+            "allocated memory 30.00 MiB is allocated by PyTorch, and 0 bytes is reserved by PyTorch but unallocated. "
+        )
+        assert isinstance(caught.value, torch.cuda.OutOfMemoryError)
+        assert torch.cuda.memory_allocated() == torch.cuda.max_memory_allocated() == x.nbytes
+        assert torch.cuda.memory_stats()["num_ooms"] == 1
+        del x, caught
+        assert floats(40).nbytes == 40 * MIB
+
+
+def test_a_program_that_catches_the_error_goes_on_with_a_smaller_batch() -> None:
+    with devtrace.simulate("cuda:1,64MB"):
+        layer, batch = torch.nn.Linear(1024, 1024, device="cuda"), 32768
+        while True:
+            try:
+                out = layer(torch.randn(batch, 1024, device="cuda"))
+                break
+            except torch.OutOfMemoryError:
+                batch //= 2
+        assert out.shape == (4096, 1024)
+
+
+def test_an_error_in_the_backward_pass_keeps_its_type() -> None:
+    with devtrace.simulate("cuda:1,64MB"):
+        x = floats(18).requires_grad_()
+        y = x.exp().sum()
+        with pytest.raises(torch.OutOfMemoryError):
+            (y * floats(18)).sum().backward()
+
+
+def test_a_fraction_of_the_memory_may_be_all_that_a_process_gets() -> None:
+    with devtrace.simulate("cuda:1"):
+        x = floats(30)
+        torch.cuda.set_per_process_memory_fraction(64 / 16384)
+        assert torch.cuda.get_per_process_memory_fraction() == 64 / 16384
+        assert torch.cuda.memory_allocated() == x.nbytes
+        with pytest.raises(torch.OutOfMemoryError, match=r"64\.00 MiB allowed; "):
+            floats(40)
+        torch.cuda.set_per_process_memory_fraction(1.0)
+        assert floats(40).nbytes == 40 * MIB
+
+
+def test_a_snapshot_has_the_blocks_of_each_segment() -> None:
+    with devtrace.simulate("cuda:1,64MB"):
+        kept = [floats(2), floats(3)]
+        (segment,) = torch.cuda.memory_snapshot()
+        assert [block["state"] for block in segment["blocks"]] == ["active_allocated", "active_allocated", "inactive"]
+        assert sum(block["size"] for block in segment["blocks"]) == segment["total_size"] == 20 * MIB
+        assert segment["allocated_size"] == sum(each.nbytes for each in kept)
+        starts = [block["address"] for block in segment["blocks"]]
+        assert [end - start for start, end in itertools.pairwise(starts)] == [2 * MIB, 3 * MIB]
+
+
+def test_a_small_rest_of_a_large_block_is_not_split_off() -> None:
+    memory = CachingAllocator(100 * MIB)
+    assert memory.take(int(11.5 * MIB)) is not None
+    assert memory.allocated == memory.reserved == 12 * MIB
+
+
+def test_cached_segments_are_given_back_before_it_fails() -> None:
+    memory = CachingAllocator(40 * MIB)
+    blocks = [memory.take(15 * MIB), memory.take(15 * MIB)]
+    memory.give(blocks[0] or 0)
+    assert memory.take(24 * MIB) is not None
+    assert (memory.reserved, memory.retries, memory.failures) == (40 * MIB, 1, 0)
+    assert memory.take(15 * MIB) is None
+    assert memory.failures == 1
+
+
+def test_blocks_never_overlap_and_no_byte_is_lost() -> None:
+    draw, memory = random.Random(0), CachingAllocator(300 * MIB)
+    taken: list[Block] = []
+    for _ in range(4000):
+        if taken and draw.random() < 0.5:
+            memory.give(taken.pop(draw.randrange(len(taken))))
+        elif block := memory.take(int(2 ** draw.uniform(3, 24))):
+            assert isinstance(block, Block)
+            taken.append(block)
+        if draw.random() < 0.01:
+            memory.release()
+    spans = []
+    for _, blocks in memory.segments():
+        assert all(not (one.free and other.free) for one, other in itertools.pairwise(blocks))
+        spans += [(block.address, block.size, block.free) for block in blocks]
+    assert sum(size for _, size, _ in spans) == memory.reserved <= 300 * MIB
+    assert sum(size for _, size, free in spans if not free) == memory.allocated == sum(each.size for each in taken)
+    ends = sorted((start, start + size) for start, size, _ in spans)
+    assert all(end <= start for (_, end), (start, _) in itertools.pairwise(ends))
+    for block in taken:
+        memory.give(block)
+    memory.release()
+    assert memory.reserved == memory.allocated == 0
