@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { groupedByText, misfitOf, planFix } from '../src/model/edit';
 import type { IEdit } from '../src/model/findings';
-import { linkUndo, type IUndoManager } from '../src/model/linked-undo';
+import { asOneChange, type IUndoManager } from '../src/model/linked-undo';
 
 const EARLY = 'shadow = copy(model)\nmodel = model.to(device)\nrun(model)';
 
@@ -94,7 +94,7 @@ class History implements IUndoManager {
 
 test('one undo takes back what several cells took as one change, once', () => {
   const [first, second] = [new History(2), new History(1)];
-  linkUndo([first, second]);
+  asOneChange([first, second], () => undefined);
   second.undo();
   assert.deepEqual([first.undoStack.length, second.undoStack.length], [1, 0]);
   first.undo();
@@ -103,7 +103,7 @@ test('one undo takes back what several cells took as one change, once', () => {
 
 test('a cell that was edited since keeps what came on top', () => {
   const [first, second] = [new History(1), new History(1)];
-  linkUndo([first, second]);
+  asOneChange([first, second], () => undefined);
   first.undoStack.push({});
   first.undo();
   assert.equal(second.undoStack.length, 1);

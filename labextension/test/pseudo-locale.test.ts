@@ -183,6 +183,10 @@ const ACTIONS = {
   open: () => undefined,
   reveal: () => undefined,
   insert: () => undefined,
+  fix: () => undefined,
+  cancelFix: () => undefined,
+  applyFix: () => undefined,
+  runFixed: () => undefined,
   repairs: () => ({ of: () => null, subscribe: () => () => undefined })
 };
 

@@ -34,6 +34,10 @@ function shownInThePanel(outline: ITrace): string {
     open: () => undefined,
     reveal: () => undefined,
     insert: () => undefined,
+    fix: () => undefined,
+    cancelFix: () => undefined,
+    applyFix: () => undefined,
+    runFixed: () => undefined,
     repairs: () => ({ of: () => null, subscribe: () => () => undefined })
   }).update(state);
   return wordsIn(page).join(' ');

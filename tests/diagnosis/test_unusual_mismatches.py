@@ -715,7 +715,7 @@ class Shared(nn.Module):
 
 
 @pytest.mark.parametrize("is_trained_first", [True, False])
-def test_training_that_ran_the_line_before_is_not_said_to_have_missed_it(is_trained_first: bool) -> None:
+def test_training_that_ran_the_line_before_did_not_miss_it(is_trained_first: bool) -> None:
     def program() -> None:
         model, other, rows = Shared().to("cuda:0"), nn.Linear(4, 2).cuda(), torch.rand(2, 4)
         (model if is_trained_first else other)(rows.to("cuda:0")).sum().backward()

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from devtrace.cli.main import main
 from devtrace.diagnosis.findings import Edit
-from devtrace.fixing.json_spans import items, members, whole
-from devtrace.fixing.notebook_text import NotebookText
+from devtrace.fixing.notebooks.json_spans import items, members, whole
+from devtrace.fixing.notebooks.text import NotebookText
 from devtrace.words.errors import UsageError
 from folders import ROOT
 

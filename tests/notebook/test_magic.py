@@ -1080,15 +1080,19 @@ def test_a_kernel_of_a_jupyter_server_begins_in_its_display_language(
     assert display_language.chosen() is None
 
 
-def test_numpy_of_what_a_call_gave_is_named_where_no_frame_of_torch_tells(shell: Shell) -> None:
+def test_numpy_of_what_a_call_gave_is_named_without_a_frame_of_torch(shell: Shell) -> None:
     shell.run("%devtrace simulate cuda:1", "def rows(count):\n    return torch.ones(count, device='cuda:0')")
     try:
         shell.run("%%devtrace\ntable = rows(4).numpy()")
         finding = shell.traced[-1].report.findings[0]
         assert (finding.rule, finding.culprit and finding.culprit.name) == ("host-conversion", "rows(4)")
         assert [edit.after for edit in finding.edits] == ["table = rows(4).detach().cpu().numpy()"]
+        shell.run("%%devtrace\ntable = rows(4).detach().numpy()")
+        assert [edit.after for edit in shell.traced[-1].report.findings[0].edits] == [
+            "table = rows(4).detach().cpu().numpy()"
+        ]
         shell.run("%%devtrace\nstr(rows(4).shape).split(3)")
-        assert len(shell.traced) == 2
+        assert len(shell.traced) == 3
         assert not shell.traced[-1].report.findings
     finally:
         shell.run("%devtrace simulate off")

@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from devtrace.api.options import Options
+from devtrace.fixing.notebooks.state import beginning
 from devtrace.notebook.cells import Cell, Tracing
 from devtrace.notebook.inventory.inventory import drain, listing
 from devtrace.notebook.panel.feed import PERIOD
@@ -507,6 +508,12 @@ def test_what_is_sent_is_a_golden_that_the_panel_reads_too(
     front.wait(lambda message: message.get("traces"))
     front.ask("fetch", trace=1)
     front.ask("export", trace=1, form="perfetto")
+    hunk = {"cell": "a", "file": "", "line": 2, "before": "", "after": "net.to(device)"}
+    bug = {"cell": "a", "line": 3, "message": "`net` is on cpu.", "help": "move it", "hunks": [hunk]}
+    changed = [{"cell": "a", "before": "net(x)", "after": "net.to(device)\nnet(x)"}]
+    tracing.fix.state = {**beginning(), "state": "left", "bugs": [bug], "left": bug, "changed": changed, "run": ["a"]}
+    tracing._notify("fixing")
+    front.wait(lambda message: message.get("fixing"))
     kinds: dict[str, Message] = {}
     for message in front.got:
         if message["kind"] != "update" or message.get("live", {"ops": 2})["ops"] == 2:

@@ -87,6 +87,22 @@ export class SidebarActions implements IActions {
     };
   };
 
+  fix = (): void => {
+    this._sessions.current?.fix.begin();
+  };
+
+  cancelFix = (): void => {
+    this._sessions.current?.fix.cancel();
+  };
+
+  applyFix = (): void => {
+    this._sessions.current?.fix.apply();
+  };
+
+  runFixed = (): void => {
+    void this._sessions.current?.fix.run(this._app.commands);
+  };
+
   /** Shows a trace in a tab of its own; once only. */
   async openIn(session: Session, entry: IEntry): Promise<void> {
     const { key: trace, label } = entry;

@@ -3,13 +3,15 @@
  * notebooks, a notebook and its console) only the first may have any.
  */
 import { KernelMessage, type Kernel } from '@jupyterlab/services';
-import type { JSONObject } from '@lumino/coreutils';
-import { UUID } from '@lumino/coreutils';
+import { UUID, type JSONObject } from '@lumino/coreutils';
 
 const TARGET = 'devtrace';
 
+/** What goes to the kernel is plain, checked data, whose lists nobody changes. */
+type Plain = Readonly<Record<string, unknown>>;
+
 export interface IChannel {
-  send(data: JSONObject): void;
+  send(data: Plain): void;
   dispose(): void;
 }
 
@@ -21,7 +23,7 @@ export interface IHandlers {
 /** Opens a channel; `hello` goes with the opening. */
 export async function openChannel(
   kernel: Kernel.IKernelConnection,
-  hello: JSONObject,
+  hello: Plain,
   handlers: IHandlers
 ): Promise<IChannel> {
   return kernel.handleComms ? openComm(kernel, hello, handlers) : openBeside(kernel, hello, handlers);
@@ -29,7 +31,7 @@ export async function openChannel(
 
 async function openComm(
   kernel: Kernel.IKernelConnection,
-  hello: JSONObject,
+  hello: Plain,
   { received, closed }: IHandlers
 ): Promise<IChannel> {
   const comm = kernel.createComm(TARGET);
@@ -42,10 +44,10 @@ async function openComm(
     closed();
   };
   await kernel.info;
-  comm.open(hello);
+  comm.open(hello as JSONObject);
   return {
     send: data => {
-      comm.send(data);
+      comm.send(data as JSONObject);
     },
     dispose: () => {
       if (!comm.isDisposed && !kernel.isDisposed) {
@@ -59,7 +61,7 @@ async function openComm(
 /** The messages of a comm without JupyterLab's part in it. */
 async function openBeside(
   kernel: Kernel.IKernelConnection,
-  hello: JSONObject,
+  hello: Plain,
   { received, closed }: IHandlers
 ): Promise<IChannel> {
   const id = UUID.uuid4();
@@ -81,12 +83,12 @@ async function openBeside(
     KernelMessage.createMessage<KernelMessage.ICommOpenMsg<'shell'>>({
       ...options,
       msgType: 'comm_open',
-      content: { comm_id: id, target_name: TARGET, data: hello }
+      content: { comm_id: id, target_name: TARGET, data: hello as JSONObject }
     })
   );
   return {
     send: data => {
-      const content = { comm_id: id, data };
+      const content = { comm_id: id, data: data as JSONObject };
       post(
         KernelMessage.createMessage<KernelMessage.ICommMsgMsg<'shell'>>({ ...options, msgType: 'comm_msg', content })
       );

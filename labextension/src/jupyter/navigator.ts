@@ -10,7 +10,7 @@ import type { IDocumentManager } from '@jupyterlab/docmanager';
 import type { IDocumentWidget } from '@jupyterlab/docregistry';
 import { NotebookPanel } from '@jupyterlab/notebook';
 import { groupedByText, misfitOf, planFix, type IChange, type Misfit } from '../model/edit';
-import { linkUndo, type IUndoManager } from '../model/linked-undo';
+import { asOneChange, type IUndoManager } from '../model/linked-undo';
 import type { IEdit } from '../model/findings';
 import { spanOfLine, locate, spanOfSite, type ISourceSpan } from '../model/source-span';
 import { sourceLabel, type ITrace } from '../model/trace';
@@ -174,16 +174,14 @@ function lineOf(trace: ITrace, { file, cell, line }: IEdit): ISourceSpan {
 
 /** Makes the changes of a fix in each of its texts, so that one undo takes all of them back. */
 function make(parts: readonly IPart[]): void {
-  const managers = [...new Set(parts.flatMap(({ target }) => target.undo ?? []))];
-  // What the fix does is undone by itself: else what was typed in the last half second would go with it.
-  managers.forEach(manager => manager.stopCapturing());
-  for (const { target, plan } of [...parts].reverse()) {
-    if (typeof plan === 'object') {
-      change(target.view, plan);
+  const histories = parts.map(({ target }) => target.undo);
+  asOneChange(histories, () => {
+    for (const { target, plan } of [...parts].reverse()) {
+      if (typeof plan === 'object') {
+        change(target.view, plan);
+      }
     }
-  }
-  managers.forEach(manager => manager.stopCapturing());
-  linkUndo(managers);
+  });
   parts[0].target.view.focus();
 }
 

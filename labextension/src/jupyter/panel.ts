@@ -5,13 +5,14 @@ import { ILayoutRestorer, type JupyterFrontEnd, type JupyterFrontEndPlugin } fro
 import { ICommandPalette } from '@jupyterlab/apputils';
 import { IConsoleTracker } from '@jupyterlab/console';
 import { IDocumentManager } from '@jupyterlab/docmanager';
-import { INotebookTracker } from '@jupyterlab/notebook';
+import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { IStateDB } from '@jupyterlab/statedb';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { NOWHERE } from '../model/sidebar';
 import { stripesOf } from '../model/stripes';
 import { languageAround } from '../view/language';
+import type { IHost } from '../view/selection';
 import { SidebarActions } from './actions';
 import { addCommands } from './commands';
 import { chosenLanguage } from './display-language';
@@ -22,7 +23,7 @@ import { codeCells } from './outputs';
 import { PANEL_PLUGIN, Preferences } from './preferences';
 import type { Session } from './session';
 import { Sessions } from './sessions';
-import { SidebarWidget } from './sidebar';
+import { SIDEBAR_ID, SidebarWidget } from './sidebar';
 import type { StripeStore } from './stripes';
 import { IStripeStore } from './stripes-plugin';
 import { Tabs } from './tabs';
@@ -74,7 +75,8 @@ function activate(
   });
   offerHosts((trace, element) => ({
     ...navigator.hostOf(trace, () => sessions.around(element)),
-    traceAgain: cell => traceAgain(actions, sessions.around(element), cell)
+    traceAgain: cell => traceAgain(actions, sessions.around(element), cell),
+    ...fixing(app, sessions, element)
   }));
   const tag = chosenLanguage(known, registry);
   const sidebar = showCurrent({ app, sessions, actions, preferences, tag });
@@ -84,6 +86,21 @@ function activate(
     restorer.add(sidebar, sidebar.id);
     tabs.keepIn(restorer);
   }
+}
+
+/** The button of a report that fixes the notebook as far as its cell, and opens the panel, which shows how far it is. */
+function fixing({ shell }: JupyterFrontEnd, sessions: Sessions, element: Element): Pick<IHost, 'fixNotebook'> {
+  const session = sessions.around(element);
+  if (!(session?.widget instanceof NotebookPanel)) {
+    return {};
+  }
+  const { content } = session.widget;
+  return {
+    fixNotebook: () => {
+      shell.activateById(SIDEBAR_ID);
+      session.fix.begin(content.widgets.find(({ node }) => node.contains(element))?.model.id);
+    }
+  };
 }
 
 interface IShowing {

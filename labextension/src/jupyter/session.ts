@@ -15,6 +15,7 @@ import type { ISidebar } from '../model/sidebar';
 import { sentence, type Language } from '../model/words/catalogue';
 import { CellStates } from './cell-states';
 import { Connection } from './connection';
+import { NotebookFix } from './notebook-fix';
 import { codeCells, keyOf, Outputs, type CodeWidget } from './outputs';
 
 function shownCell({ id, executionCount: count, sharedModel }: ICodeCellModel): IShownCell {
@@ -25,6 +26,7 @@ export class Session {
   readonly context: ISessionContext;
   readonly connection: Connection;
   readonly outputs: Outputs;
+  readonly fix: NotebookFix;
   private readonly _cells: CellStates;
   private readonly _numbered = new NumberedCells();
   private _entries: readonly IEntry[] = [];
@@ -53,8 +55,10 @@ export class Session {
     this.connection = new Connection(this.context, _language);
     this.outputs = new Outputs(widget, _language);
     this._cells = new CellStates(widget);
+    this.fix = new NotebookFix(widget, this.connection, _language, this._emit);
     this.outputs.changed.connect(this._onTraces);
     this._cells.changed.connect(this._repair);
+    this._cells.changed.connect(this._onFixedCells);
     this.connection.changed.connect(this._onConnection);
     this.context.propertyChanged.connect(this._emit);
     widget.disposed.connect(this.dispose);
@@ -93,8 +97,10 @@ export class Session {
     const name =
       this.widget instanceof NotebookPanel ? label : sentence(this._language, 'panel.console', { name: label });
     const { link } = this.connection;
+    const hasCells = this.widget instanceof NotebookPanel;
     const { _entries: entries, _repairs: repairs, _fixed: fixed } = this;
-    return { name, link, version, state, live, entries, repairs, fixed, inventory, pending, isSlow, refused };
+    const shown = { name, link, version, state, live, entries, repairs, fixed, inventory, pending, isSlow, refused };
+    return { ...shown, hasCells, fix: hasCells ? this.fix.shown : null };
   }
 
   /** What became of the fix of a finding of the trace that was recorded then. */
@@ -159,6 +165,13 @@ export class Session {
         this._emit();
       }
     });
+  };
+
+  /** Texts and numbers of its cells are part of the fix that is shown. */
+  private readonly _onFixedCells = (): void => {
+    if (this.fix.shown !== null) {
+      this._emit();
+    }
   };
 
   private _shownCells(): IShownCell[] {

@@ -92,10 +92,18 @@ function editLines(language: Language, edit: IEdit): string[] {
   return [`  ${editLabel(language, edit)}`, ...changed('-', edit.before), ...changed('+', edit.after)];
 }
 
-/** Where an edit goes: `In[5] line 1`, or below that line where it takes nothing out. */
 export function editLabel(language: Language, { cell, file, line, before }: IEdit): string {
-  const where = { source: sourceLabel(cell, file), line: String(line) };
-  return sentence(language, before === '' ? 'edit.below' : 'edit.line', where);
+  return lineLabel(language, sourceLabel(cell, file), line, before);
+}
+
+/** Where an edit goes: `In[5] line 1`, or below that line where it takes nothing out. */
+export function lineLabel(language: Language, source: string, line: number, before: string): string {
+  const where = { source, line: String(line) };
+  return before !== ''
+    ? sentence(language, 'edit.line', where)
+    : line === 0
+      ? sentence(language, 'edit.top', { source })
+      : sentence(language, 'edit.below', where);
 }
 
 /** A site's source in one line. */

@@ -1,7 +1,7 @@
 /**
  * The panel and one kernel, as data: what is known of the kernel, what it was asked for, what can happen, and what is then to be done.
  */
-import type { IInventory, ILive, IState, ITraced, ToKernel, ToPanel } from './messages';
+import type { IFixing, IInventory, ILive, IState, ITraced, ToKernel, ToPanel } from './messages';
 import type { Language } from './words/catalogue';
 
 /** A kernel as JupyterLab sees it. */
@@ -46,9 +46,18 @@ export interface IKnown {
   readonly live: ILive | null;
   readonly traces: readonly ITraced[];
   readonly inventory: IInventory | null;
+  readonly fixing: IFixing | null;
 }
 
-export const UNKNOWN: IKnown = { version: '', folder: '', state: null, live: null, traces: [], inventory: null };
+export const UNKNOWN: IKnown = {
+  version: '',
+  folder: '',
+  state: null,
+  live: null,
+  traces: [],
+  inventory: null,
+  fixing: null
+};
 
 export interface IConnection extends IKnown {
   readonly kernel: IKernel;

@@ -15,8 +15,18 @@ interface IPopped {
   readonly stackItem: unknown;
 }
 
+/** Make changes that one undo takes back, in all texts whose histories these are: some notebooks have one history for all cells. */
+export function asOneChange(histories: ReadonlyArray<IUndoManager | null | undefined>, change: () => void): void {
+  const managers = [...new Set(histories.flatMap(each => each ?? []))];
+  // By itself: else what was typed in the last half second would go with it.
+  managers.forEach(manager => manager.stopCapturing());
+  change();
+  managers.forEach(manager => manager.stopCapturing());
+  linkUndo(managers);
+}
+
 /** Tie together the newest change of each history: when one of them is undone, the others go too, unless more came on top. */
-export function linkUndo(managers: readonly IUndoManager[]): void {
+function linkUndo(managers: readonly IUndoManager[]): void {
   const linked = managers.map(manager => ({ manager, item: manager.undoStack.at(-1) }));
   if (linked.length < 2 || linked.some(({ item }) => item === undefined)) {
     return;

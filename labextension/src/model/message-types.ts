@@ -73,6 +73,44 @@ export interface IPart {
   readonly dtype?: string;
 }
 
+export interface ICellText {
+  readonly cell: string;
+  readonly source: string;
+}
+
+export interface IFixing {
+  readonly state: 'running' | 'proven' | 'left' | 'failed' | 'cancelled';
+  readonly round: number;
+  readonly cell: string;
+  readonly bugs: readonly IFixedBug[];
+  readonly closing: string;
+  readonly changed: readonly IChangedCell[];
+  readonly run: readonly string[];
+  readonly left?: IFixedBug;
+}
+
+export interface IFixedBug {
+  readonly cell: string;
+  readonly line: number;
+  readonly message: string;
+  readonly help: string;
+  readonly hunks: readonly IHunk[];
+}
+
+export interface IHunk {
+  readonly cell: string;
+  readonly file: string;
+  readonly line: number;
+  readonly before: string;
+  readonly after: string;
+}
+
+export interface IChangedCell {
+  readonly cell: string;
+  readonly before: string;
+  readonly after: string;
+}
+
 export interface IDeviceShare {
   readonly device: string;
   readonly tensors: number;
@@ -123,6 +161,13 @@ export interface IToKernel {
     readonly trace: number;
     readonly form: 'html' | 'perfetto';
   };
+  readonly fix: {
+    readonly request: number;
+    readonly cells: readonly ICellText[];
+  };
+  readonly cancel_fix: {
+    readonly request: number;
+  };
 }
 
 export interface IToPanel {
@@ -146,6 +191,7 @@ export interface IToPanel {
     readonly traces?: readonly ITraced[];
     readonly kept?: readonly number[];
     readonly inventory?: IInventory;
+    readonly fixing?: IFixing;
   };
   readonly trace: {
     readonly request: number;

@@ -7,7 +7,20 @@ import { short } from './errors';
 import { isObject, type JsonObject } from './findings';
 import type { IToKernel, IToPanel, IToView } from './message-types';
 
-export type { IDeviceShare, IDeviceTotal, IHolding, IInventory, ILive, IPart, IState, ITraced } from './message-types';
+export type {
+  IChangedCell,
+  IDeviceShare,
+  IDeviceTotal,
+  IFixedBug,
+  IFixing,
+  IHolding,
+  IHunk,
+  IInventory,
+  ILive,
+  IPart,
+  IState,
+  ITraced
+} from './message-types';
 
 export const PROTOCOL = spec.protocol;
 

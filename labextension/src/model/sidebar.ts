@@ -3,6 +3,7 @@
  */
 import type { IConnection, IPending, Link } from './connection';
 import type { IEntry } from './entries';
+import type { IFixShown } from './fixing';
 import type { Repairs } from './repairs';
 import { sentence, type Language } from './words/catalogue';
 
@@ -16,6 +17,10 @@ export interface ISidebar extends Pick<IConnection, FromConnection> {
   readonly repairs: Repairs;
   /** Keys of the traces with a finding that was fixed. */
   readonly fixed: readonly string[];
+  /** It is a notebook, whose cells can be fixed as a whole. */
+  readonly hasCells: boolean;
+  /** The notebook's fix; null where none was asked for. */
+  readonly fix: IFixShown | null;
 }
 
 /** The kernel's settings, as they are when all that was asked for is done. */
@@ -35,6 +40,8 @@ export const NOWHERE: ISidebar = {
   entries: [],
   repairs: new Map(),
   fixed: [],
+  hasCells: false,
+  fix: null,
   inventory: null,
   pending: {},
   isSlow: false,

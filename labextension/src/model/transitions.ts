@@ -222,7 +222,7 @@ function request(turn: Turn, message: ToKernel): void {
 }
 
 function isShown({ message: { kind } }: IRequest): boolean {
-  return kind === 'trace_cells' || kind === 'trace_next' || kind === 'simulate' || kind === 'limit';
+  return ['trace_cells', 'trace_next', 'simulate', 'limit', 'fix', 'cancel_fix'].includes(kind);
 }
 
 function isHopeless(phase: Phase, { presence }: IKernel): boolean {
@@ -334,10 +334,16 @@ function refuseOther(turn: Turn, protocol: unknown, version: unknown): void {
   turn.set({ version: typeof version === 'string' ? version.slice(0, 40) : '' });
 }
 
-function update(turn: Turn, { state, live, traces, kept, inventory }: Extract<ToPanel, { kind: 'update' }>): void {
+function update(turn: Turn, message: Extract<ToPanel, { kind: 'update' }>): void {
+  const { state, live, traces, kept, inventory, fixing } = message;
   const before = turn.state;
   const now = state ?? before.state;
-  turn.set({ state: now, live: now?.running ? (live ?? before.live) : null, inventory: inventory ?? before.inventory });
+  turn.set({
+    state: now,
+    live: now?.running ? (live ?? before.live) : null,
+    inventory: inventory ?? before.inventory,
+    fixing: fixing ?? before.fixing
+  });
   if (traces || kept) {
     const known = new Set(before.traces.map(({ trace }) => trace));
     const all = [...before.traces, ...(traces ?? []).filter(({ trace }) => !known.has(trace))];

@@ -1,23 +1,16 @@
 /**
  * The findings, worst first as Python ordered them, each with its message, its story and its fix.
  */
-import {
-  commonIndent,
-  editLabel,
-  firstLine,
-  moreLabel,
-  MOST_EDIT_LINES,
-  plainText,
-  storyOf
-} from '../layout/finding-text';
+import { editLabel, firstLine, moreLabel, plainText, storyOf } from '../layout/finding-text';
 import { formatCount } from '../layout/units';
-import type { IEdit, IFinding } from '../model/findings';
+import type { IFinding } from '../model/findings';
 import type { IRepair } from '../model/repairs';
 import { opName, type ITrace } from '../model/trace';
 import { sentence, type Language } from '../model/words/catalogue';
 import { severityLook } from '../paint/palette';
 import { button, h } from './dom';
 import { namedChip, siteLink, withCode, type IViewContext } from './chips';
+import { changePreview } from './change';
 import { listenToRows } from './rows';
 import { Disposables } from './disposables';
 import type { Selection } from './selection';
@@ -203,12 +196,13 @@ function details(context: IViewContext, finding: IFinding): HTMLElement {
     add(sentence(trace.language, 'label.fix'), help, ...fixButtons(context, finding));
   }
   for (const edit of finding.edits.slice(0, MOST_STEPS)) {
-    add(sentence(trace.language, 'label.edit'), editPreview(owner, trace.language, edit));
+    add(sentence(trace.language, 'label.edit'), changePreview(owner, editLabel(trace.language, edit), edit));
   }
   return list;
 }
 
-function fixButtons({ owner, trace, selection, disposables }: IViewContext, finding: IFinding): HTMLElement[] {
+function fixButtons(context: IViewContext, finding: IFinding): HTMLElement[] {
+  const { owner, trace, selection, disposables } = context;
   const { insert } = selection.host;
   const { language } = trace;
   const label = sentence(language, 'fix.copy');
@@ -216,8 +210,9 @@ function fixButtons({ owner, trace, selection, disposables }: IViewContext, find
   disposables.listen(copy, 'click', () => {
     void copyText(language, copy, plainText(trace, finding, severityLook(finding.severity, false).sign));
   });
+  const rest = [copy, ...fixAll(context, finding)];
   if (!insert || finding.edits.length === 0) {
-    return [copy];
+    return rest;
   }
   const put = button(owner, sentence(language, 'fix.insert'), {
     class: 'dt-small dt-primary dt-insert',
@@ -226,7 +221,18 @@ function fixButtons({ owner, trace, selection, disposables }: IViewContext, find
   disposables.listen(put, 'click', () => {
     insert(finding.edits);
   });
-  return [put, copy];
+  return [put, ...rest];
+}
+
+/** Of the first error only: it stands for all that are on the way to the notebook's end. */
+function fixAll({ owner, trace, selection, disposables }: IViewContext, finding: IFinding): HTMLElement[] {
+  const { fixNotebook } = selection.host;
+  if (!fixNotebook || finding.severity !== 'error' || finding !== trace.findings?.[0]) {
+    return [];
+  }
+  const all = button(owner, sentence(trace.language, 'fix-all.begin'), { class: 'dt-small dt-fix-all' });
+  disposables.listen(all, 'click', fixNotebook);
+  return [all];
 }
 
 async function copyText(language: Language, copy: HTMLButtonElement, text: string): Promise<void> {
@@ -236,21 +242,4 @@ async function copyText(language: Language, copy: HTMLButtonElement, text: strin
   } catch {
     copy.textContent = sentence(language, 'fix.copy-failed');
   }
-}
-
-function editPreview(owner: Node, language: Language, edit: IEdit): HTMLElement {
-  const indent = commonIndent([edit.before, edit.after]);
-  const lines = (sign: string, text: string, kind: string): HTMLElement[] =>
-    text === ''
-      ? []
-      : text
-          .split('\n', MOST_EDIT_LINES)
-          .map(line => h(owner, 'span', { class: `dt-edit-line ${kind}`, text: `${sign} ${line.slice(indent)}` }));
-  return h(
-    owner,
-    'span',
-    { class: 'dt-edit' },
-    h(owner, 'span', { class: 'dt-faint', text: editLabel(language, edit) }),
-    h(owner, 'code', {}, ...lines('−', edit.before, 'dt-removed'), ...lines('+', edit.after, 'dt-added'))
-  );
 }

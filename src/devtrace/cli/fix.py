@@ -11,7 +11,7 @@ from typing import Any
 from devtrace.cli import misplaced
 from devtrace.cli.run_program import Program
 from devtrace.fixing.costs import Costs
-from devtrace.fixing.notebook_text import NotebookText
+from devtrace.fixing.notebooks.text import NotebookText
 from devtrace.fixing.patch import relative, unified_diff
 from devtrace.fixing.rounds import MOST_ROUNDS, Change, Rounds, Run, changed_blocks, line_after
 from devtrace.fixing.source_text import SourceText
@@ -112,7 +112,7 @@ def _runner(options: argparse.Namespace) -> Runner:
     if options.module is None and not os.path.exists(words[0]):
         raise UsageError.of("script-missing.fix", script=repr(words[0]), folder=os.getcwd())
     if options.module is None and words[0].endswith(".ipynb"):
-        from devtrace.fixing.notebook import NotebookRunner
+        from devtrace.fixing.notebooks.runner import NotebookRunner
 
         return NotebookRunner(os.path.abspath(words[0]), options.simulate, options.timeout, options.costs).run
     from devtrace.fixing.program import ProgramRunner

@@ -6,7 +6,7 @@
     tracing.request_trace(cell_id)              the next run of one cell
     tracing.simulate("cuda:2")                  pretended devices for the whole session
     tracing.history.find("7")                   by name or execution count
-    stop = tracing.observe(changed)             changed(what, traced): "began", "finished", "switched"
+    stop = tracing.observe(changed)             changed(what, traced): "began", "finished", "switched", "fixing"
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from devtrace.api.options import MAX_OPS, Options
+from devtrace.fixing.notebooks.process import NotebookFix
 from devtrace.notebook import left_on_devices
 from devtrace.runtime.device_spec import spec_of
 from devtrace.runtime.import_hook import ImportWatcher
@@ -181,6 +182,8 @@ class Tracing:
         self._simulation: Any = None
         self._observers: list[Observer] = []
         self._cells: list[Cell] = []
+        self.ran: dict[str, tuple[str, str]] = {}  # label and text of the cells so far, by id, first run first
+        self.fix = NotebookFix(lambda: self._notify("fixing"))
         self._undo = ExitStack()
 
     def names_of_user(self) -> dict[str, Any]:
@@ -195,6 +198,7 @@ class Tracing:
 
     def close(self) -> None:
         self.abandon()
+        self.fix.close()
         self.stop_simulating()
         self.on = False
         self.torch.cancel(self._hook)

@@ -127,6 +127,18 @@ class Commands:
         listed = device_list(self.tracing)
         self.screen.publish({"text/plain": str(listed)} if self.screen.text_only else listed.bundle(), {})
 
+    def _fix(self, _: str) -> None:
+        """Fix the errors of the cells that ran so far, in a kernel of its own; the panel then offers the changes."""
+        from devtrace.fixing.notebooks.process import wait_for
+
+        ran = dict(self.tracing.ran)
+        ran.popitem()  # the cell with this command
+        cells = [{"cell": id, "source": text} for id, (_, text) in ran.items()]
+        reader = self.tracing.fix.begin(cells, self.tracing.simulated or "cuda:1")
+        _print(sentence("cli.fix.caution"))
+        for line in wait_for(self.tracing.fix, reader, {id: label for id, (label, _) in ran.items()}):
+            _print(line)
+
     def _explain(self, argument: str) -> None:
         self.explainer.command(argument)
 

@@ -317,8 +317,8 @@ class Extension:
     def _introduce(self, running: _Running) -> None:
         """Make known which lines the cell's code is from, and the code that its own magics run."""
         self.tracing.register_cell(running.cell)
-        lines = running.raw.splitlines(keepends=True)
-        below = dict(usage.bodies(lines))
+        self.tracing.ran[running.cell.id or running.cell.label] = (running.cell.label, running.raw)
+        below = dict(usage.bodies(lines := running.raw.splitlines(keepends=True)))
         for magic, files in _TIMED.items():
             body = "".join(lines[below[magic] :]) if magic in below else ""
             code = self.shell.transform_cell(body) if body else ""

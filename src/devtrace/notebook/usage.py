@@ -26,6 +26,7 @@ COMMANDS = (
     Keyword("explain", "[on | off]", offers=("on", "off")),
     Keyword("renderer", "[auto | script | static]", offers=("auto", "script", "static")),
     Keyword("devices", ""),
+    Keyword("fix", ""),
     Keyword("help", ""),
 )
 

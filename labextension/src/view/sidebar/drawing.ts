@@ -18,6 +18,13 @@ export interface IActions {
   reveal(entry: IEntry, site: number): void;
   insert(entry: IEntry, edits: readonly IEdit[]): void;
   repairs(entry: IEntry): IRepairsOfTrace;
+  /** Find and fix all errors of the notebook in a kernel of its own. */
+  fix(): void;
+  cancelFix(): void;
+  /** Put all changes into their cells. */
+  applyFix(): void;
+  /** Run the cells that have to run again, in order. */
+  runFixed(): void;
 }
 
 export interface IDrawing {

@@ -22,7 +22,7 @@ export interface IPart {
   readonly reads: ReadonlyArray<keyof ISidebar>;
   readonly draw: (shown: ISidebar, drawing: IDrawing) => void;
   /** A part with a title folds under it, with a count beside it. */
-  readonly title?: 'panel.findings' | 'panel.traces' | 'panel.devices';
+  readonly title?: 'panel.findings' | 'panel.fix' | 'panel.traces' | 'panel.devices';
   readonly count?: (shown: ISidebar, language: Language) => readonly ICount[];
 }
 

@@ -11,6 +11,7 @@ import { isDark, onThemeChange } from '../theme';
 import { drawControls } from './controls';
 import { drawDevices } from './devices';
 import type { IActions } from './drawing';
+import { drawFix } from './fix';
 import { drawLive } from './live';
 import { Part, type IPart } from './section';
 import { countFindings, drawFindings } from './findings';
@@ -35,6 +36,7 @@ const PARTS: readonly IPart[] = [
     draw: drawFindings,
     count: countFindings
   },
+  { name: 'fix', title: 'panel.fix', reads: ['fix', 'link', 'hasCells'], draw: drawFix },
   {
     name: 'traces',
     title: 'panel.traces',
@@ -91,8 +93,9 @@ export function mountSidebar(el: HTMLElement, actions: IActions): IMounted {
   };
 }
 
-function isHidden(part: string, { link, live }: ISidebar): boolean {
-  return part !== 'controls' && (link === 'nowhere' || (part === 'live' && live === null));
+function isHidden(part: string, { link, live, hasCells }: ISidebar): boolean {
+  const isEmpty = (part === 'live' && live === null) || (part === 'fix' && !hasCells);
+  return part !== 'controls' && (link === 'nowhere' || isEmpty);
 }
 
 function dress(root: HTMLElement): void {

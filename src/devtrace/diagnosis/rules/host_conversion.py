@@ -197,13 +197,13 @@ class _Conversion:
         return "detach().cpu()" if self.taker is NUMPY and self._requires_grad() else "cpu()"
 
     def _requires_grad(self) -> bool:
-        objects = [name.last.value for name in self.snapshot.names(self.row)] if self.row >= 0 else []
+        if self.row < 0 or match_code("$x.detach()", self.node):
+            return False
+        objects = [name.last.value for name in self.snapshot.names(self.row)]
         if objects:
             return access_paths.requires_grad(objects[0])
-        maker = self.queries.producer(self.row) if self.row >= 0 else -1
-        is_number = self.row >= 0 and self.queries.trace.tensors[self.row].dtype.startswith(
-            ("float", "bfloat", "complex")
-        )
+        maker = self.queries.producer(self.row)
+        is_number = self.queries.trace.tensors[self.row].dtype.startswith(("float", "bfloat", "complex"))
         return is_number and maker >= 0 and bool(self.queries.trace.ops.number("grad", maker))
 
     def _of_each(self) -> Fix | None:

@@ -35,7 +35,7 @@ log = logging.getLogger("devtrace")
 Message = dict[str, Any]
 Send = Callable[[Message], None]
 
-_EVERYTHING: Final = frozenset({"state", "traces", "inventory"})
+_EVERYTHING: Final = frozenset({"state", "traces", "inventory", "fixing"})
 _HIDDEN_PERIOD: Final = 1.0
 
 
@@ -174,9 +174,21 @@ class Panel:
         name, text = exported(find(self.tracing.history, data["trace"]), data["form"])
         return {"kind": "file", "name": name, "text": text}
 
+    def _on_fix(self, connection: _Connection, data: Message) -> Message:
+        """Fix the notebook's errors on the devices that are simulated, else on one."""
+        self.tracing.fix.begin(data["cells"], self.tracing.simulated or "cuda:1")
+        return _DONE
+
+    def _on_cancel_fix(self, connection: _Connection, data: Message) -> Message:
+        self.tracing.fix.cancel()
+        return _DONE
+
     # What changes.
 
     def _changed(self, what: str, traced: Traced | None) -> None:
+        if what == "fixing":
+            self._mark_due({"fixing"})
+            return
         if what == "began":
             for connection in list(self._connections):
                 connection.counted = monotonic()
@@ -224,6 +236,8 @@ class Panel:
             connection.last_trace = max([connection.last_trace, *update["kept"]])
         if connection.visible and "inventory" in due and self._inventory is not None:
             update["inventory"] = self._inventory
+        if "fixing" in due and self.tracing.fix.state is not None:
+            update["fixing"] = self.tracing.fix.state
         if live is not None and (connection.visible or monotonic() > connection.counted + _HIDDEN_PERIOD):
             connection.counted = monotonic()
             update["live"] = live

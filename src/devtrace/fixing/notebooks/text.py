@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from devtrace.diagnosis.findings import Edit
-from devtrace.fixing.json_spans import Span, items, members, whole
+from devtrace.fixing.notebooks.json_spans import Span, items, members, whole
 from devtrace.fixing.source_text import SourceText, apply_edit
 from devtrace.source.parsing import lines_of
 from devtrace.words.errors import UsageError
@@ -63,6 +63,10 @@ class NotebookText(SourceText):
             number += len(lines_of(json.loads(self._text[item.begin : item.end]) + "_")) - 1
         at = max((begin for number, begin in begins.items() if number <= line), default=span.begin)
         return self._text.count("\n", 0, at) + 1
+
+    def sources(self) -> Iterator[str]:
+        """Yield the texts of the cells that run, in order."""
+        return (_joined(self._text, span) for span in self._sources())
 
     @property
     def _text(self) -> str:

@@ -6,7 +6,7 @@ nbclient runs the cells. What devtrace needs is run between them, outside of the
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from devtrace.diagnosis.findings import Finding, from_json
 from devtrace.fixing import values
-from devtrace.fixing.notebook_text import SKIPPED, NotebookText
+from devtrace.fixing.notebooks.text import NotebookText, runs
 from devtrace.fixing.rounds import Ending, Run
 from devtrace.fixing.source_text import SourceText
 from devtrace.runtime import overlay
@@ -33,6 +33,7 @@ class NotebookRunner:
     simulate: str
     timeout: float | None = None
     with_values: bool = False
+    cell_begins: Callable[[int], None] = lambda number: None  # told the number that a cell gets, before it runs
 
     def run(self, texts: Mapping[str, SourceText], own: frozenset[str] = frozenset()) -> Run:
         text = texts.get(self.path) or NotebookText(self.path, Path(self.path).read_bytes())
@@ -81,9 +82,12 @@ class NotebookRunner:
         from nbclient.exceptions import CellExecutionError
 
         end = monotonic() + self.timeout if self.timeout is not None else None
+        number = 0
         for index, cell in enumerate(client.nb.cells):
-            if cell.cell_type != "code" or SKIPPED in cell.metadata.get("tags", ()):
+            if not runs(cell):
                 continue
+            number += 1
+            self.cell_begins(number)
             if end is not None:
                 client.timeout = max(int(end - monotonic() + 1), 1)
             try:

@@ -1,0 +1,136 @@
+/**
+ * "Fix the notebook" in one notebook: what it asks the kernel for, how its changes come into the cells, and what then runs again.
+ */
+import type { JupyterFrontEnd } from '@jupyterlab/application';
+import { Notification } from '@jupyterlab/apputils';
+import type { ICodeCellModel } from '@jupyterlab/cells';
+import { NotebookPanel } from '@jupyterlab/notebook';
+import { difference, have, type Applied, type ICellText, type IFixShown, type Rerun } from '../model/fixing';
+import type { IFixing } from '../model/messages';
+import { asOneChange, type IUndoManager } from '../model/linked-undo';
+import { sentence, type Language } from '../model/words/catalogue';
+import { codeCells, type CodeWidget } from './outputs';
+import type { Connection } from './connection';
+
+/** The editable text of a cell in JupyterLab's document model. */
+interface ISharedText {
+  readonly undoManager?: IUndoManager | null;
+  updateSource(start: number, end: number, value: string): void;
+}
+
+export class NotebookFix {
+  private _rerun: Rerun | null = null;
+  /** What was fixed: a proof is of these texts, and of no others. */
+  private _asked: readonly ICellText[] = [];
+  private _shown: IFixShown | null = null;
+  private _text = '';
+
+  constructor(
+    private readonly _widget: CodeWidget,
+    private readonly _connection: Connection,
+    private readonly _language: Language,
+    private readonly _changed: () => void
+  ) {}
+
+  /** The same value until something of it has changed. */
+  get shown(): IFixShown | null {
+    const { fixing } = this._connection.state;
+    if (fixing?.state === 'running') {
+      this._rerun = null;
+    }
+    const next = fixing && { fixing, labels: this._labels(), applied: this._applied(fixing) };
+    const text = JSON.stringify(next);
+    if (text !== this._text) {
+      this._text = text;
+      this._shown = next;
+    }
+    return this._shown;
+  }
+
+  /** Asks for the fix of all cells, or of those as far as one. */
+  begin(last?: string): void {
+    const all = this._texts();
+    const end = all.findIndex(({ cell }) => cell === last);
+    this._asked = end < 0 ? all : all.slice(0, end + 1);
+    this._connection.ask({ kind: 'fix', cells: this._asked }).catch(() => undefined); // The panel shows why.
+  }
+
+  cancel(): void {
+    this._connection.ask({ kind: 'cancel_fix' }).catch(() => undefined);
+  }
+
+  /** Puts all changes into their cells: one change, which one undo takes back. Where a cell of them has another text now, none. */
+  apply(): void {
+    const { fixing } = this._connection.state;
+    if (!fixing || !this._isAsAsked(fixing)) {
+      Notification.warning(sentence(this._language, 'notice.fix-changed'), { autoClose: 6000 });
+      return;
+    }
+    const cells = new Map(codeCells(this._widget).map(cell => [cell.id, cell.sharedModel as ISharedText]));
+    const parts = fixing.changed.map(({ cell, before, after }) => ({
+      text: cells.get(cell),
+      ...difference(before, after)
+    }));
+    asOneChange(
+      parts.map(({ text }) => text?.undoManager),
+      () => parts.forEach(({ text, from, to, insert }) => text?.updateSource(from, to, insert))
+    );
+    this._changed();
+  }
+
+  /** Runs the cells that have to run again, one after the other, as far as one that fails. */
+  async run(commands: JupyterFrontEnd['commands']): Promise<void> {
+    const { fixing } = this._connection.state;
+    if (!(this._widget instanceof NotebookPanel) || !fixing) {
+      return;
+    }
+    this._set('running');
+    const { content } = this._widget;
+    for (const id of fixing.run) {
+      const index = content.widgets.findIndex(({ model }) => model.id === id);
+      if (index >= 0 && !this._widget.isDisposed) {
+        content.activeCellIndex = index;
+        content.deselectAll();
+        await commands.execute('notebook:run-cell');
+      }
+      if (codeCells(this._widget).some(cell => cell.id === id && hasFailed(cell))) {
+        this._set('failed');
+        return;
+      }
+    }
+    this._set('clean');
+  }
+
+  private _set(rerun: Rerun): void {
+    this._rerun = rerun;
+    this._changed();
+  }
+
+  private _applied({ changed }: IFixing): Applied {
+    return have('after', changed, this._texts()) ? (this._rerun ?? 'applied') : 'no';
+  }
+
+  private _isAsAsked({ changed }: IFixing): boolean {
+    const now = this._texts();
+    const asked = this._asked.map(({ cell, source }) => ({ cell, before: source, after: source }));
+    return have('before', [...asked, ...changed], now);
+  }
+
+  private _texts(): ICellText[] {
+    return codeCells(this._widget).map(({ id, sharedModel }) => ({ cell: id, source: sharedModel.getSource() }));
+  }
+
+  /** `In[5]`, or which of the code cells it is where it has not run. */
+  private _labels(): Record<string, string> {
+    return Object.fromEntries(
+      codeCells(this._widget).map(({ id, executionCount: count }, i) => [
+        id,
+        count === null ? sentence(this._language, 'fix-all.cell', { number: i + 1 }) : `In[${count}]`
+      ])
+    );
+  }
+}
+
+function hasFailed({ outputs }: ICodeCellModel): boolean {
+  return Array.from({ length: outputs.length }, (_, i) => outputs.get(i).type).includes('error');
+}

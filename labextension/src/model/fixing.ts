@@ -1,0 +1,56 @@
+/**
+ * The notebook's fix as the panel shows it: what the kernel has said, and what became of it in the page.
+ */
+import type { IChangedCell, IFixing } from './messages';
+
+/** `applied`: the cells have the changes. The others: what had to run again runs, or has run. */
+export type Applied = 'no' | 'applied' | Rerun;
+export type Rerun = 'running' | 'clean' | 'failed';
+
+export interface IFixShown {
+  readonly fixing: IFixing;
+  /** The names of its cells as the notebook numbers them now, by their ids. */
+  readonly labels: Readonly<Record<string, string>>;
+  readonly applied: Applied;
+}
+
+export function isRunning({ fixing: { state } }: IFixShown): boolean {
+  return state === 'running';
+}
+
+/** A code cell's id and text. */
+export interface ICellText {
+  readonly cell: string;
+  readonly source: string;
+}
+
+/** Whether every cell that the fix changes has the text from before, or after it. */
+export function have(
+  which: 'before' | 'after',
+  changed: readonly IChangedCell[],
+  cells: readonly ICellText[]
+): boolean {
+  const now = new Map(cells.map(({ cell, source }) => [cell, source]));
+  return changed.length > 0 && changed.every(each => now.get(each.cell) === each[which]);
+}
+
+/** The characters of a text that differ in another: `[from, to)` becomes `insert`. */
+export interface IReplacement {
+  readonly from: number;
+  readonly to: number;
+  readonly insert: string;
+}
+
+/** The least that makes one text the other, so that the cursor and marks beside it stay where they are. */
+export function difference(before: string, after: string): IReplacement {
+  const most = Math.min(before.length, after.length);
+  let from = 0;
+  while (from < most && before[from] === after[from]) {
+    from++;
+  }
+  let same = 0;
+  while (same < most - from && before[before.length - 1 - same] === after[after.length - 1 - same]) {
+    same++;
+  }
+  return { from, to: before.length - same, insert: after.slice(from, after.length - same) };
+}

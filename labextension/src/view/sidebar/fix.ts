@@ -1,0 +1,110 @@
+/**
+ * "Fix the notebook": its button, how far the rounds are, and then each bug with its change, what proves them, Apply and Run.
+ */
+import { lineLabel } from '../../layout/finding-text';
+import { isRunning, type IFixShown } from '../../model/fixing';
+import type { IFixedBug } from '../../model/messages';
+import type { ISidebar } from '../../model/sidebar';
+import { listed, sentence } from '../../model/words/catalogue';
+import { changePreview } from '../change';
+import { withCode } from '../chips';
+import { button, h } from '../dom';
+import type { IActions, IDrawing } from './drawing';
+
+export function drawFix({ fix, link }: ISidebar, drawing: IDrawing): void {
+  const { body, language } = drawing;
+  const isUsable = link === 'connected' || link === 'absent';
+  if (fix === null) {
+    body.append(h(body, 'p', { class: 'dt-none', text: sentence(language, 'fix-all.caution') }));
+    body.append(action(drawing, 'fix-all.begin', 'fix', isUsable, actions => actions.fix()));
+    return;
+  }
+  const { fixing } = fix;
+  const bugs = [...fixing.bugs, ...(fixing.left ? [fixing.left] : [])];
+  const list = h(body, 'ol', { class: 'dt-fix-bugs' });
+  bugs.forEach(bug => list.append(drawBug(bug, bug === fixing.left, fix, drawing)));
+  body.append(status(fix, drawing), list, buttons(fix, isUsable, drawing));
+}
+
+/** `Round 2: In[4] runs.`, or what it came to. */
+function status(fix: IFixShown, { body, language }: IDrawing): HTMLElement {
+  const { fixing, labels } = fix;
+  const where = labels[fixing.cell] ?? '';
+  const key = where === '' ? 'fix-all.starts' : 'fix-all.runs';
+  const texts = {
+    running: sentence(language, key, { round: fixing.round, cell: where }),
+    cancelled: sentence(language, 'fix-all.cancelled'),
+    proven: `✓ ${fixing.closing}`,
+    left: fixing.closing,
+    failed: fixing.closing
+  };
+  const look = { role: 'status', data: { state: fixing.state } };
+  return h(body, 'p', { class: 'dt-fix-status', ...look }, ...withCode(body, texts[fixing.state]));
+}
+
+function drawBug(bug: IFixedBug, isLeft: boolean, { labels, applied }: IFixShown, drawing: IDrawing): HTMLElement {
+  const { body, language } = drawing;
+  const where = { source: labels[bug.cell] ?? '', line: String(bug.line) };
+  const isOver = applied === 'clean' && !isLeft;
+  const sign = isOver ? '✓' : '✗';
+  const text = h(body, isOver ? 's' : 'span', {}, ...withCode(body, bug.message));
+  const row = h(body, 'li', { class: 'dt-fix-bug' }, `${sign} `, text);
+  const isThere = bug.hunks.some(({ cell, line }) => cell === bug.cell && line === bug.line);
+  if (bug.cell !== '' && !isThere) {
+    row.append(h(body, 'div', { class: 'dt-faint', text: sentence(language, 'edit.line', where) }));
+  }
+  for (const { cell, file, line, before, after } of bug.hunks) {
+    const source = cell === '' ? file : (labels[cell] ?? '');
+    const at = before === '' ? line - 1 : line;
+    row.append(changePreview(body, lineLabel(language, source, at, before), { before, after }));
+  }
+  if (isLeft && bug.help !== '') {
+    row.append(h(body, 'p', {}, `${sentence(language, 'label.fix')} `, ...withCode(body, bug.help)));
+  }
+  return row;
+}
+
+function buttons(fix: IFixShown, isUsable: boolean, drawing: IDrawing): HTMLElement {
+  const { body, language } = drawing;
+  const { fixing, applied, labels } = fix;
+  const row = h(body, 'div', { class: 'dt-fix-buttons' });
+  if (isRunning(fix)) {
+    row.append(action(drawing, 'fix-all.cancel', 'cancel-fix', true, actions => actions.cancelFix()));
+    return row;
+  }
+  const names = listed(
+    language,
+    fixing.run.map(cell => labels[cell] ?? '')
+  );
+  if (fixing.changed.length > 0 && applied === 'no') {
+    row.append(action(drawing, 'fix-all.apply', 'apply-fix', true, actions => actions.applyFix(), true));
+  } else if (applied === 'applied' || applied === 'failed') {
+    const run = action(drawing, 'fix-all.apply', 'run-fixed', isUsable, actions => actions.runFixed(), true);
+    run.textContent = sentence(language, 'fix-all.run', { names });
+    row.append(run);
+  } else if (applied !== 'no') {
+    const key = applied === 'clean' ? 'fix-all.clean' : 'fix-all.running';
+    row.append(h(body, 'p', { class: 'dt-fix-after', role: 'status', text: sentence(language, key, { names }) }));
+  }
+  row.append(action(drawing, 'fix-all.again', 'fix', isUsable && applied !== 'running', actions => actions.fix()));
+  return row;
+}
+
+type Label = 'fix-all.begin' | 'fix-all.cancel' | 'fix-all.apply' | 'fix-all.again';
+
+function action(
+  { body, scope, actions, language }: IDrawing,
+  label: Label,
+  key: string,
+  isUsable: boolean,
+  act: (actions: IActions) => void,
+  isPrimary = false
+): HTMLButtonElement {
+  const look = isPrimary ? { class: 'dt-primary' } : {};
+  const made = button(body, sentence(language, label), { ...look, data: { key } });
+  made.disabled = !isUsable;
+  scope.listen(made, 'click', () => {
+    act(actions);
+  });
+  return made;
+}

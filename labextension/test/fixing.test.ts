@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { difference, have } from '../src/model/fixing';
+
+const CHANGED = [
+  { cell: 'a', before: 'x = 1', after: 'x = 2' },
+  { cell: 'b', before: 'y', after: 'y\nz' }
+];
+
+test('a fix fits a notebook whose changed cells have the text that was fixed', () => {
+  const cells = [
+    { cell: 'c', source: 'anything' },
+    { cell: 'b', source: 'y' },
+    { cell: 'a', source: 'x = 1' }
+  ];
+  assert.ok(have('before', CHANGED, cells));
+  assert.ok(!have('after', CHANGED, cells));
+  assert.ok(!have('before', CHANGED, [{ cell: 'a', source: 'x = 1' }]), 'a cell that is gone');
+  assert.ok(!have('before', CHANGED, [{ cell: 'b', source: 'y ' }, ...cells.slice(2)]), 'a cell that was edited');
+  assert.ok(!have('before', [], cells), 'nothing to change');
+});
+
+test('what a fix replaces is the least that makes one text the other', () => {
+  const texts = ['', 'a', 'aa', 'net(x)', 'net(x.to(device))', 'a\nb\nc', 'a\nc', 'a\nb\nb\nc'];
+  for (const before of texts) {
+    for (const after of texts) {
+      const { from, to, insert } = difference(before, after);
+      assert.equal(before.slice(0, from) + insert + before.slice(to), after);
+    }
+  }
+  assert.deepEqual(difference('net(x)', 'net(x.to(device))'), { from: 5, to: 5, insert: '.to(device)' });
+});

@@ -1,0 +1,169 @@
+"""A notebook that is open somewhere, fixed in a process of its own: progress and outcome are lines of JSON.
+
+    python -m devtrace.fixing.notebooks.job      reads {"folder", "devices", "language", "cells": [{"cell", "source"}]}
+
+Each line is an object as `panel/messages.json` describes `Fixing`; the last has a state other than "running". The cells
+are those that the reader sees, saved or not. It ends with whoever holds its standard input.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, TextIO
+
+from devtrace.diagnosis.findings import Finding
+from devtrace.fixing.notebooks.runner import NotebookRunner
+from devtrace.fixing.notebooks.state import Bug, CellText, Changed, Hunk, beginning
+from devtrace.fixing.notebooks.text import NotebookText, runs
+from devtrace.fixing.rounds import Change, Rounds
+from devtrace.fixing.source_text import SourceText
+from devtrace.fixing.notebooks.run_again import cells_to_run
+from devtrace.words import language
+from devtrace.words.catalogue import sentence
+from devtrace.words.errors import DevtraceError
+from devtrace.words.text_format import one_line
+
+NAME: Final = "notebook.ipynb"
+"""Of a file in the notebook's folder that is never written: edits and sites of its cells go by it."""
+
+
+class Job:
+    """Runs the rounds of one notebook. Cells go by their ids outside, by their numbers in a fresh kernel inside."""
+
+    def __init__(self, folder: str, devices: str, cells: Sequence[CellText], out: TextIO) -> None:
+        self._path = str(Path(folder) / NAME)
+        self._cells = cells
+        self._text = NotebookText(self._path, _as_notebook(cells))
+        self._ids = [each["cell"] for each in cells if runs({"cell_type": "code", "source": each["source"]})]
+        self._devices = devices
+        self._out = out
+        self._state = beginning()
+        runner = NotebookRunner(self._path, devices, cell_begins=self._cell_begins)
+        self._rounds = Rounds(
+            lambda texts, own: runner.run({self._path: self._text, **texts}, own), self._read, announce=self._announce
+        )
+
+    def go(self) -> None:
+        try:
+            self._rounds.go()
+        except DevtraceError as error:
+            self._report(state="failed", closing=str(error))
+            return
+        rounds = self._rounds
+        is_proven = rounds.is_proven and rounds.last.ending == "ended"
+        self._state["bugs"] = [self._bug(change) for change in rounds.changes]
+        if rounds.left is not None:
+            self._state["left"] = self._error(rounds.left)
+        changed = list(self._changed())
+        self._report(
+            state="proven" if is_proven else "left",
+            closing=self._closing(),
+            changed=changed,
+            run=self._to_run([each["cell"] for each in changed]),
+        )
+
+    def _read(self, file: str) -> SourceText:
+        return self._text if file == self._path else SourceText(file, Path(file).read_bytes())
+
+    def _announce(self, rounds: Rounds, _: frozenset[str]) -> None:
+        self._state["bugs"] = [self._bug(change) for change in rounds.changes]
+        self._report(round=len(rounds.runs) + 1, cell="")
+
+    def _cell_begins(self, number: int) -> None:
+        self._report(cell=self._id_of(number))
+
+    def _report(self, **parts: Any) -> None:
+        self._state.update(parts)  # type: ignore[typeddict-item]
+        print(json.dumps(self._state), file=self._out, flush=True)
+
+    def _id_of(self, number: int | None) -> str:
+        return self._ids[number - 1] if number is not None and 0 < number <= len(self._ids) else ""
+
+    def _closing(self) -> str:
+        rounds = self._rounds
+        last = rounds.last
+        if rounds.left is not None:
+            return rounds.why_left
+        if last.error is not None:
+            return sentence("fix.not-proven", count=len(rounds.runs))
+        if last.ending != "ended":
+            return sentence("fix.ended-early", devices=self._counted(), raised=last.raised)
+        return sentence("fix.proven-notebook" if rounds.changes else "fix.nothing-notebook", devices=self._counted())
+
+    def _counted(self) -> str:
+        return sentence("fix.devices", count=int(self._devices.partition(":")[2]))
+
+    def _error(self, finding: Finding) -> Bug:
+        site = finding.site
+        cell, line = (self._id_of(site.cell), site.line) if site is not None else ("", 0)
+        return {"cell": cell, "line": line, "message": one_line(finding.message), "help": finding.help, "hunks": []}
+
+    def _bug(self, change: Change) -> Bug:
+        return {**self._error(change.finding), "hunks": list(self._hunks(change))}
+
+    def _hunks(self, change: Change) -> Iterator[Hunk]:
+        for file, after in change.after.items():
+            before = change.before[file]
+            if isinstance(before, NotebookText) and isinstance(after, NotebookText):
+                for cell, old, new in zip(self._ids, before.sources(), after.sources(), strict=True):
+                    yield from _hunks_of(cell, "", old.split("\n"), new.split("\n"))
+            else:
+                yield from _hunks_of("", file, _plain(before), _plain(after))
+
+    def _changed(self) -> Iterator[Changed]:
+        final = self._rounds.texts.get(self._path, self._text)
+        assert isinstance(final, NotebookText)
+        for cell, before, after in zip(self._ids, self._text.sources(), final.sources(), strict=True):
+            if before != after:
+                yield {"cell": cell, "before": before, "after": after}
+
+    def _to_run(self, changed: list[str]) -> list[str]:
+        """Return the cells that have to run again, in order: those that changed, and what goes by what they give."""
+        final = self._rounds.texts.get(self._path, self._text)
+        assert isinstance(final, NotebookText)
+        sources = list(final.sources())
+        return [self._ids[at] for at in cells_to_run(sources, {self._ids.index(cell) for cell in changed})]
+
+
+def _hunks_of(cell: str, file: str, old: list[str], new: list[str]) -> Iterator[Hunk]:
+    for kind, begin, end, first, last in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if kind != "equal":
+            before, after = "\n".join(old[begin:end]), "\n".join(new[first:last])
+            yield {"cell": cell, "file": file, "line": begin + 1, "before": before, "after": after}
+
+
+def _plain(text: SourceText) -> list[str]:
+    return [line.rstrip("\r\n") for line in text.lines]
+
+
+def _as_notebook(cells: Sequence[CellText]) -> bytes:
+    rest: dict[str, Any] = {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": []}
+    code = [{**rest, "id": f"c{at}", "source": each["source"]} for at, each in enumerate(cells)]
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    return json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": kernel, "cells": code}).encode()
+
+
+def _end_with_parent() -> None:
+    """Whoever asked is gone, or asked to stop: the kernel of the rounds sees its own parent go, and ends too."""
+    while os.read(0, 1 << 16):
+        pass
+    os._exit(1)
+
+
+def main() -> None:
+    asked = json.loads(sys.stdin.buffer.readline())
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what a run prints is no line of ours
+    language.CHOICE.user = language.of_tag(asked["language"])
+    Job(asked["folder"], asked["devices"], asked["cells"], out).go()
+
+
+if __name__ == "__main__":
+    main()

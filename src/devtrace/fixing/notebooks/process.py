@@ -1,0 +1,114 @@
+"""The notebook's errors fixed in the background: a process that runs it on simulated devices, and what that has said.
+
+    fix = NotebookFix(changed)
+    fix.begin(cells, "cuda:1")          # `changed` is called at each line of the process, in a thread of its own
+    fix.state                           # as the page shows it; None before the first
+    fix.cancel()
+
+The process ends with this one: it reads an input that nobody else holds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from devtrace.fixing.notebooks.state import beginning
+from devtrace.words import language
+from devtrace.words.catalogue import sentence
+
+COMMAND: Final = (sys.executable, "-m", "devtrace.fixing.notebooks.job")
+State = dict[str, Any]
+_LOOK: Final = 0.2
+"""Seconds between two looks at how far it is."""
+
+
+class NotebookFix:
+    """At most one at a time: a second one ends the first."""
+
+    def __init__(self, changed: Callable[[], None]) -> None:
+        self.state: State | None = None
+        self._changed = changed
+        self._process: subprocess.Popen[str] | None = None
+
+    def begin(self, cells: Sequence[State], devices: str) -> threading.Thread:
+        self._end()
+        pipe, quiet = subprocess.PIPE, subprocess.DEVNULL
+        process = subprocess.Popen(COMMAND, stdin=pipe, stdout=pipe, stderr=quiet, text=True)
+        self._process = process
+        asked = {"folder": os.getcwd(), "devices": devices, "language": language.current(), "cells": [*cells]}
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(asked) + "\n")
+        process.stdin.flush()
+        self.state = dict(beginning())
+        self._changed()
+        reader = threading.Thread(target=self._follow, args=(process,), name="devtrace-fix", daemon=True)
+        reader.start()
+        return reader
+
+    def cancel(self) -> None:
+        if self._process is not None and self.state is not None:
+            self._end()
+            self._set({**self.state, "state": "cancelled"})
+
+    def close(self) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            with suppress(OSError):
+                process.terminate()
+                assert process.stdin is not None
+                process.stdin.close()
+
+    def _follow(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if process is self._process:
+                self._set(json.loads(line))
+        process.wait()
+        if process is self._process:
+            self._process = None
+            if self.state is not None and self.state["state"] == "running":
+                closing = sentence("fix.job-ended", code=process.returncode)
+                self._set({**self.state, "state": "failed", "closing": closing})
+
+    def _set(self, state: State) -> None:
+        self.state = state
+        self._changed()
+
+
+def wait_for(fix: NotebookFix, reader: threading.Thread, labels: Mapping[str, str]) -> Iterator[str]:
+    """Yield what there is to read: each round as it begins, then each bug with its change. Ctrl-C cancels."""
+    shown = 0
+    try:
+        while reader.is_alive():
+            reader.join(_LOOK)
+            if fix.state is not None and fix.state["round"] > shown:
+                shown = fix.state["round"]
+                yield sentence("fix.run", number=shown)
+    except KeyboardInterrupt:
+        fix.cancel()
+        yield sentence("fix.cancelled")
+        return
+    state = fix.state or {}
+    for bug in [*state["bugs"], *([state["left"]] if "left" in state else [])]:
+        yield from _bug_lines(bug, labels)
+    yield state["closing"]
+
+
+def _bug_lines(bug: State, labels: Mapping[str, str]) -> Iterator[str]:
+    yield f"✗ {bug['message']}"
+    for hunk in bug["hunks"]:
+        yield "  " + sentence("fix.place", source=labels.get(hunk["cell"], hunk["file"]), line=hunk["line"])
+        for sign, text in (("-", hunk["before"]), ("+", hunk["after"])):
+            yield from (f"    {sign} {line}" for line in text.split("\n") if text)
+    if not bug["hunks"] and bug["help"]:
+        yield "  " + sentence("fix.help", help=bug["help"])

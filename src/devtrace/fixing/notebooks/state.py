@@ -1,0 +1,55 @@
+"""What a job that fixes a notebook says of itself, as it goes from process to process and to the page."""
+
+from typing import Literal, NotRequired, TypedDict
+
+
+class CellText(TypedDict):
+    """A code cell as it stands in the page."""
+
+    cell: str
+    source: str
+
+
+class Hunk(TypedDict):
+    """Lines that a fix changes, in the cell as earlier fixes left it. `file` instead of a cell: a module's."""
+
+    cell: str
+    file: str
+    line: int
+    before: str
+    after: str
+
+
+class Bug(TypedDict):
+    """An error on the way through the notebook, and what mends it."""
+
+    cell: str
+    line: int
+    message: str
+    help: str
+    hunks: list[Hunk]
+
+
+class Changed(TypedDict):
+    """A cell before and after all fixes."""
+
+    cell: str
+    before: str
+    after: str
+
+
+class Fixing(TypedDict):
+    """Progress, and in the end what came of it."""
+
+    state: Literal["running", "proven", "left", "failed", "cancelled"]
+    round: int
+    cell: str
+    bugs: list[Bug]
+    closing: str
+    changed: list[Changed]
+    run: list[str]
+    left: NotRequired[Bug]
+
+
+def beginning() -> Fixing:
+    return {"state": "running", "round": 0, "cell": "", "bugs": [], "closing": "", "changed": [], "run": []}

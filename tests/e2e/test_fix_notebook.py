@@ -1,0 +1,91 @@
+"""Fix the notebook: one press finds all errors, one applies the changes, one runs the cells, one undo takes it back."""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from e2e.lab import Lab
+from e2e.notebook import Notebook
+from e2e.sidebar import Sidebar
+
+pytestmark = pytest.mark.e2e
+
+ROUNDS: Final = 120_000
+"""Milliseconds for the rounds of a small notebook on a busy machine: each starts a kernel and imports torch."""
+LOAD: Final = "%load_ext devtrace\n%devtrace simulate cuda:1\nimport torch\nfrom torch import nn\ndevice = 'cuda:0'"
+# Three bugs: a head that was attached after the move, a batch that nobody moves, and numpy of a device's tensor.
+CELLS: Final = (
+    LOAD,
+    "net = nn.Sequential(nn.Linear(8, 8), nn.ReLU()).to(device)",
+    "net.append(nn.Linear(8, 2))",
+    "rows = torch.arange(24.0).view(3, 8)",
+    "scores = net(rows)",
+    "table = scores.detach().numpy()\nprint('done', table.shape)",
+)
+
+
+class Fix:
+    """Drives the part of the panel that fixes the notebook."""
+
+    def __init__(self, notebook: Notebook) -> None:
+        self.root = Sidebar.open(notebook).root.locator("[data-part=fix]")
+
+    def button(self, name: str) -> Locator:
+        return self.root.get_by_role("button", name=name)
+
+    def wait(self, state: str) -> None:
+        self.root.locator(f'.dt-fix-status[data-state="{state}"]').wait_for(timeout=ROUNDS)
+
+
+def texts(notebook: Notebook) -> list[str]:
+    found = notebook.page.evaluate(
+        "() => { const { model } = jupyterapp.shell.currentWidget.content;"
+        " return JSON.stringify([...model.cells].map(cell => cell.sharedModel.getSource())); }"
+    )
+    return [str(text) for text in json.loads(found)]
+
+
+def test_one_press_fixes_all_bugs_one_applies_them_and_one_runs_the_cells_again(lab: Lab) -> None:
+    notebook = lab.open("fix-all.ipynb", *CELLS)
+    notebook.run_all()
+    report = notebook.wait_ready("report")
+    report.get_by_role("button", name="Fix the notebook").click()
+    fix = Fix(notebook)
+    fix.wait("proven")
+    expect(fix.root.locator(".dt-fix-bug")).to_have_count(2)  # as far as the cell that failed
+    fix.button("Fix again").click()
+    fix.wait("running")
+    fix.wait("proven")
+    expect(fix.root.locator(".dt-fix-bug")).to_have_count(3)
+    fix.button("Apply all changes").click()
+    assert texts(notebook) != list(CELLS)
+    fix.root.get_by_role("button", name="Run ").click()
+    expect(fix.root.locator(".dt-fix-after")).to_contain_text("ran clean", timeout=ROUNDS)
+    expect(fix.root.locator(".dt-fix-bug s")).to_have_count(3)
+    expect(notebook.cell(5).locator(".jp-OutputArea-output").first).to_contain_text("done (3, 2)")
+    notebook.cell(4).locator(".cm-content").click()
+    notebook.page.keyboard.press("Control+z")
+    expect(fix.button("Apply all changes")).to_be_visible()
+    assert texts(notebook) == list(CELLS)
+
+
+def test_a_notebook_that_was_changed_meanwhile_is_left_alone_and_a_run_can_be_cancelled(lab: Lab) -> None:
+    notebook = lab.open("fix-changed.ipynb", LOAD, "x = torch.ones(3)", "y = torch.ones(3, device=device) + x")
+    notebook.run(0)
+    fix = Fix(notebook)
+    expect(fix.root).to_contain_text("they do once a round")
+    fix.button("Fix the notebook").click()
+    fix.button("Cancel").click()
+    fix.wait("cancelled")
+    fix.button("Fix again").click()
+    fix.wait("proven")
+    notebook.cell(1).locator(".cm-content").click()
+    notebook.page.keyboard.type("  # mine")
+    before = texts(notebook)
+    fix.button("Apply all changes").click()
+    expect(notebook.page.locator(".Toastify")).to_contain_text("nothing was applied")
+    assert texts(notebook) == before
