@@ -13,8 +13,8 @@ from torch import nn
 
 import devtrace
 
-Place = Callable[[], Any]
-PLACES: list[tuple[Place, str]] = [
+Setting = Callable[[], Any]
+SETTINGS: list[tuple[Setting, str]] = [
     (devtrace.record, "cpu"),
     (lambda: devtrace.simulate("cuda:1"), "cuda"),
     (lambda: devtrace.record(simulate="cuda:1"), "cuda"),
@@ -44,21 +44,21 @@ MODELS: list[Callable[[], nn.Module]] = [
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize(("place", "device"), PLACES)
+@pytest.mark.parametrize(("setting", "device"), SETTINGS)
 def test_a_module_is_traced_as_without_us(
-    place: Callable[[], Any], device: str, model: Callable[[], nn.Module]
+    setting: Callable[[], Any], device: str, model: Callable[[], nn.Module]
 ) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         plain = torch.jit.trace(model(), torch.ones(2, 4, 8))
-        with place():
+        with setting():
             traced = torch.jit.trace(model().to(device), torch.ones(2, 4, 8, device=device))
     assert operators(traced) == operators(plain)
 
 
-@pytest.mark.parametrize(("place", "device"), PLACES)
-def test_a_traced_module_runs_again_and_again(place: Place, device: str) -> None:
-    with warnings.catch_warnings(), place():
+@pytest.mark.parametrize(("setting", "device"), SETTINGS)
+def test_a_traced_module_runs_again_and_again(setting: Setting, device: str) -> None:
+    with warnings.catch_warnings(), setting():
         warnings.simplefilter("ignore", DeprecationWarning)
         model, x = Lists().to(device), torch.rand(2, 4, 8, device=device)
         traced = torch.jit.trace(model, x, check_trace=False)
