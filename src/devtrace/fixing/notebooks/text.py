@@ -49,7 +49,7 @@ class NotebookText(SourceText):
             if cell not in sources:
                 raise UsageError.of("fix-unfit.cell", name=self.name, cell=cell)
             span = sources[cell]
-            new = _edited("".join(json.loads(text[span.begin : span.end])), by_cell[cell], f"In[{cell}] of {self.name}")
+            new = _edited(_joined(text, span), by_cell[cell], f"In[{cell}] of {self.name}")
             text = text[: span.begin] + _as_json(new, text, span) + text[span.end :]
         return NotebookText(self.name, text.encode())
 
@@ -85,6 +85,10 @@ def runs(cell: Any) -> bool:
     """Return whether a cell is run, and so gets an execution count."""
     is_code = cell["cell_type"] == "code" and "".join(cell["source"]).strip() != ""
     return is_code and SKIPPED not in cell.get("metadata", {}).get("tags", ())
+
+
+def _joined(text: str, span: Span) -> str:
+    return "".join(json.loads(text[span.begin : span.end]))
 
 
 def _edited(source: str, edits: list[Edit], name: str) -> str:
