@@ -6,7 +6,7 @@ from typing import Any, Final
 import torch
 
 _DTYPES: Final = {bool: torch.bool, int: torch.int64, float: torch.float64, complex: torch.complex128}
-_REFUSED: Final = "Expected a value of type 'Tensor'"
+_REFUSED: Final = "type 'Tensor'"
 
 
 def as_tensors(error: BaseException, func: Any, args: tuple[Any, ...]) -> tuple[Any, ...] | None:

@@ -25,6 +25,7 @@ class Devices:
     def __init__(self, count: int) -> None:
         self.simulated = ALL_DEVICES[:count]
         self._local = threading.local()
+        self.refusal = ""  # what CUDA says in a forked process whose parent has used it
 
     @property
     def current(self) -> int:
@@ -57,6 +58,8 @@ class Devices:
         return (self.find(found).device or found) if found.type == "cuda" else found
 
     def _check(self, index: int) -> None:
+        if self.refusal:
+            raise RuntimeError(self.refusal)
         if not 0 <= index < len(self.simulated) and not MEMORY.is_one:
             raise torch.AcceleratorError(
                 "CUDA error: invalid device ordinal\nGPU device may be out of range, do you have enough GPUs?\n"

@@ -96,7 +96,7 @@ def _driver_names(driver: Driver) -> dict[str, object]:
     devices = driver.devices
     return {
         "_has_cuda": True,
-        "_cuda_isInBadFork": lambda: False,
+        "_cuda_isInBadFork": lambda: bool(devices.refusal),
         "_cuda_hasPrimaryContext": lambda index: devices.find(index).memory.highest > 0,
         "_cuda_canDeviceAccessPeer": lambda one, other: True,
         "_cuda_getCompiledVersion": getattr(torch._C, "_cuda_getCompiledVersion", lambda: 13000),
@@ -118,7 +118,7 @@ def _cuda_globals(driver: Driver) -> dict[str, object]:
     return {
         "_initialized": True,
         "_cached_device_count": len(driver.devices.simulated),
-        "_is_in_bad_fork": lambda: False,
+        "_is_in_bad_fork": lambda: bool(driver.devices.refusal),
         "_exchange_device": driver.exchange,
         "_maybe_exchange_device": lambda index: driver.exchange(index),  # torch._dynamo tells the two apart
         "_get_device_properties": driver.properties,

@@ -22,6 +22,7 @@ from devtrace.simulation import (
     ESSENTIAL,
     autocast,
     checks,
+    children,
     compiling,
     cuda_only,
     driver,
@@ -149,7 +150,7 @@ class Simulation:
             generators: (devices,), threads: (self._new_mode,), mode: (), gradients: (), graphs: (), parallel: (),
             process_groups: (), checks: (), eager_paths: (), wider: (), legacy_tensor_types: (devices,), autocast: (),
             compiling: (), cuda_only: (), wrappers: (resolve, self._real), warned_lines: (), triton: (), exchange: (),
-            scripting: (),
+            children: (devices, lambda: list(self._modes)), scripting: (),
         }  # fmt: skip
 
     def _new_mode(self) -> SimulationMode:

@@ -10,7 +10,7 @@ REFUSALS: Final = {
     "absent": r"invalid device ordinal|^Invalid device id$|not linked with support for (\w+) devices"
     r"|not compiled with (XPU) enabled|Could not run 'aten::.*' with arguments from the '(MPS|XPU)' backend",
     "file": r"Attempting to deserialize object on (?:an? )?(CUDA|MPS|XPU|HPU)\b(?: device)?(?: (\d+))?",
-    "forked": r"Cannot re-initialize (\w+) in forked subprocess",
+    "forked": r"Cannot re-initialize (\w+) in forked subprocess|(CUDA) error: initialization error",
     "mixed": r"got mixed torch\.Tensor and DTensor",
     "duplicate": r"Duplicate GPU detected\s*:\s*rank (\d+) and rank (\d+)",
 }

@@ -1,0 +1,70 @@
+"""Child processes: one that is spawned simulates what its parent does, a forked one may not use what its parent used.
+
+A spawned child reads its parent's path before anything else; what it unpickles there begins the simulation, ahead of
+the program's own modules. Without devtrace in its path it runs as it would.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+from multiprocessing import spawn
+from typing import Any, Final
+
+import torch
+
+from devtrace.runtime.patches import Patches
+from devtrace.simulation.devices import Devices
+from devtrace.simulation.handlers import common_owner
+from devtrace.simulation.mode import SimulationMode
+
+FORKED: Final = (
+    "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use the 'spawn' start "
+    "method"
+)
+_BEGIN: Final = """
+import sys
+sys.path[:] = {path!r}
+try:
+    from devtrace.simulation.simulation import simulate
+except ImportError:
+    pass
+else:
+    simulate({count}, force=True).start()
+"""
+
+
+class _Simulating:
+    """Pickled for a child, it is code that begins a simulation there."""
+
+    def __init__(self, count: int) -> None:
+        self._code = _BEGIN.format(path=sys.path, count=count)
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[str, dict[str, Any]]]:
+        return exec, (self._code, {})
+
+
+class ForkedMode(SimulationMode):
+    """A mode in a process that was forked after its parent had used a device."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        owner = common_owner((*args, *(kwargs or {}).values()))
+        if owner is not None and owner.device is not None:
+            raise torch.AcceleratorError("CUDA error: initialization error\n")
+        return super().__torch_dispatch__(func, types, args, kwargs)
+
+
+def install(patches: Patches, devices: Devices, modes: Callable[[], list[SimulationMode]]) -> None:
+    of_spawn = spawn.get_preparation_data
+
+    def preparation(name: str) -> dict[str, Any]:
+        return {**of_spawn(name), "devtrace": _Simulating(len(devices.simulated))}
+
+    def forked() -> None:
+        if spawn.get_preparation_data is preparation and any(each.memory.highest for each in devices.simulated):
+            devices.refusal = FORKED
+            for each in modes():
+                each.__class__ = ForkedMode
+
+    patches.set(spawn, "get_preparation_data", preparation)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=forked)
