@@ -62,7 +62,7 @@ class Simulation:
     """Pretended CUDA devices, from `start` (or `with`) to `stop`."""
 
     def __init__(self, spec: str | int, *, force: bool = False, one_device: bool = False) -> None:
-        self.count, self.limit = count_of(spec), limit_of(spec)
+        self.spec, self.count, self.limit = spec, count_of(spec), limit_of(spec)
         self.force = force
         self.one_device = one_device
         self.devices = Devices(self.count)
@@ -150,7 +150,7 @@ class Simulation:
             generators: (devices,), threads: (self._new_mode,), mode: (), gradients: (), graphs: (), parallel: (),
             process_groups: (), checks: (), eager_paths: (), wider: (), legacy_tensor_types: (devices,), autocast: (),
             compiling: (), cuda_only: (), wrappers: (resolve, self._real), warned_lines: (), triton: (), exchange: (),
-            children: (devices, lambda: list(self._modes)), scripting: (),
+            children: (self, lambda: list(self._modes)), scripting: (),
         }  # fmt: skip
 
     def _new_mode(self) -> SimulationMode:
