@@ -13,7 +13,7 @@ import pytest
 from devtrace.diagnosis.edits import applied
 from devtrace.diagnosis.findings import Culprit, Finding, Site
 from folders import TESTS
-from needs import installed, torch_of
+from needs import installed
 from programs import Outcome, run
 from warm import Warm
 
@@ -173,7 +173,6 @@ def test_what_the_issue_of_recognize_anything_proposes_buys_a_round_trip(warm: W
     assert outcome.alarms == [f"{back.rule} at {back.site}: {back.message}"]
 
 
-@torch_of((2, 13))
 def test_distributed_data_parallel_hides_the_bug_of_recognize_anything(warm: Warm) -> None:
     outcome = program(warm, "tagging_finetune", "cuda:0", "ddp")
     assert (outcome.raised, outcome.errors) == ("", [])

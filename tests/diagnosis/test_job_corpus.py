@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-import needs
 from corpus_programs import at
 from devtrace.diagnosis.rules.ordered import JOB_RULES
 from folders import TESTS
@@ -16,7 +15,7 @@ from goldens import assert_golden
 from job_programs import JOBS, Job, run_job
 from warm import Warm
 
-pytestmark = [pytest.mark.slow, needs.torch_of((2, 13))]
+pytestmark = pytest.mark.slow
 
 ALL = [Job(path.parent) for path in sorted(JOBS.glob("*/*/bug.py"))]
 each = pytest.mark.parametrize("job", ALL, ids=lambda job: job.name)

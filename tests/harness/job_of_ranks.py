@@ -49,6 +49,7 @@ from torch.distributed.tensor.parallel import (
 from torch.nn.parallel import DistributedDataParallel
 
 import devtrace
+from devtrace.runtime.requirements import release_of
 
 functional: Any = importlib.import_module("torch.distributed._functional_collectives")
 checkpoint: Any = importlib.import_module("torch.distributed.checkpoint")
@@ -380,7 +381,8 @@ def collectives(device: torch.device) -> Tensors:
     dist.reduce_scatter_tensor(room(2), mine())
     dist.reduce_scatter(room(2), parts())
     dist.all_to_all_single(room(values), mine())
-    dist.all_to_all(rooms(2), parts())
+    if release_of(torch.__version__) >= (2, 13):  # an older gloo has none
+        dist.all_to_all(rooms(2), parts())
     dist.scatter(room(2), parts() if rank == 0 else None)
     dist.gather(mine(), rooms(values) if rank == 0 else None)
     dist.send(mine(), rank + 1) if rank % 2 == 0 else dist.recv(room(values), rank - 1)

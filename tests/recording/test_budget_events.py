@@ -21,7 +21,6 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
 
 import devtrace
-import needs
 from budgeted import differences
 from budgeted import seen as recorded
 
@@ -480,7 +479,6 @@ def test_what_was_compiled_stays_so() -> None:
     assert len(compiled) == 2 * plain
 
 
-@needs.torch_of((2, 13))
 def test_a_model_in_distributed_data_parallel_is_found_as_ever(tmp_path: Path) -> None:
     def program() -> None:
         model = DistributedDataParallel(nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1)))

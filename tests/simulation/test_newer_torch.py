@@ -17,7 +17,6 @@ from torch.distributed import distributed_c10d
 from torch.utils import _triton
 
 import devtrace
-from devtrace.runtime.requirements import release_of
 from devtrace.simulation import wider
 
 c10d: Any = distributed_c10d
@@ -205,7 +204,6 @@ def test_a_warning_of_an_operator_names_the_line_of_the_program(recwarn: pytest.
     library._destroy()
 
 
-@pytest.mark.skipif(release_of(torch.__version__) < (2, 13), reason="group.gather alone fails an assertion of its C++")
 @pytest.mark.parametrize("name", ["gather_single", "gather_into_tensor"])
 def test_gathering_into_one_tensor_is_done_by_what_gloo_has(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:

@@ -13,11 +13,10 @@ from typing import Any
 
 import pytest
 
-import needs
 from folders import TESTS
 from job_of_ranks import CHECKS
 
-pytestmark = [pytest.mark.slow, needs.torch_of((2, 13))]
+pytestmark = pytest.mark.slow
 
 Results = list[dict[str, dict[str, str]]]
 

@@ -75,6 +75,13 @@ def test_every_factory_makes_tensors_on_the_device_asked_for(make: Callable[...,
     assert make().device == torch.device("cpu")
 
 
+def test_tensors_are_made_and_moved_where_dispatch_modes_are_switched_off() -> None:
+    with torch._C._DisableTorchDispatch():
+        made = torch.ones(2, device="cuda:1")
+        moved, back = torch.ones(2).to("cuda:1"), made.cpu()
+    assert [str(each.device) for each in (made, made + moved, back)] == ["cuda:1", "cuda:1", "cpu"]
+
+
 @pytest.mark.parametrize(
     "make",
     [

@@ -17,7 +17,6 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
 import devtrace
-import needs
 
 CUDA = torch.device("cuda:0")
 
@@ -90,7 +89,6 @@ def ran(program: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run([sys.executable, path], capture_output=True, text=True, check=True)
 
 
-@needs.torch_of((2, 13))
 def test_fake_tensors_know_the_devices_of_the_simulation() -> None:
     real = torch.ones(2, 2, device="cuda:1")
     with FakeTensorMode() as mode:
@@ -100,7 +98,7 @@ def test_fake_tensors_know_the_devices_of_the_simulation() -> None:
         assert mode.from_tensor(real).clone().device == torch.device("cuda:1")
         assert torch.ones(2, device=1).to("cpu").device == torch.device("cpu")
         assert made.cuda(1).device == torch.device("cuda:1")
-        with pytest.raises(RuntimeError, match="found at least two devices, cuda:0 and cpu!"):
+        with pytest.raises(RuntimeError, match=r"found (at least )?two (different )?devices,? cuda:0(,| and) cpu"):
             made + torch.ones(2, 2)
     assert real.device == torch.device("cuda:1")
 

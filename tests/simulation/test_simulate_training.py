@@ -16,7 +16,6 @@ from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 import devtrace
-import needs
 from gloo_rank import run_rank
 
 CUDA = torch.device("cuda:0")
@@ -247,7 +246,7 @@ def test_autocast_leaves_the_gradients_in_the_precision_of_the_parameters() -> N
     with devtrace.simulate("cuda:1"):
         model = nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4), nn.Linear(4, 2)).cuda()
         update = torch.optim.SGD(model.parameters(), lr=0.1)
-        scaler = torch.amp.GradScaler("cuda")
+        scaler = torch.amp.GradScaler("cuda", init_scale=1024.0)
         scales = []
         for _ in range(3):
             with torch.autocast("cuda"):
@@ -259,7 +258,7 @@ def test_autocast_leaves_the_gradients_in_the_precision_of_the_parameters() -> N
             scaler.step(update)
             scaler.update()
             scales.append(scaler.get_scale())
-        assert scales == [65536.0] * 3
+        assert scales == [1024.0] * 3  # nothing overflowed
 
 
 def test_autocast_is_as_before_after_a_simulation() -> None:
@@ -334,9 +333,6 @@ class Job:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(
-    torch.__version__ < "2.13", reason="the DDP of torch 2.11 fails an assertion of its own under a mode"
-)
 def test_distributed_data_parallel_on_gloo_gives_the_values_of_the_cpu(tmp_path: Path) -> None:
     simulated, plain = Job(tmp_path / "simulated", simulated=True), Job(tmp_path / "plain", simulated=False)
     pairs = zip(simulated.results(), plain.results(), strict=True)
@@ -346,14 +342,13 @@ def test_distributed_data_parallel_on_gloo_gives_the_values_of_the_cpu(tmp_path:
         assert parameters == expected
 
 
-@needs.torch_of((2, 13))
 def test_gradients_of_a_whole_batch_at_once_are_on_their_tensors_device() -> None:
     def answers(device: str) -> list[torch.Tensor]:
         x = torch.arange(3.0, device=device).requires_grad_()
         y = x.sin()
         (rows,) = torch.autograd.grad(y, x, torch.eye(3, device=device), is_grads_batched=True)
         jacobian = torch.autograd.functional.jacobian(torch.sin, x, vectorize=True)
-        hessian = torch.autograd.functional.hessian(lambda x: x.sin().prod(), x, vectorize=True)
+        hessian = torch.autograd.functional.hessian(lambda x: (x.sin() * x).sum().exp(), x, vectorize=True)
         return [rows, jacobian, hessian]
 
     here = answers("cpu")

@@ -14,7 +14,7 @@ from torch.utils._device import DeviceContext, _device_constructors
 from devtrace.runtime.patches import Patches
 from devtrace.simulation.handlers import TO_HOST
 from devtrace.simulation.storage_tags import HOST, MEMORY, SIMULATED, claim_all, tag_of
-from devtrace.simulation.tensors import Resolve, device, move
+from devtrace.simulation.tensors import Resolve, a_mode_sees, device, move
 
 
 def install(patches: Patches, resolve: Resolve) -> None:
@@ -67,8 +67,7 @@ def _makes(function: Callable[..., Any], resolve: Resolve) -> Callable[..., Any]
             kwargs["device"] = target = resolve(kwargs["device"])
             if kwargs.get("out") is not None:
                 return function(*args, **_made_there(kwargs, target))
-            if target.type == "cuda" and not torch._C._len_torch_dispatch_stack():
-                # This thread has no mode: switched off, or the thread is older than the simulation.
+            if target.type == "cuda" and not a_mode_sees():
                 made = function(*args, **{**kwargs, "device": _CPU})
                 claim_all(made, SIMULATED[target])
                 return made

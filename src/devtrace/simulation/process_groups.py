@@ -206,6 +206,8 @@ def check(func: Any, args: tuple[Any, ...]) -> None:
 
     Below Python, DDP gives a group tensors that C++ made for a device; they are on the CPU here.
     """
+    if func.namespace == "c10d":  # whose threads take modes along, which before torch 2.13 want this key for it
+        torch._C._dispatch_tls_set_dispatch_key_excluded("PythonTLSSnapshot", False)
     group = _group_of(args) if _without_cpu and func.namespace in NAMESPACES and not MEMORY.is_one else None
     member = _without_cpu.get(group) if group is not None else None
     if member is None:

@@ -18,6 +18,7 @@ from devtrace.simulation.storage_tags import MEMORY, SIMULATED, Tag, claim, tag_
 _Base = torch._C.TensorBase
 _base_device = _Base.device.__get__
 _base_to = _Base.to
+_is_excluded: Callable[[Any], bool] = torch._C._dispatch_tls_is_dispatch_key_excluded
 _PLAIN = frozenset({torch.Tensor, nn.Parameter})
 
 # From whatever a user may pass as a device to a torch.device, with an index if it is a CUDA device.
@@ -169,13 +170,17 @@ def move(tensor: torch.Tensor, target: torch.device, rest: dict[str, Any]) -> to
 def _copied(tensor: torch.Tensor, target: torch.device, rest: dict[str, Any]) -> torch.Tensor:
     if _base_device(tensor).type == "cuda":
         return _base_to(tensor, target, **rest)  # a fake tensor, which C++ knows to be there
-    if torch._C._len_torch_dispatch_stack():
+    if a_mode_sees():
         return _base_to(tensor, target if target.type == "cuda" else TO_HOST, **rest)
-    # No mode sees it: one that was switched off (printing does so), or a thread older than the simulation.
     out = _base_to(tensor, rest.pop("dtype", tensor.dtype), **rest)
     if target in SIMULATED:
         claim(out, SIMULATED[target])
     return out
+
+
+def a_mode_sees() -> bool:
+    """Return False where modes are switched off (printing, a fake tensor), or a thread is older than the simulation."""
+    return torch._C._len_torch_dispatch_stack() > 0 and not _is_excluded(torch._C.DispatchKey.Python)
 
 
 class _Return:
