@@ -46,7 +46,8 @@ def install(patches: Patches, undo: ExitStack) -> None:
     if not dist.is_available():
         return
     c10d = dist.distributed_c10d
-    undo.callback(_forget)
+    undo.callback(_members.clear)  # groups of a simulation that has ended
+    undo.callback(_announced.clear)
     nccl = _nccl()
     for module in (dist, c10d, torch._C._distributed_c10d):
         for name in _NAMES:
@@ -223,14 +224,7 @@ def check(func: Any, args: tuple[Any, ...]) -> None:
 def _group_of(args: tuple[Any, ...]) -> Any:
     """Return the group of an operator that a program asked for; a functional collective names it last."""
     if isinstance(args[-1], str):
-        named: Any = torch._C._distributed_c10d._resolve_process_group
-        return named(args[-1])
+        return torch._C._distributed_c10d._resolve_process_group(args[-1])  # type: ignore[arg-type]
     if not _asked.depth:
         return None
     return next((dist.ProcessGroup.unbox(arg) for arg in args if isinstance(arg, torch.ScriptObject)), None)
-
-
-def _forget() -> None:
-    """Let go of the groups of a simulation that has ended."""
-    _members.clear()
-    _announced.clear()
