@@ -42,6 +42,7 @@ FRAMEWORKS := $(REAL)/.made
 INSTALLED := $(VENV)/share/jupyter/labextensions/devtrace
 TS_SOURCES := $(shell find labextension -type f -not -path 'labextension/lib/*' -not -path 'labextension/test/*')
 RAY := $(VENV)-ray/.made
+SITE := $(VENV)-site
 NEWEST := $(VENV)-newest
 CUDA := $(VENV)-cuda
 OLDEST := $(VENV)-oldest
@@ -50,7 +51,7 @@ IN_TURN := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 FIRST_NOTEBOOK = $(firstword $(sort $(wildcard notebooks/0*.ipynb)))
 
 .PHONY: help lab test durations check lint types layers unit breadth coverage ts wheel notebooks e2e compiler chromium vscode e2e-vscode e2e-marimo code-server marimo \
-	build dev format golden docs bench sweep real ray long-runs \
+	build dev format golden docs bench sweep real ray long-runs site \
 	gallery notebook-outputs screenshot test-newest test-released test-cuda test-oldest torch-newest torch-cuda torch-oldest clean distclean
 
 help: ## print this list
@@ -174,6 +175,11 @@ ray: $(RAY) ## a job of Ray Train (installs 400 MB beside .venv)
 gallery: $(READY) ## a page with every golden trace, in both themes
 	$(BIN)/python tools/gallery.py
 
+site: $(READY) $(SITE)/.made ## docs, notebooks with live reports, gallery and the API as one site, build/site, searchable and offline
+	$(BIN)/python tools/make_site.py prepare
+	NO_MKDOCS_2_WARNING=1 $(abspath $(SITE))/bin/mkdocs build -q
+	$(BIN)/python tools/make_site.py check
+
 test-newest: test-released test-cuda ## what asks most of torch, on the newest release and on a CUDA build of the pinned one (2.4 GB)
 
 test-released: torch-newest
@@ -252,6 +258,12 @@ $(MARIMO): | $(BIN)/python
 
 $(CODE_SERVER): tools/code-server
 	tools/code-server $(@D)
+	@touch $@
+
+# What makes the site sees nothing of the environment: it only reads pages.
+$(SITE)/.made: requirements/site.txt requirements/constraints.txt | $(BIN)/python
+	$(BIN)/python -m venv --clear $(SITE)
+	$(SITE)/bin/python -m pip --disable-pip-version-check -q install -c requirements/constraints.txt -r requirements/site.txt
 	@touch $@
 
 $(RAY): requirements/ray.txt requirements/constraints.txt

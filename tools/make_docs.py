@@ -5,12 +5,15 @@ python tools/make_docs.py       writes them anew between their markers
 
 from __future__ import annotations
 
+import inspect
 import re
+import typing
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import indent
-from typing import Final, get_args
+from typing import Any, Final, get_args
 
+import devtrace
 from devtrace.api.options import FLAGS, Keyword
 from devtrace.diagnosis.causes.ordered import CAUSES
 from devtrace.diagnosis.rules.ordered import RULES
@@ -79,6 +82,43 @@ def _table(head: tuple[str, ...], *rows: tuple[str, ...]) -> str:
     return "".join((lines[0], f"|{'---|' * len(head)}\n", *lines[1:]))
 
 
+WITH_METHODS: Final = ("Trace", "Report")
+
+
+def reference(name: str) -> str:
+    """Give signature and docstring of a public name, as the code has them."""
+    found = getattr(devtrace, name)
+    said = inspect.cleandoc(found.__doc__ or "")
+    text = f"```text\n{_signature(name, found)}\n```\n\n{_as_markdown(said)}\n"
+    return text + "".join(map(_method, _methods(found) if name in WITH_METHODS else ()))
+
+
+def _methods(found: Any) -> list[Any]:
+    own = [each for kind in found.__mro__ if kind.__module__.startswith("devtrace") for each in vars(kind).values()]
+    return [each for each in own if inspect.isfunction(each) and not each.__name__.startswith("_") and each.__doc__]
+
+
+def _method(method: Any) -> str:
+    return f"\n- `{_signature(f'.{method.__name__}', method)}`: {inspect.cleandoc(method.__doc__).splitlines()[0]}"
+
+
+def _signature(name: str, found: Any) -> str:
+    dotted = name if name.startswith(".") else f"devtrace.{name}"
+    if inspect.isclass(found) and issubclass(found, BaseException):
+        return f"class {dotted}"
+    overloads = typing.get_overloads(found)
+    shown = [inspect.signature(each) for each in overloads or [found]]
+    return "\n".join(
+        re.sub(r"\(self(?:, )?", "(", f"{dotted}{each}").replace("''", '""').replace("'", "").removesuffix(" -> None")
+        for each in shown
+    )
+
+
+def _as_markdown(said: str) -> str:
+    """Keep a docstring's examples, which are indented, apart from its words."""
+    return re.sub(r"\n{3,}", "\n\n", said)
+
+
 PARTS: Final[dict[str, Callable[[], str]]] = {
     "rules": rules,
     "causes": causes,
@@ -91,7 +131,11 @@ _PART: Final = re.compile(r"(<!-- (\w+): tools/make_docs\.py -->\n).*?(<!-- end 
 
 def made_anew(text: str) -> str:
     """Return a document with every part between markers made anew."""
-    return _PART.sub(lambda match: match[1] + PARTS[match[2]]() + match[3], text)
+    return _PART.sub(lambda match: match[1] + _made(match[2]) + match[3], text)
+
+
+def _made(part: str) -> str:
+    return PARTS[part]() if part in PARTS else f"{reference(part.removeprefix('api_'))}\n"
 
 
 if __name__ == "__main__":

@@ -160,7 +160,7 @@ def test_a_whole_suite_runs_on_simulated_devices_and_device_errors_are_explained
     assert ran.stdout.count(" Captured devtrace call ") == 2
     assert "`torch.zeros(3, 4)` is on cpu" in ran.stdout
     written = json.loads((tmp_path / "a.json").read_text())
-    assert sorted(written["tests"], reverse=True) == [
+    assert sorted((finding["test"] for finding in written["findings"]), reverse=True) == [
         "test_project.py::test_mixed",
         "test_project.py::TestCase::test_unittest",
     ]

@@ -17,12 +17,12 @@ from typing import Any
 import torch
 
 import devtrace
+from devtrace.contract.findings_json import raised
 from devtrace.diagnosis.findings import Edit
 from devtrace.fixing.costs import Costs
 from devtrace.fixing.rounds import Rounds, Run
 from devtrace.fixing.source_text import SourceText
 from devtrace.fixing.values import values_of
-from devtrace.interchange.findings_json import raised
 from devtrace.runtime import overlay
 from devtrace.source.user_code import OWN_PACKAGES
 from warm import Warm

@@ -12,6 +12,7 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import signal
 import sys
 import tempfile
@@ -83,6 +84,16 @@ def run_job(warm: Warm, path: Path, ranks: int, of: str = "en") -> JobReport:
     report = warm.call("job_programs", "report_of", str(path), str(ranks), of)
     assert isinstance(report, JobReport)
     return report
+
+
+def files_of_job(warm: Warm, path: Path, ranks: int, folder: Path) -> list[str]:
+    """Run a job, and return the names of the traces of its ranks in a folder."""
+    found: list[str] = warm.call("job_programs", "moved_traces", str(path), str(ranks), str(folder))
+    return found
+
+
+def moved_traces(path: str, ranks: str, folder: str) -> list[str]:
+    return [Path(shutil.move(file, folder)).name for file in _traces(path, ranks)]
 
 
 def report_of(path: str, ranks: str, of: language.Language) -> JobReport:

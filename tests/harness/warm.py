@@ -32,7 +32,7 @@ NEEDED = (
     "numpy.ma",
     "devtrace.cli.main", "devtrace.recording.recording", "devtrace.simulation.simulation",
     "devtrace.diagnosis.diagnose", "devtrace.diagnosis.store", "devtrace.report.text",
-    "devtrace.interchange.code_scanning", "devtrace.interchange.findings_json", "devtrace.notebook.magic",
+    "devtrace.contract.code_scanning", "devtrace.contract.forms", "devtrace.notebook.magic",
     "programs", "fix_rounds", "shells", "IPython.core.completer", "IPython.core.magics", "stack_data",
 )  # fmt: skip
 

@@ -16,6 +16,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
 import devtrace
+from devtrace.contract.findings_json import FINDINGS_TYPE
 from devtrace.report.mime import MIME_TYPE
 from kernels import LIMIT, Kernel, new_kernel
 
@@ -51,7 +52,7 @@ def test_the_report_comes_after_the_value_as_one_bundle(kernel: Kernel) -> None:
     assert sent.kinds == ["stream", "execute_result", "display_data"]
     assert sent.result == "tensor([2., 2., 2.])"
     (report,) = sent.reports
-    assert set(report) == {MIME_TYPE, "text/html", "text/plain"}
+    assert set(report) == {MIME_TYPE, FINDINGS_TYPE, "text/html", "text/plain"}
     assert "1 op" in report["text/plain"]
 
 

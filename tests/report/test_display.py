@@ -23,6 +23,7 @@ import needs
 import readme_example
 from built import SCRIPT
 from devtrace.api.results import Report, Trace, diagnose
+from devtrace.contract.findings_json import FINDINGS_TYPE
 from devtrace.diagnosis.findings import Culprit, Finding, Site
 from devtrace.drawing.svg import without_loose_words
 from devtrace.report import mime, page, renderer
@@ -166,7 +167,7 @@ def test_notes_are_not_shown_and_many_findings_are_counted() -> None:
 def test_the_bundle_has_the_trace_itself_the_html_and_the_text() -> None:
     trace = diagnose(training()).trace
     data, metadata = mime_bundle(diagnose(trace))
-    assert list(data) == [MIME_TYPE, "text/html", "text/plain"]
+    assert list(data) == [MIME_TYPE, "text/html", FINDINGS_TYPE, "text/plain"]
     assert metadata == {}
     assert len(decode(json.loads(json.dumps(data[MIME_TYPE]))).ops) == len(trace.ops)
     assert data["text/plain"] == diagnose(trace).text
@@ -234,7 +235,7 @@ def test_where_nothing_renders_our_type_but_scripts_run_the_html_carries_the_vie
     assert html.count("<script") == html.count("</script>") == 1
     assert "devtraceMount" in html
     assert fragment(report) in html
-    assert list(data) == ["text/html", "text/plain"], "the trace is within the html, and there only"
+    assert list(data) == ["text/html", FINDINGS_TYPE, "text/plain"], "the trace is within the html, and there only"
 
 
 @views_are_built
@@ -269,7 +270,7 @@ def test_html_with_the_views_takes_at_most_70_kb_beside_its_trace(
     size = len(json.dumps(mime_bundle(diagnose(trace))[0][MIME_TYPE]))
     monkeypatch.setenv("DEVTRACE_RENDERER", "script")
     data, _ = mime_bundle(diagnose(trace))
-    assert len(json.dumps(data)) - size <= beside
+    assert len(json.dumps(data)) - len(json.dumps(data[FINDINGS_TYPE])) - size <= beside
 
 
 @views_are_built

@@ -11,8 +11,8 @@ import pytest
 
 import devtrace
 from devtrace.api.results import Report
+from devtrace.contract import findings_json
 from devtrace.fixing import values
-from devtrace.interchange import code_scanning, findings_json
 from devtrace.runtime import overlay, whole_files
 
 
@@ -27,8 +27,7 @@ WRITERS: dict[str, Callable[[Report, Path], object]] = {
     "trace": lambda report, path: report.trace.save(path),
     "page": lambda report, path: report.to_html(path),
     "perfetto": lambda report, path: report.trace.to_perfetto(path),
-    "json": lambda report, path: findings_json.write(report, path),
-    "sarif": lambda report, path: code_scanning.write_sarif(report.findings, (), path, path.parent),
+    "json": lambda report, path: findings_json.write(findings_json.findings_json(report), path),
     "values": lambda _, path: values.write(path, {"x": 1}),
     "texts": lambda _, path: overlay.write(path, {}),
 }

@@ -150,6 +150,7 @@ PROVOKED: dict[str, Callable[[pytest.MonkeyPatch], str]] = {
     "expect-value": lambda _: typed("%%devtrace --expect gpu\n1"),
     "folder-missing": lambda _: typed("%%devtrace --save missing/run.devtrace\n1"),
     "figure-unknown": lambda _: raised(lambda: devtrace.diagnose(training(1)).figure("pie")),
+    "fail-on": lambda _: called("run", "--fail-on", "note", "a.py"),
     "file-unreadable": lambda _: called("view", "missing.devtrace"),
     "fix-no-run": lambda _: called("fix", written("a.py", "pass")),
     "fix-not-written": lambda _: raised(lambda: write_all({"a.py": OLD}, {"a.py": OLD})),

@@ -15,8 +15,8 @@ import numpy as np
 
 from devtrace.api.results import Report
 from devtrace.diagnosis.store import report_of
+from devtrace.explaining.device_error import WRAPPED, path_to_origin
 from devtrace.explaining.device_error import is_device_error as is_device_error
-from devtrace.explaining.device_error import path_to_origin
 from devtrace.trace.builder import TraceBuilder
 from devtrace.trace.subset import cut
 from devtrace.trace.tables import TraceData
@@ -33,13 +33,18 @@ def explain(error: BaseException | None = None) -> Report:
     error = (sys.exc_info()[1] or _last_shown()) if error is None else error
     path = path_to_origin(error) if error is not None else []
     if error is None:
-        return _without_findings(sentence("explained.no-error"))
+        return without_findings(sentence("explained.no-error"))
     if not path:
-        return _without_findings(sentence("explained.other-error"))
+        return without_findings(sentence("explained.other-error"))
     try:
         return _explained(path)
     except Exception as fault:  # noqa: BLE001 (a failing explanation is never the user's exception)
-        return _without_findings(sentence("explained.failed", fault=f"{type(fault).__name__}: {fault}"))
+        return without_findings(sentence("explained.failed", fault=f"{type(fault).__name__}: {fault}"))
+
+
+def explain_text(text: str) -> Report:
+    """Explain a traceback that was saved as text: its lines are there, its variables are gone."""
+    return explain(RuntimeError(f"Caught an error in file\n{WRAPPED}\n{text}"))
 
 
 def _explained(path: list[BaseException]) -> Report:
@@ -62,9 +67,9 @@ def _seen(trace: TraceData) -> TraceData:
     return replace(cut(trace, failed), truncated=trace.truncated)
 
 
-def _without_findings(note: str) -> Report:
+def without_findings(*notes: str) -> Report:
     builder = TraceBuilder()
-    builder.notes.append(note)
+    builder.notes += notes
     trace = builder.build()
     return Report.of(Report(trace=trace, notes=trace.notes))  # type: ignore[arg-type]
 

@@ -40,15 +40,16 @@ class Options:
     json: str | None = None
     sarif: str | None = None
     budget: float | None = None
+    fail_on: str | None = None
+    notes: bool = False
+
+    @property
+    def files(self) -> tuple[str | None, ...]:
+        return self.save, self.html, self.json, self.sarif
 
     def check_files(self) -> None:
         """Refuse before anything runs a file that cannot be written after it."""
-        for flag, file in (
-            ("--save", self.save),
-            ("--html", self.html),
-            ("--json", self.json),
-            ("--sarif", self.sarif),
-        ):
+        for flag, file in zip(("--save", "--html", "--json", "--sarif"), self.files, strict=True):
             folder = os.path.dirname(file or "") or "."
             if not os.path.isdir(folder):
                 raise UsageError.of("folder-missing", flag=flag, file=file, folder=folder)

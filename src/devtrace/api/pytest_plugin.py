@@ -10,7 +10,7 @@ Loaded by pytest in every project of the environment, so that it imports nothing
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
@@ -54,10 +54,10 @@ class MarkerOptions:
         self.expect: str | None = marker.kwargs.get("expect")
         self.limits: dict[str, int | None] = {key: marker.kwargs.get(key, most) for key, most in _LIMITS.items()}
 
-    def exceeded(self, recording: record) -> list[str]:
+    def exceeded(self, recording: record) -> dict[str, str]:
         """Make a sentence for each limit that the recorded test went beyond, with the lines that did."""
         limits = [(name, most) for name, most in self.limits.items() if most is not None]
-        return [words for name, most in limits if (words := _beyond(recording, name, most))]
+        return {name: words for name, most in limits if (words := _beyond(recording, name, most))}
 
 
 def _beyond(recording: record, name: str, most: int) -> str:
@@ -81,7 +81,7 @@ _UNDO: Final = pytest.StashKey[ExitStack]()
 _HANDLE: Final = pytest.StashKey[Handle]()
 _RECORDING: Final = pytest.StashKey["record"]()
 _LET_GO: Final[tuple[pytest.StashKey[Any], ...]] = (_RECORDING, _HANDLE)
-_EXCEEDED: Final = pytest.StashKey[bool]()
+_EXCEEDED: Final = pytest.StashKey[Mapping[str, int]]()
 _SUITE: Final = pytest.StashKey["SuiteDevices"]()
 
 
@@ -110,6 +110,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--devtrace", metavar="cuda:N", help=_DEVICES_MEANING)
     group.addoption("--devtrace-json", metavar="FILE", help="write the findings of failed tests as JSON")
     group.addoption("--devtrace-sarif", metavar="FILE", help="write the findings of failed tests as SARIF 2.1.0")
+    group.addoption("--devtrace-notes", action="store_true", help="put notes, too, into annotations and SARIF")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -215,10 +216,10 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
         item.stash[_HANDLE].recording = recording
     with recording:
         result = yield
-    exceeded = options.exceeded(recording) if options is not None else []
-    if exceeded:
-        item.stash[_EXCEEDED] = True
-        pytest.fail("\n".join([*exceeded, "", recording.report.text]), pytrace=False)
+    exceeded = options.exceeded(recording) if options is not None else {}
+    if exceeded and options is not None:
+        item.stash[_EXCEEDED] = {name: options.limits[name] or 0 for name in exceeded}
+        pytest.fail("\n".join([*exceeded.values(), "", recording.report.text]), pytrace=False)
     return result
 
 
@@ -235,7 +236,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         if report is not None:
             if _EXCEEDED not in item.stash:
                 shown.sections.append((f"Captured devtrace {call.when}", report.text))
-            add_findings(shown, report.findings)
+            add_findings(shown, report, item.stash.get(_EXCEEDED, {}))
     return shown
 
 

@@ -199,7 +199,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
         self._finish(None, "interrupted")
 
     def _finish(self, error: BaseException | None, outcome: str = "") -> None:
-        outcome = outcome or _outcome(error)
+        outcome = outcome or outcome_of(error)
         assert self._recording is not None
         recording, self._recording = self._recording, None
         self._simulated |= _simulation() is not None
@@ -223,7 +223,7 @@ class record:  # noqa: N801 (used as a function: `with devtrace.record():`)
             _save(self._report.trace, self._folder, self._save_path)
 
 
-def _outcome(error: BaseException | None) -> str:
+def outcome_of(error: BaseException | None) -> str:
     if error is None or (type(error) is SystemExit and not error.code):
         return "ended"
     return (

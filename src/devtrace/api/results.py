@@ -38,11 +38,12 @@ class Trace(TraceData):
         """Give tables the user's methods; a Trace stays itself."""
         return data if isinstance(data, cls) else cls(**_values(data))
 
-    def save(self, path: str | Path) -> Path:
-        """Write the trace to a file that `devtrace.load` and JupyterLab open."""
+    def save(self, path: str | Path, *, source: bool = True) -> Path:
+        """Write the trace to a file that `devtrace.load` and JupyterLab open; with `source=False` without your code."""
         from devtrace.trace.format import save
+        from devtrace.trace.without_source import without_source
 
-        return save(self, path)
+        return save(self if source else without_source(self), path)
 
     def to_pandas(self) -> dict[str, pandas.DataFrame]:
         from devtrace.interchange.pandas_tables import to_pandas

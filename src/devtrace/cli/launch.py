@@ -17,14 +17,17 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 from devtrace.api.options import Options
+from devtrace.cli import job
 from devtrace.cli.last_line import LastLine, position_of, position_of_main_thread
-from devtrace.cli.output import begin, print_line
+from devtrace.cli.output import FOUND, begin, print_line
 from devtrace.cli.progress import Progress, on_terminal
 from devtrace.cli.run_program import Program, print_as_its_own, print_later
 from devtrace.fixing import values
@@ -70,6 +73,8 @@ class Launch:
         self._last_line: LastLine | None = None
         self._ended_by = ""
         self._has_torch = False
+        self._is_over_limit = False
+        self._job = job.Job(self.folder / self._plain_path, job.size_of_job(), time.time())
 
     def run(self) -> None:
         """Run the program; its exception or exit passes through."""
@@ -87,7 +92,10 @@ class Launch:
                 self.print_error = print_later(error)
             else:
                 print_as_its_own(error)
+            if type(error) is SystemExit and not error.code:
+                self._fail_if_asked()
             raise
+        self._fail_if_asked()
 
     def _begin(self) -> None:
         self._has_torch = True
@@ -166,36 +174,56 @@ class Launch:
             if not self._has_torch:
                 print_line(sentence("run.no-torch"))
             return
-        from devtrace.interchange import code_scanning, findings_json
-        from devtrace.report.text import terminal_width, text
-
         trace, report = self.recording.trace, self.recording.report
         if self.rank is None and len(trace.threads) and trace.threads[0].rank >= 0:
             self.rank = trace.threads[0].rank  # known to torch only since the program began
-        project = code_scanning.project_folder(self.folder)
-        rank = [sentence("run.rank", rank=self.rank)] if self.rank is not None else []
-        if overlay.is_in_use():
-            self._leave_errors_to_the_rounds(report)
-        else:
-            print_line("\n".join(["", *rank, text(report, terminal_width(sys.stderr))]))
-            self._hint_without_cuda()
+        is_whole = self.rank is None or self._job.size < 2
+        if not is_whole:
+            report = replace(report, trace=replace(trace, all_clear=False))  # nobody knows of the others yet
+        self._print(report)
         if self._save_path:
             lost = self._write(self._save_path, sentence("cli.trace"), trace.save)
             if self._last_line is not None:
                 self._last_line.lost(lost) if lost else self._last_line.saved()
-        html, json, sarif = map(self._ranked, (self.options.html, self.options.json, self.options.sarif))
-        if html:
+        self._give(report, self._ranked, is_whole=is_whole)
+        if self.rank == 0 and not is_whole and not overlay.is_in_use():
+            patience = job.STOPPED if self._ended_by else job.FAILED if self.error is not None else job.ENDED
+            of_job = self._job.report(patience, lambda: self._postponed != 0)
+            if of_job is not None:
+                self.rank = None
+                self._print(of_job)
+                self._give(of_job, lambda path: Path(path) if path else None, is_whole=True)
+
+    def _print(self, report: ReportData) -> None:
+        from devtrace.report.text import terminal_width, text
+
+        if overlay.is_in_use():
+            self._leave_errors_to_the_rounds(report)
+            return
+        of_rank = "" if self.rank is None else sentence("run.rank", rank=self.rank)
+        above = of_rank or (sentence("run.job") if self._job.size > 1 else "")
+        print_line("\n".join(["", *filter(None, [above]), text(report, terminal_width(sys.stderr))]))
+        if of_rank or self._job.size < 2:
+            self._hint_without_cuda()
+
+    def _give(self, report: ReportData, path_of: Callable[[str | None], Path | None], *, is_whole: bool) -> None:
+        """Write a report in all forms asked for; of one rank of a job only the files of that rank."""
+        from devtrace.contract import code_scanning
+        from devtrace.contract.entries import entries_of
+        from devtrace.contract.forms import Forms
+
+        entries = entries_of(report.findings, self.options.fail_on)
+        forms = Forms(report, entries, code_scanning.project_folder(self.folder), self.options.notes, self.error)
+        if html := path_of(self.options.html):
             from devtrace.report.page import to_html
 
             self._write(html, sentence("cli.report"), lambda path: to_html(report, path))
-        if json:
-            what = sentence("cli.findings")
-            self._write(json, what, lambda path: findings_json.write(report, path, self.error))
-        if sarif:
-            of_report = (report.findings, report.notes)
-            self._write(sarif, sentence("cli.sarif"), lambda path: code_scanning.write_sarif(*of_report, path, project))
-        if code_scanning.in_github_actions() and not overlay.is_in_use():
-            print_line("\n".join(code_scanning.github_annotations(report.findings, project)))
+        for form in forms.files(self.options.json, self.options.sarif):
+            self._write(path_of(form.path) or Path(form.path), sentence(f"cli.{form.what}"), form.write)
+        if is_whole and not overlay.is_in_use():
+            self._is_over_limit = any(entry.limit for entry in entries)
+            print_line(forms.annotations(), but_not_empty=True)
+            print_line(forms.line(self.options.json), sys.stdout, but_not_empty=True)
 
     def _leave_errors_to_the_rounds(self, report: ReportData) -> None:
         """Print nothing of a device error: `devtrace fix` says what became of it."""
@@ -208,12 +236,23 @@ class Launch:
         if self.error is not None and is_lack_of_cuda(self.error):
             print_line(sentence("run.no-cuda", code=f"devtrace run --simulate cuda:1 {self.program}"))
 
+    def _fail_if_asked(self) -> None:
+        """Give the exit code of `--fail-on`, which Python picks before anything runs at exit: so that runs now."""
+        if self.options.fail_on is not None and os.getpid() == self.process:
+            threading._shutdown()  # type: ignore[attr-defined]
+            atexit._run_exitfuncs()
+            if self._is_over_limit:
+                raise SystemExit(FOUND)
+
     @property
     def _save_path(self) -> Path | None:
         """Name the file of the trace. Under torchrun every rank saves: only together do they show what happened."""
-        if self.options.save:
-            return ranked_path(self.options.save, self.rank)
-        return None if self.rank is None else ranked_path(f"{Path(self.program.name).stem}.devtrace", self.rank)
+        is_asked = self.options.save or self.rank is not None
+        return ranked_path(self._plain_path, self.rank) if is_asked else None
+
+    @property
+    def _plain_path(self) -> str:
+        return self.options.save or f"{Path(self.program.name).stem}.devtrace"
 
     def _ranked(self, path: str | None) -> Path | None:
         return ranked_path(path, self.rank) if path else None
@@ -227,7 +266,7 @@ class Launch:
 
     def _warn_of_bad_paths(self) -> None:
         """Warn before hours of training, not after."""
-        asked = map(self._ranked, (self.options.html, self.options.json, self.options.sarif))
+        asked = map(self._ranked, self.options.files)
         for path in filter(None, (self._save_path, *asked)):
             folder = path.parent
             if not folder.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
@@ -243,7 +282,8 @@ class Launch:
                 signal.signal(number, self._on_signal)
         signal.set_wakeup_fd(send.fileno(), warn_on_full_buffer=False)
         self._sockets = receive, send
-        os.register_at_fork(after_in_child=self._leave_child)
+        if hasattr(os, "register_at_fork"):  # none on Windows, which has no forks
+            os.register_at_fork(after_in_child=self._leave_child)
         _thread.start_new_thread(self._wait_for_signal, (receive,))
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:

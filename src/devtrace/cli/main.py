@@ -8,15 +8,18 @@ import tempfile
 import webbrowser
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from devtrace.api.options import FLAGS, Options
 from devtrace.cli import fix, misplaced
 from devtrace.cli.launch import Launch
+from devtrace.cli.output import FOUND, print_line
 from devtrace.cli.parser import Parser
 from devtrace.cli.run_program import Program
 from devtrace.cli.run_untraced import run_untraced
+from devtrace.contract.levels import FAIL_ON, read_level
 from devtrace.runtime import overlay
 from devtrace.runtime.requirements import own_version
 from devtrace.runtime.whole_files import write_as_asked
@@ -24,7 +27,7 @@ from devtrace.words.catalogue import sentence
 from devtrace.words.errors import DevtraceError, FormatError, UsageError
 
 if TYPE_CHECKING:
-    from devtrace.api.results import Trace
+    from devtrace.api.results import Report, Trace
 
 USAGE = 2
 """The exit code for a command that cannot be followed, as Python's own."""
@@ -53,6 +56,7 @@ def _parser() -> Parser:
     view.add_argument("files", metavar="FILE", nargs="+")
     view.add_argument("--html", metavar="F", help=sentence("cli.view.html"))
     view.set_defaults(command=_view)
+    _add_report(commands)
     check = commands.add_parser("check", help=sentence("cli.check"))
     check.set_defaults(command=_check)
     diff = commands.add_parser("diff", help=sentence("cli.diff"))
@@ -78,10 +82,20 @@ def _add_run(commands: Any) -> None:
             default=argparse.SUPPRESS,
             help=flag.program_help.replace("%", "%%"),
         )
+    _add_gate(run)
     run.add_argument("--untraced", action="store_true", help=sentence("cli.untraced"))
     run.add_argument("-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help=sentence("cli.module"))
     run.add_argument("script", metavar="SCRIPT", nargs=argparse.REMAINDER, help=sentence("cli.script"))
     run.set_defaults(command=_run, takes_value=run.takes_value)
+
+
+def _add_gate(parser: Parser) -> None:
+    """Add what a job of continuous integration asks for."""
+    usual = argparse.SUPPRESS
+    parser.add_argument(
+        "--fail-on", metavar="|".join(FAIL_ON), type=read_level, default=usual, help=sentence("cli.fail-on")
+    )
+    parser.add_argument("--notes", action="store_true", default=usual, help=sentence("cli.notes"))
 
 
 def _help(parser: argparse.ArgumentParser) -> int:
@@ -93,8 +107,8 @@ def _run(options: argparse.Namespace) -> int:
     overlay.use_from_environment()
     program = _program(options)
     program.check()
-    given = vars(options)
-    chosen = Options(**{flag.field: given[flag.field] for flag in _PROGRAM_FLAGS if flag.field in given})
+    given, known = vars(options), {each.name for each in fields(Options)}
+    chosen = Options(**{name: value for name, value in given.items() if name in known})
     chosen.check_files()
     misplaced.warn_at_exit("run", program, options.takes_value)
     if options.untraced:
@@ -109,6 +123,54 @@ def _program(options: argparse.Namespace) -> Program:
     if not words:
         raise UsageError.of("program-missing")
     return Program(words[0], tuple(words[1:]), is_module=options.module is not None)
+
+
+def _add_report(commands: Any) -> None:
+    for name, files, read in (("report", "+", _of_files), ("explain", 1, _of_an_error)):
+        parser = commands.add_parser(name, help=sentence(f"cli.{name}-command"))
+        parser.add_argument("files", metavar="FILE", nargs=files)
+        for form in ("json", "sarif"):
+            parser.add_argument(f"--{form}", metavar="F", help=sentence(f"flag.{form}.program"))
+        _add_gate(parser)
+        parser.set_defaults(command=_report, read=read)
+
+
+def _of_files(files: Sequence[str]) -> Report:
+    from devtrace.api.results import diagnose
+
+    return diagnose(_loaded(files))
+
+
+def _of_an_error(files: Sequence[str]) -> Report:
+    """Explain a saved traceback, or a trace."""
+    try:
+        return _of_files(files)
+    except FormatError:
+        from devtrace.api.explain import explain_text
+        from devtrace.runtime.requirements import need_torch
+
+        need_torch()
+        return explain_text(Path(files[0]).read_text(encoding="utf-8", errors="replace"))
+
+
+def _report(options: argparse.Namespace) -> int:
+    """Print a report in all forms asked for; where stdout is for a program, the text goes to stderr."""
+    from devtrace.contract.code_scanning import project_folder
+    from devtrace.contract.entries import entries_of
+    from devtrace.contract.forms import TO_STDOUT, Forms
+    from devtrace.report.text import terminal_width, text
+
+    report, given = options.read(options.files), vars(options)
+    entries = entries_of(report.findings, given.get("fail_on", "warning"))
+    forms = Forms(report, entries, project_folder(Path.cwd()), "notes" in given)
+    stream = sys.stderr if options.json in TO_STDOUT else sys.stdout
+    print_line(text(report, terminal_width(stream)), stream)
+    for path, what, write in forms.files(options.json, options.sarif):
+        write_as_asked(Path(path), write, sentence(f"cli.{what}"))
+        print_line(sentence("cli.written", what=sentence(f"cli.{what}"), path=path), stream)
+    print_line(forms.annotations(), stream, but_not_empty=True)
+    print_line(forms.line(options.json), sys.stdout, but_not_empty=True)
+    return FOUND if any(entry.limit for entry in entries) else 0
 
 
 def _view(options: argparse.Namespace) -> int:

@@ -13,7 +13,7 @@ from devtrace.source import parsing
 from devtrace.source.parsing import Span
 from devtrace.words.catalogue import sentence
 
-_CAUGHT: Final = re.compile(r"Caught \w+ in (DataLoader worker|replica)")
+_CAUGHT: Final = re.compile(r"Caught [\w ]+ in (DataLoader worker|replica|file)")
 _LINE: Final = re.compile(r'^  File "(.+)", line (\d+), in ', re.M)
 
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Final
 
+from devtrace.contract import findings_json
 from devtrace.fixing import values
 from devtrace.fixing.rounds import Ending, Run
 from devtrace.fixing.source_text import SourceText
-from devtrace.interchange import findings_json
 from devtrace.runtime import overlay
 from devtrace.runtime.job import ENDING
 from devtrace.source.user_code import OWN_PACKAGES

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +21,7 @@ from devtrace.words.wrapping import table
 
 if TYPE_CHECKING:
     from devtrace.api.results import Report
+    from devtrace.contract.forms import Form
 
 
 AUTO: Final = "auto"
@@ -54,10 +55,8 @@ class Commands:
                 _write(sentence("magic.the-trace"), options.save, traced.trace.save)
             if options.html:
                 _write(sentence("magic.the-report"), options.html, traced.report.to_html)
-            if options.json:
-                _write(sentence("magic.the-findings"), options.json, lambda path: _write_json(traced, path))
-            if options.sarif:
-                _write(sentence("magic.the-sarif"), options.sarif, lambda path: _write_sarif(traced, path))
+            for form in _files(traced, options):
+                _write(sentence(f"magic.the-{form.what}"), form.path, form.write)
         except UsageError as error:
             sys.stderr.write(sentence("run.line", text=error) + "\n")
 
@@ -194,17 +193,15 @@ def _write(what: str, name: str, write: Callable[[Path], object]) -> None:
     _print(sentence("magic.written", what=what, file=file))
 
 
-def _write_json(traced: Traced, path: Path) -> None:
-    from devtrace.interchange import findings_json
+def _files(traced: Traced, options: Options) -> Iterator[Form]:
+    """Yield what is asked for; nothing is imported for a cell that asks for none."""
+    if options.json or options.sarif:
+        from devtrace.contract.code_scanning import project_folder
+        from devtrace.contract.entries import entries_of
+        from devtrace.contract.forms import Forms
 
-    findings_json.write(traced.report, path)
-
-
-def _write_sarif(traced: Traced, path: Path) -> None:
-    from devtrace.interchange import code_scanning
-
-    report = traced.report
-    code_scanning.write_sarif(report.findings, report.notes, path, code_scanning.project_folder(Path.cwd()))
+        forms = Forms(traced.report, entries_of(traced.report.findings), project_folder(Path.cwd()))
+        yield from forms.files(options.json, options.sarif)
 
 
 def _simulated(spec: str) -> str:

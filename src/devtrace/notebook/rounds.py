@@ -5,9 +5,9 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
+from devtrace.contract import findings_json
 from devtrace.diagnosis.findings import to_json
 from devtrace.fixing import values
-from devtrace.interchange import findings_json
 from devtrace.notebook.cells import Traced
 from devtrace.runtime import overlay
 from devtrace.runtime.whole_files import put

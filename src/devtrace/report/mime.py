@@ -1,4 +1,4 @@
-"""The MIME bundle of a report: our own type for the renderer, html for where there is none, text for a terminal.
+"""The MIME bundle of a report: our own type for the renderer, html where there is none, findings for programs, text.
 
     publish(*mime_bundle(report))
 
@@ -9,6 +9,7 @@ import json
 from dataclasses import replace
 from typing import Any, Final
 
+from devtrace.contract.findings_json import FINDINGS_TYPE, MOST_BYTES, compact, size
 from devtrace.diagnosis.findings import ReportData
 from devtrace.report import renderer
 from devtrace.report.html import fragment
@@ -40,15 +41,20 @@ def bundle(
     report: ReportData, data: dict[str, Any], *, script: bool, above: str = "", picture: bool = True
 ) -> dict[str, Any]:
     """Return a trace that fits by MIME type: as data, or within html whose script shows it, and not twice."""
-    words = {"text/plain": plain_text(report)}
+    words = {FINDINGS_TYPE: for_programs(report), "text/plain": plain_text(report)}
     if script and built():
         return {"text/html": upgrading(report, data, above)} | words
     return {MIME_TYPE: data, "text/html": above + fragment(report, picture=picture)} | words
 
 
 def room(report: ReportData, budget: int, *, script: bool) -> int:
-    """Return the bytes left to a trace: a script that shows it is of the same output."""
-    return max(budget - script_size(report), budget // 2) if script else budget
+    """Return the bytes left to a trace: a script that shows it, and what programs read, are of the same output."""
+    return max(budget - size(for_programs(report)) - (script_size(report) if script else 0), budget // 2)
+
+
+def for_programs(report: ReportData) -> dict[str, Any]:
+    """Return errors and warnings for a program that reads the notebook, and need not understand html."""
+    return compact(report, most=MOST_BYTES)
 
 
 def fitted(trace: TraceData, budget: int) -> tuple[TraceData, dict[str, Any]]:

@@ -3,7 +3,6 @@
 devtrace run --sarif findings.sarif train.py
 """
 
-import json
 import linecache
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,12 +10,13 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
+from devtrace.contract.entries import Entry
+from devtrace.contract.findings_json import relative
 from devtrace.diagnosis.causes.ordered import CAUSES
 from devtrace.diagnosis.findings import Edit, Finding, Line, Site
 from devtrace.diagnosis.rules.ordered import RULES
 from devtrace.diagnosis.slugs import Severity
 from devtrace.runtime.requirements import own_version
-from devtrace.runtime.whole_files import put
 from devtrace.words.catalogue import sentence
 
 SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -33,20 +33,15 @@ def in_github_actions() -> bool:
     return os.environ.get("GITHUB_ACTIONS") == "true"
 
 
-def write_sarif(findings: Sequence[Finding], notes: Iterable[str], path: Path, root: Path) -> None:
-    text = json.dumps(sarif(findings, notes, root), indent=1, ensure_ascii=False)
-    put(path, text + "\n")
-
-
-def sarif(findings: Sequence[Finding], notes: Iterable[str], root: Path) -> dict[str, Any]:
-    """Return a SARIF log: a result for each finding, in the same order."""
+def sarif(entries: Iterable[Entry], notes: Iterable[str], root: Path) -> dict[str, Any]:
+    """Return a SARIF log: a result for each entry, in the same order."""
     notifications = [{"level": "note", "message": {"text": note}} for note in notes]
     run = {
         "tool": {"driver": _driver()},
         "originalUriBaseIds": {ROOT: {"uri": f"{root.as_uri()}/"}},
         "columnKind": "unicodeCodePoints",
         "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": notifications}],
-        "results": [_result(finding, root) for finding in findings],
+        "results": [_result(entry, root) for entry in entries],
     }
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
@@ -57,13 +52,15 @@ def _driver() -> dict[str, Any]:
     return {"name": "devtrace", "version": own_version(), "rules": rules, "properties": {"causes": causes}}
 
 
-def _result(finding: Finding, root: Path) -> dict[str, Any]:
+def _result(entry: Entry, root: Path) -> dict[str, Any]:
+    finding = entry.finding
     culprit = finding.culprit
-    known = {"names": list(culprit.names), "certainty": culprit.certainty} if culprit is not None else {}
+    known: dict[str, Any] = {"names": list(culprit.names), "certainty": culprit.certainty} if culprit else {}
+    known |= {name: value for name, value in (("limit", entry.limit), ("test", entry.test)) if value}
     found: dict[str, Any] = {
         "ruleId": finding.rule,
         "ruleIndex": [rule.slug for rule in RULES].index(finding.rule),
-        "level": finding.severity,
+        "level": entry.level,
         "message": {"text": message_with_help(finding)},
         "occurrenceCount": max(finding.count, 1),
         "relatedLocations": [_related(line, number, root) for number, line in enumerate(finding.lines, 1)],
@@ -101,17 +98,10 @@ def _location(site: Site, root: Path) -> dict[str, Any]:
 
 def _artifact(file: str, root: Path) -> dict[str, str]:
     """Return a file relative to the project, if it is below."""
-    inside = _inside(file, root)
+    inside = relative(file, str(root))
     if inside is None:
         return {"uri": Path(os.path.abspath(file)).as_uri()}
     return {"uri": quote(inside), "uriBaseId": ROOT}
-
-
-def _inside(file: str, root: Path) -> str | None:
-    """Return a file's path from a folder; None if it is elsewhere."""
-    path = Path(os.path.abspath(file))
-    inside = (each.relative_to(root).as_posix() for each in (path, path.resolve()) if each.is_relative_to(root))
-    return next(inside, None)
 
 
 def _region(site: Site) -> dict[str, int]:
@@ -146,21 +136,21 @@ def _replacement(edit: Edit) -> dict[str, Any]:
     return {"deletedRegion": region, "insertedContent": {"text": f"{edit.after}\n" if edit.after else ""}}
 
 
-def github_annotations(findings: Iterable[Finding], root: Path) -> list[str]:
-    """Return a command for each finding, which GitHub Actions shows at the file and line."""
-    return [_annotation(finding, root) for finding in findings]
+def github_annotations(entries: Iterable[Entry], root: Path) -> list[str]:
+    """Return a command for each entry, which GitHub Actions shows at the file and line."""
+    return [_annotation(entry, root) for entry in entries]
 
 
-def _annotation(finding: Finding, root: Path) -> str:
-    site = finding.site
-    where, title = {}, f"devtrace {finding.rule}"
+def _annotation(entry: Entry, root: Path) -> str:
+    site = entry.finding.site
+    where, title = {}, f"devtrace {entry.finding.rule}"
     if site is not None and site.cell is None:
-        inside = _inside(site.file, root)
-        where = {"file": os.path.abspath(site.file) if inside is None else inside, "line": str(max(site.line, 1))}
+        file = relative(site.file, str(root)) or os.path.abspath(site.file)
+        where = {"file": file, "line": str(max(site.line, 1))}
     elif site is not None:
         title = f"{title}, {site}"
     properties = ",".join(f"{key}={_escaped(value, ':,')}" for key, value in {**where, "title": title}.items())
-    return f"::{_ANNOTATION[finding.severity]} {properties}::{_escaped(message_with_help(finding))}"
+    return f"::{_ANNOTATION[entry.level]} {properties}::{_escaped(message_with_help(entry.finding))}"
 
 
 def _escaped(text: str, also: str = "") -> str:

@@ -1,0 +1,131 @@
+"""Findings as plain values, for programs: whole, with the fields of `report.findings`, or compact, for an agent.
+
+devtrace run --json findings.json train.py
+devtrace run --json=compact train.py            the last line of stdout
+
+Both forms are those of `findings.schema.json`. A field that is added changes no version; one that goes or changes its
+meaning does.
+"""
+
+import json
+import os
+import traceback
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from devtrace.contract.entries import Entry, entries_of, worth_showing
+from devtrace.diagnosis.findings import Finding, ReportData, from_json
+from devtrace.runtime.requirements import own_version
+from devtrace.runtime.whole_files import put
+from devtrace.words.text_format import shorten
+
+FORMAT: Final = "devtrace-findings"
+COMPACT: Final = "compact"
+VERSION: Final = 1
+FINDINGS_TYPE: Final = "application/vnd.devtrace.findings+json"
+MOST_BYTES: Final = 8_000
+"""Of the entry of an output: what an agent reads at once, and a notebook does not feel."""
+MOST_NAMES: Final = 3
+LONGEST: Final = 600
+_LONG_FORM: Final = frozenset(
+    ("op", "ops", "lines", "chain", "name", "column", "end_line", "end_column", "function", "cell_id", "level")
+)
+"""What the compact form is without."""
+_TEXT: Final = ("before", "after")
+"""Of an edit: whole, and there where it is empty, too."""
+
+
+def findings_json(
+    report: ReportData, error: BaseException | None = None, entries: Sequence[Entry] | None = None
+) -> dict[str, Any]:
+    """Return findings, errors and notes of a report, and the exception that ended the program."""
+    trace = report.trace
+    return {
+        **_head(trace.title),
+        "devices": [{"name": device.name, "simulated": bool(device.simulated)} for device in trace.devices],
+        "errors": [{"op": error.op.name, "type": error.type, "message": error.message} for error in trace.errors],
+        "raised": error and raised(error),
+        "outcome": report.outcome,
+        "all_clear": report.all_clear,
+        "findings": [each.to_json() for each in (entries_of(report.findings) if entries is None else entries)],
+        "notes": list(report.notes),
+    }
+
+
+def of_tests(entries: Iterable[Entry]) -> dict[str, Any]:
+    """Return the findings of several tests, each with the test that it is of."""
+    return {**_head("pytest"), "findings": [each.to_json() for each in entries]}
+
+
+def compact(
+    report: ReportData, entries: Sequence[Entry] | None = None, *, folder: str = "", most: int | None = None
+) -> dict[str, Any]:
+    """Return errors and warnings, worst first, with paths relative to a folder; at most so many bytes of them."""
+    shown = worth_showing(entries_of(report.findings) if entries is None else entries)
+    root = os.path.abspath(folder)
+    data = _head(report.trace.title) | {
+        "form": COMPACT,
+        "outcome": shorten(report.outcome, LONGEST),
+        "all_clear": report.all_clear,
+        "findings": [_brief(entry.to_json(), root) for entry in shown],
+        "notes": [shorten(note, LONGEST) for note in report.notes[:MOST_NAMES]],
+        "left_out": 0,
+    }
+    found = data["findings"]
+    while most is not None and found and size(data) > most:
+        found.pop()
+        data["left_out"] += 1
+    return data
+
+
+def size(data: Mapping[str, Any]) -> int:
+    """Return the bytes of an entry in a notebook's file."""
+    return len(json.dumps(data, ensure_ascii=False).encode(errors="backslashreplace"))
+
+
+def in_a_line(data: Mapping[str, Any]) -> str:
+    return json.dumps(data, separators=(",", ":"))  # in ASCII, whatever stdout can write
+
+
+def _head(title: str) -> dict[str, Any]:
+    return {"format": FORMAT, "version": VERSION, "producer": f"devtrace {own_version()}", "title": title}
+
+
+def _brief(data: Mapping[str, Any], root: str) -> dict[str, Any]:
+    """Return what a part of a finding says, without what is empty and what only the long form has."""
+    short = {key: _short(key, value, root) for key, value in data.items() if key not in _LONG_FORM}
+    if short.get("cell") is not None:
+        short.pop("file", None)  # a cell has no file that another program could open
+    return {key: value for key, value in short.items() if key in _TEXT or value not in ("", None, [], {})}
+
+
+def _short(key: str, value: Any, root: str) -> Any:
+    if isinstance(value, Mapping):
+        return _brief(value, root)
+    if isinstance(value, list):
+        return [_short("", each, root) for each in (value[:MOST_NAMES] if key == "names" else value)]
+    if key == "file":
+        return relative(value, root) or value
+    return value if key in _TEXT or not isinstance(value, str) else shorten(value, LONGEST)
+
+
+def relative(file: str, root: str) -> str | None:
+    """Return a file's path from a folder; None if it is elsewhere."""
+    path, folder = Path(os.path.abspath(file)), Path(root)
+    pairs = ((path, folder), (path.resolve(), folder.resolve()))
+    return next((one.relative_to(top).as_posix() for one, top in pairs if one.is_relative_to(top)), None)
+
+
+def write(data: Mapping[str, Any], path: Path) -> None:
+    put(path, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
+
+
+def raised(error: BaseException) -> dict[str, Any]:
+    frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    return {"type": type(error).__name__, "message": str(error), "lines": frames}
+
+
+def read(path: Path) -> tuple[Finding, ...]:
+    """Return the findings of a file that `write` made."""
+    return tuple(from_json(each) for each in json.loads(path.read_text(encoding="utf-8"))["findings"])

@@ -1,0 +1,205 @@
+"""One contract for machines: every form of a report has the same findings in the same order, and keeps its schema."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote
+
+import jsonschema
+import pytest
+
+import devtrace
+from devtrace.api.results import Report, diagnose
+from devtrace.contract.entries import Entry, entries_of
+from devtrace.contract.findings_json import FINDINGS_TYPE, MOST_BYTES, compact, read, size
+from devtrace.diagnosis.findings import Culprit, Edit, Finding, Site
+from folders import ROOT, TESTS
+from job_programs import Job, files_of_job
+from warm import Warm
+
+SCHEMA: Final = json.loads((ROOT / "src" / "devtrace" / "findings.schema.json").read_text())
+FINDINGS: Final = jsonschema.Draft202012Validator(SCHEMA)
+SARIF: Final = jsonschema.Draft202012Validator(json.loads((TESTS / "data" / "sarif-2.1.0.json").read_text()))
+"""From the npm package @microsoft/sarif-multitool-linux 5.7.0 (MIT), which ships OASIS's schema."""
+COSTLY_AND_BROKEN = """import torch
+
+weight = torch.ones(3, 3)
+x = torch.zeros(3, device="cuda:0")
+total = 0.0
+for step in range(40):
+    x = x * 0.5
+    total += x.sum().item()  # 100%, each step
+print("ünï", x.cpu())
+x @ weight
+"""
+
+
+def read_back(line: str) -> dict[str, str]:
+    """Read a command as GitHub's runner does."""
+    _, command, message = line.split("::", 2)
+    level, _, properties = command.partition(" ")
+    found = dict(each.split("=", 1) for each in properties.split(","))
+    return {"level": level, "message": unquoted(message), **{key: unquoted(value) for key, value in found.items()}}
+
+
+def unquoted(text: str) -> str:
+    for code, character in (("%0D", "\r"), ("%0A", "\n"), ("%3A", ":"), ("%2C", ","), ("%25", "%")):
+        text = text.replace(code, character)
+    return text
+
+
+def words(text: str) -> str:
+    return re.sub(r"\s+", " ", unquote(text))
+
+
+def in_short(finding: dict[str, Any]) -> dict[str, Any]:
+    """Return what all forms say of a finding of the whole JSON."""
+    site = finding["site"] or {}
+    return {
+        "rule": finding["rule"],
+        "level": finding["level"],
+        "at": (Path(site.get("file", "")).name, site.get("line")),
+        "message": finding["message"],
+    }
+
+
+def of_compact(finding: dict[str, Any]) -> dict[str, Any]:
+    level = "error" if finding.get("limit") else finding["severity"]
+    return in_short({"level": level, "site": None, **finding})
+
+
+def of_sarif(result: dict[str, Any]) -> dict[str, Any]:
+    where = result["locations"][0]["physicalLocation"]
+    at = (Path(where["artifactLocation"]["uri"]).name, where["region"]["startLine"])
+    message = result["message"]["text"].rpartition("\nFix: ")[0] or result["message"]["text"]
+    return {"rule": result["ruleId"], "level": result["level"], "at": at, "message": message}
+
+
+def of_annotation(line: str) -> dict[str, Any]:
+    got = read_back(line)
+    message = got["message"].rpartition("\nFix: ")[0] or got["message"]
+    at = (Path(got["file"]).name, int(got["line"]))
+    level = {"notice": "note"}.get(got["level"], got["level"])
+    return {"rule": got["title"].removeprefix("devtrace "), "level": level, "at": at, "message": message}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("notes", [(), ("--notes",)], ids=["", "notes"])
+def test_text_json_compact_sarif_annotations_and_mime_entry_agree_finding_by_finding(
+    notes: tuple[str, ...], tmp_path: Path, warm: Warm
+) -> None:
+    (tmp_path / "train.py").write_text(COSTLY_AND_BROKEN)
+    files = ("--json", "a.json", "--sarif", "a.sarif", "--save", "a.devtrace")
+    github = {"GITHUB_ACTIONS": "true"}
+    flags = ("--simulate", "cuda:1", "--fail-on", "warning", *files, *notes)
+    ran = warm.devtrace(tmp_path, "run", *flags, "train.py", environment=github)
+    assert ran.returncode == 1
+
+    whole, log = (json.loads((tmp_path / name).read_text()) for name in ("a.json", "a.sarif"))
+    FINDINGS.validate(whole)
+    SARIF.validate(log)
+    expected = [in_short(finding) for finding in whole["findings"]]
+    alarms = [each for each in expected if each["level"] != "note"]
+    assert [finding["severity"] for finding in whole["findings"]] == ["error", "warning", "note"]
+    assert [each["level"] for each in expected] == ["error", "error", "note"]
+
+    shown = expected if notes else alarms
+    assert [of_sarif(result) for result in log["runs"][0]["results"]] == shown
+    assert [of_annotation(line) for line in ran.stderr.splitlines() if line.startswith("::")] == shown
+    printed = words(ran.stderr.partition("\n::")[0])
+    at = [printed.index(words(each["message"])) for each in alarms]
+    assert at == sorted(at)
+    assert len(re.findall("^(?:✗|!) ", ran.stderr, re.M)) == len(alarms)
+
+    reported = warm.devtrace(tmp_path, "report", "a.devtrace", "--json=compact", "--fail-on=warning", *notes)
+    assert reported.returncode == 1
+    short = json.loads(reported.stdout)
+    FINDINGS.validate(short)
+    assert [of_compact(finding) for finding in short["findings"]] == alarms
+    assert short["findings"][0]["site"] == {"file": "train.py", "line": 10, "text": "x @ weight"}
+    entry = diagnose(devtrace.load(tmp_path / "a.devtrace"))._repr_mimebundle_()[0][FINDINGS_TYPE]
+    FINDINGS.validate(entry)
+    assert [finding["message"] for finding in entry["findings"]] == [each["message"] for each in alarms]
+    assert [finding.message for finding in read(tmp_path / "a.json")] == [each["message"] for each in expected]
+
+
+def test_what_broke_a_limit_comes_first_and_is_an_error_in_code_scanning() -> None:
+    findings = [Finding("device-mismatch", "error"), Finding("host-sync", "warning"), Finding("host-sync", "note")]
+    assert [(entry.level, entry.limit) for entry in entries_of(findings, "warning")] == [
+        ("error", "--fail-on warning"), ("error", "--fail-on warning"), ("note", "")
+    ]  # fmt: skip
+    assert [entry.limit for entry in entries_of(findings, "error")] == ["--fail-on error", "", ""]
+
+
+def report_of(*findings: Finding) -> Report:
+    with devtrace.record() as recording:
+        pass
+    return replace(recording.report, findings=findings)
+
+
+def test_an_entry_of_an_output_has_room_for_few_and_counts_those_left_out() -> None:
+    site = Site("a.py", 3, text="x" * 3_000)
+    culprit = Culprit("a.b", tuple(f"name{number}" for number in range(9)), "cpu", born=site)
+    edits = (Edit("a.py", None, 3, "x = 1", "x = 2"),)
+    broken = Finding("device-mismatch", "error", "never-moved", site=site, culprit=culprit, message="漢" * 900)
+    short = compact(report_of(*[replace(broken, edits=edits)] * 40), most=MOST_BYTES)
+    FINDINGS.validate(short)
+    assert 0 < len(short["findings"]) < 40
+    assert len(short["findings"]) + short["left_out"] == 40
+    assert size(short) <= MOST_BYTES
+    assert short["findings"][0]["culprit"]["names"] == ["name0", "name1", "name2"]
+    assert short["findings"][0]["edits"] == [{"file": "a.py", "line": 3, "before": "x = 1", "after": "x = 2"}]
+
+
+def test_a_cell_is_named_by_its_number_and_by_no_file() -> None:
+    finding = Finding("host-sync", "warning", site=Site("ipython-input", 2, text="x.item()", cell=7), message="waits")
+    short = compact(report_of(finding))
+    FINDINGS.validate(short)
+    assert short["findings"][0]["site"] == {"cell": 7, "line": 2, "text": "x.item()"}
+
+
+def test_a_test_is_named_in_each_of_its_findings() -> None:
+    entry = Entry(Finding("host-sync", "note"), "syncs=0", "test_a.py::test_step")
+    assert {key: entry.to_json()[key] for key in ("severity", "level", "limit", "test")} == {
+        "severity": "note", "level": "error", "limit": "syncs=0", "test": "test_a.py::test_step"
+    }  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_bug_that_only_ranks_together_show_fails_the_report_of_the_job_with_its_line(
+    tmp_path: Path, warm: Warm
+) -> None:
+    job = Job(TESTS / "jobs" / "rank-device" / "checkpoint")
+    files = files_of_job(warm, job.folder / "bug.py", 4, tmp_path)
+    for rank in files:
+        assert warm.devtrace(tmp_path, "report", rank).returncode == 0
+    ran = warm.devtrace(tmp_path, "report", *files, "--json=a.json", "--sarif=a.sarif")
+    assert ran.returncode == 1
+    assert "bug.py line 19   state = torc" in ran.stdout
+    whole, log = (json.loads((tmp_path / name).read_text()) for name in ("a.json", "a.sarif"))
+    FINDINGS.validate(whole)
+    [alarm] = [finding for finding in whole["findings"] if finding["level"] != "note"]
+    assert (alarm["rule"], alarm["site"]["line"]) == ("rank-device", 19)
+    [result] = log["runs"][0]["results"]
+    assert result["locations"][0]["physicalLocation"]["region"]["startLine"] == 19
+    assert warm.devtrace(tmp_path, "report", *files, "--fail-on=error").returncode == 0
+
+
+@pytest.mark.slow
+def test_a_traceback_that_was_saved_as_text_is_explained_by_its_line(tmp_path: Path, warm: Warm) -> None:
+    (tmp_path / "train.py").write_text(COSTLY_AND_BROKEN)
+    ended = warm.python(tmp_path, "train.py", "cuda:1")
+    (tmp_path / "log.txt").write_text(f"epoch 1\n{ended.stderr}\n")
+    explained = warm.devtrace(tmp_path, "explain", "log.txt", "--json=compact")
+    assert explained.returncode == 1
+    short = json.loads(explained.stdout)
+    FINDINGS.validate(short)
+    [finding] = short["findings"]
+    assert (finding["rule"], finding["site"]["line"], finding["devices"]) == ("device-mismatch", 10, ["cuda:0", "cpu"])
+    (tmp_path / "other.txt").write_text("Traceback (most recent call last):\nValueError: no such thing\n")
+    other = warm.devtrace(tmp_path, "explain", "other.txt", "--json=compact")
+    assert (other.returncode, json.loads(other.stdout)["findings"]) == (0, [])

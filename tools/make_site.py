@@ -1,0 +1,160 @@
+"""`make site`: the folder that mkdocs makes the site of, and the check of what it made.
+
+    python tools/make_site.py prepare       build/site-pages, from docs/, README.md and the notebooks
+    python tools/make_site.py check         fails on a link of build/site that leads to nothing
+
+The pages are docs/ as they are; notebooks are rendered by nbconvert, their saved reports with the views of the
+stand-alone page. The site asks for nothing from outside.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+ROOT: Final = Path(__file__).parents[1]
+PAGES: Final = ROOT / "build" / "site-pages"
+SITE: Final = ROOT / "build" / "site"
+VIEWS: Final = ROOT / "src" / "devtrace" / "static" / "views.js"
+MIME_TYPE: Final = "application/vnd.devtrace.v1+json"
+OF_THE_REPOSITORY: Final = ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md")
+
+
+def prepare() -> None:
+    shutil.rmtree(PAGES, ignore_errors=True)
+    shutil.copytree(ROOT / "docs", PAGES)
+    for name in OF_THE_REPOSITORY:
+        (PAGES / name).write_text(_within_the_site((ROOT / name).read_text(encoding="utf-8")), encoding="utf-8")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (PAGES / "index.md").write_text(_within_the_site(readme), encoding="utf-8")
+    for path in sorted((ROOT / "src" / "devtrace").glob("*.schema.json")):
+        shutil.copy(path, PAGES)
+    _gallery()
+    _notebooks()
+
+
+def _within_the_site(text: str) -> str:
+    """Let links that lead from the top of the repository lead from the top of the site; others become plain words."""
+    text = re.sub(r"(?<=[(\"])docs/", "", text)
+    text = re.sub(r"\((notebooks/[\w/-]+)\.ipynb\)", r"(\1.html)", text)
+    return re.sub(r"\[([^\]]*)\]\(((?!https?:|#|notebooks/)[^)]+)\)", _kept_if_there, text)
+
+
+def _kept_if_there(match: re.Match[str]) -> str:
+    path = match[2].partition("#")[0]
+    known = (PAGES / path).exists() or path in OF_THE_REPOSITORY
+    return match[0] if known else match[1]
+
+
+def _gallery() -> None:
+    import gallery
+
+    gallery.write(PAGES / "gallery.html")
+
+
+def _notebooks() -> None:
+    import nbformat
+    from nbconvert import HTMLExporter
+
+    rows = []
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        book = nbformat.read(path, as_version=4)
+        exporter = HTMLExporter(template_name="basic")
+        body, _ = exporter.from_notebook_node(_with_views(book))
+        target = PAGES / "notebooks" / f"{path.stem}.html"
+        target.parent.mkdir(exist_ok=True)
+        target.write_text(_page(path.stem, body), encoding="utf-8")
+        title = next(line for line in book.cells[0].source.splitlines() if line.startswith("# "))
+        rows.append(f"- [{title.removeprefix('# ')}](notebooks/{path.stem}.html)")
+    listed = "\n".join(rows)
+    intro = (
+        "Each on a real bug, as it was run, with its live reports. `make lab` opens copies that you may run and save."
+    )
+    (PAGES / "notebooks.md").write_text(f"# Notebooks\n\n{intro}\n\n{listed}\n", encoding="utf-8")
+
+
+def _with_views(book: Any) -> Any:
+    """Put into each saved report the call that mounts its views."""
+    for cell in book.cells:
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            if trace := data.pop(MIME_TYPE, None):
+                data["text/html"] = _mounted(trace)
+    return book
+
+
+def _mounted(trace: Any) -> str:
+    text = json.dumps(trace).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    return f"<div></div><script>devtraceMount(document.currentScript.previousElementSibling,{text})</script>"
+
+
+def _page(title: str, body: str) -> str:
+    script = VIEWS.read_text(encoding="utf-8").replace("</", "<\\/")
+    style = "body{max-width:1200px;margin:24px auto;padding:0 16px;font:15px/1.6 system-ui}pre{white-space:pre-wrap}"
+    style += ".jp-InputPrompt,.jp-OutputPrompt{color:#666;font-family:monospace}img{max-width:100%}"
+    head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><style>{style}</style>'
+    return (
+        f'{head}<body><p><a href="../notebooks.html">All notebooks</a></p><script>{script}</script>{body}</body></html>'
+    )
+
+
+class _Links(HTMLParser):
+    """Targets of a page, and what in it can be led to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.targets: list[str] = []
+        self.ids: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        self.ids |= {value for name in ("id", "name") if (value := values.get(name))}
+        self.targets += [value for name in ("href", "src") if (value := values.get(name))]
+
+
+def dead_links(site: Path = SITE) -> Iterator[str]:
+    """Yield each link of a page that leads to nothing within the site, and each file asked for from outside."""
+    pages = {path: _read(path) for path in sorted(site.rglob("*.html"))}
+    for path, links in pages.items():
+        for target in links.targets:
+            parts = urlsplit(target)
+            if parts.scheme or parts.netloc:
+                continue
+            there = _file(path, site, unquote(parts.path))
+            fragments = {parts.fragment, unquote(parts.fragment)}
+            led_to = there not in pages or parts.fragment == "" or fragments & pages[there].ids
+            if not (there.is_file() and led_to):
+                yield f"{path.relative_to(site)}: {target}"
+
+
+def _file(page: Path, site: Path, path: str) -> Path:
+    if not path:
+        return page
+    there = (site / path.lstrip("/") if path.startswith("/") else page.parent / path).resolve()
+    return there / "index.html" if there.is_dir() else there
+
+
+def _read(path: Path) -> _Links:
+    links = _Links()
+    links.feed(path.read_text(encoding="utf-8"))
+    return links
+
+
+def main(what: str) -> int:
+    if what == "prepare":
+        prepare()
+        return 0
+    dead = [link for link in dead_links() if not link.startswith("404.html")]
+    print("\n".join(dead) or f"site: {len(list(SITE.rglob('*.html')))} pages in {SITE.relative_to(ROOT)}, no dead link")
+    return 1 if dead else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
