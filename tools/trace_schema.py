@@ -51,6 +51,7 @@ _CULPRIT: Final = {
 }
 _EDIT: Final = {"file": _TEXT, "cell": _ID, "line": _COUNT, "before": _TEXT, "after": _TEXT}
 _LINE: Final = {"label": _TEXT, "site": _ID, "remark": _TEXT}
+_HOLDER: Final = {"name": _TEXT, "kind": _TEXT, "bytes": _COUNT, "born": _ID, "site": _ID, "count": _COUNT}
 _FINDING: Final = {
     "rule": _TEXT,
     "severity": {"enum": ["error", "warning", "note"]},
@@ -94,7 +95,11 @@ def schema() -> dict[str, Any]:
             "culprit": _object(_CULPRIT),
             "edit": _object(_EDIT),
             "line": _object(_LINE),
-            "finding": _object(_FINDING, {"lines": {"type": "array", "items": {"$ref": "#/$defs/line"}}}),
+            "holder": _object(_HOLDER),
+            "finding": _object(
+                _FINDING,
+                {f"{name}s": {"type": "array", "items": {"$ref": f"#/$defs/{name}"}} for name in ("line", "holder")},
+            ),
         },
     }
 

@@ -166,6 +166,8 @@ def to_json(part: Any, site: Callable[[Site | None], Any] = lambda site: site an
     A trace writes them as row ids, -1 where there is none; an export in full.
     """
     plain = {field.name: _plain(getattr(part, field.name), site) for field in fields(part)}
+    if not plain.get("holders", True):
+        del plain["holders"]  # most findings have none
     return plain | {name: site(None) for name in _EMPTY_AS_SITES if plain.get(name, "") is None}
 
 
