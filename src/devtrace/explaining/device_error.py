@@ -22,6 +22,7 @@ _NO_CUDA: Final = (
 _RAISED_BY_TORCH: Final = (RuntimeError, TypeError, ValueError, IndexError, AssertionError, NotImplementedError)
 WRAPPED: Final = "Original Traceback (most recent call last):"
 """torch's own words for an error that it hands on from a worker, as text."""
+_OUT_OF_MEMORY: Final = "CUDA out of memory. Tried to allocate"
 MOST_RELATED: Final = 100
 
 
@@ -61,7 +62,7 @@ def text_of(error: BaseException) -> str:
 
 def _is_of_torch(error: BaseException) -> bool:
     text = text_of(error)
-    if not ABOUT_DEVICES.search(text) and cpu_only.refused(text) is None:
+    if not (ABOUT_DEVICES.search(text) or _OUT_OF_MEMORY in text) and cpu_only.refused(text) is None:
         return False
     return WRAPPED in text or not _is_raised_in_source(error)
 

@@ -11,7 +11,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from time import perf_counter_ns
@@ -43,6 +43,7 @@ from devtrace.recording.context.modules import Modules
 from devtrace.recording.context.optimizers import Optimizers
 from devtrace.recording.finish.assemble import Assembled, Recorded, assemble
 from devtrace.recording.hot.recorder import Recorder, thread_name
+from devtrace.recording.memory import shortages
 from devtrace.runtime.quiet import Quiet, is_tensor
 from devtrace.runtime.watching import missed
 from devtrace.source.flow import statements
@@ -108,6 +109,7 @@ class Explanation:
             replay.put_after(self.reader.ops)
             for note in (sentence("explained.not-seen"), *missed()):
                 self.recorder.note(note)
+            short = shortages.at_the_end(self.recorder, [self.error])
             done = assemble(
                 self.recorder,
                 self.modules,
@@ -115,9 +117,12 @@ class Explanation:
                 {names[0].text: module for module in roots if (names := walk.names(module))},
                 title="",
                 simulated=simulated,
-                extra_sites=[site for site, _ in self.frames] + ([self.worker.site] if self.worker else []),
+                extra_sites=[site for site, _ in self.frames]
+                + ([self.worker.site] if self.worker else [])
+                + shortages.sites_of(short),
             )
-        return Recorded(done.trace, self._live(walk, done))
+        live = replace(self._live(walk, done), shortage=shortages.in_rows(short, done.site_rows, done.tensors.rows_of))
+        return Recorded(done.trace, live)
 
     def _failed(self) -> FailedOp:
         found = None

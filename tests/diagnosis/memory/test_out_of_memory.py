@@ -186,3 +186,53 @@ def test_no_hook_of_the_users_that_unpacks_runs() -> None:
     (found,) = shortages(recording.report)
     assert found.holders[0].name == "outs"
     assert unpacked == []
+
+
+def collected() -> list[torch.Tensor]:
+    """Scores that keep their graphs."""
+    layer = torch.nn.Linear(256, 512, device="cuda")
+    scores: list[torch.Tensor] = []
+    for _ in range(100):
+        scores.append(layer(torch.randn(1024, 256, device="cuda")).tanh().sum())
+    return scores
+
+
+def test_an_error_that_nobody_recorded_names_who_owns_it_as_well() -> None:
+    with devtrace.simulate("cuda:1,40MB"):
+        try:
+            collected()
+        except torch.OutOfMemoryError as error:
+            report = devtrace.explain(error)
+    (found,) = shortages(report)
+    assert (found.holders[0].name, found.holders[0].kind) == ("scores", "graph")
+    assert ".detach())" in found.edits[0].after
+
+
+def test_a_second_recording_is_asked_for_its_own_ops() -> None:
+    with devtrace.simulate("cuda:1,40MB"):
+        for _ in range(2):
+            with pytest.raises(torch.OutOfMemoryError), devtrace.record() as recording:
+                collected()
+            (found,) = shortages(recording.report)
+            assert (found.holders[0].name, found.holders[0].kind) == ("scores", "graph")
+
+
+def test_results_that_a_notebook_keeps_are_its_history() -> None:
+    namespace: dict[str, Any] = {"torch": torch, "Out": {}, "_oh": {}}
+    namespace["_oh"] = namespace["Out"]
+
+    def cell() -> None:
+        exec(
+            compile("Out[len(Out)] = torch.zeros(1 << 20, device='cuda')\n_ = Out[0]", "<ipython-input-1-a>", "exec"),
+            namespace,
+        )
+
+    def cells() -> None:
+        while True:
+            cell()
+
+    with pytest.raises(torch.OutOfMemoryError), devtrace.record(simulate="cuda:1,40MB", namespace=namespace) as found:
+        cells()
+    (finding,) = shortages(found.report)
+    assert (finding.holders[0].name, finding.holders[0].kind) == ("Out", "history")
+    assert "%reset -f out" in finding.help

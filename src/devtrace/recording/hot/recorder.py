@@ -147,10 +147,11 @@ class Recorder(RecordedOps):
         self.gather(out, rows, lambda made: self.rows.row_for_output(made, op, site, source, past))
         return len(rows) - before
 
-    def raised(self, state: ThreadState, op: tuple[int, int, int, int], rows: list[int], error: BaseException) -> None:
+    def raised(self, state: ThreadState, op: tuple[int, int, int, int], rows: list[int], error: BaseException,
+               *, is_running: bool = True) -> None:  # fmt: skip
         """Record an op that raised: no outputs, and no end."""
         head, site, start, number = op
-        if isinstance(error, torch.OutOfMemoryError):
+        if is_running and isinstance(error, torch.OutOfMemoryError):
             shortages.note_raised(self, error)
         around = [] if state is self.threads[0] else sites.stack(sys._getframe(1))
         self.failures.append(Failed(state.op, type(error).__name__, text_of(error), around))
@@ -161,7 +162,7 @@ class Recorder(RecordedOps):
     def refused(self, state: ThreadState, name: str, site: int, rows: list[int], error: BaseException) -> None:
         """Record a call that torch refused before there was an op."""
         head = operator_by_name(name).head | (torch.is_grad_enabled() << GRAD_SHIFT)
-        self.raised(state, (head, site, perf_counter_ns(), -1), rows, error)
+        self.raised(state, (head, site, perf_counter_ns(), -1), rows, error, is_running=False)
 
     def settled(self, tensor: Any) -> None:
         """Correct the device of a tensor that the last ops have made, and of its views: it was not known until now."""

@@ -63,7 +63,8 @@ class Root(NamedTuple):
 class Census:
     """A walk over one device's storages."""
 
-    def __init__(self, alive: Alive) -> None:
+    def __init__(self, alive: Alive, epochs: set[int]) -> None:
+        self.epochs = epochs
         self.device = alive.device
         self.bytes = {id(storage): (storage, nbytes) for storage, nbytes in alive.storages}
         self.is_complete = bool(self.bytes)
@@ -91,7 +92,7 @@ class Census:
 
     def _owned(self, storage: Any, kind: str, name: str, contained: bool) -> Owned:
         stamp = getattr(storage, stamps.NAME, stamps.UNSTAMPED)
-        row = next(iter(stamp[1].values()), -1)
+        row = next(iter(stamp[1].values()), -1) if stamp[0] in self.epochs else -1
         return Owned(kind, name, self.bytes[id(storage)][1], stamp[2], row, self.scope, contained)
 
     def graph(self, tensor: Any, kind: str, name: str, contained: bool = True) -> None:
@@ -221,10 +222,15 @@ class Census:
                 yield self._owned(storage, "temporary", "", False)
 
 
-def census(frames: list[FrameType], alive: Alive) -> list[Owned]:
-    """Return all that is known to be alive on a device, each storage once; `frames` are innermost first."""
+def census(frames: list[FrameType], alive: Alive, epochs: set[int]) -> list[Owned]:
+    """Return all that is known to be alive on a device, each storage once.
+
+    Args:
+        frames: those that were there, innermost first.
+        epochs: of the rows of the recording that asks.
+    """
     with Quiet(), torch._C._DisableTorchDispatch():
-        found = Census(alive)
+        found = Census(alive, epochs)
         found.running.update(frames)
         try:
             return _taken(found, frames)

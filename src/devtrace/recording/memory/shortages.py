@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from traceback import walk_tb
 from types import FrameType
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 import torch
@@ -39,6 +39,7 @@ class Recorder(Protocol):
     """A recorder, as far as it is asked here."""
 
     shortage: Noted | None
+    rows: Any
 
     def fault(self, error: Exception) -> None: ...
 
@@ -58,7 +59,7 @@ def _note(recorder: Recorder, error: BaseException, frames: list[FrameType]) -> 
     times = recorder.shortage.times + 1 if recorder.shortage is not None else 1
     try:
         alive = next((known for ask in knowing if (known := ask(device)) is not None), None) or _real(text, device)
-        recorder.shortage = Noted(text, alive._replace(storages=[]), census(frames, alive), times)
+        recorder.shortage = Noted(text, alive._replace(storages=[]), census(frames, alive, recorder.rows.epochs), times)
     except Exception as fault:  # noqa: BLE001 (the error is the program's own)
         recorder.fault(fault)
 
