@@ -1,28 +1,81 @@
-"""Findings that the program asks to be silent about, in a comment on the line or its statement.
+"""Findings that a program, a session or a project asks to be silent about: not shown, and counted in one line.
 
 total += loss.item()    # devtrace: ignore[host-sync]
+%devtrace ignore host-sync
+[tool.devtrace]         ignore = ["host-sync"], baseline = "known.json" (which `devtrace run --json` wrote before)
 """
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import tomllib
 from collections.abc import Iterable
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
-from devtrace.diagnosis.findings import Finding, Site
+from devtrace.diagnosis.findings import Finding, Site, from_json
 from devtrace.source.parsing import Span
 from devtrace.words.catalogue import sentence
 
 _COMMENT: Final = re.compile(r"#\s*devtrace:\s*ignore(?:\[([\w\s,-]*)\])?")
+_PROJECT: Final = "pyproject.toml"
+by_session: Final[set[str]] = set()
+"""Rules that `%devtrace ignore` silences."""
 
 
 def unsilenced(queries: TraceQueries, findings: Iterable[Finding]) -> tuple[list[Finding], list[str]]:
-    """Return the findings to show, and a note on how many are not; an error is never silent."""
+    """Return the findings to show, and notes on how many are not and on settings that cannot be read.
+
+    An error is never silent.
+    """
     every = list(findings)
-    shown = [each for each in every if each.severity == "error" or not _is_silent(queries, each)]
-    count = len(every) - len(shown)
-    return shown, [sentence("note.silenced", count=count)] if count else []
+    rules, known, notes = _of_the_project()
+    asked = [_who_asks(queries, each, rules, known) if each.severity != "error" else "" for each in every]
+    shown = [each for each, who in zip(every, asked, strict=True) if not who]
+    by, count = list(dict.fromkeys(filter(None, asked))), len(every) - len(shown)
+    return shown, [*([sentence("note.silenced", count=count, by=by)] if count else []), *notes]
+
+
+def _who_asks(queries: TraceQueries, finding: Finding, rules: set[str], known: set[tuple[str, ...]]) -> str:
+    """Return what silences a finding; empty for nothing."""
+    if finding.rule in by_session:
+        return "`%devtrace ignore`"
+    if finding.rule in rules:
+        return f"`{_PROJECT}`"
+    if finding.severity == "warning" and _key(finding) in known:
+        return sentence("note.baseline")
+    return "`# devtrace: ignore`" if _is_silent(queries, finding) else ""
+
+
+def _of_the_project() -> tuple[set[str], set[tuple[str, ...]], list[str]]:
+    """Return the rules and the known findings that the nearest pyproject.toml names, and a note on what is wrong."""
+    file = next((each for each in _project_files() if each.is_file()), None)
+    try:
+        tool = tomllib.loads(file.read_text("utf-8")).get("tool", {}) if file is not None else {}
+        settings: dict[str, Any] = tool.get("devtrace", {})
+        baseline = settings.get("baseline")
+        known = json.loads((file.parent / baseline).read_text("utf-8"))["findings"] if file and baseline else []
+        warned = {_key(from_json(each)) for each in known if each["severity"] == "warning"}
+        return set(settings.get("ignore", ())), warned, []
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as fault:
+        return set(), set(), [sentence("note.settings", file=_PROJECT, fault=f"{type(fault).__name__}: {fault}")]
+
+
+def _project_files() -> list[Path]:
+    try:
+        folder = Path.cwd()
+    except OSError:  # the folder is gone
+        return []
+    return [each / _PROJECT for each in (folder, *folder.parents)]
+
+
+def _key(finding: Finding) -> tuple[str, ...]:
+    """Return what is the same of a finding when lines were added above it, or the folder is another."""
+    site = finding.site
+    return (finding.rule, *((os.path.basename(site.file), site.function, site.text) if site is not None else ()))
 
 
 def _is_silent(queries: TraceQueries, finding: Finding) -> bool:

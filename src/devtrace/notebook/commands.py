@@ -174,6 +174,22 @@ class Commands:
         key = "magic.renderer-script" if renderer.sends_script() else "magic.renderer-static"
         _print(sentence(key, choice=renderer.choice()))
 
+    def _ignore(self, argument: str) -> None:
+        from devtrace.diagnosis import silence
+        from devtrace.diagnosis.rules.ordered import COST_RULES
+
+        slugs = [rule.slug for rule in COST_RULES]
+        if argument == "off":
+            silence.by_session.clear()
+        elif argument in slugs:
+            silence.by_session.add(argument)
+        elif argument:
+            form = f"ignore [{' | '.join((*slugs, 'off'))}]"
+            raise UsageError.of("command-argument", given=f"%devtrace ignore {argument}", form=form)
+        rules = sorted(silence.by_session)
+        said = sentence("magic.ignored", rules=rules, count=len(rules)) if rules else sentence("magic.nothing-ignored")
+        _print(said)
+
     def _help(self, _: str) -> None:
         _print(usage.help_text())
 

@@ -25,6 +25,7 @@ COMMANDS = (
     Keyword("language", "zh | en | auto", offers=("zh", "en", "auto")),
     Keyword("explain", "[on | off]", offers=("on", "off")),
     Keyword("renderer", "[auto | script | static]", offers=("auto", "script", "static")),
+    Keyword("ignore", "[RULE | off]", offers=("host-sync", "off")),
     Keyword("devices", ""),
     Keyword("fix", ""),
     Keyword("help", ""),
