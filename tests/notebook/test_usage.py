@@ -37,6 +37,42 @@ def test_a_plain_number_of_devices_is_taken() -> None:
     assert usage.cell_options("--simulate 2").simulate == "cuda:2"
 
 
+@pytest.mark.parametrize(
+    ("line", "name", "devices"),
+    [
+        ("--simulate", "", "cuda:1"),
+        ("--simulate cuda", "", "cuda:1"),
+        ("--simulate fit", "fit", "cuda:1"),
+        ("fit --simulate --max-ops 5", "fit", "cuda:1"),
+        ("--simulate cuda:2 fit", "fit", "cuda:2"),
+    ],
+)
+def test_simulate_alone_is_one_device(line: str, name: str, devices: str) -> None:
+    options = usage.cell_options(line)
+    assert (options.name, options.simulate) == (name, devices)
+
+
+def test_on_takes_devices_for_the_session() -> None:
+    assert usage.command("on --simulate cuda:2") == ("on", "cuda:2")
+    assert usage.command("on --simulate") == ("on", "cuda:1")
+    with pytest.raises(UsageError, match="command-argument"):
+        usage.command("on 3")
+
+
+@pytest.mark.parametrize(
+    ("read", "line", "near"),
+    [
+        (usage.cell_options, "--buget 10%", "--budget"),
+        (usage.cell_options, "--simulated 2", "--simulate"),
+        (usage.command, "simulat cuda:1", "`%devtrace simulate`"),
+    ],
+)
+def test_a_misspelt_word_leads_to_the_nearest(read: Callable[[str], object], line: str, near: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        read(line)
+    assert str(raised.value).endswith(f"; perhaps {near} was meant.")
+
+
 def test_a_file_may_begin_with_a_tilde() -> None:
     folder = os.path.expanduser("~")
     assert usage.cell_options("--save ~/a.devtrace --html ~/a.html") == Options(
@@ -93,10 +129,10 @@ def test_no_subcommand_is_status() -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("of", "unknown-command: got %devtrace of; it takes on, off, status, check, report [name], save FILE, "),
+        ("of", "unknown-command: got %devtrace of; it takes on [--simulate cuda:N], off, status, check, report [name], save FILE, "),
         ("--save x", "unknown-command: got %devtrace --save; "),
         ("save", "command-argument: got %devtrace save; the form is %devtrace save FILE; "),
-        ("on now", "command-argument: got %devtrace on now; the form is %devtrace on; "),
+        ("on now", "command-argument: got %devtrace on now; the form is %devtrace on [--simulate cuda:N]; "),
         ("simulate", "command-argument: got %devtrace simulate; the form is %devtrace simulate cuda:N | off; "),
         ("report a b", "command-argument: got %devtrace report a b; the form is %devtrace report [name]; "),
     ],

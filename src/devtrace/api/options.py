@@ -7,8 +7,10 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any, Final
 
 from devtrace.runtime.device_spec import spec_of
@@ -23,6 +25,7 @@ Not on Python 3.11, which shows no new line while nothing is recorded: causes of
 """
 
 _DEVICE: Final = re.compile(r"(cpu|cuda|mps|xpu|meta|hpu|mtia|xla|npu|privateuseone)(:\d+)?")
+_DEVICES: Final = re.compile(r"cuda|\d+|[A-Za-z]\w*:\d.*|(cuda|\d+),.*")
 _INDEXED: Final = re.compile(r"[A-Za-z_]\w*:\d+")
 
 
@@ -77,6 +80,7 @@ class Flag(Keyword):
 
     read: Callable[[str], Any] = str
     for_programs: bool = field(default=True, kw_only=True)
+    alone: str = field(default="", kw_only=True)  # its value where none follows
 
     @property
     def help(self) -> str:
@@ -137,8 +141,32 @@ def may_be_a_device(text: str) -> bool:
     return True
 
 
+def with_values(words: Sequence[str], takes_value: Mapping[str, bool], *, to_program: bool = False) -> list[str]:
+    """Give a flag that may be alone its value where no word that could be one follows: `--simulate train.py`.
+
+    `to_program`: from the first word on that is neither a flag nor the value of one, all are the program's.
+    """
+    found: list[str] = []
+    rest = deque(words)
+    while rest:
+        word = rest.popleft()
+        found.append(word)
+        if to_program and not word.startswith("-"):
+            break
+        if word in _ALONE and not (rest and _DEVICES.fullmatch(rest[0])):
+            found.append(_ALONE[word])
+        elif takes_value.get(word) and rest:
+            found.append(rest.popleft())
+    return [*found, *rest]
+
+
+def nearest(given: str, known: Iterable[str]) -> str:
+    """Return the name that was probably meant; empty where none is like it."""
+    return next(iter(get_close_matches(given, list(known), n=1)), "")
+
+
 FLAGS: Final = (
-    Flag("--simulate", "cuda:N", spec_of, offers=("cuda:1", "cuda:2")),
+    Flag("--simulate", "cuda:N", spec_of, offers=("cuda:1", "cuda:2"), alone="cuda:1"),
     Flag("--max-ops", "N", _read_count),
     Flag("--budget", "P", _read_budget, offers=("10%",)),
     Flag("--save", "FILE", os.path.expanduser),
@@ -148,3 +176,4 @@ FLAGS: Final = (
     Flag("--no-timeline", "", for_programs=False),
     Flag("--expect", "DEVICE", _read_device, offers=("cpu", "cuda:0", "cuda:1")),
 )
+_ALONE: Final = {flag.name: flag.alone for flag in FLAGS if flag.alone}

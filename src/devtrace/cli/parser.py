@@ -1,9 +1,11 @@
 """argparse with its own words in the reader's language."""
 
 import argparse
+import sys
 from collections.abc import Iterable
 from typing import Any
 
+from devtrace.api.options import with_values
 from devtrace.words.catalogue import sentence
 from devtrace.words.wrapping import wrap
 
@@ -19,6 +21,10 @@ class Parser(argparse.ArgumentParser):
         super().__init__(add_help=False, formatter_class=_Formatter, **options)
         self._positionals.title, self._optionals.title = sentence("cli.arguments"), sentence("cli.options")
         self.add_argument("-h", "--help", action="help", help=sentence("cli.help"))
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        given = sys.argv[1:] if args is None else list(args)
+        return super().parse_known_args(with_values(given, self.takes_value, to_program=True), namespace)
 
     @property
     def takes_value(self) -> dict[str, bool]:

@@ -86,7 +86,9 @@ class Commands:
 
     # The subcommands, by the names that `usage.COMMANDS` gives them.
 
-    def _on(self, _: str) -> None:
+    def _on(self, devices: str) -> None:
+        if devices:
+            self._simulate(devices)
         self.tracing.switch(on=True)
         _print(sentence("magic.on"))
 

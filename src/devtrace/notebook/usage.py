@@ -9,13 +9,13 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from devtrace.api.options import FLAGS, Flag, Keyword, Options
+from devtrace.api.options import FLAGS, Flag, Keyword, Options, nearest, with_values
 from devtrace.words.catalogue import comma, sentence
 from devtrace.words.errors import UsageError
 
 # A value in brackets is optional.
 COMMANDS = (
-    Keyword("on", ""),
+    Keyword("on", "[--simulate cuda:N]"),
     Keyword("off", ""),
     Keyword("status", ""),
     Keyword("check", ""),
@@ -112,7 +112,7 @@ def cell_options(line: str) -> Options:
     """Read what follows `%%devtrace`."""
     names: list[str] = []
     values: dict[str, Any] = {}
-    words = iter(_words(line, "%%devtrace"))
+    words = iter(with_values(_words(line, "%%devtrace"), {flag.name: bool(flag.metavar) for flag in FLAGS}))
     for word in words:
         if word.startswith("-"):
             flag, value = _flag(word, words)
@@ -129,9 +129,14 @@ def command(line: str) -> tuple[str, str]:
     name, *arguments = _words(line, "%devtrace") or ["status"]
     known = _COMMAND.get(name)
     if known is None:
-        slug = "unknown-command.flag" if name in _FLAG else "unknown-command"
-        raise UsageError.of(slug, name=name, commands=_any_of(COMMANDS))
-    if len(arguments) > bool(known.metavar) or (not arguments and known.metavar[:1] not in ("", "[")):
+        near = nearest(name, _COMMAND)
+        slug = "unknown-command.flag" if name in _FLAG else "unknown-command.near" if near else "unknown-command"
+        raise UsageError.of(slug, name=name, near=near, commands=_any_of(COMMANDS))
+    devices = cell_options(" ".join(arguments)).simulate if name == "on" and "--simulate" in arguments else ""
+    if devices:
+        return name, devices
+    takes_one = bool(known.metavar) and name != "on"
+    if len(arguments) > takes_one or (not arguments and known.metavar[:1] not in ("", "[")):
         given = " ".join([f"%devtrace {name}", *arguments])
         raise UsageError.of("command-argument", given=given, form=known)
     return name, "".join(arguments)
@@ -187,7 +192,8 @@ def _flag(word: str, words: Iterator[str]) -> tuple[Flag, str]:
     name, equals, value = word.partition("=")
     flag = _FLAG.get(name)
     if flag is None:
-        raise UsageError.of("unknown-flag", flag=word, flags=_any_of(FLAGS))
+        near = nearest(name, _FLAG)
+        raise UsageError.of("unknown-flag.near" if near else "unknown-flag", flag=word, near=near, flags=_any_of(FLAGS))
     if flag.metavar and not equals:
         value = next(words, "")
     if bool(flag.metavar) != bool(value) or value.startswith("--"):

@@ -1,6 +1,6 @@
 """Reads a request for simulated devices without torch, so that a command refuses a wrong one before anything runs.
 
-count_of("cuda:2"), count_of("2"), count_of(2)      how many devices: two, named cuda:0 and cuda:1
+count_of("cuda:2"), count_of("2"), count_of(2)      how many devices: two, named cuda:0 and cuda:1; "cuda" is one
 limit_of("cuda:2,24GB")                             the bytes that each of them has
 """
 
@@ -19,11 +19,11 @@ def count_of(spec: object) -> int:
     """Return 2 for `cuda:2` and for 2; raise one sentence about the accepted form for anything else."""
     devices, _ = limits.parted(spec)
     given = str(devices) if isinstance(devices, str | int) and not isinstance(devices, bool) else ""
-    match = re.fullmatch(r"(?:cuda:)?(\d{1,4})", given)
-    count = int(match[1]) if match else 0
+    match = re.fullmatch(r"(?:cuda:)?(\d{1,4})|cuda", given)
+    count = int(match[1] or 1) if match else 0
     if 1 <= count <= MOST:
         return count
-    if given in ("cuda:0", "0", "cuda"):
+    if given in ("cuda:0", "0"):
         raise SimulateError.of("simulate-devices.which", given=repr(spec), most=MOST)
     raise SimulateError.of("simulate-devices", given=repr(spec), most=MOST)
 
