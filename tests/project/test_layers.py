@@ -111,7 +111,7 @@ MOST_LINES = {
     # One press in a page fixes the notebook: a job in a process of its own, and what runs again.
     "fixing.notebooks": 719,
     "contract": 460,  # findings for programs, with the 219 lines that interchange had
-    "": 11_377,
+    "": 11_420,
 }
 
 # `isinstance(node, ast.X)` in all files: what a piece of code is or does is asked of source.matching and source.flow.
