@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import devtrace
 
@@ -437,3 +438,26 @@ def test_dynamo_traces_a_program_of_a_device_by_other_ways_than_compile(way: str
             assert torch._dynamo.explain(Joined())(x).graph_break_count == 0
         else:
             assert torch.export.export(Joined(), (x,), strict=True).module()(x).device == CUDA
+
+
+def test_elements_that_a_loop_reads_and_writes_are_seen_by_a_recording_and_by_other_modes() -> None:
+    class Names(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(func._opname)
+            return func(*args, **(kwargs or {}))
+
+    def loop() -> float:
+        x[1] = 3
+        return x[0].item() + float(x[1]) + int(x[2]) + bool(x[0])
+
+    seen: list[str] = []
+    x = torch.ones(3, device="cuda")
+    assert loop() == 6
+    with Names():  # type: ignore[no-untyped-call]
+        assert loop() == 6
+    assert seen.count("_local_scalar_dense") >= 3
+    assert {"fill_", "copy_"} & set(seen)
+    assert x.device == CUDA
+    weight = nn.Parameter(x)
+    with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
+        weight[0] = 1

@@ -37,8 +37,7 @@ def _run_eagerly(patches: Patches, undo: ExitStack) -> None:
     explain: Callable[..., Any] = dynamo.explain
 
     def explain_all_the_same(function: Callable[..., Any], **kwargs: Any) -> Callable[..., Any]:
-        explained: Callable[..., Any] = torch.compiler.set_stance("default")(explain(function, **kwargs))
-        return explained
+        return torch.compiler.set_stance("default")(explain(function, **kwargs))  # type: ignore[no-any-return]
 
     patches.set(dynamo, "explain", explain_all_the_same)
     undo.enter_context(torch.compiler.set_stance("force_eager"))

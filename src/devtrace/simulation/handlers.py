@@ -39,7 +39,7 @@ TO_HOST = torch.device("cpu", 0)
 
 handlers: dict[int, Handler] = {}
 _alive: list[object] = []
-_Tensor = torch.Tensor
+_Tensor, _STRIDED = torch.Tensor, torch.strided
 
 
 class OpMode(BesideCompile):
@@ -76,7 +76,7 @@ def _choose(func: Func) -> Handler:
     if any(a.name == "device" and a.kwarg_only for a in arguments):
         return factory
     aliased = all(r.alias_info is not None for r in returns)
-    if aliased and len(tensors) == 1 and str(tensors[0].type) == "Tensor":
+    if aliased and tensors == arguments[:1] and str(tensors[0].type) == "Tensor":
         return plain
     if [str(r.type) for r in returns] == ["Tensor"] and not any(a.kwarg_only for a in tensors):
         return one_result
@@ -109,9 +109,9 @@ def higher_order(mode: OpMode, func: Any, args: tuple[Any, ...], kwargs: dict[st
 
 def plain(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A view of one tensor or a change in place: the storage has its tag already, unless it is a sparse tensor's."""
-    if args and isinstance(args[0], _Tensor) and args[0].layout is not torch.strided:
+    if args and args[0].layout is not _STRIDED:
         return special.keeps_owner(mode, func, args, kwargs)
-    return func(*args, **kwargs)
+    return func._op(*args, **kwargs)
 
 
 def one_result(mode: OpMode, func: Func, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

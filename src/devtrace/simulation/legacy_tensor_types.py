@@ -39,7 +39,6 @@ def install(patches: Patches, devices: Devices) -> None:
         return default if target is None or target.type == "cpu" else devices.find(target)
 
     def new(self: torch.Tensor, *args: Any, device: Any = None, **kwargs: Any) -> torch.Tensor:
-        """`x.new(...)`: the legacy constructor, for the device of `x`."""
         return claimed(_Base.new(self, *args, **kwargs), asked(device, tag_of(self).owner))
 
     patches.set(torch.Tensor, "type", type_)

@@ -31,10 +31,11 @@ class SimulationMode(OpMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if _traced_by_jit() is not None and _is_excluded(_TRACER) and func._opname not in _NOTED_BY_HAND:
             return self._while_traced(func, types, args, kwargs)
-        if _of_torch(_FAKE) is not None:
-            return func(*args, **(kwargs or _NO_KWARGS))  # which computes nothing and knows devices by itself
-        if _of_torch(_PROXY) is not None or _of_torch(_FUNCTIONAL) is not None:
-            return self._after_torchs_own(func, types, args, kwargs or _NO_KWARGS)
+        if _height():
+            if _of_torch(_FAKE) is not None:
+                return func(*args, **(kwargs or _NO_KWARGS))  # which computes nothing and knows devices by itself
+            if _of_torch(_PROXY) is not None or _of_torch(_FUNCTIONAL) is not None:
+                return self._after_torchs_own(func, types, args, kwargs or _NO_KWARGS)
         if types and any(_dispatches(kind) for kind in types):
             return NotImplemented
         handler = handlers.get(id(func)) or make_handler(func)
@@ -79,7 +80,7 @@ def _what_only_cuda_has(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     return wider.instead_of(func, args, kwargs)
 
 
-_of_torch = torch._C._get_dispatch_mode
+_of_torch, _height = torch._C._get_dispatch_mode, torch._C._len_torch_dispatch_stack
 _traced_by_jit, _is_excluded = torch._C._get_tracing_state, torch._C._dispatch_tls_is_dispatch_key_excluded
 _TRACER = torch._C._dispatch_key_parse("Tracer")
 _NOTED_BY_HAND = {"copy_", "resize_", "resize_as_", "detach", "detach_"}  # TraceTypeManual.cpp of torch

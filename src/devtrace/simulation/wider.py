@@ -104,6 +104,7 @@ class Wider:
     def __init__(self, func: Any, narrow: torch.dtype) -> None:
         self._func = func
         self._narrow = narrow
+        self._op = self.__call__
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._func, name)

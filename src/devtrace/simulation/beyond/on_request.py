@@ -27,11 +27,13 @@ class Row(NamedTuple):
     condition: str
 
 
-class _Waits:
-    level = 0  # of torch's sync debug mode: 1 warns, 2 raises
+class Waits:
+    """Keeps torch's sync debug mode: 1 warns, 2 raises."""
+
+    level = 0
 
 
-_waits = _Waits()
+WAITS = Waits()
 
 
 @functools.cache
@@ -44,13 +46,13 @@ def table() -> dict[str, Row]:
 
 def show_waits(level: int) -> None:
     """Keep what `set_sync_debug_mode` was given; handlers are to be made anew then."""
-    _waits.level = level
+    WAITS.level = level
 
 
 def asking(func: Any, handler: Callable[..., Any]) -> Callable[..., Any]:
     """Put what is said of an operator before its handler; of a wait, where that was asked for by now."""
     row = table().get(func._schema.name.removeprefix("aten::").rstrip("_"))
-    if row is None or not (row.kernel or _waits.level):
+    if row is None or not (row.kernel or WAITS.level):
         return handler
 
     def checked(mode: Any, func: Any, args: Any, kwargs: Any) -> Any:
@@ -80,8 +82,8 @@ def _applies(row: Row, func: Any, args: Any, kwargs: Any) -> bool:
 
 def waited() -> None:
     """Say in torch's words that the CPU waits, where a program asks."""
-    if _waits.level:
-        _warn("called a synchronizing CUDA operation", raises=_waits.level > 1)
+    if WAITS.level:
+        _warn("called a synchronizing CUDA operation", raises=WAITS.level > 1)
 
 
 def not_repeated(kernel: str) -> None:
