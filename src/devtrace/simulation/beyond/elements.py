@@ -1,9 +1,10 @@
 """Elements that a loop reads and writes one by one: past the mode, which has nothing to do for them.
 
 A mode makes of each such call 3 microseconds of torch's own. Where another mode lies on the stack (a recording, a
-capture), where torch.jit.trace looks on or waits are reported, calls go their usual way.
+capture), where torch.jit.trace looks on or waits are reported, and in a forked process, calls go their usual way.
 """
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -20,14 +21,23 @@ _past_the_mode = torch._C._DisableTorchDispatch
 
 def install(patches: Patches) -> None:
     """Replace what reads one element, and what writes a number to one."""
+    WAITS.are_open = True
     for name in ("item", "__float__", "__int__", "__bool__", "__index__"):
         patches.set(torch.Tensor, name, _reading(getattr(torch._C.TensorBase, name)))
     patches.set(torch.Tensor, "__setitem__", _writing(torch._C.TensorBase.__setitem__))
 
 
+def _close() -> None:
+    """What a forked process reads is for its mode to refuse."""
+    WAITS.are_open = False
+
+
+os.register_at_fork(after_in_child=_close)
+
+
 def _reading(read: Callable[..., Any]) -> Callable[..., Any]:
     def method(self: torch.Tensor) -> Any:
-        if _height() == 1 and not WAITS.level and type(self) in _PLAIN and _traced_by_jit() is None:
+        if _height() == 1 and WAITS.are_open and type(self) in _PLAIN and _traced_by_jit() is None:
             with _past_the_mode():
                 return read(self)
         return read(self)
@@ -39,7 +49,7 @@ def _reading(read: Callable[..., Any]) -> Callable[..., Any]:
 def _writing(write: Callable[..., Any]) -> Callable[..., Any]:
     def set_item(self: torch.Tensor, key: Any, value: Any) -> Any:
         is_element = type(key) is int and type(value) in _NUMBERS
-        if is_element and _height() == 1 and not WAITS.level and type(self) in _PLAIN and _traced_by_jit() is None:
+        if is_element and _height() == 1 and WAITS.are_open and type(self) in _PLAIN and _traced_by_jit() is None:
             with _past_the_mode():
                 return write(self, key, value)
         return write(self, key, value)

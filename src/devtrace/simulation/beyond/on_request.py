@@ -28,9 +28,10 @@ class Row(NamedTuple):
 
 
 class Waits:
-    """Keeps torch's sync debug mode: 1 warns, 2 raises."""
+    """Keeps torch's sync debug mode: 1 warns, 2 raises. `are_open`: no mode has to see the read of a value."""
 
     level = 0
+    are_open = True
 
 
 WAITS = Waits()
@@ -46,7 +47,7 @@ def table() -> dict[str, Row]:
 
 def show_waits(level: int) -> None:
     """Keep what `set_sync_debug_mode` was given; handlers are to be made anew then."""
-    WAITS.level = level
+    WAITS.level, WAITS.are_open = level, not level
 
 
 def asking(func: Any, handler: Callable[..., Any]) -> Callable[..., Any]:
