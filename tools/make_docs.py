@@ -24,6 +24,7 @@ from devtrace.words import language
 ROOT: Final = Path(__file__).parents[1]
 DOCS: Final = ROOT / "docs"
 CORPUS: Final = ROOT / "tests" / "corpus"
+DTYPES: Final = ROOT / "tests" / "dtypes"
 COSTS: Final[dict[RuleSlug, str]] = {
     "host-sync": "progress_line",
     "host-to-device-copy": "full_batch",
@@ -62,7 +63,8 @@ def examples() -> str:
 
 
 def _shortest(cause: str) -> Path:
-    return min((CORPUS / cause).iterdir(), key=lambda folder: (len((folder / "bug.py").read_text()), folder.name))
+    folder = CORPUS / cause if (CORPUS / cause).is_dir() else DTYPES / cause
+    return min(folder.iterdir(), key=lambda folder: (len((folder / "bug.py").read_text()), folder.name))
 
 
 def _example(slug: str, meaning: str, folder: Path) -> str:

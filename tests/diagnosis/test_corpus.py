@@ -7,7 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from corpus_programs import COSTLY, COSTS, FAILING, PROGRAMS, SHOWN_IN_CHINESE, Program, costs_of, summary
+from corpus_programs import (
+    COSTLY,
+    COSTS,
+    FAILING,
+    PROGRAMS,
+    SHOWN_IN_CHINESE,
+    Program,
+    costs_of,
+    dtype_programs,
+    summary,
+)
 from devtrace.diagnosis.edits import applied
 from devtrace.words.wrapping import columns
 from documents import PAGES
@@ -25,7 +35,8 @@ def test_each_cause_has_a_program() -> None:
     table = re.search(r"^\| cause \|.*\n((?:\|.*\n)+)", PAGES["findings.md"], re.M)
     assert table is not None
     causes = set(re.findall(r"^\| `([a-z-]+)`", table[1], re.M))
-    assert {program.cause for program in PROGRAMS} == causes - {"unknown"} | {COSTS}
+    programs = {program.cause for program in (*PROGRAMS, *dtype_programs())}
+    assert programs == causes - {"unknown"} | {COSTS}
 
 
 @failing

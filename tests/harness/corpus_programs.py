@@ -26,6 +26,7 @@ from programs import Outcome, run, run_untraced
 from warm import Warm
 
 CORPUS = TESTS / "corpus"
+DTYPES = TESTS / "dtypes"
 COSTS = "costs"
 HEADER = re.compile(r"^--- (\S+)\n\+\+\+ \S+\n", re.M)
 HUNK = re.compile(r"@@ -(\d+)(,0)?")
@@ -96,6 +97,11 @@ def outcome_of_bug(program: Program, warm: Warm) -> Outcome:
 def outcome_of_bug_untraced(program: Program, warm: Warm) -> Outcome:
     """Run a program once with the hooks alone, and explain its error."""
     return run_untraced(warm, program.folder / "bug.py", program.arguments)
+
+
+def dtype_programs() -> list[Program]:
+    """Return the programs that fail over a dtype, on any device."""
+    return [Program(path.parent) for path in sorted(DTYPES.glob("*/*/bug.py"))]
 
 
 def patched(text: str, hunks: str) -> str:

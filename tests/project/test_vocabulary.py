@@ -19,7 +19,7 @@ import pytest
 
 ROOT: Final = Path(__file__).parents[2]
 SOURCES: Final = (ROOT / "src" / "devtrace", ROOT / "labextension" / "src")
-PROGRAMS: Final = {"answers", "corpus", "findings", "jobs", "real", "student", "systems", "zoo"}
+PROGRAMS: Final = {"answers", "corpus", "dtypes", "findings", "jobs", "real", "student", "systems", "zoo"}
 TESTS: Final = tuple(path for path in sorted((ROOT / "tests").iterdir()) if path.name not in PROGRAMS)
 RETIRED: Final = frozenset({
     "place", "places", "placed", "home", "homes", "told", "tell", "tells", "telling", "untold", "held", "hold", "holds",

@@ -78,9 +78,9 @@ def _is_refusal(case: Case) -> bool:
 def _other_inputs(case: Case) -> str:
     """Say where the other inputs are, or what else torch refused."""
     if _is_refusal(case):
-        known = bool(case.expected_device)
-        key = case.mismatch.of if known else "copy-somewhere"
-        return sentence(f"mismatch.{key}", **({"expected": case.expected_device} if known else {}))
+        if not case.expected_device:
+            return sentence(f"mismatch.{case.mismatch.of}-somewhere")
+        return sentence(f"mismatch.{case.mismatch.of}", expected=case.expected_device)
     expected = [row for row in case.queries.inputs(case.op) if case.is_expected(row)]
     return sentence("mismatch.inputs", count=len(set(expected)), expected=case.expected_device)
 
@@ -90,7 +90,7 @@ def _intent(case: Case, verdict: Verdict) -> str:
     words = case.mismatch.words
     if words is not None:
         return sentence("mismatch.asked", expected=case.expected_device, line=words, text=one_line(words.text))
-    whole = verdict.cause == "never-moved" and verdict.module is not None and not verdict.others
+    whole = verdict.kind == "never-moved" and verdict.module is not None and not verdict.others
     if not case.mismatch.is_undecided or not whole:
         return ""
     rows = (row for row in case.queries.inputs(case.op) if case.is_expected(row))

@@ -16,7 +16,7 @@ _BY_HOOKS: Final[tuple[CauseSlug, ...]] = ("attached-after-move", "not-registere
 
 def is_only_read(case: Case, verdict: Verdict) -> bool:
     """Return whether a verdict rests on what was read from the source, and not on what the hooks saw."""
-    may_be_read = verdict.cause not in _BY_HOOKS or case.queries.certainty(case.row) == "inferred"
+    may_be_read = verdict.kind not in _BY_HOOKS or case.queries.certainty(case.row) == "inferred"
     return may_be_read and not case.queries.evidence.saw_ops
 
 

@@ -4,6 +4,7 @@ from typing import Literal
 
 RuleSlug = Literal[
     "device-mismatch",
+    "dtype-mismatch",
     "host-conversion",
     "generator-mismatch",
     "device-refused",
@@ -33,17 +34,29 @@ CauseSlug = Literal[
     "host-boundary",
     "generator-device",
     "default-device",
+    "attached-after-cast",
+    "created-without-dtype",
+    "never-cast",
+    "wrong-dtype",
+    "numpy-boundary",
+    "autocast-off",
+    "python-number",
+    "target-dtype",
     "unknown",
 ]
+
+Trait = Literal["device", "dtype"]
+"""What tensors are compared by."""
 
 Severity = Literal["error", "warning", "note"]
 Certainty = Literal["seen", "inferred"]
 
-Arrival = Literal["made", "made-there", "copied", "given"]
+Arrival = Literal["made", "made-there", "copied", "computed", "given"]
 """How data came to its device.
 
     made          a factory without a device= made it
     made-there    a factory with a device= made it
     copied        it was copied from another device
+    computed      an op made it of another dtype than its inputs have
     given         it is from outside the trace, or was read from a list or from numpy
 """

@@ -10,6 +10,7 @@ from typing import Final
 from devtrace.diagnosis.causes.ordered import CAUSES
 from devtrace.diagnosis.findings import Culprit, Finding, Line, Site
 from devtrace.words.catalogue import sentence
+from devtrace.words.topic import speaking_of
 
 MOST_STEPS: Final = 3
 """Lines between creation and use: those nearest to the use say most."""
@@ -21,7 +22,8 @@ def with_story(finding: Finding) -> Finding:
     if culprit is None:
         return finding
     shown = [finding.site] if finding.site is not None else []
-    return replace(finding, lines=tuple(_each_once(_story(finding, culprit), shown)))
+    with speaking_of("dtype" if finding.rule == "dtype-mismatch" else ""):
+        return replace(finding, lines=tuple(_each_once(_story(finding, culprit), shown)))
 
 
 def _story(finding: Finding, culprit: Culprit) -> Iterator[Line]:

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, ModuleType
 from typing import Any, Final
 
+from devtrace.source.dtypes import CASTS
 from devtrace.source.matching import variable
 from devtrace.source.parsing import Source
 
@@ -64,8 +65,7 @@ PARTS: Final = frozenset(("H", "T", "data", "grad", "imag", "mH", "mT", "real"))
 """Attributes that are a tensor on the device of theirs."""
 OF_MODULES: Final = frozenset(("buffers", "named_buffers", "named_parameters", "parameters", "state_dict"))
 """A module's methods that give its tensors."""
-_CASTS: Final = ("bfloat16", "double", "float", "half", "type")
-_GIVES_ITSELF: Final = frozenset((*_CASTS, "eval", "requires_grad_", "train"))
+_GIVES_ITSELF: Final = frozenset((*CASTS, "type", "eval", "requires_grad_", "train"))
 
 # Values that are drawn, picked or counted.
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from string import Formatter
 from typing import Any, Final
 
-from devtrace.words import language
+from devtrace.words import language, topic
 from devtrace.words.language import Language
 from devtrace.words.text_format import format_bytes, format_time, pluralize
 
@@ -40,7 +40,8 @@ _JOINED: Final[dict[Language, tuple[str, str]]] = {"en": (", ", " and "), "zh": 
 def sentence(key: str, /, **values: Any) -> str:
     """Return the sentence of a key with its parameters filled in."""
     now = language.current()
-    text = _FORMATTERS[now].vformat(templates(now)[key], (), values)
+    known = templates(now)
+    text = _FORMATTERS[now].vformat(known.get(topic.current() + key) or known[key], (), values)
     return _beside_code(text) if now == "zh" else text
 
 

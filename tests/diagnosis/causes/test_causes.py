@@ -13,7 +13,8 @@ from torch import nn
 import devtrace
 from devtrace.diagnosis import causes
 from devtrace.diagnosis.causes import ordered
-from devtrace.diagnosis.causes.ordered import CAUSES, PREDICATES
+from devtrace.diagnosis.causes.ordered import CAUSES, OF_DTYPES, PREDICATES
+from devtrace.diagnosis.evidence.casts_and_moves import CASTS
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.rules.ordered import RULES
 from devtrace.diagnosis.slugs import CauseSlug, RuleSlug
@@ -31,8 +32,10 @@ def test_every_slug_has_its_file() -> None:
         "__init__",
         "cause",
         "ordered",
+        "of_dtypes",
     }
-    assert files == {slug.replace("-", "_") for slug in get_args(CauseSlug)}
+    of_dtypes = {*CASTS.values(), "numpy-boundary", "autocast-off", "python-number", "target-dtype"}
+    assert files == {slug.replace("-", "_") for slug in get_args(CauseSlug) if slug not in of_dtypes}
     assert tuple(CAUSES) == get_args(CauseSlug)
     assert {rule.slug for rule in RULES} == set(get_args(RuleSlug)) - {"expectation"}
 
@@ -48,6 +51,7 @@ def test_every_cause_has_a_meaning_and_advice(slug: CauseSlug) -> None:
 
 
 def test_no_predicate_is_asked_twice() -> None:
+    assert len(set(OF_DTYPES)) == len(OF_DTYPES)
     assert len(set(PREDICATES)) == len(PREDICATES)
 
 

@@ -11,7 +11,7 @@ from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.mismatch import Mismatch, find_mismatch
 from devtrace.diagnosis.evidence.moves import move_of, moves_from, moves_of
-from devtrace.diagnosis.evidence.origins import factory_call, find_origin, has_device_argument
+from devtrace.diagnosis.evidence.origins import factory_call, find_origin, trait_argument
 from devtrace.diagnosis.evidence.source_text import assigned_names
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.source.parsing import parse
@@ -140,7 +140,7 @@ def test_a_computed_tensor_is_followed_to_the_preferred_parent_else_to_the_large
     ],
 )
 def test_a_factory_with_a_device_is_known_by_its_call(text: str, given: bool) -> None:
-    assert has_device_argument(code(text)) is given
+    assert (trait_argument(code(text), "device") is not None) is given
     assert (factory_call(code(text)) is None) is text.startswith("model")
 
 

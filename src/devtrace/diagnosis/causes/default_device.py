@@ -2,19 +2,18 @@
 
 from devtrace.diagnosis.causes.cause import Cause
 from devtrace.diagnosis.evidence.case import Case, Verdict
-from devtrace.diagnosis.evidence.trace_queries import HOST
 from devtrace.words.catalogue import sentence
 
 
 def factory_made_it_on_an_accelerator(case: Case) -> Verdict | None:
     """A factory without a device makes tensors on an accelerator only if a default device is set."""
-    if case.origin.arrival != "made" or case.odd_device == HOST:
+    if case.origin.arrival != "made" or case.begins_so:
         return None
     return Verdict("default-device", born=case.born, name=case.name)
 
 
 def _reason(case: Case, verdict: Verdict) -> str:
-    return sentence("default-device.reason", odd=case.odd_device)
+    return sentence(f"{verdict.cause}.reason", odd=case.odd_device)
 
 
 CAUSE = Cause(

@@ -7,7 +7,6 @@ from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.dropped_results import dropped_result
 from devtrace.diagnosis.evidence.moves import Move, move_of
 from devtrace.diagnosis.evidence.origins import find_origin
-from devtrace.diagnosis.evidence.trace_queries import HOST
 from devtrace.diagnosis.findings import Site
 from devtrace.source.matching import alone, called_names, match_code
 from devtrace.words.catalogue import sentence
@@ -16,7 +15,7 @@ from devtrace.words.catalogue import sentence
 def owner_was_not_moved_with_it(case: Case) -> Verdict | None:
     """Its owner moved in part, or not at all."""
     owner = case.ownership
-    if owner is None or (owner.is_live and owner.last_move is None and case.odd_device != HOST):
+    if owner is None or (owner.is_live and owner.last_move is None and not case.begins_so):
         return None
     is_unexplained = bool(owner.others) and owner.last_move is None
     return Verdict(
@@ -76,7 +75,7 @@ def nobody_kept_the_moved_whole(case: Case) -> Verdict | None:
 
 
 def nothing_moved_it(case: Case) -> Verdict | None:
-    if case.odd_device != HOST or (not case.names and case.born < 0):
+    if not case.begins_so or (not case.names and case.born < 0):
         return None
     return Verdict("never-moved", born=case.born, name=case.name, move=case.move_of_a_neighbour)
 
@@ -92,16 +91,16 @@ def _came_from_numpy_past_the_default_device(case: Case) -> bool:
 def _reason(case: Case, verdict: Verdict) -> str:
     odd, expected = case.odd_device, case.expected_device
     if verdict.dropped:
-        return sentence("never-moved.reason-dropped", odd=odd)
+        return sentence(f"{verdict.cause}.reason-dropped", odd=odd)
     if _came_from_numpy_past_the_default_device(case):
-        return sentence("never-moved.reason-numpy")
+        return sentence(f"{verdict.cause}.reason-numpy")
     suffix = "-inferred" if verdict.certainty == "inferred" else ""
     if verdict.module is not None and not verdict.others:
-        return sentence(f"never-moved.reason-module{suffix}", module=verdict.module_text, expected=expected)
+        return sentence(f"{verdict.cause}.reason-module{suffix}", module=verdict.module_text, expected=expected)
     beside = _moved_neighbour(case, verdict)
     if beside is not None:
-        return sentence("never-moved.reason-beside", line=beside[0], neighbour=beside[1], expected=expected)
-    return sentence(f"never-moved.reason{suffix}", expected=expected)
+        return sentence(f"{verdict.cause}.reason-beside", line=beside[0], neighbour=beside[1], expected=expected)
+    return sentence(f"{verdict.cause}.reason{suffix}", expected=expected)
 
 
 def _moved_neighbour(case: Case, verdict: Verdict) -> tuple[Site, str] | None:

@@ -5,6 +5,7 @@ How it was made tells more than that nothing ever moved it.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
 from devtrace.diagnosis.causes import (
@@ -15,28 +16,31 @@ from devtrace.diagnosis.causes import (
     host_boundary,
     never_moved,
     not_registered,
+    of_dtypes,
     stale_copy,
     unknown,
     wrong_device,
 )
 from devtrace.diagnosis.causes.cause import Cause, Predicate
 from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.casts_and_moves import CASTS
 from devtrace.diagnosis.slugs import CauseSlug
 
+_FILES: Final = (
+    attached_after_move,
+    not_registered,
+    created_without_device,
+    never_moved,
+    stale_copy,
+    wrong_device,
+    host_boundary,
+    generator_device,
+    default_device,
+)
+_OF_DEVICES: Final = tuple(file.CAUSE for file in _FILES)
+_CAST: Final = tuple(replace(each, slug=CASTS[each.slug]) for each in _OF_DEVICES if each.slug in CASTS)
 CAUSES: Final[dict[CauseSlug, Cause]] = {
-    file.CAUSE.slug: file.CAUSE
-    for file in (
-        attached_after_move,
-        not_registered,
-        created_without_device,
-        never_moved,
-        stale_copy,
-        wrong_device,
-        host_boundary,
-        generator_device,
-        default_device,
-        unknown,
-    )
+    cause.slug: cause for cause in (*_OF_DEVICES, *_CAST, *of_dtypes.CAUSES, unknown.CAUSE)
 }
 
 A_MODULE_OWNS_IT: Final[tuple[Predicate, ...]] = (
@@ -65,8 +69,7 @@ def a_root_explains_it(case: Case) -> Verdict | None:
     return None
 
 
-PREDICATES: Final[tuple[Predicate, ...]] = (
-    wrong_device.it_has_no_data,
+_KEPT: Final[tuple[Predicate, ...]] = (
     *A_MODULE_OWNS_IT,
     stale_copy.was_copied_before_the_move,
     never_moved.optimizer_keeps_it,
@@ -74,12 +77,27 @@ PREDICATES: Final[tuple[Predicate, ...]] = (
     a_root_explains_it,
     never_moved.it_was_computed_from_what_stayed,
     wrong_device.it_was_put_on_this_device,
-    default_device.factory_made_it_on_an_accelerator,
-    created_without_device.factory_ran_during_the_computation,
+)
+_STAYED: Final[tuple[Predicate, ...]] = (
     never_moved.nobody_kept_the_moved_copy,
     never_moved.nobody_kept_the_moved_whole,
     stale_copy.original_moved_without_it,
     never_moved.nothing_moved_it,
+)
+PREDICATES: Final[tuple[Predicate, ...]] = (
+    wrong_device.it_has_no_data,
+    *_KEPT,
+    default_device.factory_made_it_on_an_accelerator,
+    created_without_device.factory_ran_during_the_computation,
+    *_STAYED,
+)
+OF_DTYPES: Final[tuple[Predicate, ...]] = (
+    *of_dtypes.BY_THE_OP,
+    *_KEPT,
+    *of_dtypes.BY_ITS_ARRAY,
+    created_without_device.factory_ran_during_the_computation,
+    *of_dtypes.BY_ITS_FACTORY,
+    *_STAYED,
 )
 
 WITHOUT_BIRTHS: Final[tuple[Predicate, ...]] = (attached_after_move.part_was_attached_after_the_move,)
@@ -87,15 +105,18 @@ WITHOUT_BIRTHS: Final[tuple[Predicate, ...]] = (attached_after_move.part_was_att
 
 
 def find_verdict(case: Case) -> Verdict:
-    """Return the verdict of the first predicate that has its evidence."""
-    return _first(_predicates(case), case) or unknown.no_evidence(case)
+    """Return the verdict of the first predicate that has its evidence; of a dtype by the name that it has there."""
+    found = _first(_predicates(case), case) or unknown.no_evidence(case)
+    return replace(found, cause=CASTS.get(found.cause, found.cause)) if case.queries.of == "dtype" else found
 
 
 def _predicates(case: Case) -> tuple[Predicate, ...]:
     """Return those that may be asked: none that needs a birth which may not have been recorded."""
     if case.is_undated:
         return WITHOUT_BIRTHS
-    return A_MODULE_OWNS_IT if case.was_registered_late else PREDICATES
+    if case.was_registered_late:
+        return A_MODULE_OWNS_IT
+    return OF_DTYPES if case.queries.of == "dtype" else PREDICATES
 
 
 def _first(predicates: Iterable[Predicate], case: Case) -> Verdict | None:

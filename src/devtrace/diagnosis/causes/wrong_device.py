@@ -2,7 +2,7 @@
 
 from devtrace.diagnosis.causes.cause import Cause
 from devtrace.diagnosis.evidence.case import Case, Verdict
-from devtrace.diagnosis.evidence.trace_queries import HOST, META
+from devtrace.diagnosis.evidence.trace_queries import META
 from devtrace.diagnosis.slugs import Certainty
 from devtrace.words.catalogue import sentence
 
@@ -44,13 +44,15 @@ def _reason(case: Case, verdict: Verdict) -> str:
     if case.in_a_replica:
         return ""
     if case.odd_device == META:
-        return sentence("wrong-device.reason-meta")
+        return sentence(f"{verdict.cause}.reason-meta")
     if case.mismatch.of == "gradient":
-        return sentence("wrong-device.reason-gradient", odd=case.odd_device)
+        return sentence(f"{verdict.cause}.reason-gradient", odd=case.odd_device)
+    if case.mismatch.of == "gradients":
+        return sentence(f"{verdict.cause}.reason-gradients", odd=case.odd_device)
     base = case.queries.base
-    if case.odd_device != HOST and base(case.origin.row) != base(case.row) and not case.mismatch.is_meant:
-        return sentence("wrong-device.reason-stayed", odd=case.odd_device, expected=case.expected_device)
-    return sentence("wrong-device.reason", odd=case.odd_device)
+    if not case.begins_so and base(case.origin.row) != base(case.row) and not case.mismatch.is_meant:
+        return sentence(f"{verdict.cause}.reason-stayed", odd=case.odd_device, expected=case.expected_device)
+    return sentence(f"{verdict.cause}.reason", odd=case.odd_device)
 
 
 CAUSE = Cause(

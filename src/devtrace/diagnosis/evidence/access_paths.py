@@ -166,6 +166,10 @@ def device_named_by(value: object) -> str:
         return ""
 
 
+def dtype_named_by(value: object) -> str:
+    return str(value).removeprefix("torch.") if type(value) is torch.dtype else ""
+
+
 @dataclass
 class Walk:
     """All that the variables of some frames (innermost first) lead to, with the references that lead there."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from devtrace.diagnosis.evidence.access_paths import AccessPath
+from devtrace.diagnosis.evidence.casts_and_moves import MOVES
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.lineage import Lineage
 from devtrace.diagnosis.evidence.mismatch import Mismatch
@@ -42,6 +43,11 @@ class Verdict:
     dropped: bool = False  # nobody kept the copy that `move` returned
 
     @property
+    def kind(self) -> CauseSlug:
+        """Cause as it is called for a device."""
+        return MOVES.get(self.cause, self.cause)
+
+    @property
     def moved(self) -> int:
         """Site of the move that should have taken it along, or -1."""
         return self.move.site if self.move is not None else -1
@@ -67,7 +73,7 @@ class Case(Subject):
         preferred = frozenset(snapshot.reachable_rows if queries.live else rows_of_modules(queries))
         odd = mismatch.odd_tensor
         origin = find_origin(queries, odd, preferred)
-        followed = origin.path if mismatch.odd_device == HOST else (odd, queries.base(odd))
+        followed = origin.path if queries.of == "dtype" or mismatch.odd_device == HOST else (odd, queries.base(odd))
         named = [row for row in followed if snapshot.names(row)]
         row = named[0] if named else odd
         roots = [(root, name) for root in named[1:] for name in snapshot.names(root) if outlives_the_call(name)]
@@ -76,7 +82,7 @@ class Case(Subject):
     @property
     def root_cases(self) -> list[Case]:
         """One case for each root, if the subject is a passing value on the CPU."""
-        if self.odd_device != HOST or any(outlives_the_call(name) for name in self.names):
+        if not self.begins_so or any(outlives_the_call(name) for name in self.names):
             return []
         return self.cases_of_roots
 

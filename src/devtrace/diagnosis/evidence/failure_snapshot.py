@@ -1,5 +1,7 @@
 """The failing moment with its live objects: the names that lead to a tensor of the trace, and its siblings."""
 
+from __future__ import annotations
+
 import inspect
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -56,16 +58,23 @@ class FailureSnapshot:
             found[self.queries.base(row)] += tensors
         return found
 
+    def of(self, queries: TraceQueries) -> FailureSnapshot:
+        """Return the same moment for queries of the same trace by another trait; the objects are walked once."""
+        other = FailureSnapshot(queries, self.ways)
+        if "walk" in vars(self) or self.frames:
+            vars(other)["walk"] = self.walk
+        return other
+
     def row(self, tensor: object) -> int | None:
         """Return the trace's row of a live tensor."""
         live = self.queries.live
         row = live.row_of(tensor) if live is not None else None
         return row if row is not None and 0 <= row < len(self.queries.trace.tensors) else None
 
-    def device_of(self, tensor: object) -> str:
-        """Return a live tensor's device at the end of the recording; empty if the trace has not seen it."""
+    def trait_of(self, tensor: object) -> str:
+        """Return a live tensor's device, or dtype, at the end of the recording; empty if the trace has not seen it."""
         row = self.row(tensor)
-        return "" if row is None else self.queries.device(row)
+        return "" if row is None else self.queries.trait(row)
 
     def names(self, row: int) -> list[AccessPath]:
         """Return the names of a tensor, best first, else those of tensors that share its storage."""
@@ -96,7 +105,7 @@ class FailureSnapshot:
 
     def _is_on(self, value: object, device: str, depth: int = 2) -> bool:
         if is_tensor(value):
-            return self.device_of(value) in (device, "")
+            return self.trait_of(value) in (device, "")
         items: Iterable[object] = ()
         if type(value) is dict:
             items = value.values()

@@ -13,7 +13,9 @@ from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.torchs_sentences import refused_gradient
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
+from devtrace.diagnosis.slugs import Trait
 from devtrace.source import flow
+from devtrace.source.dtypes import is_cast, is_floating
 from devtrace.source.flow import COMPREHENSIONS
 from devtrace.source.matching import (
     assigned_names,
@@ -26,6 +28,7 @@ from devtrace.source.matching import (
     match_code,
     names_in,
     nodes_of,
+    owner_of,
 )
 from devtrace.source.object_walk import is_tensor, registered
 from devtrace.source.parsing import Source
@@ -120,6 +123,8 @@ class FailingFrame:
 
     def device_code(self, before: int, near: ast.AST | None = None) -> str:
         """Return the expected device as code that computes writes it: from a tensor, from `self`, from a variable."""
+        if not self._is_usual:
+            return self._literal
         return (
             self._device_of_mentioned(before, near)
             or self._device_attribute(self.own)
@@ -127,6 +132,7 @@ class FailingFrame:
             or self._device_of_self()
             or self._device_variable(before)
             or self._device_of_module(before)
+            or (self._literal if self._trait == "dtype" else "")
         )
 
     def setup_device_code(self, before: int) -> str:
@@ -134,31 +140,48 @@ class FailingFrame:
         return (
             self._device_variable(before)
             or self._device_literal()
+            or (self._literal if self._trait == "dtype" else "")
             or self._device_of_module(before)
             or self._device_of_self()
             or self._device_of_tensor(before, None)
-            or f'"{self.expected_device.removesuffix(":0")}"'
+            or self._literal
         )
+
+    @property
+    def _trait(self) -> Trait:
+        return self.snapshot.queries.of
+
+    @property
+    def _is_usual(self) -> bool:
+        """False for a dtype that an op demands, whatever the others have: of an index, of a mask."""
+        return self._trait == "device" or is_floating(self.expected_device)
+
+    @property
+    def _literal(self) -> str:
+        """Return `"cuda"`, or `torch.float16` where code knows torch by a name."""
+        if self._trait == "device":
+            return f'"{self.expected_device.removesuffix(":0")}"'
+        return torch_dtype(self.source, self.expected_device)
 
     def _device_of_mentioned(self, before: int, near: ast.AST | None) -> str:
         mentioned = names_in(near) if near is not None else set()
         name = next((name for name in self._tensors_there(before) if name in mentioned), "")
-        return f"{name}.device" if name else ""
+        return f"{name}.{self._trait}" if name else ""
 
     def _tensors_there(self, before: int) -> Iterator[str]:
         """Yield the variables that are a tensor on the expected device above a line, too."""
         for name in self.bound(before):
             if self._on_expected_device(self.variables.get(name)):
                 later = (each for each in self.bindings(name) if self.source.span(each).line >= before)
-                if all(_stays_there(name, each) for each in later):
+                if all(_stays_there(name, each, self._trait) for each in later):
                     yield name
 
     def _device_of_tensor(self, before: int, near: ast.AST | None) -> str:
         name = next(self._tensors_there(before), "")
-        return self._device_of_mentioned(before, near) or (f"{name}.device" if name else "")
+        return self._device_of_mentioned(before, near) or (f"{name}.{self._trait}" if name else "")
 
     def _on_expected_device(self, value: object) -> bool:
-        return is_tensor(value) and self.snapshot.device_of(value) == self.expected_device
+        return is_tensor(value) and self.snapshot.trait_of(value) == self.expected_device
 
     def _device_of_self(self) -> str:
         module = self.variables.get(self.own)
@@ -166,13 +189,13 @@ class FailingFrame:
             return ""
         for path, tensor in registered(module):
             if "." not in path and self._on_expected_device(tensor):
-                return f"{self.own}.{path}.device"
+                return f"{self.own}.{path}.{self._trait}"
         return self._device_of_parameters(self.own)
 
     def _device_of_parameters(self, variable: str) -> str:
         module = self.variables.get(variable)
         first = first_parameter(module) if access_paths.is_module(module) else None
-        return f"next({variable}.parameters()).device" if self._on_expected_device(first) else ""
+        return f"next({variable}.parameters()).{self._trait}" if self._on_expected_device(first) else ""
 
     def _device_of_module(self, before: int) -> str:
         names = (name for name in self.bound(before) if name != self.own and not self._is_moved_from(name, before))
@@ -181,12 +204,14 @@ class FailingFrame:
     def _is_moved_from(self, variable: str, line: int) -> bool:
         """Return whether the function moves a variable's module at a line or below: `model.to(device)`."""
         below = (call for call in calls_in(self.body) if self.source.span(call).line >= line)
-        return any(flow.moves_itself(call, ast.Name(variable)) for call in below)
+        moves = is_cast if self._trait == "dtype" else is_move
+        moved = (owner_of(call) for call in below if moves(called_name(call)))
+        return any(owner is not None and flow.path_of(owner) == variable for owner in moved)
 
     def _device_variable(self, before: int) -> str:
         variables, bound = self.variables, self.bound(before)
         for name in bound:
-            if names_device(variables.get(name), self.expected_device):
+            if names_trait(variables.get(name), self.expected_device):
                 return name
         return next(filter(None, map(self._device_attribute, bound)), "") or self._device_global()
 
@@ -195,20 +220,20 @@ class FailingFrame:
         own = {name for each in flow.statements(self.body) for name in flow.binds(each)} | set(self.bound(0))
         read = (name.id for name in nodes_of(ast.Name, self.body) if is_read(name))
         namespace = self.snapshot.frames[self.number].f_globals
-        of_notebook = ("device", "DEVICE") if self.code.site.cell is not None else ()
+        of_notebook = (self._trait, self._trait.upper()) if self.code.site.cell is not None else ()
         others = (name for name in (*read, *of_notebook) if name not in own)
-        return next((name for name in others if names_device(namespace.get(name), self.expected_device)), "")
+        return next((name for name in others if names_trait(namespace.get(name), self.expected_device)), "")
 
     def _device_attribute(self, variable: str) -> str:
         """Return `self.device`, if the attribute of a variable's object names the expected device."""
         own = instance_dict(self.variables.get(variable)).items()
-        named = (key for key, value in own if names_device(value, self.expected_device) and str(key).isidentifier())
+        named = (key for key, value in own if names_trait(value, self.expected_device) and str(key).isidentifier())
         return next((f"{variable}.{key}" for key in named), "")
 
     def _device_literal(self) -> str:
         """Return the literal by which the function moves things there: `"cuda:0"`."""
         for call in calls_in(self.body):
-            given = call.args[0] if called_name(call) == "to" and len(call.args) == 1 else keyword(call, "device")
+            given = call.args[0] if called_name(call) == "to" and len(call.args) == 1 else keyword(call, self._trait)
             if isinstance(given, ast.Constant) and self.names_expected_device(given):
                 return self.code.text(given)
         return ""
@@ -218,12 +243,12 @@ class FailingFrame:
         made = match_code("torch.device($name)", node)
         named = made["name"] if made is not None else node
         value = named.value if isinstance(named, ast.Constant) else evaluate(named, self.scope())
-        return names_device(value, self.expected_device)
+        return names_trait(value, self.expected_device)
 
     def device_of_another_call(self, call: ast.AST) -> str:
         """Return the `device=` of another call of the function, if it is the expected one: `device`, `self.device`."""
         for other in calls_in(self.body):
-            device = keyword(other, "device") if other is not call else None
+            device = keyword(other, self._trait) if other is not call else None
             if device is not None and self.names_expected_device(device):
                 return self.code.text(device)
         return ""
@@ -231,10 +256,12 @@ class FailingFrame:
     def device_beside(self, node: ast.AST) -> str:
         """Return `deep.device`: the device of another tensor in the frame's line, else in its scope."""
         taken = {id(inner) for inner in ast.walk(node)}
+        if not self._is_usual:
+            return self._literal
         for value in values(self.source_node.node, self.source, self.scope()):
             runs = [*calls_in(value.node), *nodes_of(ast.NamedExpr, value.node)]
             if id(value.node) not in taken and self._on_expected_device(value.value) and not runs:
-                return f"{value.text}.device"
+                return f"{value.text}.{self._trait}"
         return self.device_code(self.line, self.source_node.statement)
 
     # The failing expression.
@@ -310,21 +337,28 @@ class FailingFrame:
         return [node for node in ast.walk(self.body) if ast.dump(node) == code and span(node).line >= first]
 
 
-def _stays_there(variable: str, statement: ast.stmt) -> bool:
+def _stays_there(variable: str, statement: ast.stmt, trait: Trait) -> bool:
     """Return whether a statement computes a variable from itself (`x = self.layer(x)`), and does not bring it there."""
     value = getattr(statement, "value", None)
-    return value is not None and variable in names_in(value) and not any(map(_brings, called_names(value)))
+    called = called_names(value) if value is not None else ()
+    return value is not None and variable in names_in(value) and not any(_brings(name, trait) for name in called)
 
 
-def _brings(name: str) -> bool:
-    """Return whether a function may give a tensor on another device than its arguments are on."""
-    return is_factory(name) or name in JOINS or (is_move(name) and name != HOST)
+def _brings(name: str, trait: Trait) -> bool:
+    """Return whether a function may give a tensor on another device than its arguments are on, or of another dtype."""
+    moves = is_cast(name) if trait == "dtype" else is_move(name) and name != HOST
+    return is_factory(name) or name in JOINS or moves
 
 
-def names_device(value: object, device: str) -> bool:
-    """Return whether a value names a device, as `torch.device` or as text."""
-    named = access_paths.device_named_by(value)
-    return device in (named, f"{named}:0")
+def names_trait(value: object, trait: str) -> bool:
+    """Return whether a value names a device, as `torch.device` or as text, or is a dtype."""
+    named = access_paths.device_named_by(value) or access_paths.dtype_named_by(value)
+    return trait in (named, f"{named}:0")
+
+
+def torch_dtype(source: Source, dtype: str) -> str:
+    """Return `torch.float16` by the name that a source has for torch."""
+    return f"{next((name for name, full in source.imports.items() if full == 'torch'), 'torch')}.{dtype}"
 
 
 def first_parameter(module: Any) -> Any:

@@ -15,7 +15,7 @@ class Lineage:
 
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
-        self.rows = _lineage(subject.queries, subject.row)
+        self.rows = lineage(subject.queries, subject.row)
 
     def moves(self) -> Iterator[Move]:
         """Yield the moves to the expected device of what shares a storage with any of these tensors."""
@@ -38,11 +38,12 @@ class Lineage:
         return any(name.last.kind in ("parameter", "buffer") for name in self.subject.snapshot.names(row))
 
 
-def _lineage(queries: TraceQueries, row: int) -> list[int]:
+def lineage(queries: TraceQueries, row: int) -> list[int]:
+    """Return a tensor, then those that it is a copy, a view or a `_like` of, nearest first."""
     rows = [row]
     while len(rows) <= MOST:
         parents = [parent for parent in _copied_from(queries, rows[-1]) if parent not in rows]
-        parents = [parent for parent in parents if queries.device(parent) == queries.device(row)]
+        parents = [parent for parent in parents if queries.trait(parent) == queries.trait(row)]
         if not parents:
             break
         rows.append(parents[0])

@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 import numpy as np
 
+from devtrace.diagnosis.evidence.dtype_sentences import Refused
 from devtrace.diagnosis.evidence.trace_queries import HOST, META, TraceQueries
 from devtrace.diagnosis.findings import Site
 from devtrace.trace.op_kinds import INDEXING, RECURRENT
@@ -20,9 +21,9 @@ RECENT: Final = 200
 
 @dataclass(frozen=True)
 class Mismatch:
-    """An op that got tensors of several devices: one tensor is odd, the others are on the expected device.
+    """An op that got tensors of several devices, or dtypes: one tensor is odd, the others are as expected.
 
-    `of` tells what was refused: inputs of an op, a gradient, or the copy of a tensor without data.
+    `of` tells what was refused: inputs of an op, a gradient, the copy of a tensor without data, or a dtype as such.
     """
 
     op: int
@@ -33,7 +34,7 @@ class Mismatch:
     words: Site | None = None  # what says that the CPU is meant, where the odd tensor is on an accelerator
     is_undecided: bool = False  # True if nothing says which device is meant
     is_meant: bool = False  # True if the program's variables name the expected one of two accelerators
-    of: Literal["inputs", "gradient", "copy"] = "inputs"
+    of: Literal["inputs", "gradient", "copy"] | Refused = "inputs"
 
 
 def find_mismatch(queries: TraceQueries, op: int) -> Mismatch | None:
@@ -54,8 +55,7 @@ def turned(queries: TraceQueries, mismatch: Mismatch, words: Site | None) -> Mis
 
 def _on(queries: TraceQueries, op: int, rows: list[int], odd_device: str) -> Mismatch:
     odd = [row for row in rows if queries.device(row) == odd_device]
-    tensors = queries.trace.tensors
-    tensor = next((row for row in odd if not str(tensors.raw("name", row)).endswith(".bias")), odd[0])
+    tensor = next((row for row in odd if not is_bias(queries, row)), odd[0])
     expected_device = next(queries.device(row) for row in rows if row not in odd)
     return Mismatch(op, tensor, odd_device, expected_device, tuple(row for row in odd if row != tensor))
 
@@ -96,13 +96,17 @@ def _without_legal_mixes(queries: TraceQueries, op: int, rows: list[int]) -> lis
     return others if len({queries.device(row) for row in others}) > 1 else rows
 
 
+def is_bias(queries: TraceQueries, row: int) -> bool:
+    return str(queries.trace.tensors.raw("name", row)).endswith(".bias")
+
+
 def _odd_accelerator(queries: TraceQueries, op: int, rows: list[int], devices: list[str]) -> str:
     """Return the accelerator that the computation is not on."""
     return (
         _not_of_the_thread(queries, op, devices)
         or _left_behind(queries, rows, devices)
-        or _not_of_the_module(queries, op, devices)
-        or _without_gradients(queries, rows, devices)
+        or not_of_the_module(queries, op, devices)
+        or without_gradients(queries, rows, devices)
         or rarest_of_recent_ops(queries, op, devices)
         or devices[-1]
     )
@@ -137,13 +141,13 @@ def _past_devices(queries: TraceQueries, rows: list[int], device: str) -> set[st
     return {queries.device(past) for row in inputs for past in queries.ancestors(row, past_modules=False)}
 
 
-def _not_of_the_module(queries: TraceQueries, op: int, devices: list[str]) -> str:
+def not_of_the_module(queries: TraceQueries, op: int, devices: list[str]) -> str:
     """Return the device without parameters of the modules that were at work."""
     call = queries.trace.ops[op].call
     while call is not None:
         end = min(call.end if call.end >= 0 else op, op)
         seen = Counter(
-            queries.device(row)
+            queries.trait(row)
             for done in range(max(call.begin, end - RECENT), end)
             for row in queries.inputs(done)
             if queries.is_of_a_module(row)
@@ -154,9 +158,9 @@ def _not_of_the_module(queries: TraceQueries, op: int, devices: list[str]) -> st
     return ""
 
 
-def _without_gradients(queries: TraceQueries, rows: list[int], devices: list[str]) -> str:
+def without_gradients(queries: TraceQueries, rows: list[int], devices: list[str]) -> str:
     """Return the device of what is not trained: a teacher's scores come to where the student learns."""
-    trained = {queries.device(row) for row in rows if _is_trained(queries, row)}
+    trained = {queries.trait(row) for row in rows if _is_trained(queries, row)}
     left = [device for device in devices if device not in trained]
     return left[0] if len(left) == 1 else ""
 

@@ -21,13 +21,13 @@ class Move:
 def crossed(queries: TraceQueries, row: int) -> bool:
     """Return whether a tensor is a copy from another device."""
     source = queries.source(row)
-    return source >= 0 and queries.device(source) != queries.device(row)
+    return source >= 0 and queries.trait(source) != queries.trait(row)
 
 
 def move_of(queries: TraceQueries, row: int) -> Move | None:
     """Return the copy that brought a tensor to its device."""
     for past in queries.ancestors(row, 40):
-        if queries.device(past) == queries.device(row) and crossed(queries, past):
+        if queries.trait(past) == queries.trait(row) and crossed(queries, past):
             return Move(queries.producer(past), queries.born(past), queries.source(past), past)
     return None
 
@@ -41,9 +41,9 @@ def moves_of(queries: TraceQueries, rows: Iterable[int]) -> list[Move]:
 def moves_from(queries: TraceQueries, bases: set[int], expected_device: str, before: int) -> Iterator[Move]:
     """Yield the copies to a device, before an op, of the given tensors or of views of them."""
     tensors = queries.trace.tensors
-    devices, sources = tensors.ints("device"), tensors.ints("source")
-    target = queries.device_names.index(expected_device) if expected_device in queries.device_names else -1
-    copied = (sources >= 0) & (target >= 0) & (devices == target) & (devices[sources] != target)
+    traits, sources = tensors.ints(queries.of), tensors.ints("source")
+    target = queries.trait_id(expected_device)
+    copied = (sources >= 0) & (target >= 0) & (traits == target) & (traits[sources] != target)
     copied &= (tensors.ints("producer") < before) & np.isin(queries.bases[sources], list(bases))
     for row in np.flatnonzero(copied).tolist():
         yield Move(queries.producer(row), queries.born(row), queries.source(row), row)

@@ -8,7 +8,8 @@ from typing import Final
 
 from devtrace.diagnosis.evidence.moves import crossed
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
-from devtrace.diagnosis.slugs import Arrival
+from devtrace.diagnosis.slugs import Arrival, Trait
+from devtrace.source.dtypes import NORMS
 from devtrace.source.matching import called_name, chain, keyword, match_code, nodes_of, same_code
 from devtrace.source.parsing import Source
 from devtrace.source.vocabulary import MAKES, full_name
@@ -16,6 +17,7 @@ from devtrace.trace.op_kinds import INDEXED
 
 MOST: Final = 64
 _LIKE: Final = ("_like", "aten.new_")
+_LED_BY_FIRST: Final = {"device": INDEXED, "dtype": (*INDEXED, *NORMS)}
 FROM_DATA: Final = ("lift_fresh", "set_")
 """Ops that take over data of Python: torch.tensor([1, 2])."""
 
@@ -38,8 +40,8 @@ def find_origin(queries: TraceQueries, row: int, preferred_parents: frozenset[in
         arrival = _arrival(queries, path[-1], parents)
         if arrival is not None:
             return Origin(arrival, path[-1], queries.producer(path[-1]), tuple(path))
-        beside = [parent for parent in parents if queries.device(parent) == queries.device(path[-1])]
-        if queries.op_name(queries.producer(path[-1])).startswith(INDEXED) and parents[0] in beside:
+        beside = [parent for parent in parents if queries.trait(parent) == queries.trait(path[-1])]
+        if queries.op_name(queries.producer(path[-1])).startswith(_LED_BY_FIRST[queries.of]) and parents[0] in beside:
             beside = parents[:1]
         path.append(max(beside, key=lambda parent: (parent in preferred_parents, *_size(queries, parent))))
     return Origin("given", path[-1], queries.producer(path[-1]), tuple(path))
@@ -54,7 +56,8 @@ def _arrival(queries: TraceQueries, row: int, parents: list[int]) -> Arrival | N
         return _made_by(queries, op)
     if not parents:
         return "given"
-    return None if any(queries.device(parent) == queries.device(row) for parent in parents) else "copied"
+    other: Arrival = "computed" if queries.of == "dtype" else "copied"
+    return None if any(queries.trait(parent) == queries.trait(row) for parent in parents) else other
 
 
 def _size(queries: TraceQueries, row: int) -> tuple[bool, int]:
@@ -72,9 +75,9 @@ def _made_by(queries: TraceQueries, op: int) -> Arrival:
     is_from_data = any(part in queries.op_name(op) for part in FROM_DATA)
     if is_from_data and (found is None or factory_call(found) is None):
         return "given"
-    if found is not None and _follows_what_its_function_made(found):
+    if found is not None and _follows_what_its_function_made(found, queries.of):
         return "given"
-    return "made-there" if found is not None and has_device_argument(found) else "made"
+    return "made-there" if found is not None and trait_argument(found, queries.of) is not None else "made"
 
 
 def factory_call(found: SourceNode) -> ast.Call | None:
@@ -92,31 +95,27 @@ def was_materialized(queries: TraceQueries, row: int) -> bool:
     return found is not None and factory_call(found) is None
 
 
-def is_factory_without_device(call: ast.Call, source: Source) -> bool:
-    """Return whether a call is of a factory as `torch.zeros(n)` is, without a device=."""
+def is_factory_without(trait: Trait, call: ast.Call, source: Source) -> bool:
+    """Return whether a call is of a factory as `torch.zeros(n)` is, without a device= or dtype=."""
     module, _, name = full_name(call.func, source).rpartition(".")
-    return module == "torch" and name in MAKES and keyword(call, "device") is None
+    return module == "torch" and name in MAKES and keyword(call, trait) is None
 
 
-def has_device_argument(found: SourceNode) -> bool:
-    """Return whether the factory's call has a device= other than None."""
-    return _device_argument(found) is not None
-
-
-def _device_argument(found: SourceNode) -> ast.expr | None:
+def trait_argument(found: SourceNode, trait: Trait) -> ast.expr | None:
+    """Return the `device=` or `dtype=` of the factory's call, if it is not None."""
     call = factory_call(found)
-    device = keyword(call, "device") if call is not None else None
-    return device if match_code("None", device) is None else None
+    given = keyword(call, trait) if call is not None else None
+    return given if match_code("None", given) is None else None
 
 
-def _follows_what_its_function_made(found: SourceNode) -> bool:
+def _follows_what_its_function_made(found: SourceNode, trait: Trait) -> bool:
     """Return whether the device is that of a tensor that the same function made without one: `like=` in other words."""
-    followed = match_code("$x.device", _device_argument(found))
+    followed = match_code(f"$x.{trait}", trait_argument(found, trait))
     function = found.source.function(found.node)
     if followed is None or function is None:
         return False
     assignments = nodes_of(ast.Assign, function)
     made = [node.value for node in assignments if any(same_code(target, followed["x"]) for target in node.targets)]
     return bool(made) and all(
-        isinstance(each, ast.Call) and is_factory_without_device(each, found.source) for each in made
+        isinstance(each, ast.Call) and is_factory_without(trait, each, found.source) for each in made
     )

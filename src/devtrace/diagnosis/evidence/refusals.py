@@ -108,7 +108,7 @@ def _asked_for(call: ast.Call, frame: FailingFrame) -> Iterator[str]:
     if given is not None or method == "to":
         nodes = [given] if given is not None else call.args
         values = [evaluate(node, frame.scope()) if not isinstance(node, ast.Constant) else node.value for node in nodes]
-        yield from (frame.snapshot.device_of(each) if is_tensor(each) else _in_full(each) for each in values)
+        yield from (frame.snapshot.trait_of(each) if is_tensor(each) else _in_full(each) for each in values)
     elif method in (HOST, "numpy"):
         yield HOST
     elif method in frame.snapshot.queries.move_methods and not call.args:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.mismatch import Mismatch
-from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
 
 
 @dataclass
@@ -40,6 +40,11 @@ class Subject:
         return self.mismatch.expected_device
 
     @property
+    def begins_so(self) -> bool:
+        """True if tensors are odd until something moves them: those on the CPU; of a dtype those of any."""
+        return self.queries.of == "dtype" or self.odd_device == HOST
+
+    @property
     def base(self) -> int:
         """Tensor whose storage it has: itself when it is no view."""
         return self.queries.base(self.row)
@@ -66,8 +71,8 @@ class Subject:
     def odd_row(self, value: object) -> int | None:
         """Return the row of a live tensor that is on the odd device; None for anything else."""
         row = self.snapshot.row(value)
-        return row if row is not None and self.queries.device(row) == self.odd_device else None
+        return row if row is not None and self.queries.trait(row) == self.odd_device else None
 
     def is_expected(self, row: int | None) -> bool:
         """Return whether a tensor is on the expected device."""
-        return row is not None and self.queries.device(row) == self.expected_device
+        return row is not None and self.queries.trait(row) == self.expected_device

@@ -5,17 +5,18 @@ Rules over many ops read columns; rows are followed one by one only around a fin
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import FrameType
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple, Self, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from devtrace.diagnosis.findings import Site
-from devtrace.diagnosis.slugs import Certainty
+from devtrace.diagnosis.slugs import Certainty, Trait
 from devtrace.source import parsing
+from devtrace.source.dtypes import CASTS
 from devtrace.source.live_objects import Evidence, Live
 from devtrace.source.parsing import Source, Span
 from devtrace.trace.ledger_counts import callers_of_backward
@@ -41,11 +42,19 @@ class SourceNode(NamedTuple):
 
 @dataclass(frozen=True)
 class TraceQueries:
-    """One trace and, while its program is still there, the live objects."""
+    """One trace and, while its program is still there, the live objects.
+
+    `of` is the trait by which tensors are compared: their device, or their dtype.
+    """
 
     trace: TraceData
     live: Live | None = None
     _source_nodes: dict[int, SourceNode | None] = field(default_factory=dict)
+    of: Trait = "device"
+
+    @property
+    def of_dtypes(self) -> Self:
+        return replace(self, of="dtype")
 
     # Columns.
 
@@ -55,8 +64,9 @@ class TraceQueries:
 
     @cached_property
     def move_methods(self) -> frozenset[str]:
-        """Names of a tensor's methods that move it: `to`, `cpu`, and one for each kind of device."""
-        return frozenset(("to", HOST, *(name.partition(":")[0] for name in self.device_names)))
+        """Names of a tensor's methods that move or cast it: `to`, and one for each kind of device, or each dtype."""
+        kinds = CASTS if self.of == "dtype" else (HOST, *(name.partition(":")[0] for name in self.device_names))
+        return frozenset(("to", *kinds))
 
     @cached_property
     def host(self) -> int:
@@ -110,6 +120,16 @@ class TraceQueries:
 
     def device(self, tensor: int) -> str:
         return self.device_names[self.trace.tensors.number("device", tensor)]
+
+    def trait(self, tensor: int) -> str:
+        """Return a tensor's device, or its dtype if these are compared."""
+        return self.device(tensor) if self.of == "device" else str(self.trace.tensors.raw("dtype", tensor))
+
+    def trait_id(self, trait: str) -> int:
+        """Return the number of a trait in its column of the tensors, -1 if no tensor has it."""
+        if self.of == "dtype":
+            return self.strings.get(trait, -1)
+        return self.device_names.index(trait) if trait in self.device_names else -1
 
     def producer(self, tensor: int) -> int:
         return int(self.producers[tensor])

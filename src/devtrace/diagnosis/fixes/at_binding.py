@@ -36,7 +36,7 @@ def move_below_binding(case: Case, verdict: Verdict) -> Iterator[Fix]:
     for name in [verdict.name, *case.names, *(name for _, name in case.roots)]:
         if name is None or len(name.references) < 2 or _made_in_a_call(case, name):
             continue
-        if verdict.cause == "attached-after-move" and _binds_where_it_moves(case, verdict, name):
+        if verdict.kind == "attached-after-move" and _binds_where_it_moves(case, verdict, name):
             continue
         for kin in ([name, *siblings_on_odd_device(case, name)], [name]):
             yield from _moved_with(case, name, kin)
@@ -187,7 +187,12 @@ def move_where_made(case: Case, verdict: Verdict) -> Iterator[Fix]:
             if frame is None or anchor.kind != "at":
                 continue
             values = dict(values_given(anchor.statement))
-            alike = [each for each in values if each != name.text and _is_made_alike(values[each], values[name.text])]
+            is_alike = case.mismatch.of == "inputs"
+            alike = [
+                each
+                for each in values
+                if is_alike and each != name.text and _is_made_alike(values[each], values[name.text])
+            ]
             names = [name, *(path for each in alike if (path := _stayed_behind(case, frame, each)) is not None)]
             nodes, line = [values[each.text] for each in names], frame.source.span(anchor.statement).line
             devices = [frame.device_code(line, node) for node in nodes]

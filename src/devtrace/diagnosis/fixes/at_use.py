@@ -66,7 +66,8 @@ def _returns_a_new_tensor(call: ast.Call, frame: FailingFrame) -> bool:
         return False
     returned = [node.value for node in nodes_of(ast.Return, body)]
     made = [
-        value is not None and any(origins.is_factory_without_device(inner, source) for inner in calls_in(value))
+        value is not None
+        and any(origins.is_factory_without(frame.snapshot.queries.of, inner, source) for inner in calls_in(value))
         for value in returned
     ]
     return bool(made) and all(made)

@@ -86,7 +86,7 @@ def leave_out_move(case: Case, verdict: Verdict) -> Iterator[Fix]:
     move = verdict.sent_by
     if move is None or verdict.module is not None or case.origin.row != case.row:
         return
-    found = code_at(case, move.site) if case.queries.device(move.source) == case.expected_device else None
+    found = code_at(case, move.site) if case.queries.trait(move.source) == case.expected_device else None
     original = _moved_to_the_cpu(found.node) if found is not None else None
     if found is None or original is None:
         return

@@ -19,9 +19,16 @@ from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.fixes.anchors import Anchor
 from devtrace.diagnosis.fixes.fix import Fix, Moved, suggested
+from devtrace.source.dtypes import CASTS
 from devtrace.source.object_walk import is_tensor
 
 _NAMES: Final = ("each", "part")
+
+
+def moving(target: str) -> str:
+    """Return `to(device)`; `half()` for `torch.float16`."""
+    methods = {f"torch.{dtype}": method for method, dtype in CASTS.items()}
+    return f"{methods[target]}()" if target in methods else f"to({target})"
 
 
 @dataclass(frozen=True)
@@ -77,7 +84,7 @@ class Within:
     devices: tuple[str, ...] = ()
 
     def texts(self, anchor: Anchor, call: str) -> list[str]:
-        calls = [f"to({device})" for device in self.devices] or [call] * len(self.nodes)
+        calls = [moving(device) for device in self.devices] or [call] * len(self.nodes)
         return [anchor.code.called_on(*each) for each in zip(self.nodes, calls, strict=True)]
 
 
@@ -92,7 +99,7 @@ class Proposal:
 
     @property
     def texts(self) -> list[str]:
-        call = self.call or (f"to({self.device})" if self.device else "")
+        call = self.call or (moving(self.device) if self.device else "")
         return self.change.texts(self.anchor, call) if call else []
 
     @property

@@ -17,7 +17,7 @@ import numpy as np
 from devtrace.diagnosis.edits import Code
 from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.case import Case, Verdict
-from devtrace.diagnosis.evidence.frame_code import FailingFrame, first_parameter, names_device
+from devtrace.diagnosis.evidence.frame_code import FailingFrame, first_parameter, names_trait
 from devtrace.diagnosis.fixes.fix import SiteCode, code_at, frame_at, frame_of
 from devtrace.source.flow import own_name, parameters
 from devtrace.source.matching import assigned_names, owner_of, variable
@@ -59,7 +59,7 @@ def of_owner(case: Case, owner: ast.expr, code: Code) -> str:
     while around is not None:
         modules = [each for each in (evaluate(around, scope) for scope in scopes) if id(each) in owners]
         if not modules or any(case.is_expected(case.snapshot.row(tensor)) for _, tensor in registered(modules[0])):
-            return f"next({code.text(around)}.parameters()).device"
+            return f"next({code.text(around)}.parameters()).{case.queries.of}"
         around = getattr(around, "value", None)
     return ""
 
@@ -92,11 +92,11 @@ def _of_self(case: Case, site: int, source: Source, function: ast.FunctionDef | 
     if not class_name or not own or function.name == "__init__":
         return ""
     value = next((each for each in case.snapshot.walk.objects.values() if type(each).__qualname__ == class_name), None)
-    named = (key for key, device in instance_dict(value).items() if names_device(device, case.expected_device))
+    named = (key for key, device in instance_dict(value).items() if names_trait(device, case.expected_device))
     attribute = next((f"{own}.{key}" for key in named if str(key).isidentifier()), "")
     first = first_parameter(value) if access_paths.is_module(value) else None
-    is_expected = first is not None and case.snapshot.device_of(first) == case.expected_device
-    return attribute or (f"next({own}.parameters()).device" if is_expected else "")
+    is_expected = first is not None and case.snapshot.trait_of(first) == case.expected_device
+    return attribute or (f"next({own}.parameters()).{case.queries.of}" if is_expected else "")
 
 
 def _of_parameter(case: Case, function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
@@ -110,8 +110,8 @@ def _of_parameter(case: Case, function: ast.FunctionDef | ast.AsyncFunctionDef) 
     for op in later[ops.ints("thread")[later] == ops.number("thread", case.op)].tolist():
         taken = queries.source_node(ops.number("site", op))
         name = _root(taken.node) if taken is not None and taken.source.function(taken.node) is function else ""
-        if name in kept and any(queries.device(row) == case.expected_device for row in queries.inputs(op)[:1]):
-            return f"{name}.device"
+        if name in kept and any(queries.trait(row) == case.expected_device for row in queries.inputs(op)[:1]):
+            return f"{name}.{case.queries.of}"
     return ""
 
 

@@ -158,4 +158,4 @@ def made_at(case: Case, chosen: Callable[[SourceNode], bool]) -> Iterator[Moved]
     if threads[case.origin.op] == threads[case.op]:  # another replica has its tensors where its own inputs are
         made &= threads[:-1] == threads[case.op]
     for op in np.flatnonzero(made).tolist():
-        yield from (Moved(row, op + 1) for row in queries.outputs(op) if queries.device(row) == case.odd_device)
+        yield from (Moved(row, op + 1) for row in queries.outputs(op) if queries.trait(row) == case.odd_device)

@@ -83,4 +83,4 @@ class _Round:
         """Return the device of a tensor or of a module's first parameter; empty for anything else."""
         tensor = first_parameter(value) if access_paths.is_module(value) else value
         row = self.case.snapshot.row(tensor) if is_tensor(tensor) else None
-        return self.case.queries.device(row) if row is not None and self.case.queries.dims[row] > 0 else ""
+        return self.case.queries.trait(row) if row is not None and self.case.queries.dims[row] > 0 else ""

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple, get_args
 
 from devtrace.diagnosis.evidence.case import Case, Verdict
-from devtrace.diagnosis.fixes import at_attachment, at_binding, at_move, at_use, change_move
+from devtrace.diagnosis.evidence.casts_and_moves import MOVES
+from devtrace.diagnosis.fixes import at_attachment, at_binding, at_move, at_use, casts, change_move
 from devtrace.diagnosis.fixes.fix import Fix
 from devtrace.diagnosis.fixes.pass_device_to_factory import move_in_package, pass_device_to_factory
 from devtrace.diagnosis.fixes.register_on_module import move_what_a_package_keeps, register_on_module
@@ -33,6 +34,9 @@ class Ranked(NamedTuple):
 
 EVERY: Final[tuple[CauseSlug, ...]] = get_args(CauseSlug)
 ORDER: Final = (
+    Ranked(casts.leave_out_cast, ("wrong-device",), "a scaler needs what was there before the cast"),
+    Ranked(casts.fill_with_what_fits, ("python-number",), "the number alone is wrong"),
+    Ranked(casts.cast_what_numpy_gives, ("numpy-boundary",), "all that is computed of it has the dtype then"),
     Ranked(change_move.keep_moved_result, ("never-moved",), "the move is there, and only its result was lost"),
     Ranked(change_move.copy_after_move, ("stale-copy",), "two lines change their order, and nothing is added"),
     Ranked(register_on_module, ("not-registered",), "from then on every move of the module takes it along"),
@@ -63,7 +67,7 @@ ORDER: Final = (
     ),
     Ranked(
         at_binding.move_where_made,
-        ("never-moved", "stale-copy", "created-without-device"),
+        ("never-moved", "stale-copy", "created-without-device", "python-number", "target-dtype", "autocast-off"),
         "a variable of the function itself, whose value no attribute keeps",
     ),
     Ranked(move_in_package, ("never-moved",), "a line of a package is not the user's to change: words"),
@@ -77,4 +81,5 @@ FOR_EVERY_CAUSE: Final = tuple(ranked for ranked in ORDER if ranked.causes == EV
 
 def of_cause(cause: CauseSlug) -> Iterator[Ranked]:
     """Yield the strategies that are a cause's own."""
-    return (ranked for ranked in ORDER if cause in ranked.causes and ranked.causes != EVERY)
+    kind = MOVES.get(cause, cause)
+    return (ranked for ranked in ORDER if kind in ranked.causes and ranked.causes != EVERY)

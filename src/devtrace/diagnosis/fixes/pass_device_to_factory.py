@@ -5,8 +5,10 @@ from collections.abc import Iterator
 
 from devtrace.diagnosis.evidence import origins
 from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.frame_code import torch_dtype
 from devtrace.diagnosis.fixes import devices
-from devtrace.diagnosis.fixes.fix import Fix, made_at, suggested, text_at
+from devtrace.diagnosis.fixes.fix import Fix, made_at, siblings_on_odd_device, suggested, text_at
+from devtrace.diagnosis.slugs import Trait
 from devtrace.source.matching import calls_in, keyword
 from devtrace.source.parsing import Source
 from devtrace.words.catalogue import sentence
@@ -19,12 +21,15 @@ def pass_device_to_factory(case: Case, verdict: Verdict) -> Iterator[Fix]:
     found, node = text_at(case, site), case.queries.source_node(site)
     call = origins.factory_call(node) if node is not None else None
     device = devices.at(case, site, call) if call is not None else ""
+    if node is not None and not device and case.queries.of == "dtype":
+        device = torch_dtype(node.source, case.expected_device)
     if found is None or call is None or not device:
         return
-    code, package, argument = found.code, case.queries.package(site), f"device={device}"
-    given = keyword(call, "device")
+    code, package, argument = found.code, case.queries.package(site), f"{case.queries.of}={device}"
+    given = keyword(call, case.queries.of)
     new = one_line(code.with_argument(call, argument) if given is None else code.text_with(call, given, device))
-    calls = [call] if given is not None else _without_device(found.statement, call, code.source)
+    calls = [call] if given is not None else _without_device(case.queries.of, found.statement, call, code.source)
+    calls += _of_siblings(case, verdict, call) if given is None else []
     moved = made_at(case, lambda made: origins.factory_call(made) in calls)
     if package:
         yield Fix(sentence("fixed.package-factory", package=package, site=case.queries.site(site), code=new))
@@ -35,11 +40,30 @@ def pass_device_to_factory(case: Case, verdict: Verdict) -> Iterator[Fix]:
         yield from suggested(sentence("fixed.give-device", code=new), edit, moved=moved)
 
 
-def _without_device(statement: ast.stmt, call: ast.Call, source: Source) -> list[ast.Call]:
+def _of_siblings(case: Case, verdict: Verdict, call: ast.Call) -> Iterator[ast.Call]:
+    """Yield the factories beside it that made other attributes of its owner: the next line would fail over those.
+
+    Of devices the same call makes them where the rest of the line needs them.
+    """
+    name, own = verdict.name, case.queries.source_node(verdict.born)
+    if name is None or own is None or case.queries.of == "device" or name.last.owner is None:
+        return
+    for sibling in siblings_on_odd_device(case, name):
+        row = case.snapshot.row(sibling.last.value)
+        found = case.queries.source_node(case.queries.born(case.queries.base(row))) if row is not None else None
+        made = origins.factory_call(found) if found is not None else None
+        beside = found is not None and found.source is own.source
+        if made is not None and found is not None and beside and made is not call:
+            is_free = origins.is_factory_without(case.queries.of, made, found.source)
+            if is_free and found.source.function(made) is found.source.function(call):
+                yield made
+
+
+def _without_device(trait: Trait, statement: ast.stmt, call: ast.Call, source: Source) -> list[ast.Call]:
     """Return a factory's call, and the others of its statement that have no device either."""
     found = [call]
     for node in calls_in(statement):
-        if node is not call and origins.is_factory_without_device(node, source):
+        if node is not call and origins.is_factory_without(trait, node, source):
             inside = any(node in ast.walk(other) or other in ast.walk(node) for other in found)
             found += [] if inside else [node]
     return found

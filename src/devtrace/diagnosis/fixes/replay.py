@@ -30,7 +30,10 @@ class Conflict:
 class Step(NamedTuple):
     """An op as a replay sees it."""
 
+    op: int
+    name: str
     inputs: list[int]
+    outputs: list[int]
     rows: list[int]
     """Inputs that have dimensions."""
     following: list[int]
@@ -58,13 +61,15 @@ class Recorded:
         queries, name = self.queries, self.queries.op_name(op)
         inputs = queries.inputs(op)
         rows = [row for row in inputs if queries.dims[row] != 0]
-        device = queries.device((rows or inputs)[0]) if inputs else ""
-        following = [row for row in queries.outputs(op) if not inputs or queries.device(row) == device]
+        trait = queries.trait((rows or inputs)[0]) if inputs else ""
+        outputs = queries.outputs(op)
+        following = [row for row in outputs if not inputs or queries.trait(row) == trait]
+        kind = "index" if name.startswith(INDEXING) else ""
         if name == LENGTHS_ON_HOST:
-            return Step(inputs, rows, following, "lengths")
-        if queries.kind(op) == "copy" or "copy_" in name:
-            return Step(inputs, rows, following, "copy")
-        return Step(inputs, rows, following, "index" if name.startswith(INDEXING) else "")
+            kind = "lengths"
+        elif queries.kind(op) == "copy" or "copy_" in name:
+            kind = "copy"
+        return Step(op, name, inputs, outputs, rows, following, kind)
 
     @cached_property
     def _takers(self) -> tuple[list[int], list[int]]:
@@ -138,7 +143,7 @@ class Replay:
         return [row for row in combined(self.queries, self.case.op) if self.queries.dims[row] != 0]
 
     def _device(self, row: int) -> str:
-        return self.case.expected_device if row in self.there else self.queries.device(row)
+        return self.case.expected_device if row in self.there else self.queries.trait(row)
 
     def _mixed(self, step: Step) -> tuple[int, ...]:
         """Return the inputs on the odd device of an op that would mix devices because of what moved.
@@ -152,10 +157,10 @@ class Replay:
         rows = step.rows
         if step.kind == "index" and rows and self._device(rows[0]) != HOST:
             rows = [rows[0], *(row for row in rows[1:] if self._device(row) != HOST)]
-        if len({self._device(row) for row in rows}) < 2 or len({self.queries.device(row) for row in rows}) > 1:
+        if len({self._device(row) for row in rows}) < 2 or len({self.queries.trait(row) for row in rows}) > 1:
             return ()
         return tuple(row for row in rows if self._device(row) != self.case.expected_device)
 
     def _follow(self, step: Step) -> list[int]:
         """Return the outputs that come out on the expected device, because the inputs are there."""
-        return step.following if self._device(step.leading) != self.queries.device(step.leading) else []
+        return step.following if self._device(step.leading) != self.queries.trait(step.leading) else []

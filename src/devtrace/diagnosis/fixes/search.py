@@ -18,6 +18,7 @@ from devtrace.diagnosis.fixes.fix import Fix
 from devtrace.diagnosis.fixes.order import FOR_EVERY_CAUSE, Ranked, of_cause
 from devtrace.diagnosis.fixes.pass_device_to_factory import pass_device_to_factory
 from devtrace.diagnosis.fixes.replay import Recorded, Replay
+from devtrace.diagnosis.fixes.replay_of_dtypes import ReplayOfDtypes
 from devtrace.words.catalogue import sentence
 
 MOST_PARTS: Final = 8
@@ -100,11 +101,15 @@ class Search:
 
     def _left(self, parts: list[Fix]) -> Case | None:
         """Return the case of the next tensor that would still be on the odd device, None if all are together."""
-        replay = Replay(self._recorded, self.case, proof.all_moved(parts))
+        replay = self._replay(self.case, parts)
         if replay.conflict is not None:
             return self._about(replay.conflict.op, replay.conflict.rows)
         rows = about_to_fail.rows_of_the_line(self.case, replay.there)
         return self._about(self.case.op, rows) if rows else None
+
+    def _replay(self, case: Case, parts: list[Fix]) -> Replay:
+        kind = ReplayOfDtypes if case.queries.of == "dtype" else Replay
+        return kind(self._recorded, case, proof.all_moved(parts))
 
     def _about(self, op: int, rows: tuple[int, ...]) -> Case:
         mismatch = replace(self.case.mismatch, op=op, odd_tensor=rows[0], others_on_odd_device=rows[1:])
@@ -117,7 +122,7 @@ class Search:
         for fix in itertools.islice(accepted, MOST_TRIES):
             if not fix.edits or all(moved.row in known for moved in fix.moved):
                 continue
-            conflict = Replay(self._recorded, left, proof.all_moved([*parts, fix])).conflict
+            conflict = self._replay(left, [*parts, fix]).conflict
             if conflict is None or left.odd_tensor not in conflict.rows or conflict.op != left.op:
                 return fix
         return None

@@ -17,7 +17,7 @@ from devtrace.source.safe_values import evaluate
 
 def moves_what_stays(case: Case, fix: Fix) -> bool:
     """Return whether an edit would bring to the device what a line further up in a live frame takes on the CPU."""
-    if case.expected_device == HOST:
+    if case.queries.of == "dtype" or case.expected_device == HOST:
         return False
     base = case.queries.base
     bases = {base(moved.row) for moved in fix.moved}

@@ -9,59 +9,23 @@ import ast
 from dataclasses import replace
 from typing import Final
 
-from devtrace.diagnosis.causes.ordered import find_verdict
-from devtrace.diagnosis.evidence import untraced_cells
-from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.intent import intended
 from devtrace.diagnosis.evidence.mismatch import Mismatch, find_mismatch
 from devtrace.diagnosis.evidence.origins import factory_call
 from devtrace.diagnosis.evidence.refusals import find_refusal
-from devtrace.diagnosis.evidence.source_text import assigned_names, statement_site
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
-from devtrace.diagnosis.findings import Culprit, Finding, Site
-from devtrace.diagnosis.fixes.fix import failing_frame, frame_at
-from devtrace.diagnosis.fixes.search import Search
-from devtrace.diagnosis.messages import message, package_line_with_the_owner
-from devtrace.diagnosis.read_evidence import is_only_read, without_guess
+from devtrace.diagnosis.findings import Finding
+from devtrace.diagnosis.rules.explained_mismatch import explained
 from devtrace.diagnosis.rules.rule import ErrorRule
-from devtrace.source.matching import called_name, calls_in, names_in
 from devtrace.source.safe_values import values
-from devtrace.words.catalogue import unnamed
-from devtrace.words.text_format import one_line
-
-LONGEST_CHAIN: Final = 8
 
 
 def device_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: int, text: str) -> Finding | None:
     mismatch = _mismatch(queries, snapshot, op, text)
-    if mismatch is None:
-        return None
-    case = Case.of(queries, snapshot, mismatch)
-    verdict = find_verdict(case)
-    expressions = list(map(one_line, _expressions(case)))
-    names = candidate_names(case, verdict, expressions)
-    guessed = _birth_in_an_untraced_cell(case, names) if verdict.born < 0 else None
-    if guessed is not None:
-        verdict = replace(verdict, certainty="inferred")
-    if is_only_read(case, verdict):
-        verdict = replace(verdict, certainty="inferred")
-    fix = without_guess(case, verdict, Search(case, verdict, find_verdict).fix())
-    return Finding(
-        rule="device-mismatch",
-        severity="error",
-        cause=verdict.cause,
-        devices=tuple(filter(None, (mismatch.expected_device, mismatch.odd_device))),
-        site=queries.site(queries.trace.ops.number("site", op)),
-        op=op,
-        culprit=_culprit(case, verdict, names, guessed),
-        bytes=queries.trace.tensors.number("bytes", mismatch.odd_tensor),
-        message=message(case, verdict, names[0] if names else "", _operand_name(case, verdict, expressions)),
-        help=fix.help,
-        edits=fix.edits,
-        ops=(op,),
-    )
+    return explained(Case.of(queries, snapshot, mismatch), "device-mismatch") if mismatch is not None else None
 
 
 RULE: Final = ErrorRule("device-mismatch", device_mismatch)
@@ -95,96 +59,3 @@ def _was_made_by_the_failing_layer(queries: TraceQueries, made: int, failed: int
     in_a_call = ops.number("call", made) >= 0
     alike = all(ops.number(column, made) == ops.number(column, failed) for column in ("site", "call"))
     return in_a_call and alike and queries.kind(made) == "create"
-
-
-def candidate_names(case: Case, verdict: Verdict, expressions: list[str]) -> list[str]:
-    """Return all names that fit, best first: of the cause's tensor, of the odd one, of what that was made of."""
-    tensors = case.queries.trace.tensors
-    found = [verdict.name.text] if verdict.name is not None else []
-    named = [name.text for name in case.names]
-    roots = [name.text for _, name in case.roots]
-    recorded = [str(tensors.raw("name", row)) for row in (case.odd_tensor, case.queries.base(case.odd_tensor))]
-    names = [*_library_paths(case), *found, *named, *expressions, *roots, *recorded]
-    return list(dict.fromkeys(name for name in names if name))
-
-
-def _library_paths(case: Case) -> list[str]:
-    """Return the name that a library of layers gave a tensor, as Keras does: `sequential/dense/kernel`."""
-    texts = [name.last.text.lstrip(".") for name in case.names]
-    return [path for text in texts if "/" in text for path in (text, text.partition("/")[2])][:2]
-
-
-def _operand_name(case: Case, verdict: Verdict, expressions: list[str]) -> str | None:
-    """Return a name of the odd tensor where the cause is about one that it was computed from; "" if it has none."""
-    if verdict.name is None or verdict.name in case.names:
-        return None
-    return next(iter([*(name.text for name in case.names), *expressions]), "")
-
-
-def _expressions(case: Case) -> list[str]:
-    """Return what the source calls the odd tensor: its expression on the failing line, the variable assigned to."""
-    queries, tensor = case.queries, case.odd_tensor
-    frame = failing_frame(case)
-    node = frame.node_of(tensor) if frame is not None else None
-    texts = [frame.code.text(node)] if frame is not None and node is not None else []
-    op = queries.producer(tensor)
-    made = queries.source_node(queries.trace.ops.number("site", op)) if op >= 0 else None
-    if made is None:
-        return texts
-    failing = queries.source_node(queries.trace.ops.number("site", case.op))
-    if failing is None or failing.statement is not made.statement:
-        outputs = queries.outputs(op)
-        index = outputs.index(tensor) if tensor in outputs else 0
-        return [*texts, *assigned_names(made, index)]
-    is_part = failing.node is not made.node and isinstance(made.node, ast.expr)
-    return [*texts, made.source.segment(made.node)] if is_part else texts
-
-
-def _birth_in_an_untraced_cell(case: Case, names: list[str]) -> Site | None:
-    """Return the statement of an earlier cell that makes what has this name, for a tensor made while nobody watched."""
-    live, frames = case.queries.live, case.snapshot.frames
-    if live is None or not frames or not names or case.origin.arrival != "given":
-        return None
-    owner = names[0].rpartition(".")[0]
-    kind = next((module.type for module in case.queries.trace.modules if module.path == owner), "")
-    return untraced_cells.birth(live.cells, frames[-1].f_code.co_filename, names[0], kind)
-
-
-def _culprit(case: Case, verdict: Verdict, names: list[str], guessed: Site | None) -> Culprit:
-    queries = case.queries
-    row = case.snapshot.row(verdict.name.last.value) if verdict.name is not None else None
-    tensor = queries.trace.tensors[case.odd_tensor if row is None else row]
-    return Culprit(
-        name=names[0] if names else unnamed(),
-        names=tuple(names),
-        device=case.odd_device,
-        shape=tuple(tensor.shape),
-        dtype=tensor.dtype,
-        born=statement_site(queries, verdict.born) or guessed,
-        moved=statement_site(queries, verdict.moved),
-        chain=_chain(case),
-        certainty=verdict.certainty,
-    )
-
-
-def _chain(case: Case) -> tuple[Site, ...]:
-    """Return the lines that the tensor came by, from birth to use."""
-    queries = case.queries
-    sites = [queries.born(row) for row in reversed(case.origin.path)]
-    if sites and queries.package(sites[0]):
-        sites.insert(0, int(queries.users[sites[0]]))  # the user's line that led there
-    sites += [package_line_with_the_owner(case), queries.trace.ops.number("site", case.op)]
-    found = [_loaded_from(case), *(statement_site(queries, id) for id in sites)]
-    lines = {(site.file, site.line): site for site in found if site is not None}
-    return tuple(lines.values())[-LONGEST_CHAIN:]
-
-
-def _loaded_from(case: Case) -> Site | None:
-    """Return the line that read what `optimizer.load_state_dict(saved)` copied: `saved = torch.load(f)`."""
-    found, frame = case.queries.source_node(case.born), frame_at(case, case.born)
-    calls = calls_in(found.statement) if found is not None else ()
-    call = next((call for call in calls if called_name(call) == "load_state_dict" and call.args), None)
-    if call is None or frame is None:
-        return None
-    bound = [statement for variable in names_in(call.args[0]) for statement in frame.bindings(variable)[-1:]]
-    return case.queries.site_in(frame.source, bound[0], frame.code.site) if bound else None

@@ -7,6 +7,7 @@ from devtrace.diagnosis.rules import (
     collective_device,
     device_mismatch,
     device_refused,
+    dtype_mismatch,
     generator_mismatch,
     host_conversion,
 )
@@ -14,6 +15,7 @@ from devtrace.diagnosis.rules.rule import ErrorRule
 
 ERROR_RULES: Final[tuple[ErrorRule, ...]] = (
     ErrorRule("out-of-memory", out_of_memory),
+    dtype_mismatch.RULE,
     collective_device.RULE,
     device_refused.RULE,
     host_conversion.RULE,

@@ -1,0 +1,151 @@
+"""Causes that only a dtype has: numpy's float64, a number, a target, a region of autocast that was left."""
+
+import ast
+from typing import Final
+
+from devtrace.diagnosis.causes.cause import Cause, Predicate
+from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.moves import moves_from
+from devtrace.diagnosis.evidence.origins import factory_call
+from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
+from devtrace.source.dtypes import is_cast, is_floating
+from devtrace.source.matching import called_names, calls_in, keyword
+from devtrace.source.vocabulary import MAKES_ON_HOST
+from devtrace.words.catalogue import sentence
+
+_OF_DATA: Final = ("rand", "randn", "normal", "tensor", "as_tensor", "asarray")
+"""Factories whose result stands for data, outside of a computation: that is to be cast, not made otherwise."""
+_COLLECTS: Final = ("aten.stack", "aten.cat", "aten.index.", "aten.index_select")
+_MEANT: Final = ("state_dict", "load", "copy_", "autocast")
+
+
+def number_does_not_fit(case: Case) -> Verdict | None:
+    return Verdict("python-number", case.born, case.name) if case.mismatch.of == "number" else None
+
+
+def op_takes_another(case: Case) -> Verdict | None:
+    if case.mismatch.of in ("inputs", "number", "gradients"):
+        return None
+    return Verdict("target-dtype", case.queries.born(_carried_from(case)), case.name)
+
+
+def _carried_from(case: Case) -> int:
+    """Return the tensor whose values it has, by views, copies and collected parts alone."""
+    queries, found = case.queries, case.row
+    for row in case.origin.path:
+        found = row
+        op = queries.producer(row)
+        if op < 0 or (queries.kind(op) not in ("view", "copy") and not queries.op_name(op).startswith(_COLLECTS)):
+            break
+    return found
+
+
+def model_was_cast_beside_a_scaler(case: Case) -> Verdict | None:
+    """A scaler needs the model in float32; a line cast it to half precision."""
+    if case.mismatch.of != "gradients":
+        return None
+    return Verdict("wrong-device", case.born, case.name, sent_by=case.arriving_move)
+
+
+def region_was_left(case: Case) -> Verdict | None:
+    """An op under autocast made it, and what computes with it now is outside of that."""
+    origin = case.origin
+    if origin.arrival != "copied" or not was_cast_by_autocast(case.queries, origin.op):
+        return None
+    return Verdict("autocast-off", case.born, case.name)
+
+
+def was_cast_by_autocast(queries: TraceQueries, op: int) -> bool:
+    """Return whether no word of its line made a copy of another dtype, in a program that has regions of autocast."""
+    found = queries.source_node(queries.trace.ops.number("site", op)) if op >= 0 else None
+    if found is None or queries.op_name(op) != "aten._to_copy" or _casts(found):
+        return False
+    texts = (block.text for block in queries.trace.sources)
+    return "autocast" in found.source.text or any("autocast" in text for text in texts)
+
+
+def _casts(found: SourceNode) -> bool:
+    names = called_names(found.statement)
+    asked = any(keyword(call, "dtype") is not None for call in calls_in(found.statement))
+    return asked or any(is_cast(name) or any(word in name for word in _MEANT) for name in names)
+
+
+def model_was_cast_later(case: Case) -> Verdict | None:
+    """A model computed it before that was cast: it was meant for what the model gives now."""
+    queries = case.queries
+    weights = {queries.base(row) for row in case.queries.ancestors(case.row) if queries.is_of_a_module(row)}
+    moves = moves_from(queries, weights, case.expected_device, case.op)
+    later = next((move for move in moves if move.op > case.birth), None)
+    return Verdict("stale-copy", case.born, case.name, move=later) if later is not None else None
+
+
+def came_from_numpy(case: Case) -> Verdict | None:
+    """It shares an array's memory, or took an array's dtype; Python's numbers become tensors of the default dtype."""
+    origin = case.origin
+    found = case.queries.source_node(case.queries.born(origin.row)) if origin.op >= 0 else None
+    if origin.arrival not in ("given", "made") or found is None:
+        return None
+    names = called_names(found.statement)
+    call = factory_call(found)
+    is_array = not names.isdisjoint(MAKES_ON_HOST) or (
+        case.odd_device == "float64" and call is not None and not names.isdisjoint(("tensor", "as_tensor", "asarray"))
+    )
+    return Verdict("numpy-boundary", case.born, case.name) if is_array else None
+
+
+def number_became_a_tensor(case: Case) -> Verdict | None:
+    found = case.queries.source_node(case.queries.born(case.origin.row)) if case.origin.op >= 0 else None
+    call = factory_call(found) if found is not None else None
+    if call is None or case.origin.arrival not in ("given", "made") or case.queries.dims[case.origin.row] != 0:
+        return None
+    match call.args[:1]:
+        case [ast.Constant() | ast.UnaryOp()]:
+            return Verdict("python-number", case.born, case.name)
+    return None
+
+
+def factory_had_no_dtype(case: Case) -> Verdict | None:
+    """A factory fills with the default dtype, and what is computed of whole numbers has that too."""
+    origin = case.origin
+    if origin.arrival not in ("made", "computed"):
+        return None
+    found = case.queries.source_node(case.queries.trace.ops.number("site", origin.op))
+    called = called_names(found.node) if found is not None else set[str]()
+    is_data = not called.isdisjoint(_OF_DATA) and case.queries.trace.ops.number("call", origin.op) < 0
+    if is_data or (origin.arrival == "computed" and not _is_of_whole_numbers(case)):
+        return None
+    return Verdict("created-without-device", case.queries.born(origin.row), case.name)
+
+
+def _is_of_whole_numbers(case: Case) -> bool:
+    inputs = case.queries.inputs(case.origin.op)
+    return bool(inputs) and not any(is_floating(case.queries.trait(row)) for row in inputs)
+
+
+def another_dtype_was_computed(case: Case) -> Verdict | None:
+    """An op made it of another dtype than its inputs have, as a line asks: `x.sum(0, dtype=torch.float32)`."""
+    if case.origin.arrival != "computed":
+        return None
+    return Verdict("wrong-device", case.queries.born(case.origin.row), case.name)
+
+
+def _reason(case: Case, verdict: Verdict) -> str:
+    if case.mismatch.of == "number":
+        return ""
+    return sentence(f"{verdict.cause}.reason", odd=case.odd_device, expected=case.expected_device)
+
+
+CAUSES: Final = (
+    Cause("numpy-boundary", _reason),
+    Cause("autocast-off", _reason),
+    Cause("python-number", _reason),
+    Cause("target-dtype"),
+)
+BY_THE_OP: Final[tuple[Predicate, ...]] = (
+    number_does_not_fit,
+    op_takes_another,
+    model_was_cast_beside_a_scaler,
+    region_was_left,
+)
+BY_ITS_ARRAY: Final[tuple[Predicate, ...]] = (model_was_cast_later, came_from_numpy, number_became_a_tensor)
+BY_ITS_FACTORY: Final[tuple[Predicate, ...]] = (factory_had_no_dtype, another_dtype_was_computed)

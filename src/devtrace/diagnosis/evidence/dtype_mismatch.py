@@ -1,0 +1,235 @@
+"""The odd tensor of an op that failed over dtypes, by what the program says of dtypes, not by counts alone.
+
+A layer that no cast reached is odd in a model that was cast; else the model's dtype is what its inputs have to have.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Final
+
+from devtrace.diagnosis.evidence import access_paths, mismatch
+from devtrace.diagnosis.evidence.dtype_sentences import DtypeError, dtype_error
+from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
+from devtrace.diagnosis.evidence.lineage import lineage
+from devtrace.diagnosis.evidence.mismatch import Mismatch
+from devtrace.diagnosis.evidence.moves import move_of, moves_from
+from devtrace.diagnosis.evidence.origins import find_origin
+from devtrace.diagnosis.evidence.ownership import rows_of_modules
+from devtrace.diagnosis.evidence.trace_queries import TraceQueries
+from devtrace.source.dtypes import is_floating
+from devtrace.source.object_walk import registered
+from devtrace.source.safe_values import instance_dict
+from devtrace.trace.op_kinds import INDEXING
+
+_OF_TWO: Final = (*INDEXING, "aten.scatter", "aten.index_", "aten.masked_scatter", "Tensor.__setitem__")
+"""Ops of which the first tensor and the last have to be of one dtype; those between are indexes or masks."""
+_INDEX: Final = ("int64", "int32", "uint8", "bool")
+_HALVES: Final = ("float16", "bfloat16")
+DEFAULT: Final = "float32"
+
+
+def find_dtype_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: int, text: str) -> Mismatch | None:
+    """Return the mismatch of an op that failed with torch's text; None if that is about something else."""
+    error = dtype_error(text)
+    if error is None:
+        return None
+    if error.refused == "gradients":
+        return _half_gradients(snapshot, op)
+    if error.refused != "same":
+        return _refused(queries, op, error)
+    rows = compared(queries, op)
+    dtypes = list(dict.fromkeys(queries.trait(row) for row in rows))
+    if len(dtypes) < 2:
+        return _only_one(queries, op, rows, error)
+    odd = _odd(queries, snapshot, op, rows, dtypes)
+    return _of(queries, op, rows, odd, _expected(queries, rows, odd))
+
+
+def compared(queries: TraceQueries, op: int) -> list[int]:
+    """Return the inputs of an op that have to be of one dtype."""
+    name, rows = queries.op_name(op), list(dict.fromkeys(mismatch.combined(queries, op)))
+    if name.startswith(_OF_TWO):
+        rows = [rows[0], rows[-1]] if len(rows) > 1 else rows
+    floating = [row for row in rows if is_floating(queries.trait(row))]
+    if _are_mixed(queries, floating):
+        large = [row for row in floating if queries.dims[row] != 0]
+        return large if _are_mixed(queries, large) else floating
+    return [row for row in rows if queries.trait(row) != "bool"]
+
+
+def _are_mixed(queries: TraceQueries, rows: list[int]) -> bool:
+    return len({queries.trait(row) for row in rows}) > 1
+
+
+def _of(queries: TraceQueries, op: int, rows: list[int], odd: str, expected: str) -> Mismatch:
+    wrong = [row for row in rows if queries.trait(row) == odd]
+    first = next((row for row in wrong if not mismatch.is_bias(queries, row)), wrong[0])
+    others = [row for row in rows if row != first and queries.trait(row) != expected]
+    return Mismatch(op, first, odd, expected, tuple(others))
+
+
+def _expected(queries: TraceQueries, rows: list[int], odd: str) -> str:
+    """Return the dtype of the others; of several that of a parameter."""
+    others = sorted((row for row in rows if queries.trait(row) != odd), key=lambda row: not _is_owned(queries, row))
+    return queries.trait(others[0])
+
+
+def _only_one(queries: TraceQueries, op: int, rows: list[int], error: DtypeError) -> Mismatch | None:
+    """Return the mismatch of a call of which the trace has one tensor only: a recurrent layer's input."""
+    named = [row for row in rows if queries.trait(row) in error.named]
+    others = [dtype for dtype in error.named if dtype != queries.trait(named[0])] if named else []
+    return Mismatch(op, named[0], queries.trait(named[0]), others[0]) if others else None
+
+
+def _refused(queries: TraceQueries, op: int, error: DtypeError) -> Mismatch | None:
+    """Return the mismatch of an op that takes a certain dtype only."""
+    rows = queries.inputs(op)
+    wrong = [row for row in rows if _is_refused(queries.trait(row), error)]
+    at = rows[error.argument] if 0 <= error.argument < len(rows) else -1
+    if not wrong:
+        return None
+    row = at if at in wrong else wrong[-1]
+    return Mismatch(op, row, queries.trait(row), _taken(queries, rows, error), of=error.refused)
+
+
+def _is_refused(dtype: str, error: DtypeError) -> bool:
+    match error.refused:
+        case "index":
+            return dtype not in _INDEX or (error.argument == 0 and dtype != "int64")
+        case "mask":
+            return dtype != "bool"
+        case "float":
+            return not is_floating(dtype)
+        case "single" | "numpy":
+            return dtype in _HALVES
+        case "result":
+            return dtype in error.named[1:] or not is_floating(dtype)
+    return not error.named or dtype in error.named
+
+
+def _taken(queries: TraceQueries, rows: list[int], error: DtypeError) -> str:
+    """Return the dtype that an op takes; empty where no dtype would do."""
+    match error.refused:
+        case "index":
+            return "int64"
+        case "mask":
+            return "bool"
+        case "number" | "whole":
+            return ""
+        case "result":
+            return error.named[0]
+        case "float":
+            return next((dtype for row in rows if is_floating(dtype := queries.trait(row))), DEFAULT)
+    return DEFAULT
+
+
+def _half_gradients(snapshot: FailureSnapshot, op: int) -> Mismatch | None:
+    """Return the first parameter in half precision of an optimizer, whose gradients a scaler refuses."""
+    for value in snapshot.walk.objects.values() if snapshot.frames else ():
+        if access_paths.is_optimizer(value):
+            for parameter in _parameters(value):
+                row = snapshot.row(parameter)
+                if row is not None and snapshot.queries.trait(row) == "float16":
+                    return Mismatch(op, row, "float16", DEFAULT, of="gradients")
+    return None
+
+
+def _parameters(optimizer: object) -> list[Any]:
+    groups = instance_dict(optimizer).get("param_groups")
+    kept = [group.get("params") for group in groups if type(group) is dict] if type(groups) is list else []
+    return [each for parameters in kept if type(parameters) is list for each in parameters]
+
+
+# Which of several dtypes is the odd one.
+
+
+def _odd(queries: TraceQueries, snapshot: FailureSnapshot, op: int, rows: list[int], dtypes: list[str]) -> str:
+    return (
+        _of_the_model(queries, snapshot, op, rows, dtypes)
+        or _left_behind(queries, rows, dtypes)
+        or _asked_here(queries, op, rows)
+        or mismatch.not_of_the_module(queries, op, dtypes)
+        or ("float64" if "float64" in dtypes else "")
+        or mismatch.without_gradients(queries, rows, dtypes)
+        or next((dtype for dtype in dtypes if not is_floating(dtype)), "")
+        or next((dtype for dtype in dtypes if dtype != DEFAULT), dtypes[-1])
+    )
+
+
+def _is_owned(queries: TraceQueries, row: int) -> bool:
+    return queries.is_of_a_module(queries.base(row))
+
+
+def _of_the_model(queries: TraceQueries, snapshot: FailureSnapshot, op: int, rows: list[int], dtypes: list[str]) -> str:
+    """Return the dtype of a layer that the cast of its model missed, else that of what the model is given."""
+    owned = [row for row in rows if _is_owned(queries, row)]
+    theirs = list(dict.fromkeys(queries.trait(row) for row in owned))
+    given = [dtype for dtype in dtypes if dtype not in theirs]
+    if not theirs or (len(theirs) == 1 and not given):
+        return ""
+    rest = _rest_of_the_model(queries, snapshot, owned[0])
+    if len(theirs) > 1:
+        return min(theirs, key=lambda dtype: rest[dtype])
+    is_missed = rest[given[0]] > rest[theirs[0]] and not _was_cast_by_itself(queries, owned, given[0])
+    return theirs[0] if is_missed or _is_an_early_copy(queries, op, owned[0], given[0]) else given[0]
+
+
+def _rest_of_the_model(queries: TraceQueries, snapshot: FailureSnapshot, row: int) -> Counter[str]:
+    """Return how many tensors of the outermost module around a parameter have which dtype, its own layer left out."""
+    base = queries.base(row)
+    names = [name for name in snapshot.names(base) if name.last.kind in ("parameter", "buffer") and name.modules()]
+    if names:
+        name = max(names, key=lambda each: len(each.references))
+        layer = {id(tensor) for path, tensor in registered(name.last.owner) if "." not in path}
+        tensors = [tensor for _, tensor in registered(name.modules()[0][1]) if id(tensor) not in layer]
+        found = [each for each in map(snapshot.row, tensors) if each is not None]
+    else:
+        own, _, layer_name = str(queries.trace.tensors.raw("name", base)), "", ""
+        layer_name = own.rpartition(".")[0]
+        paths = ((str(queries.trace.tensors.raw("name", each)), each) for each in rows_of_modules(queries))
+        found = [
+            each
+            for path, each in paths
+            if path.split(".")[0] == own.split(".")[0] and path.rpartition(".")[0] != layer_name
+        ]
+    return Counter(queries.trait(each) for each in found)
+
+
+def _is_an_early_copy(queries: TraceQueries, op: int, row: int, dtype: str) -> bool:
+    """Return whether a parameter is a copy of another, which was cast later."""
+    copied = {queries.base(each) for each in lineage(queries, queries.base(row))[1:]}
+    return any(move.op > queries.producer(queries.base(row)) for move in moves_from(queries, copied, dtype, op))
+
+
+def _was_cast_by_itself(queries: TraceQueries, rows: list[int], model: str) -> bool:
+    """Return whether a layer was cast from the model's dtype to its own: it is meant to compute so."""
+    moves = (move_of(queries, row) for row in rows)
+    return any(move is not None and queries.trait(move.source) == model for move in moves)
+
+
+def _left_behind(queries: TraceQueries, rows: list[int], dtypes: list[str]) -> str:
+    """Return the dtype that a cast took another of these from: what still has it was not cast."""
+    came_from = {dtype: _cast_from(queries, rows, dtype) for dtype in dtypes}
+    stayed = [each for each in dtypes if any(each in came_from[other] for other in dtypes)]
+    stayed = [each for each in stayed if came_from[each].isdisjoint(dtypes)]
+    return stayed[0] if len(stayed) == 1 else ""
+
+
+def _cast_from(queries: TraceQueries, rows: list[int], dtype: str) -> set[str]:
+    moves = (move_of(queries, row) for row in rows if queries.trait(row) == dtype)
+    return {queries.trait(move.source) for move in moves if move is not None}
+
+
+def _asked_here(queries: TraceQueries, op: int, rows: list[int]) -> str:
+    """Return the dtype that the function of the failing line itself names, where the other came as an argument."""
+    sites = queries.trace.sites
+    failed = queries.trace.ops.number("site", op)
+    asked = set[str]()
+    for row in rows:
+        origin = find_origin(queries, row)
+        site = queries.trace.ops.number("site", origin.op) if origin.op >= 0 else -1
+        is_here = site >= 0 and failed >= 0 and sites.raw("function", site) == sites.raw("function", failed)
+        if is_here and origin.arrival in ("copied", "made-there"):
+            asked.add(queries.trait(row))
+    return asked.pop() if len(asked) == 1 else ""

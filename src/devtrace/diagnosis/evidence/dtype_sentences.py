@@ -1,0 +1,75 @@
+"""The sentences that torch writes in errors about dtypes: one table, with an expression that makes torch say each."""
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
+
+Refused = Literal["same", "index", "mask", "float", "single", "whole", "result", "number", "gradients", "numpy"]
+"""What torch refused.
+
+    same          tensors that have to be of one dtype
+    index         an index or a class number that is no whole number
+    mask          a mask that is not of bool
+    float         whole numbers where an op computes with others
+    single        half precision where there is no kernel for it
+    whole         a difference of masks
+    result        a result that does not fit the tensor which an op in place writes to
+    number        a number that the tensor's dtype cannot hold
+    gradients     gradients in half precision, which a scaler does not take
+    numpy         a dtype that numpy does not have
+"""
+
+_CPP: Final = {
+    "half": "float16", "float": "float32", "double": "float64", "long": "int64", "long int": "int64", "int": "int32",
+    "short": "int16", "char": "int8", "signed char": "int8", "byte": "uint8", "unsigned char": "uint8",
+    "complexfloat": "complex64", "complexdouble": "complex128", "complex<float>": "complex64",
+    "complex<double>": "complex128",
+}  # fmt: skip
+
+
+class Sentence(NamedTuple):
+    """A row of the table: `argument` is the tensor that is refused, by its place among the op's; -1 for any."""
+
+    refused: Refused
+    argument: int
+    pattern: re.Pattern[str]
+    example: str
+
+
+class DtypeError(NamedTuple):
+    """Refusal of torch, with the dtypes that it names, in its order."""
+
+    refused: Refused
+    argument: int
+    named: tuple[str, ...]
+
+
+@cache
+def sentences() -> tuple[Sentence, ...]:
+    lines = Path(__file__).with_suffix(".tsv").read_text("utf-8").splitlines()[1:]
+    return tuple(
+        Sentence(refused, int(argument or -1), re.compile(sentence), example)  # type: ignore[arg-type]
+        for refused, argument, sentence, example in (line.split("\t") for line in lines)
+    )
+
+
+def dtype_error(text: str) -> DtypeError | None:
+    """Return what an error says of dtypes; None if it is about something else, or in words that devices have too."""
+    for each in sentences():
+        found = each.pattern.search(text)
+        if found is not None:
+            named = tuple(_in_full(name) for name in found.groups() if name)
+            return DtypeError(each.refused, each.argument, named) if not _names_devices(found[0]) else None
+    return None
+
+
+def _names_devices(text: str) -> bool:
+    """Return whether a convolution names types of tensors (`torch.cuda.FloatTensor`), as it does for two devices."""
+    return "Input type (" in text and len({"cuda" in part for part in text.split(" and ")}) > 1
+
+
+def _in_full(name: str) -> str:
+    """Return `float16` for `c10::Half`, `at::Half`, `Half` and `torch.float16`."""
+    short = name.rpartition("::")[2].rpartition(".")[2].strip().removesuffix("Tensor")
+    return _CPP.get(short.lower(), short.lower())

@@ -1,0 +1,74 @@
+"""Fixes that only a dtype has: cast what numpy gives, fill with what fits, leave out a cast."""
+
+import ast
+from collections.abc import Iterator
+
+from devtrace.diagnosis.evidence.case import Case, Verdict
+from devtrace.diagnosis.evidence.frame_code import torch_dtype
+from devtrace.diagnosis.fixes.anchors import Anchor
+from devtrace.diagnosis.fixes.changes import Proposal, Within
+from devtrace.diagnosis.fixes.fix import Fix, Moved, code_at, failing_frame, suggested
+from devtrace.source.matching import called_name, calls_in, match_code
+from devtrace.source.safe_values import evaluate
+from devtrace.source.vocabulary import MAKES_ON_HOST, OF_DATA
+from devtrace.words.catalogue import sentence
+from devtrace.words.text_format import one_line
+
+_FILLS = ("masked_fill", "masked_fill_", "fill_", "full", "full_like", "new_full", "pad")
+
+
+def cast_what_numpy_gives(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Turn `torch.from_numpy(state)` into `torch.from_numpy(state).float()`."""
+    site = case.queries.trace.ops.number("site", case.origin.op) if case.origin.op >= 0 else -1
+    found = code_at(case, site)
+    calls = calls_in(found.node) if found is not None else ()
+    call = next((each for each in calls if called_name(each) in (*MAKES_ON_HOST, *OF_DATA, "tensor")), None)
+    if found is None or call is None:
+        return
+    anchor = Anchor(found.code, call, "at")
+    proposal = Proposal(anchor, Within((call,)), torch_dtype(found.code.source, case.expected_device))
+    moved = [Moved(row, case.origin.op + 1) for row in case.queries.outputs(case.origin.op)]
+    yield from proposal.fixes(sentence("fixed.where-made", code=one_line(proposal.code)), moved)
+
+
+def fill_with_what_fits(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Turn `scores.masked_fill(mask, -1e9)` into one with `torch.finfo(scores.dtype).min`."""
+    frame = failing_frame(case)
+    for call in calls_in(frame.expression) if frame is not None else ():
+        owner = match_code("$x.$fill(...)", call)
+        given = call.args[-1] if call.args else None
+        if frame is None or owner is None or given is None or called_name(call) not in _FILLS:
+            continue
+        value = _number(given, frame.scope())
+        node = frame.node_of(case.odd_tensor)
+        if value is None or node is None:
+            continue
+        root = torch_dtype(frame.source, "").removesuffix(".")
+        new = f"{root}.finfo({frame.code.text(node)}.dtype).{'min' if value < 0 else 'max'}"
+        edit = frame.code.replaced(given, new)
+        yield from suggested(sentence("fixed.number", code=new), edit, moved=[Moved(case.odd_tensor, case.op)])
+
+
+def _number(node: ast.expr, scope: object) -> float | None:
+    try:
+        value = ast.literal_eval(node)
+    except ValueError:
+        value = evaluate(node, scope)  # type: ignore[arg-type]
+    return float(value) if type(value) in (int, float) else None
+
+
+def leave_out_cast(case: Case, verdict: Verdict) -> Iterator[Fix]:
+    """Take out `model.half()`, where autocast and a scaler do what it was for."""
+    found = code_at(case, verdict.sent_by.site) if verdict.sent_by is not None else None
+    if case.mismatch.of != "gradients" or found is None or verdict.sent_by is None:
+        return
+    move, text = verdict.sent_by, f".{found.code.method_call(found.node)}"
+    help = sentence("fixed.leave-out-cast", code=text)
+    moved = [Moved(move.result, move.op)]
+    match found.statement:
+        case ast.Expr(value=value) if match_code("$model.$cast()", value) is not None:
+            yield from suggested(help, found.code.removed(found.statement), moved=moved)
+            return
+    call = match_code("$model.$cast()", found.node)
+    if call is not None:
+        yield from suggested(help, found.code.replaced(found.node, found.code.text(call["model"])), moved=moved)

@@ -1,0 +1,52 @@
+"""The recorded ops once more, with tensors cast where a fix casts them: which op would then get several dtypes?
+
+Most ops take several and give the larger; products, convolutions and assignments by index take one alone.
+"""
+
+from typing import Final
+
+from devtrace.diagnosis.evidence.dtype_mismatch import compared
+from devtrace.diagnosis.fixes.replay import Replay, Step
+from devtrace.source.dtypes import NORMS
+from devtrace.trace.op_kinds import INDEXING
+
+_TAKES_ONE: Final = tuple(
+    f"aten.{name}."
+    for name in (
+        "addmm", "mm", "bmm", "baddbmm", "addbmm", "addmv", "mv", "dot", "vdot", "convolution",
+        "scatter", "scatter_", "scatter_add", "scatter_add_", "scatter_reduce", "index_add", "index_add_", "index_copy",
+        "index_copy_", "masked_scatter", "masked_scatter_", "lerp", "lerp_", "grid_sampler_2d", "cdist", "linalg_cross",
+    )
+)  # fmt: skip
+
+
+class ReplayOfDtypes(Replay):
+    """Runs the ops up to the failing one with what a fix casts."""
+
+    def _failing_inputs(self) -> list[int]:
+        mismatch = self.case.mismatch
+        return [mismatch.odd_tensor, *mismatch.others_on_odd_device]
+
+    def _make_for_the_failing_op(self) -> None:
+        """Let views that torch's own code takes on the way to the failing op be of the dtype of what they show."""
+        site_of, first = self.queries.trace.ops.ints("site"), self.case.op
+        while self.there and first > 0 and site_of[first - 1] == site_of[self.case.op]:
+            first -= 1
+        for op in range(first, self.case.op) if self.there else ():
+            self.there.update(self._follow(self.recorded.step(op)))
+
+    def _mixed(self, step: Step) -> tuple[int, ...]:
+        if not step.name.startswith((*_TAKES_ONE, *INDEXING)) or "index." in step.name:
+            return ()
+        rows = [row for row in compared(self.queries, step.op) if row in step.inputs]
+        before, now = {self.queries.trait(row) for row in rows}, {self._device(row) for row in rows}
+        if len(now) < 2 or len(before) > 1:
+            return ()
+        return tuple(row for row in rows if self._device(row) != self.case.expected_device)
+
+    def _follow(self, step: Step) -> list[int]:
+        """Return the outputs that were odd, where none of the inputs that make them so is odd any more."""
+        made = [row for row in step.outputs if self.queries.trait(row) == self.case.odd_device]
+        inputs = step.inputs[:1] if step.name.startswith(NORMS) else step.rows or step.inputs
+        odd = [row for row in inputs if self.queries.trait(row) == self.case.odd_device]
+        return made if odd and all(row in self.there for row in odd) else []
