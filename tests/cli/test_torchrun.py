@@ -85,6 +85,8 @@ def torchrun(folder: Path, ranks: int, failing: int = -1, how: str = "") -> subp
 def test_two_ranks_that_work_are_saved_by_themselves_and_load_as_one_trace(tmp_path: Path) -> None:
     got = torchrun(tmp_path, 2)
     assert (got.returncode, got.stdout.count("done")) == (0, 2)
+    of_ranks, _, of_job = got.stderr.partition("\nthe job:\n")
+    assert ("✓" in of_ranks, of_job.count("✓")) == (False, 1)
     files = sorted(tmp_path.glob("train.rank*.devtrace"))
     assert [file.name for file in files] == ["train.rank0.devtrace", "train.rank1.devtrace"]
     trace = devtrace.load(*files)
