@@ -231,3 +231,34 @@ def test_the_trace_of_a_test_is_kept_only_until_its_report(tmp_path: Path) -> No
     got = pytest_in(tmp_path, KEPT, "-q", "-rA", "--devtrace", "cuda:1")
     assert "1 failed, 3 passed" in got.stdout, got.stdout
     assert "is on cpu" in got.stdout
+
+
+LIMITS = """
+import devtrace, pytest, torch
+
+@pytest.mark.devices(simulate="cuda:1", syncs=0)
+def test_waits():
+    x = torch.zeros(3, device="cuda:0").cpu().to("cuda:0")
+    assert x.sum().item() == 0
+
+def test_expects():
+    weight = torch.ones(3)
+    devtrace.expect(weight, device="cuda:0")
+"""
+
+
+def test_what_broke_a_limit_is_an_error_for_ci_and_notes_come_on_request(tmp_path: Path) -> None:
+    flags = ("-q", "--devtrace-json=a.json", "--devtrace-sarif=a.sarif")
+    ran = pytest_in(tmp_path, LIMITS, *flags, environment={"GITHUB_ACTIONS": "true"})
+    shown = [line.partition(" ")[0] for line in ran.stdout.splitlines() if line.startswith("::")]
+    levels = [result["level"] for result in json.loads((tmp_path / "a.sarif").read_text())["runs"][0]["results"]]
+    findings = json.loads((tmp_path / "a.json").read_text())["findings"]
+    assert shown == [f"::{level}" for level in levels]
+    assert levels
+    assert set(levels) == {"error"}
+    broken = [finding for finding in findings if finding["limit"]]
+    assert {finding["limit"] for finding in broken} == {"syncs=0"}
+    assert findings[: len(broken)] == broken
+    assert {finding["test"] for finding in findings} == {"test_project.py::test_waits"}
+    assert 'devtrace.expect(weight, device="cuda:0")' in ran.stdout
+    assert "raise error.with_tensors" not in ran.stdout

@@ -11,8 +11,8 @@ from torch import nn
 
 import devtrace
 from devtrace.api.results import Report
+from devtrace.contract import findings_json
 from devtrace.diagnosis import silence
-from devtrace.interchange import findings_json
 
 GPU = "cuda:0"
 NOTE = "1 finding is not shown, as asked by "
@@ -102,7 +102,7 @@ def test_a_project_silences_a_rule_in_its_settings(tmp_path: Path, monkeypatch: 
 def test_what_a_baseline_knows_is_silent_and_what_is_new_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    findings_json.write(report_of(of_the_step), tmp_path / "known.json")
+    findings_json.write(findings_json.findings_json(report_of(of_the_step)), tmp_path / "known.json")
     (tmp_path / "pyproject.toml").write_text('[tool.devtrace]\nbaseline = "known.json"\n')
     monkeypatch.chdir(tmp_path)
     report = report_of(of_the_step)

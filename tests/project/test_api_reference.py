@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,7 @@ def test_an_example_of_the_reference_runs(name: str, tmp_path: Path) -> None:
     os.chdir(tmp_path)
     try:
         for code in re.findall(r"^```python\n(.*?)^```", PARTS[name], re.M | re.S):
-            exec(compile(code, "example.py", "exec"), {"__name__": "example"})
+            Path("example.py").write_text(code, encoding="utf-8")
+            runpy.run_path(str(tmp_path / "example.py"))
     finally:
         os.chdir(here)

@@ -44,6 +44,7 @@ def expect(
 
     `syncs` and `copies` are the most that a block may make.
     """
+    __tracebackhide__ = True  # pytest shows the test's own line
     if device is None and len(objects) == 1 and type(objects[0]) is str:
         return Expectation(objects[0], syncs, copies)
     if not objects:
@@ -58,6 +59,7 @@ def expect(
 
 def check(objects: dict[str, object], device: str) -> None:
     """Raise DeviceError with every tensor of the named objects that is on another device."""
+    __tracebackhide__ = True
     found = elsewhere(list(objects.items()), device, _born)
     if found:
         devices, names = sorted({tensor.device for tensor in found}), comma().join(objects)
@@ -84,13 +86,12 @@ class Expectation(ContextDecorator):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        assert self._recording is not None
+        __tracebackhide__ = True
         recording, self._recording = self._recording, None
+        assert recording is not None
         recording.__exit__(kind, error, traceback)
-        if error is None:
-            failure = self.failure(recording)
-            if failure is not None:
-                raise failure
+        if error is None and (failure := self.failure(recording)):
+            raise failure
 
     def failure(self, recording: record) -> DeviceError | None:
         """Make the error for what a recording did otherwise: the first, with the others as notes."""

@@ -25,7 +25,6 @@ STOPPED: Final = 5.0
 """Where a signal ends the job: a rank that hangs saves after two, and torchrun kills after thirty."""
 FAILED: Final = 3.0
 """Where this rank failed: the others fail in the same way, or wait for it to end."""
-LOOK: Final = 0.05
 
 
 def size_of_job() -> int:
@@ -48,7 +47,7 @@ class Job:
 
         end = time.monotonic() + seconds
         while any(self._runs(rank) for rank in range(self.size)) and time.monotonic() < end and not is_called_off():
-            time.sleep(LOOK)
+            time.sleep(0.05)
         files = list(self._ended())
         return diagnose(load(*files)) if files else None
 
