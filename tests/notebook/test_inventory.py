@@ -334,7 +334,7 @@ def test_a_model_that_contains_itself_and_a_list_that_contains_itself_end() -> N
 
 
 def test_more_tensors_than_are_sent_are_counted_and_named_as_left_out() -> None:
-    found = listed(many=[torch.ones(1) for _ in range(MOST_ROWS + 5)])
+    found = listed(**{f"x{i}": torch.ones(1) for i in range(MOST_ROWS + 5)})
     assert (len(found["holdings"]), found["left_out"], devices(found)["cpu"][0]) == (MOST_ROWS, 5, MOST_ROWS + 5)
 
 
@@ -361,3 +361,13 @@ def test_without_torch_nothing_is_listed_and_torch_is_not_imported() -> None:
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.strip() == "{'devices': [], 'holdings': [], 'left_out': 0, 'cut': False} False"
+
+
+def test_the_tensors_of_a_long_list_are_one_row_with_each_storage_counted_once() -> None:
+    rows = list(torch.ones(5000, 4).unbind())
+    shown = drain(listing({"rows": rows, "few": [torch.ones(2), torch.ones(2)]}))
+    held = {row["name"]: row for row in shown["holdings"]}
+    assert set(held) == {"rows", "few[0]", "few[1]"}
+    assert held["rows"]["type"] == "5,000 tensors"
+    (share,) = held["rows"]["devices"]
+    assert (share["tensors"], share["bytes"]) == (5000, 5000 * 4 * 4)

@@ -129,7 +129,10 @@ def test_no_subcommand_is_status() -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("of", "unknown-command: got %devtrace of; it takes on [--simulate cuda:N], off, status, check, report [name], save FILE, "),
+        (
+            "of",
+            "unknown-command: got %devtrace of; it takes on [--simulate cuda:N], off, status, check, report [name], ",
+        ),
         ("--save x", "unknown-command: got %devtrace --save; "),
         ("save", "command-argument: got %devtrace save; the form is %devtrace save FILE; "),
         ("on now", "command-argument: got %devtrace on now; the form is %devtrace on [--simulate cuda:N]; "),

@@ -67,6 +67,14 @@ function hasNotebook({ sessions }: ICommandParts): () => boolean {
   return () => sessions.current?.widget instanceof NotebookPanel;
 }
 
+/** On a Markdown cell there is nothing to trace. */
+function hasCodeCell({ sessions }: ICommandParts): () => boolean {
+  return () => {
+    const widget = sessions.current?.widget;
+    return !(widget instanceof NotebookPanel) || widget.content.activeCell?.model.type !== 'markdown';
+  };
+}
+
 /** What is traced, and on which devices. */
 function tracing(parts: ICommandParts): Commands {
   const { actions, sessions, trans } = parts;
@@ -77,6 +85,7 @@ function tracing(parts: ICommandParts): Commands {
       caption: trans.__('Run this cell and show where its devices meet'),
       icon: traceIcon,
       isEnabled: hasNotebook(parts),
+      isVisible: hasCodeCell(parts),
       execute: () => actions.traceCell()
     },
     'devtrace:trace-every-cell': {

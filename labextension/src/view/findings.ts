@@ -1,7 +1,7 @@
 /**
  * The findings, worst first as Python ordered them, each with its message, its story and its fix.
  */
-import { editLabel, firstLine, moreLabel, plainText, storyOf } from '../layout/finding-text';
+import { editLabel, firstLine, fixText, moreLabel, plainText, storyOf } from '../layout/finding-text';
 import { formatCount } from '../layout/units';
 import type { IFinding } from '../model/findings';
 import type { IRepair } from '../model/repairs';
@@ -108,6 +108,7 @@ function showRepair(language: Language, row: HTMLElement, repair: IRepair | null
 function mark(row: HTMLElement, selected: boolean, open: boolean): void {
   row.setAttribute('aria-selected', String(selected));
   row.classList.toggle('dt-open', open);
+  row.setAttribute('aria-expanded', String(open));
   row.tabIndex = open ? 0 : -1;
 }
 
@@ -119,6 +120,7 @@ function findingRow(context: IViewContext, finding: IFinding, index: number): HT
     { role: 'gridcell' },
     message(context, finding),
     head(context, finding),
+    ...fixInOneLine(context, finding),
     ...(selection.host.repairs ? [h(owner, 'p', { class: 'dt-repair', role: 'status' })] : []),
     details(context, finding)
   );
@@ -141,12 +143,19 @@ function findingRow(context: IViewContext, finding: IFinding, index: number): HT
   return row;
 }
 
+/** In sight while the story is folded: a reader of many findings sees which of them can be fixed by a click. */
+function fixInOneLine({ owner, trace }: IViewContext, { help }: IFinding): HTMLElement[] {
+  const label = h(owner, 'span', { class: 'dt-faint', text: sentence(trace.language, 'label.fix') });
+  return help === '' ? [] : [h(owner, 'p', { class: 'dt-fix-line' }, label, ' ', ...withCode(owner, help))];
+}
+
 /** `✗ model.out_head.weight is on cpu …`: what a reader would paste into a chat comes first. */
 function message({ owner, trace }: IViewContext, { severity, message: text }: IFinding): HTMLElement {
   return h(
     owner,
     'p',
     { class: 'dt-message' },
+    h(owner, 'span', { class: 'dt-chevron', aria: { hidden: 'true' } }),
     h(owner, 'span', { class: 'dt-sign', text: severityLook(severity, false).sign, aria: { hidden: 'true' } }),
     h(owner, 'span', { class: 'dt-hidden', text: sentence(trace.language, `severity.${severity}`) }),
     h(owner, 'span', {}, ...withCode(owner, text))
@@ -205,12 +214,11 @@ function fixButtons(context: IViewContext, finding: IFinding): HTMLElement[] {
   const { owner, trace, selection, disposables } = context;
   const { insert } = selection.host;
   const { language } = trace;
-  const label = sentence(language, 'fix.copy');
-  const copy = button(owner, label, { class: 'dt-small', title: sentence(language, 'fix.copy-title') });
-  disposables.listen(copy, 'click', () => {
-    void copyText(language, copy, plainText(trace, finding, severityLook(finding.severity, false).sign));
-  });
-  const rest = [copy, ...fixAll(context, finding)];
+  const copy = copyButton(context, 'fix.copy', 'fix.copy-title', () => fixText(finding));
+  const all = copyButton(context, 'fix.copy-finding', 'fix.copy-finding-title', () =>
+    plainText(trace, finding, severityLook(finding.severity, false).sign)
+  );
+  const rest = [copy, all, ...fixAll(context, finding)];
   if (!insert || finding.edits.length === 0) {
     return rest;
   }
@@ -233,6 +241,20 @@ function fixAll({ owner, trace, selection, disposables }: IViewContext, finding:
   const all = button(owner, sentence(trace.language, 'fix-all.begin'), { class: 'dt-small dt-fix-all' });
   disposables.listen(all, 'click', fixNotebook);
   return [all];
+}
+
+function copyButton(
+  { owner, trace, disposables }: IViewContext,
+  label: 'fix.copy' | 'fix.copy-finding',
+  title: 'fix.copy-title' | 'fix.copy-finding-title',
+  text: () => string
+): HTMLButtonElement {
+  const look = { class: 'dt-small', title: sentence(trace.language, title) };
+  const copy = button(owner, sentence(trace.language, label), look);
+  disposables.listen(copy, 'click', () => {
+    void copyText(trace.language, copy, text());
+  });
+  return copy;
 }
 
 async function copyText(language: Language, copy: HTMLButtonElement, text: string): Promise<void> {

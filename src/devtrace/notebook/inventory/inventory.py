@@ -9,6 +9,7 @@ A model on several devices is taken apart: which of its modules and tensors lie 
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -19,6 +20,7 @@ from devtrace.notebook.inventory.walk import Holding, is_a, type_name, walk
 from devtrace.runtime.import_hook import ImportWatcher
 from devtrace.source.object_walk import stored
 from devtrace.source.safe_values import instance_dict
+from devtrace.words.catalogue import sentence
 
 MOST_ROWS: Final = 2_000
 """Rows that are sent, the largest first: 400 KB of JSON, written in 5 ms."""
@@ -26,6 +28,10 @@ MOST_PARTS: Final = 50
 """Parts of one mixed model that are sent."""
 MOST_ITEMS: Final = 1000
 """Items of a plain container in a module, which should have been a ModuleList."""
+
+FEW: Final = 8
+"""Tensors of one list that are listed one by one."""
+_ITEM: Final = re.compile(r"(.*)\[\d+\]")
 
 Row = dict[str, Any]
 Steps = Generator[None, None, Row]
@@ -51,7 +57,7 @@ def listing(namespace: Mapping[str, Any], *, simulated: bool = False) -> Steps:
         holdings, left_out = yield from walk(namespace)
         asker = Asker()
         ended = asker.ended
-        for holding in holdings:
+        for holding in _lists_as_one(holdings):
             rows.append((yield from _ROWS[holding.kind](holding, asker, all_totals)))
             yield
     rows.sort(key=lambda row: (not row.get("parts"), -sum(device["bytes"] for device in row["devices"])))
@@ -64,6 +70,25 @@ def listing(namespace: Mapping[str, Any], *, simulated: bool = False) -> Steps:
         "left_out": max(0, len(rows) - MOST_ROWS),
         "cut": left_out,
     }
+
+
+def _lists_as_one(holdings: list[Holding]) -> list[Holding]:
+    """Make one holding of the tensors of a long list: its name says more than thousands of `losses[17]`."""
+    items: dict[str, list[Holding]] = defaultdict(list)
+    for holding in holdings:
+        if holding.kind == "tensor" and (found := _ITEM.fullmatch(holding.names[0])):
+            items[found[1]].append(holding)
+    long = {name: each for name, each in items.items() if len(each) > FEW}
+    folded = {id(holding) for each in long.values() for holding in each}
+    kept = [holding for holding in holdings if id(holding) not in folded]
+    return [*kept, *(Holding("tensors", [each.value for each in long[name]], [name]) for name in long)]
+
+
+def _tensors_row(holding: Holding, asker: Asker, all_totals: DeviceTotals) -> Steps:
+    totals = DeviceTotals()
+    yield from _count(holding.value, asker, totals, all_totals)
+    what = {"kind": "tensor", "type": sentence("inventory.tensors", count=len(holding.value))}
+    return _head(holding, totals.by_device) | what
 
 
 def _tensor_row(holding: Holding, asker: Asker, all_totals: DeviceTotals) -> Steps:
@@ -143,7 +168,7 @@ def _by_device(totals: Totals) -> list[Row]:
     return [{"device": device} | asdict(total) for device, total in in_order]
 
 
-_ROWS: Final = {"tensor": _tensor_row, "optimizer": _optimizer_row, "model": _model_row}
+_ROWS: Final = {"tensor": _tensor_row, "tensors": _tensors_row, "optimizer": _optimizer_row, "model": _model_row}
 
 
 @dataclass(slots=True)
