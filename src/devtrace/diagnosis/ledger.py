@@ -53,12 +53,8 @@ def _copies(queries: TraceQueries) -> counting.Copies:
 
 def _has_dimensions(queries: TraceQueries) -> Mask:
     """Return the ops that have a tensor of one dimension or more."""
-    found = np.zeros(len(queries.trace.ops), dtype=bool)
-    for column in ("inputs", "outputs"):
-        lists = queries.trace.ops.lists(column)
-        large = np.concatenate([[0], np.cumsum(queries.dims[lists.flat] > 0)])
-        found |= large[lists.offsets[1:]] > large[lists.offsets[:-1]]
-    return found
+    inputs, outputs = (queries.trace.ops.lists(column) for column in ("inputs", "outputs"))
+    return inputs.have(queries.dims[inputs.flat] > 0) | outputs.have(queries.dims[outputs.flat] > 0)
 
 
 @dataclass(frozen=True)

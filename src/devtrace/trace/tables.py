@@ -64,6 +64,11 @@ class Lists:
         """Return the row of each value in `flat`."""
         return np.repeat(np.arange(len(self)), self.lengths)
 
+    def have(self, marked: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """Return for each list whether one of its values is marked; `marked` is of the values in `flat`."""
+        before = np.concatenate([[0], np.cumsum(marked)])
+        return before[self.offsets[1:]] > before[self.offsets[:-1]]
+
     def take(self, rows: Ints) -> Lists:
         """Return some rows, in the order given."""
         return Lists.gather(self.offsets[:-1][rows], self.lengths[rows], self.flat)

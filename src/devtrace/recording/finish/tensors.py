@@ -50,9 +50,7 @@ class Tensors:
     def have_dimensions(self, lists: Lists) -> Array:
         """True for lists with a tensor of one dimension or more."""
         deep = np.array([len(dims_of(shape)) > 0 for shape, _, _ in self._layouts] or [False])
-        before = np.concatenate(([0], np.cumsum(deep[self.layout[lists.flat]])))
-        large: Array = before[lists.offsets[1:]] > before[lists.offsets[:-1]]
-        return large
+        return lists.have(deep[self.layout[lists.flat]])
 
     def columns(self, builder: TraceBuilder, sites: Array, role: Array, name: Array) -> dict[str, Any]:
         """Return the table; `sites` gives the rows of the process's sites."""
