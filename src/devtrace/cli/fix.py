@@ -67,7 +67,7 @@ def run_rounds(run_once: Runner, options: argparse.Namespace) -> int:
     if options.costs and rounds.is_proven and rounds.last.ending == "ended":
         costs.go()
     ours, packages = _by_owner(rounds)
-    before = {file: _first_text(rounds, file) for file in rounds.texts}
+    before = {file: text for change in reversed(rounds.changes) for file, text in change.before.items()}
     folder = _folder_of(ours)
     patch = unified_diff(before, ours, reasons(rounds), folder)
     sys.stdout.buffer.write(patch)
@@ -125,10 +125,6 @@ def _runner(options: argparse.Namespace) -> Runner:
 def _read(file: str) -> SourceText:
     kind = NotebookText if file.endswith(".ipynb") else SourceText
     return kind(file, Path(file).read_bytes())
-
-
-def _first_text(rounds: Rounds, file: str) -> SourceText:
-    return next(change.before[file] for change in rounds.changes if file in change.before)
 
 
 def _by_owner(rounds: Rounds) -> tuple[dict[str, SourceText], dict[tuple[str, str], dict[str, SourceText]]]:

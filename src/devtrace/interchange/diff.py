@@ -16,7 +16,7 @@ from typing import Final, Literal, NamedTuple
 import numpy as np
 
 from devtrace.diagnosis.diagnose import diagnose
-from devtrace.diagnosis.findings import Culprit, Finding, LedgerRow, ReportData, Site
+from devtrace.diagnosis.findings import Finding, LedgerRow, ReportData, Site
 from devtrace.interchange.comparison import Change, Comparison
 from devtrace.interchange.kept_traces import kept
 from devtrace.report import parts
@@ -135,11 +135,8 @@ def _by_identity(report: ReportData) -> dict[Key, tuple[int, Finding]]:
 def _described(finding: Finding) -> str:
     """Name the rule, and the tensor or else the devices."""
     culprit = finding.culprit
-    return f"{finding.rule}: {_on(culprit) if culprit else ' + '.join(finding.devices)}"
-
-
-def _on(culprit: Culprit) -> str:
-    return sentence("diff.on", name=culprit.name, device=culprit.device)
+    on = sentence("diff.on", name=culprit.name, device=culprit.device) if culprit else " + ".join(finding.devices)
+    return f"{finding.rule}: {on}"
 
 
 def _where(site: Site | None) -> str:
