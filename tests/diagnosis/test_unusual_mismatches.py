@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -756,3 +757,39 @@ def test_a_second_accelerator_that_the_program_names_again_is_meant() -> None:
         (second(first(torch.randn(2, 4, device=device))) - goal).sum().backward()
 
     assert error_of(program).devices == ("cuda:1", "cuda:0")
+
+
+class Counts:
+    def __init__(self) -> None:
+        self.of_all = torch.zeros(3)
+
+
+def test_a_moved_copy_is_not_counted_into_in_vain() -> None:
+    def counted() -> None:
+        counts, labels = torch.zeros(3), torch.tensor([0, 2]).cuda()
+        counts[labels] += 1
+
+    def of_an_object() -> None:
+        kept = Counts()
+        labels = torch.tensor([0, 2]).cuda()
+        kept.of_all[labels] -= torch.ones(2, device="cuda")
+
+    edits = [edit.after for program in (counted, of_an_object) for edit in error_of(program).edits]
+    assert [edit for edit in edits if re.search(r"\.to\([^)]*\)\[labels\]", edit)] == []
+
+
+def test_an_item_that_is_counted_up_is_named_without_a_recording_too() -> None:
+    kept, confusion = Counts(), torch.zeros(3, 3)
+    with devtrace.simulate("cuda:1"):
+        labels = torch.tensor([0, 2]).cuda()
+        reports = []
+        for counts, where in ((kept.of_all, labels), (confusion, (labels, labels))):
+            with pytest.raises(RuntimeError) as caught:
+                count(counts, where)
+            reports.append(devtrace.explain(caught.value))
+    names = [each.findings[0].culprit.name for each in reports if each.findings[0].culprit is not None]
+    assert [name.startswith(("kept", "confusion", "counts")) for name in names] == [True, True]
+
+
+def count(counts: torch.Tensor, where: Any) -> None:
+    counts[where] += 1

@@ -21,7 +21,7 @@ from devtrace.diagnosis.fixes.fix import (
     registering_root,
     siblings_on_odd_device,
 )
-from devtrace.source.matching import calls_in, nodes_of, variable
+from devtrace.source.matching import calls_in, nodes_of, same_code, variable
 from devtrace.source.parsing import read
 from devtrace.source.safe_values import evaluate
 from devtrace.source.vocabulary import changes_itself
@@ -33,7 +33,13 @@ def move_at_use(case: Case, verdict: Verdict) -> Iterator[Fix]:
     """Turn `deep + stem` into `deep + stem.to(deep.device)`; above the line, if the function reads it again."""
     frame = failing_frame(case)
     node = frame.node_of(case.odd_tensor) if frame is not None and not _writes_into_it(case) else None
-    if frame is None or node is None or _is_of_a_module(case) or _takes_the_work_away(case):
+    if (
+        frame is None
+        or node is None
+        or _gets_an_item(frame.source_node.statement, node)
+        or _is_of_a_module(case)
+        or _takes_the_work_away(case)
+    ):
         return
     device, moved = frame.device_beside(node), [Moved(case.odd_tensor, case.op)]
     again = [other for other in frame.loads(node) if other is not node]
@@ -88,6 +94,12 @@ def _writes_into_it(case: Case) -> bool:
     """Return whether the failing op writes into the odd tensor: a moved copy of it would be written in vain."""
     op = case.queries.op_name(case.op).removeprefix("aten.").partition(".")[0]
     return changes_itself(op) and case.queries.inputs(case.op)[:1] == [case.odd_tensor]
+
+
+def _gets_an_item(statement: ast.stmt, node: ast.expr) -> bool:
+    """Return whether a statement writes into a part of something: `counts[labels] += 1` reads that part before."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    return any(isinstance(each, ast.Subscript) and same_code(each.value, node) for each in targets)
 
 
 def move_before_update(case: Case, verdict: Verdict) -> Iterator[Fix]:

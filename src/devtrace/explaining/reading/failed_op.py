@@ -57,8 +57,9 @@ def _at(reader: Reader, depth: int) -> FailedOp | None:
     activation, node = reader.activation(depth), reader.node(depth)
     if activation is None or node is None or reader.stack.levels[depth].frame.f_code in CALLS_OF_MODULES:
         return None
-    if is_given(node):
-        node = activation.source.statement(node) or node
+    statement = activation.source.statement(node)
+    if is_given(node) and not (isinstance(node, ast.Subscript) and isinstance(statement, ast.AugAssign)):
+        node = statement or node  # `counts[labels] += 1` reads the item first
     while isinstance(node, ast.Return | ast.Expr | ast.Await) and node.value is not None:
         node = node.value
     values = [(part, reader.see(part, activation)) for part in operands(node)]
