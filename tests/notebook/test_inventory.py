@@ -366,8 +366,8 @@ def test_without_torch_nothing_is_listed_and_torch_is_not_imported() -> None:
 def test_the_tensors_of_a_long_list_are_one_row_with_each_storage_counted_once() -> None:
     rows = list(torch.ones(5000, 4).unbind())
     shown = drain(listing({"rows": rows, "few": [torch.ones(2), torch.ones(2)]}))
-    held = {row["name"]: row for row in shown["holdings"]}
-    assert set(held) == {"rows", "few[0]", "few[1]"}
-    assert held["rows"]["type"] == "5,000 tensors"
-    (share,) = held["rows"]["devices"]
+    rows_by_name = {row["name"]: row for row in shown["holdings"]}
+    assert set(rows_by_name) == {"rows", "few[0]", "few[1]"}
+    assert rows_by_name["rows"]["type"] == "5,000 tensors"
+    (share,) = rows_by_name["rows"]["devices"]
     assert (share["tensors"], share["bytes"]) == (5000, 5000 * 4 * 4)

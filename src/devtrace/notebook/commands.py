@@ -189,8 +189,7 @@ class Commands:
             form = f"ignore [{' | '.join((*slugs, 'off'))}]"
             raise UsageError.of("command-argument", given=f"%devtrace ignore {argument}", form=form)
         rules = sorted(silence.by_session)
-        said = sentence("magic.ignored", rules=rules, count=len(rules)) if rules else sentence("magic.nothing-ignored")
-        _print(said)
+        _print(sentence("magic.ignored", rules=rules, count=len(rules)) if rules else sentence("magic.nothing-ignored"))
 
     def _help(self, _: str) -> None:
         _print(usage.help_text())

@@ -1,7 +1,7 @@
 """Elements that a loop reads and writes one by one: past the mode, which has nothing to do for them.
 
-A mode makes of each such call 3 microseconds of torch's own. Where another mode lies on the stack (a recording, a
-capture), where torch.jit.trace looks on or waits are reported, and in a forked process, calls go their usual way.
+A mode makes of each such call 3 microseconds of torch's own. Calls go their usual way where another mode lies on the
+stack (a recording, a capture), where torch.jit.trace looks on or waits are reported. So they do in a forked process.
 """
 
 import os
@@ -28,7 +28,7 @@ def install(patches: Patches) -> None:
 
 
 def _close() -> None:
-    """What a forked process reads is for its mode to refuse."""
+    """Leave what a forked process reads to its mode, which refuses it."""
     WAITS.are_open = False
 
 
