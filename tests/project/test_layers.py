@@ -99,7 +99,7 @@ MOST_LINES = {
     "source explaining": 4_460,
     "diagnosis.evidence": 2_955,
     "diagnosis.causes": 664,
-    "diagnosis.fixes": 2_551,
+    "diagnosis.fixes": 2_552,
     "diagnosis.rules diagnosis.costs": 3_530,
     "diagnosis": 1_246,
     "recording": 6_163,

@@ -21,7 +21,7 @@ from devtrace.diagnosis.fixes.fix import (
     registering_root,
     siblings_on_odd_device,
 )
-from devtrace.source.matching import calls_in, nodes_of, same_code, variable
+from devtrace.source.matching import calls_in, match_code, nodes_of, same_code, variable
 from devtrace.source.parsing import read
 from devtrace.source.safe_values import evaluate
 from devtrace.source.vocabulary import changes_itself
@@ -98,8 +98,9 @@ def _writes_into_it(case: Case) -> bool:
 
 def _gets_an_item(statement: ast.stmt, node: ast.expr) -> bool:
     """Return whether a statement writes into a part of something: `counts[labels] += 1` reads that part before."""
-    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
-    return any(isinstance(each, ast.Subscript) and same_code(each.value, node) for each in targets)
+    targets = getattr(statement, "targets", [getattr(statement, "target", None)])
+    items = (match_code("$owner[$index]", each) for each in targets)
+    return any(item is not None and same_code(item["owner"], node) for item in items)
 
 
 def move_before_update(case: Case, verdict: Verdict) -> Iterator[Fix]:

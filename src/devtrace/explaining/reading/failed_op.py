@@ -20,7 +20,7 @@ from devtrace.recording.columns.operator_info import COMPUTE
 from devtrace.recording.context.module_tree import class_name
 from devtrace.runtime.quiet import device_of, gradient_of, is_leaf
 from devtrace.source.flow import operands, parameters, statements
-from devtrace.source.matching import called_name, calls_in, is_given
+from devtrace.source.matching import called_name, calls_in, is_given, match_code
 from devtrace.source.safe_values import class_dict
 
 UNKNOWN: Final = "unknown"
@@ -58,7 +58,7 @@ def _at(reader: Reader, depth: int) -> FailedOp | None:
     if activation is None or node is None or reader.stack.levels[depth].frame.f_code in CALLS_OF_MODULES:
         return None
     statement = activation.source.statement(node)
-    if is_given(node) and not (isinstance(node, ast.Subscript) and isinstance(statement, ast.AugAssign)):
+    if is_given(node) and not (match_code("$owner[$index]", node) and hasattr(statement, "op")):
         node = statement or node  # `counts[labels] += 1` reads the item first
     while isinstance(node, ast.Return | ast.Expr | ast.Await) and node.value is not None:
         node = node.value
