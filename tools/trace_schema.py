@@ -93,12 +93,13 @@ def schema() -> dict[str, Any]:
             "ints": _INTS,
             "lists": _LISTS,
             "culprit": _object(_CULPRIT),
-            "edit": _object(_EDIT),
+            "edit": _object(_EDIT, {"grade": {"enum": ["proven", "safe"]}}),
             "line": _object(_LINE),
             "holder": _object(_HOLDER),
             "finding": _object(
                 _FINDING,
-                {f"{name}s": {"type": "array", "items": {"$ref": f"#/$defs/{name}"}} for name in ("line", "holder")},
+                {f"{name}s": {"type": "array", "items": {"$ref": f"#/$defs/{name}"}} for name in ("line", "holder")}
+                | {"proof": {"oneOf": [{"type": "null"}, _TEXT]}},
             ),
         },
     }

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from devtrace.cli.main import main
 from devtrace.diagnosis.findings import Culprit, Edit, Finding, Site
+from devtrace.fixing import values
 from devtrace.fixing.patch import unified_diff
 from devtrace.fixing.program import MOST_OUTPUT, Printed, ProgramRunner, run_of, started
 from devtrace.fixing.rounds import Rounds, Run
 from devtrace.fixing.source_text import SourceText
 from devtrace.fixing.writing import write_all
 from devtrace.runtime import overlay
+from devtrace.runtime.device_spec import ONE_DEVICE
 from devtrace.source.user_code import OWN_PACKAGES
 from devtrace.words.errors import UsageError
 from warm import Warm
@@ -269,10 +273,12 @@ def folder(tmp_path: Path, warm: Warm, monkeypatch: pytest.MonkeyPatch) -> Path:
     def run_in_a_fork(runner: ProgramRunner, texts: Mapping[str, SourceText], own: frozenset[str]) -> Run:
         overlay.write(tmp_path / "texts", {file: text.data for file, text in texts.items()})
         variables = {overlay.VARIABLE: str(tmp_path / "texts"), OWN_PACKAGES: ",".join(own)}
+        variables |= {values.VARIABLE: str(tmp_path / "values")} | ({ONE_DEVICE: "1"} if runner.one_device else {})
         flags = ("--simulate", runner.simulate, "--json", "found")
         ended = warm.devtrace(tmp_path, "run", *flags, *runner.words, environment=variables)
         sys.stderr.write(ended.stderr)
-        return run_of(tmp_path / "found", ended.returncode)
+        left = json.loads((tmp_path / "values").read_text())
+        return replace(run_of(tmp_path / "found", ended.returncode), values=left, output=ended.stdout)
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(ProgramRunner, "run", run_in_a_fork)

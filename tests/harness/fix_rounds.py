@@ -17,13 +17,15 @@ from typing import Any
 import torch
 
 import devtrace
-from devtrace.contract.findings_json import raised
+from devtrace.contract.findings_json import counts_of, raised
 from devtrace.diagnosis.findings import Edit
+from devtrace.fixing.compared import Reference
 from devtrace.fixing.costs import Costs
 from devtrace.fixing.rounds import Rounds, Run
 from devtrace.fixing.source_text import SourceText
 from devtrace.fixing.values import values_of
 from devtrace.runtime import overlay
+from devtrace.runtime.device_spec import ONE_DEVICE
 from devtrace.source.user_code import OWN_PACKAGES
 from warm import Warm
 
@@ -56,21 +58,26 @@ def cheaper(warm: Warm, program: Program) -> Costs:
 
 def fixed(warm: Warm, program: Program) -> tuple[Rounds, str]:
     """Do what `devtrace fix` does with a program, without printing; return what the last run returned, too."""
-    value = ""
+    known: dict[int, str] = {}
 
     def run(texts: Mapping[str, SourceText], own: frozenset[str]) -> Run:
-        nonlocal value
         ran = outcome(warm, program, texts, own)
-        value = ran.value
+        known[id(ran.run)] = ran.value
         return ran.run
 
-    rounds = Rounds(run, _read)
+    reference = Reference(lambda: outcome(warm, program, {}, one_device=True).run)
+    rounds = Rounds(run, _read, reference=reference)
     rounds.go()
-    return rounds, value
+    return rounds, known[id(rounds.last)]
 
 
 def outcome(
-    warm: Warm, program: Program, texts: Mapping[str, SourceText], own: frozenset[str] = frozenset()
+    warm: Warm,
+    program: Program,
+    texts: Mapping[str, SourceText],
+    own: frozenset[str] = frozenset(),
+    *,
+    one_device: bool = False,
 ) -> Outcome:
     """Run a program once, with other texts for some files."""
     asked = {
@@ -81,6 +88,7 @@ def outcome(
         "imported_before": program.imported_before,
         "texts": {file: text.data.decode("latin-1") for file, text in texts.items()},
         "own": sorted(own),
+        "variables": {ONE_DEVICE: "1"} if one_device else {},
     }
     result = warm.call("fix_rounds", "outcome_of", json.dumps(asked))
     assert isinstance(result, Outcome)
@@ -108,7 +116,7 @@ def _read(file: str) -> SourceText:
 def outcome_of(asked: str) -> Outcome:
     """Do in the forked process what `outcome` promises."""
     program = json.loads(asked)
-    os.environ[OWN_PACKAGES] = ",".join(program["own"])
+    os.environ.update(program["variables"], **{OWN_PACKAGES: ",".join(program["own"])})
     overlay.use({file: text.encode("latin-1") for file, text in program["texts"].items()})
     prepare(program)
     error: Exception | None = None
@@ -120,9 +128,10 @@ def outcome_of(asked: str) -> Outcome:
             left = values_of({"returned": value})
     except Exception as caught:  # noqa: BLE001 (the program's own failure is what is studied)
         error = caught
-    findings = sorted(devtrace.diagnose(recording.trace).findings, key=lambda finding: finding.op)
+    report = devtrace.diagnose(recording.trace)
+    findings, crossings = sorted(report.findings, key=lambda each: each.op), sum(counts_of(report).values())
     if error is None:
-        return Outcome(Run("ended", tuple(findings), values=left), as_text(value))
+        return Outcome(Run("ended", tuple(findings), values=left, crossings=crossings), as_text(value))
     lines = tuple((str(file), int(line)) for file, line in raised(error)["lines"])
     return Outcome(Run("raised", tuple(findings), f"{type(error).__name__}: {error}", lines), "")
 

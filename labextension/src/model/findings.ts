@@ -10,6 +10,8 @@ export interface IEdit {
   readonly line: number;
   readonly before: string;
   readonly after: string;
+  /** Safe: replayed on the trace; proven: run, as the finding's proof says. */
+  readonly grade?: 'proven' | 'safe';
 }
 
 export interface ICulprit {
@@ -46,6 +48,8 @@ export interface IFinding {
   readonly message: string;
   readonly help: string;
   readonly edits: readonly IEdit[];
+  /** What was run and compared, if that proves the edits. */
+  readonly proof?: string;
   /** null: an older devtrace stored none. */
   readonly lines: readonly IStoryLine[] | null;
 }
@@ -69,6 +73,7 @@ export function readFinding(data: JsonObject): IFinding {
     message: text(data['message']),
     help: text(data['help']),
     edits: list(data['edits']).filter(isObject).map(readEdit),
+    proof: text(data['proof']),
     lines: Array.isArray(data['lines']) ? data['lines'].filter(isObject).map(readLine) : null
   };
 }
@@ -97,7 +102,8 @@ function readEdit(data: JsonObject): IEdit {
     cell: id(data['cell']),
     line: number(data['line'], 0),
     before: text(data['before']),
-    after: text(data['after'])
+    after: text(data['after']),
+    grade: data['grade'] === 'proven' ? 'proven' : 'safe'
   };
 }
 

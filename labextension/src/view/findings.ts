@@ -204,6 +204,9 @@ function details(context: IViewContext, finding: IFinding): HTMLElement {
     const help = h(owner, 'span', { class: 'dt-help' }, ...withCode(owner, finding.help));
     add(sentence(trace.language, 'label.fix'), help, ...fixButtons(context, finding));
   }
+  if (finding.proof) {
+    add(sentence(trace.language, 'label.proof'), h(owner, 'span', { text: finding.proof }));
+  }
   for (const edit of finding.edits.slice(0, MOST_STEPS)) {
     add(sentence(trace.language, 'label.edit'), changePreview(owner, editLabel(trace.language, edit), edit));
   }
@@ -224,7 +227,8 @@ function fixButtons(context: IViewContext, finding: IFinding): HTMLElement[] {
   }
   const put = button(owner, sentence(language, 'fix.insert'), {
     class: 'dt-small dt-primary dt-insert',
-    title: sentence(language, 'fix.insert-title')
+    title: sentence(language, 'fix.insert-title'),
+    data: { grade: finding.edits[0].grade ?? 'safe' }
   });
   disposables.listen(put, 'click', () => {
     insert(finding.edits);

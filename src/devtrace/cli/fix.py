@@ -3,16 +3,21 @@
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from errno import EACCES
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from devtrace.cli import misplaced
 from devtrace.cli.run_program import Program
+from devtrace.fixing.compared import Reference
 from devtrace.fixing.costs import Costs
+from devtrace.fixing.notebooks.runner import NotebookRunner
 from devtrace.fixing.notebooks.text import NotebookText
 from devtrace.fixing.patch import relative, unified_diff
+from devtrace.fixing.program import ProgramRunner
 from devtrace.fixing.rounds import MOST_ROUNDS, Change, Rounds, Run, changed_blocks, line_after
 from devtrace.fixing.source_text import SourceText
 from devtrace.fixing.writing import write_all
@@ -23,7 +28,7 @@ from devtrace.words.errors import UsageError
 from devtrace.words.text_format import one_line
 
 CLEAN, LEFT = 0, 1
-Runner = Callable[[Mapping[str, SourceText], frozenset[str]], Run]
+Runner = ProgramRunner | NotebookRunner
 
 
 def add_to(commands: Any) -> None:
@@ -57,11 +62,12 @@ def run(options: argparse.Namespace) -> int:
     return run_rounds(_runner(options), options)
 
 
-def run_rounds(run_once: Runner, options: argparse.Namespace) -> int:
+def run_rounds(runner: Runner, options: argparse.Namespace) -> int:
     """Run a program until nothing is left or nothing helps; print and write what came of it."""
     if options.patch is not None and not os.access(options.patch.parent, os.W_OK):  # before the runs, not after
         raise UsageError.of("not-written", file=options.patch, reason=os.strerror(EACCES), what=sentence("cli.patch"))
-    rounds = Rounds(run_once, _read, options.rounds, announce=_announce)
+    reference = Reference(partial(_of_reference, runner))
+    rounds = Rounds(runner.run, _read, options.rounds, reference, announce=_announce)
     rounds.go()
     costs = Costs(rounds)
     if options.costs and rounds.is_proven and rounds.last.ending == "ended":
@@ -105,6 +111,11 @@ def _announce(rounds: Rounds, own: frozenset[str]) -> None:
         _print([sentence("fix.run", number=number)])
 
 
+def _of_reference(runner: Runner) -> Run:
+    _print([sentence("fix.run-reference")])
+    return replace(runner, one_device=True).run({}, frozenset())
+
+
 def _runner(options: argparse.Namespace) -> Runner:
     words = options.script if options.module is None else ["-m", *options.module]
     if not words or words == ["-m"]:
@@ -112,14 +123,10 @@ def _runner(options: argparse.Namespace) -> Runner:
     if options.module is None and not os.path.exists(words[0]):
         raise UsageError.of("script-missing.fix", script=repr(words[0]), folder=os.getcwd())
     if options.module is None and words[0].endswith(".ipynb"):
-        from devtrace.fixing.notebooks.runner import NotebookRunner
-
-        return NotebookRunner(os.path.abspath(words[0]), options.simulate, options.timeout, options.costs).run
-    from devtrace.fixing.program import ProgramRunner
-
+        return NotebookRunner(os.path.abspath(words[0]), options.simulate, options.timeout)
     if options.module is None:
         misplaced.warn_at_exit("fix", Program(words[0], tuple(words[1:])), options.takes_value)
-    return ProgramRunner(tuple(words), options.simulate, options.timeout, options.costs).run
+    return ProgramRunner(tuple(words), options.simulate, options.timeout)
 
 
 def _read(file: str) -> SourceText:
@@ -177,7 +184,10 @@ def _summary(rounds: Rounds, costs: Costs, options: argparse.Namespace) -> Itera
     elif last.error is not None:
         yield sentence("fix.not-proven", count=len(rounds.runs))
     elif last.ending == "ended":
-        yield sentence("fix.proven-with-patch" if rounds.changes else "fix.proven", devices=devices)
+        is_safe = rounds.compared is not None and not rounds.compared.is_proof
+        key = "fix.proven" if not rounds.changes else "fix.safe" if is_safe else "fix.proven-with-patch"
+        compared = [str(rounds.compared)] if rounds.compared is not None else []
+        yield "; ".join([sentence(key, devices=devices), *compared])
     elif last.ending == "time":
         yield sentence("fix.time", limit=f"{options.timeout:g}", devices=devices)
     else:

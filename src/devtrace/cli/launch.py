@@ -31,6 +31,7 @@ from devtrace.cli.output import FOUND, begin, print_line
 from devtrace.cli.progress import Progress, on_terminal
 from devtrace.cli.run_program import Program, print_as_its_own, print_later
 from devtrace.fixing import values
+from devtrace.fixing.returned import Returned
 from devtrace.runtime import overlay
 from devtrace.runtime.import_hook import ImportWatcher
 from devtrace.runtime.job import ENDING, rank_of_job, ranked_path
@@ -69,6 +70,7 @@ class Launch:
         self._postponed = 0  # the signal that came to that thread meanwhile
         self._namespace: dict[str, Any] = {}
         self._values_path = values.path_of_this_run()
+        self._returned = Returned(self._namespace)
         self._progress: Progress | None = None
         self._last_line: LastLine | None = None
         self._ended_by = ""
@@ -80,7 +82,7 @@ class Launch:
         """Run the program; its exception or exit passes through."""
         self._warn_of_bad_paths()
         main, run = self.program.prepare()
-        self._namespace = main.__dict__
+        self._namespace = self._returned.namespace = main.__dict__
         atexit.register(self._at_exit)
         self._watch_signals()
         try:
@@ -106,6 +108,7 @@ class Launch:
 
         if self._values_path is not None:
             values.seed()
+            self._returned.begin()
         options = self.options
         recording = record(
             options.simulate,
@@ -135,7 +138,8 @@ class Launch:
             error = self.error if isinstance(self.error, Exception) else None
             self.recording.stop(self.error)
             if self._values_path is not None:  # while the tensors still have their simulated devices
-                values.write(self._values_path, self._namespace)
+                sys.settrace(None)
+                values.write(self._values_path, self._namespace, self._returned.values)
             self.recording.end(error)
 
     def _conclude(self) -> None:

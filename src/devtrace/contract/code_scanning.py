@@ -70,7 +70,10 @@ def _result(entry: Entry, root: Path) -> dict[str, Any]:
         found["locations"] = [_location(finding.site, root)]
     changes = [*_changes(finding.edits, root)]
     if changes:
-        found["fixes"] = [{"description": {"text": finding.help}, "artifactChanges": changes}]
+        graded = {"grade": finding.edits[0].grade} | ({"proof": finding.proof} if finding.proof else {})
+        found["fixes"] = [
+            {"description": {"text": finding.help}, "artifactChanges": changes, "properties": graded},
+        ]
     return found
 
 

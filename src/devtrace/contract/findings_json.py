@@ -48,9 +48,15 @@ def findings_json(
         "raised": error and raised(error),
         "outcome": report.outcome,
         "all_clear": report.all_clear,
+        "counts": counts_of(report),
         "findings": [each.to_json() for each in (entries_of(report.findings) if entries is None else entries)],
         "notes": list(report.notes),
     }
+
+
+def counts_of(report: ReportData) -> dict[str, int]:
+    """Return how often all lines copied between devices, and how often they waited for one."""
+    return {"copies": sum(row.copies for row in report.ledger), "syncs": sum(row.syncs for row in report.ledger)}
 
 
 def of_tests(entries: Iterable[Entry]) -> dict[str, Any]:
@@ -97,7 +103,8 @@ def _brief(data: Mapping[str, Any], root: str) -> dict[str, Any]:
     short = {key: _short(key, value, root) for key, value in data.items() if key not in _LONG_FORM}
     if short.get("cell") is not None:
         short.pop("file", None)  # a cell has no file that another program could open
-    return {key: value for key, value in short.items() if key in _TEXT or value not in ("", None, [], {})}
+    usual: tuple[Any, ...] = ("", None, [], {}, "safe")  # the last is an edit's grade
+    return {key: value for key, value in short.items() if key in _TEXT or value not in usual}
 
 
 def _short(key: str, value: Any, root: str) -> Any:

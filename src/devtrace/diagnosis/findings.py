@@ -17,6 +17,7 @@ from devtrace.trace.tables import TraceData
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import file_label
 
+Grade = Literal["proven", "safe"]
 SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "note")
 MOST_OPS: Final = 50
 
@@ -48,7 +49,8 @@ class Site:
 class Edit:
     """A change of source that mends a finding: the lines `before`, which begin at `line`, become the lines `after`.
 
-    With an empty `before`, `after` becomes new lines below `line`; 0 is the top.
+    With an empty `before`, `after` becomes new lines below `line`; 0 is the top. An edit is safe as it was replayed on
+    the trace, and proven if it was run: `Finding.proof` says how.
     """
 
     file: str
@@ -56,6 +58,15 @@ class Edit:
     line: int
     before: str
     after: str
+    grade: Grade = "safe"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A fix that comes after the one that a finding offers; `devtrace fix` tries it if that one fails."""
+
+    help: str
+    edits: tuple[Edit, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +124,8 @@ class Finding:
     ops: tuple[int, ...] = ()
     lines: tuple[Line, ...] = ()
     holders: tuple[Holder, ...] = ()
+    proof: str | None = None
+    others: tuple[Choice, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +179,9 @@ def to_json(part: Any, site: Callable[[Site | None], Any] = lambda site: site an
     A trace writes them as row ids, -1 where there is none; an export in full.
     """
     plain = {field.name: _plain(getattr(part, field.name), site) for field in fields(part)}
-    if not plain.get("holders", True):
-        del plain["holders"]  # most findings have none
+    for name in ("holders", "others"):  # most findings have none
+        if not plain.get(name, True):
+            del plain[name]
     return plain | {name: site(None) for name in _EMPTY_AS_SITES if plain.get(name, "") is None}
 
 
@@ -207,7 +221,9 @@ def _read(name: str, value: Any, site: Callable[[Any], Site | None]) -> Any:
 
 _SITES: Final = ("site", "born", "moved", "chain")
 _EMPTY_AS_SITES: Final = ("site", "born", "moved", "cell")
-_PARTS: Final[Mapping[str, type[Any]]] = {"culprit": Culprit, "edits": Edit, "lines": Line, "holders": Holder}
+_PARTS: Final[Mapping[str, type[Any]]] = {
+    "culprit": Culprit, "edits": Edit, "lines": Line, "holders": Holder, "others": Choice,
+}  # fmt: skip
 
 
 _MICROSECONDS: Final = {"host-sync": 20, "device-to-host-copy": 25, "cpu-compute": 50}  # one of them, at least

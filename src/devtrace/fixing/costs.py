@@ -7,11 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from devtrace.diagnosis.findings import Finding
-from devtrace.fixing import values
+from devtrace.fixing.compared import MOST_NAMES, Unsteady
 from devtrace.fixing.rounds import Rounds, Run
 from devtrace.words.catalogue import comma, sentence
-
-MOST_NAMES = 3
 
 
 @dataclass
@@ -20,9 +18,7 @@ class Costs:
 
     rounds: Rounds
     rejected: list[tuple[Finding, str]] = field(default_factory=list)
-    unsteady: set[str] = field(default_factory=set)
-    """Values that two runs of the same text do not share."""
-    output_is_unsteady: bool = False
+    unsteady: Unsteady = field(default_factory=Unsteady)
 
     def go(self) -> None:
         """Try one fix after the other on top of those that were kept."""
@@ -68,18 +64,11 @@ class Costs:
 
     def _changed(self, before: Run, after: Run) -> list[str]:
         """Return the values that a fix changed, and that are the same in every run without it."""
-        changed = self._differing(before, after)
+        changed = self.unsteady.differing(before, after)
         if changed and len(self.rounds.runs) < self.rounds.most:
-            again = self.rounds.run_without_the_last_change()
-            self.unsteady.update(values.differing(before.values, again.values))
-            self.output_is_unsteady |= not values.is_same_output(before.output, again.output)
-            changed = self._differing(before, after)
+            self.unsteady.learn(before, self.rounds.run_without_the_last_change())
+            changed = self.unsteady.differing(before, after)
         return changed
-
-    def _differing(self, before: Run, after: Run) -> list[str]:
-        names = [name for name in values.differing(before.values, after.values) if name not in self.unsteady]
-        is_printed = self.output_is_unsteady or values.is_same_output(before.output, after.output)
-        return names if is_printed else [*names, sentence("fix.cost-output")]
 
 
 def needless(run: Run, rule: str) -> int:

@@ -15,9 +15,10 @@ from typing import IO, Any, Final
 
 from devtrace.contract import findings_json
 from devtrace.fixing import values
-from devtrace.fixing.rounds import Ending, Run
+from devtrace.fixing.runs import Ending, Run
 from devtrace.fixing.source_text import SourceText
 from devtrace.runtime import overlay
+from devtrace.runtime.device_spec import ONE_DEVICE
 from devtrace.runtime.job import ENDING
 from devtrace.source.user_code import OWN_PACKAGES
 from devtrace.words.errors import UsageError
@@ -36,7 +37,7 @@ class ProgramRunner:
     words: tuple[str, ...]
     simulate: str
     timeout: float | None = None
-    with_values: bool = False
+    one_device: bool = False
 
     def run(self, texts: Mapping[str, SourceText], own: frozenset[str] = frozenset()) -> Run:
         with tempfile.TemporaryDirectory(prefix="devtrace-fix-") as folder:
@@ -45,16 +46,16 @@ class ProgramRunner:
             command = (sys.executable, "-m", "devtrace", "run", "--simulate", self.simulate, "--json", str(found))
             left = Path(folder) / "values.json"
             variables = {overlay.VARIABLE: str(changed), OWN_PACKAGES: ",".join(sorted(own))}
-            if self.with_values:
-                variables |= {values.VARIABLE: str(left), "PYTHONHASHSEED": "0", "PYTHONUNBUFFERED": "1"}
-            stdout = subprocess.PIPE if self.with_values else STDERR  # our stdout is for the patch alone
-            process = started((*command, *self.words), {**os.environ, **variables}, stdout)
-            printed = Printed(process.stdout) if process.stdout is not None else None
+            variables |= {values.VARIABLE: str(left), "PYTHONHASHSEED": "0", "PYTHONUNBUFFERED": "1"}
+            variables |= {ONE_DEVICE: "1"} if self.one_device else {}
+            process = started((*command, *self.words), {**os.environ, **variables}, subprocess.PIPE)
+            assert process.stdout is not None  # ours is for the patch alone
+            printed = Printed(process.stdout)
             is_late = self.wait(process)
             if not found.exists():
                 raise UsageError.of("fix-no-run", code=process.returncode)
             run = run_of(found, process.returncode, is_late=is_late)
-            return run if printed is None else replace(run, values=_read(left), output=printed.text())
+            return replace(run, values=_read(left), output=printed.text())
 
     def wait(self, process: subprocess.Popen[bytes]) -> bool:
         """Wait for the end; return whether the time limit came first."""
@@ -124,4 +125,5 @@ def run_of(found: Path, code: int, *, is_late: bool = False) -> Run:
         tuple(sorted(findings_json.read(found), key=lambda finding: finding.op)),
         f"{raised['type']}: {raised['message']}" if raised else "",
         tuple((str(file), int(line)) for file, line in raised.get("lines", ())),
+        crossings=sum(data["counts"].values()),
     )

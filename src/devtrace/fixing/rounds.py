@@ -5,35 +5,19 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from typing import Final
 
-from devtrace.diagnosis.findings import Finding, Site
+from devtrace.diagnosis.findings import Finding, Grade, Site
+from devtrace.fixing.compared import Compared, Reference
+from devtrace.fixing.runs import Run as Run
 from devtrace.fixing.source_text import SourceText
 from devtrace.source.user_code import import_name_of, owner_of
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import UsageError
 
-Ending = Literal["ended", "raised", "time", "signal"]
 MOST_ROUNDS: Final = 20
 _OF_AN_EDIT: Final = ("NameError", "AttributeError", "UnboundLocalError", "KeyError", "TypeError", "IndexError")
 """Errors that a wrong edit raises where the program had none."""
-
-
-@dataclass(frozen=True)
-class Run:
-    """One run: how it ended, the exception if one ended it, and what devtrace found, in the order of the program."""
-
-    ending: Ending
-    findings: tuple[Finding, ...]
-    raised: str = ""
-    lines: tuple[tuple[str, int], ...] = ()  # where the exception passed through: files and lines
-    values: Mapping[str, Any] = field(default_factory=dict)  # that the program left, if costs are to be fixed
-    output: str = ""
-
-    @property
-    def error(self) -> Finding | None:
-        """Return the first device error."""
-        return next((finding for finding in self.findings if finding.severity == "error"), None)
 
 
 @dataclass(frozen=True)
@@ -56,6 +40,7 @@ class Rounds:
     run: Callable[[Mapping[str, SourceText], frozenset[str]], Run]  # the second: packages that are as one's own
     read: Callable[[str], SourceText]
     most: int = MOST_ROUNDS
+    reference: Reference | None = None
     announce: Callable[[Rounds, frozenset[str]], None] = lambda rounds, own: None
     texts: dict[str, SourceText] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
@@ -63,6 +48,7 @@ class Rounds:
     left: Finding | None = None
     why_left: str = ""
     last: Run = field(init=False)
+    compared: Compared | None = None  # the last run with the reference
 
     @property
     def is_proven(self) -> bool:
@@ -70,19 +56,74 @@ class Rounds:
         return self.left is None and bool(self.runs) and self.last.error is None
 
     def go(self) -> None:
+        """Run until no device error is left; what was patched is then held against the reference."""
+        self._descend()
+        if self.is_proven and self.changes and self.last.ending == "ended" and self.reference is not None:
+            self.compared = self.reference.compared(self.last)
+            if not self.compared.is_proof or self._pays_at_its_lines():
+                self._look_for_a_better_one(self.reference)
+            self._grade(self.compared)
+
+    def _descend(self) -> None:
         while len(self.runs) < self.most:
             self.run_once()
-            if self._last_change_broke_it():
-                self._take_back(sentence("fix.another-error", raised=self.last.raised))
+            why = self._why_the_last_change_is_none()
+            if why:
+                if self._take_the_next(self.undo().finding, why):
+                    continue
                 return
             error = self.last.error
-            if error is None:
+            if error is None or not self._take(error):
                 return
-            if self.changes and _is_same(error, self.changes[-1].finding):
-                self._take_back(sentence("fix.no-help"))
-                return
-            if not self._take(error):
-                return
+
+    def _why_the_last_change_is_none(self) -> str:
+        """Return why the last fix cannot stay, as the run with it shows; empty if it helped."""
+        if self._last_change_broke_it():
+            return sentence("fix.another-error", raised=self.last.raised)
+        error = self.last.error
+        is_same = error is not None and bool(self.changes) and _is_same(error, self.changes[-1].finding)
+        return sentence("fix.no-help") if is_same else ""
+
+    def _take_the_next(self, finding: Finding, why: str) -> bool:
+        """Apply the next fix of a finding whose first one is none; return whether there is one."""
+        for at, choice in enumerate(finding.others):
+            other = replace(finding, help=choice.help, edits=choice.edits, others=finding.others[at + 1 :])
+            if not self.apply(other):
+                return True
+        self.left, self.why_left = finding, why
+        return False
+
+    def _pays_at_its_lines(self) -> bool:
+        """Return whether the lines of a patch copy or wait again and again, which another place might spare."""
+        changed = {(file, line) for change in self.changes for file, line in changed_lines(change)}
+        paid = (
+            each.site for each in self.last.findings if each.count > 1 and (each.severity == "warning" or each.edits)
+        )
+        return any(site is not None and (site.file, site.line) in changed for site in paid)
+
+    def _look_for_a_better_one(self, reference: Reference) -> None:
+        """Try the other fixes of what was changed, the last change first; the patch that differs least stays."""
+        best, rounds = (ended := _Kept.of(self)), len(self.runs)
+        for number in reversed(range(len(ended.changes))):
+            finding = ended.changes[number].finding
+            for choice in finding.others if len(self.runs) < self.most else ():
+                ended.put_back(self)
+                while len(self.changes) > number:
+                    self.undo()
+                if not self.apply(replace(finding, help=choice.help, edits=choice.edits, others=())):
+                    self._descend()
+                    self.compared = reference.compared(self.last)
+                    if self.is_proven and self.compared.rank < best.compared.rank:
+                        best = _Kept.of(self)
+        best.put_back(self)
+        del self.runs[rounds:]  # they led to no other round
+
+    def _grade(self, compared: Compared) -> None:
+        """Say of each change how it was proven, or why it is only safe."""
+        grade: Grade = "proven" if compared.is_proof else "safe"
+        for number, change in enumerate(self.changes):
+            edits = tuple(replace(each, grade=grade) for each in change.finding.edits)
+            self.changes[number] = replace(change, finding=replace(change.finding, edits=edits, proof=str(compared)))
 
     def run_once(self, own: frozenset[str] = frozenset()) -> None:
         self.announce(self, own)
@@ -141,16 +182,37 @@ class Rounds:
         same = self.last.error
         return replace(error, edits=same.edits, help=same.help) if same is not None and same.edits else error
 
-    def _take_back(self, why: str) -> None:
-        self.left, self.why_left = self.undo().finding, why
-
     def _last_change_broke_it(self) -> bool:
         """Return whether the last fix made a new error: the run raised no device error, and in a line of the fix."""
         if not self.changes or self.last.ending != "raised" or self.last.error is not None:
             return False
         change = self.changes[-1]
-        changed = {(file, line) for file in change.after for lines in changed_blocks(change, file) for line in lines}
+        changed = {*changed_lines(change)}
         return self.last.raised.startswith(_OF_AN_EDIT) and not changed.isdisjoint(self.last.lines)
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """Rounds as they ended, to go back to."""
+
+    texts: dict[str, SourceText]
+    changes: list[Change]
+    last: Run
+    compared: Compared
+
+    @classmethod
+    def of(cls, rounds: Rounds) -> _Kept:
+        assert rounds.compared is not None
+        return cls(dict(rounds.texts), list(rounds.changes), rounds.last, rounds.compared)
+
+    def put_back(self, rounds: Rounds) -> None:
+        rounds.texts, rounds.changes = dict(self.texts), list(self.changes)
+        rounds.last, rounds.compared, rounds.left, rounds.why_left = self.last, self.compared, None, ""
+
+
+def changed_lines(change: Change) -> Iterator[tuple[str, int]]:
+    """Yield the files and lines that a change made in the new texts."""
+    return ((file, line) for file in change.after for lines in changed_blocks(change, file) for line in lines)
 
 
 def changed_blocks(change: Change, file: str) -> Iterator[range]:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import FunctionType, MappingProxyType, ModuleType
 from typing import Any, Final
 
 from devtrace.runtime.whole_files import put
@@ -33,6 +33,9 @@ TINY: Final = 1e-6
 _PLAIN: Final = (bool, int, float, str, type(None))
 _OF_IPYTHON: Final = frozenset(("In", "Out", "exit", "quit", "get_ipython"))
 _NUMBER: Final = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|\bnan\b|\binf\b")
+_DEVICE: Final = re.compile(r"cuda(:\d+)?|cpu")
+_WHERE: Final = re.compile(r",?\s*device='?(cuda(:\d+)?|cpu)'?")
+"""Where a tensor is, which is what a patch changes."""
 
 Values = Mapping[str, Any]
 
@@ -51,8 +54,8 @@ def seed() -> None:
             getattr(sys.modules[name], function)(0)
 
 
-def write(path: Path, namespace: Mapping[str, object]) -> None:
-    put(path, json.dumps(values_of(namespace)))
+def write(path: Path, namespace: Mapping[str, object], returned: Values = MappingProxyType({})) -> None:
+    put(path, json.dumps({**returned, **values_of(namespace)}))
 
 
 def values_of(namespace: Mapping[str, object]) -> dict[str, Any]:
@@ -82,7 +85,8 @@ def _parts(value: Any) -> list[tuple[str, Any]]:
     """Return what a container or an object stores, with the step to each."""
     kind = type(value)
     if issubclass(kind, dict):
-        return [(f"[{key!r}]", part) for key, part in dict.items(value) if type(key) in (str, int)]
+        keys = [repr(key) if type(key) in (str, int) else at * is_tensor(key) for at, key in enumerate(value, 1)]
+        return [(f"[{key}]", part) for key, part in zip(keys, dict.values(value), strict=True) if key]
     for base in (list, tuple):
         if issubclass(kind, base):
             return [(f"[{index}]", part) for index, part in enumerate(base.__iter__(value))]
@@ -125,6 +129,8 @@ def _is_same(one: Any, other: Any) -> bool:
         return all(_is_close(left, right, close, TINY * scale) for left, right in pairs)
     if isinstance(one, float) and isinstance(other, int | float):
         return _is_close(one, other, CLOSE, 0.0)
+    if isinstance(one, str) and isinstance(other, str):
+        return _DEVICE.sub("cpu", one) == _DEVICE.sub("cpu", other)
     return type(one) is type(other) and bool(one == other)
 
 
@@ -137,6 +143,7 @@ def _is_close(one: Any, other: Any, close: float, least: float) -> bool:
 
 def is_same_output(before: str, after: str) -> bool:
     """Return whether two texts have the same words, and the same numbers up to their last digit."""
+    before, after = _WHERE.sub("", before), _WHERE.sub("", after)
     if _NUMBER.split(before) != _NUMBER.split(after):
         return False
     return _are_close_texts(_NUMBER.findall(before), _NUMBER.findall(after))

@@ -12,6 +12,8 @@ from devtrace.words.catalogue import sentence
 from devtrace.words.errors import SimulateError
 
 MOST: Final = 16
+ONE_DEVICE: Final = "DEVTRACE_ONE_DEVICE"
+"""Environment variable of the reference run of `devtrace fix`, and of the processes that it starts."""
 _MOST_LISTED: Final = 3
 
 

@@ -13,7 +13,7 @@ from weakref import WeakSet
 import torch
 
 from devtrace.runtime import eager_paths, scripting, warned_lines
-from devtrace.runtime.device_spec import count_of, limit_of
+from devtrace.runtime.device_spec import ONE_DEVICE, count_of, limit_of
 from devtrace.runtime.mode_stack import push_below, take_out
 from devtrace.runtime.patches import Patches
 from devtrace.runtime.requirements import versions
@@ -184,4 +184,4 @@ def simulate(devices: str | int, *, force: bool = False, one_device: bool = Fals
     `one_device` they are all one memory, the CPU's too, and nothing is refused for devices: a program with a device
     bug runs, with the values that were meant.
     """
-    return Simulation(devices, force=force, one_device=one_device)
+    return Simulation(devices, force=force, one_device=one_device or ONE_DEVICE in os.environ)

@@ -12,9 +12,10 @@ import builtins
 from collections.abc import Container, Iterator
 from typing import Final, NamedTuple
 
-from devtrace.source.matching import called_name, listed, names_in, nodes_of, owner_of, same_code, variable
+from devtrace.source.branches import is_on_every_way
+from devtrace.source.matching import called_name, chain, listed, names_in, nodes_of, owner_of, same_code, variable
 from devtrace.source.parsing import FunctionNode, Source, kept_with_source
-from devtrace.source.vocabulary import is_move
+from devtrace.source.vocabulary import changes_itself, is_move
 
 FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 DEFINED: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -213,6 +214,24 @@ def moves_itself(value: ast.AST, target: ast.AST) -> bool:
     return owner is not None and is_move(called_name(value)) and same_code(owner, target)
 
 
+def is_written(node: ast.AST, variable: str) -> bool:
+    """Return whether code writes into what a variable holds: `m.mul_(0.9)`, `m += g`, `m[i] = g`."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=owner, attr=method)) if changes_itself(method):
+            return _innermost(owner) == variable or any(_innermost(each) == variable for each in node.args[:1])
+        case ast.AugAssign(target=target):
+            return _innermost(target) == variable
+        case ast.Assign(targets=given):
+            return any(isinstance(each, ast.Subscript) and _innermost(each) == variable for each in given)
+    return False
+
+
+def _innermost(node: ast.AST) -> str:
+    """Return `m` of `m.data[0]` and of `m.mul(2)`."""
+    *_, root = chain(node)
+    return getattr(root, "id", "")
+
+
 # Names that have a value.
 
 
@@ -227,7 +246,8 @@ def is_bound(name: str, source: Source, at: ast.AST, running: Container[str], na
             return not any(name in names_in(node) for node in nodes_of(ast.Delete, function))
         bound = [each for each in statements(function) if name in binds(each)]
         if bound and name not in shared_names(function):
-            return _reaches(bound, source, at) or (name in running and _are_above(bound, source, at))
+            was_there = name in running and _are_above(bound, source, at) and is_on_every_way(bound, source, at)
+            return _reaches(bound, source, at) or was_there
         running, at = (), function
         function = _running(source, function)
     bound = [each for each in statements(source.tree) if name in binds(each)]

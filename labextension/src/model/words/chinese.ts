@@ -46,6 +46,7 @@ export const CHINESE: Readonly<Record<keyof typeof ENGLISH, string>> = {
   'label.then': '随后',
   'label.fix': '修复',
   'label.edit': '修改',
+  'label.proof': '已证明',
   'edit.line': '{source} 第 {line} 行',
   'edit.top': '{source} 开头',
   'edit.below': '{source} 第 {line} 行之后',

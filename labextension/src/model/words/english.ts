@@ -48,6 +48,7 @@ export const ENGLISH = {
   'label.then': 'Then',
   'label.fix': 'Fix',
   'label.edit': 'Edit',
+  'label.proof': 'Proven',
   'edit.line': '{source} line {line}',
   'edit.top': '{source}, at the top',
   'edit.below': '{source} below line {line}',

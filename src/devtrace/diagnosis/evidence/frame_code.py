@@ -15,6 +15,7 @@ from devtrace.diagnosis.evidence.torchs_sentences import refused_gradient
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
 from devtrace.diagnosis.slugs import Trait
 from devtrace.source import flow
+from devtrace.source.branches import was_passed_by
 from devtrace.source.dtypes import is_cast, is_floating
 from devtrace.source.flow import COMPREHENSIONS
 from devtrace.source.matching import (
@@ -32,7 +33,7 @@ from devtrace.source.matching import (
 )
 from devtrace.source.object_walk import is_tensor, registered
 from devtrace.source.parsing import Source
-from devtrace.source.safe_values import MISSING, Scope, evaluate, instance_dict, values
+from devtrace.source.safe_values import MISSING, Scope, attribute, evaluate, instance_dict, values
 from devtrace.source.vocabulary import HOST, JOINS, is_factory, is_move
 
 
@@ -104,7 +105,13 @@ class FailingFrame:
         if any(variable in assigned_names(*(each.target for each in node.generators)) for node in around):
             return []
         found = flow.bindings(self.source, self.body, variable)
-        return [each.statement for each in found if not each.is_inner and each.line <= self.line]
+        above = [each.statement for each in found if not each.is_inner and each.line <= self.line]
+        return [each for each in above if not self._was_passed_by(each)]
+
+    def _was_passed_by(self, statement: ast.stmt) -> bool:
+        here, sites = self.code.site, self.snapshot.queries.trace.sites
+        ran = {row.line for row in sites if (row.file, row.function) == (here.file, here.function)}
+        return was_passed_by(statement, self.source, self.source_node.node, ran, self.scope())
 
     def bound(self, before: int) -> list[str]:
         """Return the variables that have a value above a line: parameters first."""
@@ -171,10 +178,13 @@ class FailingFrame:
     def _tensors_there(self, before: int) -> Iterator[str]:
         """Yield the variables that are a tensor on the expected device above a line, too."""
         for name in self.bound(before):
-            if self._on_expected_device(self.variables.get(name)):
-                later = (each for each in self.bindings(name) if self.source.span(each).line >= before)
-                if all(_stays_there(name, each, self._trait) for each in later):
-                    yield name
+            if self._on_expected_device(self.variables.get(name)) and self._is_itself(name, before):
+                yield name
+
+    def _is_itself(self, name: str, before: int) -> bool:
+        """Return whether a variable has above a line what it has now, or what that was computed from."""
+        later = (each for each in self.bindings(name) if self.source.span(each).line >= before)
+        return all(_stays_there(name, each, self._trait) for each in later)
 
     def _device_of_tensor(self, before: int, near: ast.AST | None) -> str:
         name = next(self._tensors_there(before), "")
@@ -198,7 +208,8 @@ class FailingFrame:
         return f"next({variable}.parameters()).{self._trait}" if self._on_expected_device(first) else ""
 
     def _device_of_module(self, before: int) -> str:
-        names = (name for name in self.bound(before) if name != self.own and not self._is_moved_from(name, before))
+        bound = (name for name in self.bound(before) if name != self.own and self._is_itself(name, before))
+        names = (name for name in bound if not self._is_moved_from(name, before))
         return next(filter(None, map(self._device_of_parameters, names)), "")
 
     def _is_moved_from(self, variable: str, line: int) -> bool:
@@ -209,7 +220,7 @@ class FailingFrame:
         return any(owner is not None and flow.path_of(owner) == variable for owner in moved)
 
     def _device_variable(self, before: int) -> str:
-        variables, bound = self.variables, self.bound(before)
+        variables, bound = self.variables, [name for name in self.bound(before) if self._is_itself(name, before)]
         for name in bound:
             if names_trait(variables.get(name), self.expected_device):
                 return name
@@ -226,7 +237,8 @@ class FailingFrame:
 
     def _device_attribute(self, variable: str) -> str:
         """Return `self.device`, if the attribute of a variable's object names the expected device."""
-        own = instance_dict(self.variables.get(variable)).items()
+        owner = self.variables.get(variable)
+        own = (*instance_dict(owner).items(), ("device", attribute(owner, "device")))
         named = (key for key, value in own if names_trait(value, self.expected_device) and str(key).isidentifier())
         return next((f"{variable}.{key}" for key in named), "")
 

@@ -21,9 +21,9 @@ from devtrace.diagnosis.fixes.fix import (
     registering_root,
     siblings_on_odd_device,
 )
-from devtrace.source.matching import assigned_names, called_name, chain, match_code
+from devtrace.source.flow import is_written
+from devtrace.source.matching import assigned_names, called_name, match_code
 from devtrace.source.safe_values import evaluate
-from devtrace.source.vocabulary import changes_itself
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
 
@@ -133,25 +133,8 @@ def move_in_loop(case: Case, verdict: Verdict) -> Iterator[Fix]:
 
 
 def _is_written(loop: ast.For, variable: str) -> bool:
-    """Return whether the loop writes into what a variable holds: `m.mul_(0.9)`, `m += g`, `m[i] = g`."""
-    return any(_writes_into(node, variable) for statement in loop.body for node in ast.walk(statement))
-
-
-def _writes_into(node: ast.AST, variable: str) -> bool:
-    match node:
-        case ast.Call(func=ast.Attribute(value=owner, attr=method)) if changes_itself(method):
-            return _innermost(owner) == variable or any(_innermost(each) == variable for each in node.args[:1])
-        case ast.AugAssign(target=target):
-            return _innermost(target) == variable
-        case ast.Assign(targets=targets):
-            return any(isinstance(each, ast.Subscript) and _innermost(each) == variable for each in targets)
-    return False
-
-
-def _innermost(node: ast.AST) -> str:
-    """Return `m` of `m.data[0]` and of `m.mul(2)`."""
-    *_, root = chain(node)
-    return getattr(root, "id", "")
+    """Return whether the loop writes into what a variable holds."""
+    return any(is_written(node, variable) for statement in loop.body for node in ast.walk(statement))
 
 
 def _others(case: Case, frame: FailingFrame, loop: ast.For, name: AccessPath) -> Iterator[AccessPath]:

@@ -13,6 +13,7 @@ from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.fixes.anchors import Anchor
 from devtrace.diagnosis.fixes.changes import Proposal, Within
 from devtrace.diagnosis.fixes.fix import Fix, Moved, SiteCode, code_at, frame_at, frame_of, made_at, reads, suggested
+from devtrace.source.flow import binds, moves_itself, targets
 from devtrace.source.matching import (
     alone,
     assigned_names,
@@ -222,4 +223,10 @@ def _may_swap(frame: FailingFrame, early: ast.stmt, moving: ast.stmt) -> bool:
     if first.line >= last.line or first.end_line != first.line:
         return False
     between = [s for s in frame.statements() if first.line < source.span(s).line <= last.end_line]
-    return names_in(*early.targets).isdisjoint(names_in(*between))
+    made_anew = {name for each in between if not _only_moves(each) for name in binds(each)}
+    return names_in(*early.targets).isdisjoint(names_in(*between)) and made_anew.isdisjoint(names_in(early.value))
+
+
+def _only_moves(statement: ast.stmt) -> bool:
+    """Return whether a variable is afterwards what it was, but moved: `net = net.to(device)`."""
+    return any(moves_itself(value, target) for target, value, *_ in targets(statement))

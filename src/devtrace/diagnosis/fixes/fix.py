@@ -15,7 +15,7 @@ from devtrace.diagnosis.evidence.access_paths import AccessPath
 from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.frame_code import FailingFrame
 from devtrace.diagnosis.evidence.trace_queries import SourceNode
-from devtrace.diagnosis.findings import Edit
+from devtrace.diagnosis.findings import Choice, Edit
 from devtrace.source.matching import called_name, calls_in, is_read, keyword, nodes_of, owner_of
 from devtrace.source.object_walk import registered
 from devtrace.source.safe_values import class_dict, classes_of
@@ -36,6 +36,7 @@ class Fix:
     help: str
     edits: tuple[Edit, ...] = ()
     moved: tuple[Moved, ...] = ()
+    others: tuple[Choice, ...] = ()
 
 
 class SiteCode(NamedTuple):

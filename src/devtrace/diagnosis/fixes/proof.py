@@ -4,6 +4,7 @@
     what it moves was there when its line ran           `Moved.since`, and the tensor's birth
     the next round of a loop finds it moved too         next_round.py
     no line above takes what it moves on the CPU        stays_on_host.py
+    its names hold then what they hold at the error     at_that_time.py
     it does not replace what an optimizer trains        a leaf that requires a gradient stays a leaf
     every input of the failing op is then together      replay.py
 
@@ -22,6 +23,7 @@ from devtrace.diagnosis.evidence import access_paths
 from devtrace.diagnosis.evidence.case import Case
 from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.findings import Edit
+from devtrace.diagnosis.fixes.at_that_time import is_in_vain, is_too_early
 from devtrace.diagnosis.fixes.fix import Fix, Moved
 from devtrace.diagnosis.fixes.next_round import lasts
 from devtrace.diagnosis.fixes.stays_on_host import moves_what_stays
@@ -31,8 +33,11 @@ from devtrace.source.parsing import Source, Span
 from devtrace.source.safe_values import Scope, evaluate, instance_dict
 
 
-def refusal(case: Case, fix: Fix) -> str:
-    """Return why an edit of a fix cannot stand at its line, whatever the others do; empty if all can."""
+def refusal(case: Case, fix: Fix, *, is_joined: bool = False) -> str:
+    """Return why an edit of a fix cannot stand at its line, whatever the others do; empty if all can.
+
+    Of a fix that was joined of several, each of which was asked about, there is no one time at which all are made.
+    """
     if any(case.queries.producer(case.queries.base(moved.row)) > moved.since for moved in fix.moved):
         return "what it moves is made later"
     for edit in fix.edits:
@@ -40,6 +45,10 @@ def refusal(case: Case, fix: Fix) -> str:
             return reason
     if not all(lasts(case, edit) for edit in fix.edits):
         return "the next round of a loop may bring another value"
+    if not is_joined and is_too_early(case, fix):
+        return "the device that it reads is another one yet"
+    if is_in_vain(case, fix):
+        return "a line below changes the moved copy, and not what is kept"
     return "a line above takes it on the CPU" if moves_what_stays(case, fix) else ""
 
 

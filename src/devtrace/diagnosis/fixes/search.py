@@ -5,6 +5,7 @@ an edit would break on the way there is put right with it, as one fix of several
 """
 
 import itertools
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,16 +14,19 @@ from typing import Final, NamedTuple
 from devtrace.diagnosis.edits import merged
 from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.trace_queries import META
+from devtrace.diagnosis.findings import Choice
 from devtrace.diagnosis.fixes import about_to_fail, proof
 from devtrace.diagnosis.fixes.fix import Fix
 from devtrace.diagnosis.fixes.order import FOR_EVERY_CAUSE, Ranked, of_cause
 from devtrace.diagnosis.fixes.pass_device_to_factory import pass_device_to_factory
 from devtrace.diagnosis.fixes.replay import Recorded, Replay
 from devtrace.diagnosis.fixes.replay_of_dtypes import ReplayOfDtypes
+from devtrace.source.user_code import OWN_PACKAGES
 from devtrace.words.catalogue import sentence
 
 MOST_PARTS: Final = 8
 MOST_TRIES: Final = 8
+MOST_CHOICES: Final = 4
 
 
 class Candidate(NamedTuple):
@@ -55,7 +59,13 @@ class Search:
         if case.odd_device == META:
             return next(pass_device_to_factory(case, self.verdict), None) or Fix(sentence("fixed.for-meta"))
         advice = sentence(f"{self.verdict.cause}.advice", expected=case.expected_device)
-        return next((fix for fix, _, _ in self.judged() if fix is not None), Fix(advice))
+        most = MOST_CHOICES if OWN_PACKAGES in os.environ else 1  # which a round of `devtrace fix` has, and may need
+        found = {fix.edits: fix for fix in itertools.islice(self._whole(), most)}
+        first, *others = found.values() or [Fix(advice)]
+        return replace(first, others=tuple(Choice(each.help, each.edits) for each in others))
+
+    def _whole(self) -> Iterator[Fix]:
+        return (fix for fix, _, _ in self.judged() if fix is not None)
 
     def judged(self) -> Iterator[tuple[Fix | None, Candidate, str]]:
         """Yield each candidate with the whole fix that comes of it, or None and why: the first is taken."""
@@ -130,4 +140,4 @@ class Search:
     def _joined(self, parts: list[Fix]) -> Fix | None:
         edits = merged([edit for part in parts for edit in part.edits])
         whole = Fix(parts[0].help, edits, proof.all_moved(parts)) if edits else None
-        return whole if whole is not None and not proof.refusal(self.case, whole) else None
+        return whole if whole is not None and not proof.refusal(self.case, whole, is_joined=True) else None

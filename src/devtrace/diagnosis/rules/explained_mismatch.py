@@ -44,6 +44,7 @@ def explained(case: Case, rule: RuleSlug) -> Finding:
         message=message(case, verdict, names[0] if names else "", _operand_name(case, verdict, expressions)),
         help=fix.help,
         edits=fix.edits,
+        others=fix.others if fix.edits else (),
         ops=(case.op,),
     )
 

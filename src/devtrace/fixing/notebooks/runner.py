@@ -13,12 +13,13 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Final
 
-from devtrace.diagnosis.findings import Finding, from_json
+from devtrace.diagnosis.findings import Edit, Finding, from_json
 from devtrace.fixing import values
 from devtrace.fixing.notebooks.text import NotebookText, runs
-from devtrace.fixing.rounds import Ending, Run
+from devtrace.fixing.runs import Ending, Run
 from devtrace.fixing.source_text import SourceText
 from devtrace.runtime import overlay
+from devtrace.runtime.device_spec import ONE_DEVICE
 from devtrace.source.user_code import OWN_PACKAGES
 from devtrace.words.errors import UsageError
 
@@ -32,7 +33,7 @@ class NotebookRunner:
     path: str
     simulate: str
     timeout: float | None = None
-    with_values: bool = False
+    one_device: bool = False
     cell_begins: Callable[[int], None] = lambda number: None  # told the number that a cell gets, before it runs
 
     def run(self, texts: Mapping[str, SourceText], own: frozenset[str] = frozenset()) -> Run:
@@ -44,8 +45,8 @@ class NotebookRunner:
             others = {file: other.data for file, other in texts.items() if file != self.path}
             overlay.write(changed, others)
             variables = {**os.environ, overlay.VARIABLE: str(changed), OWN_PACKAGES: ",".join(sorted(own))}
-            if self.with_values:
-                variables |= {values.VARIABLE: str(found), "PYTHONHASHSEED": "0"}
+            variables |= {values.VARIABLE: str(found), "PYTHONHASHSEED": "0"}
+            variables |= {ONE_DEVICE: "1"} if self.one_device else {}
             ending = self._execute(notebook, variables, str(found))
             if not found.exists():
                 raise UsageError.of("fix-no-run.kernel")
@@ -124,6 +125,7 @@ def _run_of(data: Mapping[str, Any], ending: Ending, notebook: NotebookText) -> 
         f"{raised['type']}: {raised['message']}" if raised else "",
         tuple(_line(str(file), int(line), cells, notebook) for file, line in raised["lines"]) if raised else (),
         data["values"],
+        crossings=data["crossings"],
     )
 
 
@@ -138,8 +140,13 @@ def _line(file: str, line: int, cells: Mapping[str, int], notebook: NotebookText
 
 def _in_notebook(finding: Finding, path: str) -> Finding:
     """Return a finding whose cells are those of a notebook, not files of one kernel."""
-    edits = tuple(edit if edit.cell is None else replace(edit, file=path) for edit in finding.edits)
+    edits = _of_notebook(finding.edits, path)
+    others = tuple(replace(each, edits=_of_notebook(each.edits, path)) for each in finding.others)
     site = finding.site
     if site is not None and site.cell is not None:
         site = replace(site, file=path)
-    return replace(finding, edits=edits, site=site)
+    return replace(finding, edits=edits, others=others, site=site)
+
+
+def _of_notebook(edits: tuple[Edit, ...], path: str) -> tuple[Edit, ...]:
+    return tuple(edit if edit.cell is None else replace(edit, file=path) for edit in edits)

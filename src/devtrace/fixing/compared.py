@@ -1,0 +1,85 @@
+"""A patched program held against another run: the same values and printed text, for no more copies and waits.
+
+A proof's other run is the reference: the program as it was, with one memory for all devices, so that it ends although
+the bug is there. A cost's other run is the program without the fix. What two runs of one text do not share counts not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from devtrace.fixing import values
+from devtrace.fixing.runs import Run
+from devtrace.words.catalogue import comma, sentence
+
+MOST_NAMES = 3
+
+
+@dataclass
+class Unsteady:
+    """Values by name that two runs of the same text do not share; `output`: nor what they print."""
+
+    names: set[str] = field(default_factory=set)
+    output: bool = False
+
+    def learn(self, one: Run, again: Run) -> None:
+        self.names.update(values.differing(one.values, again.values))
+        self.output |= not values.is_same_output(one.output, again.output)
+
+    def differing(self, before: Run, after: Run) -> list[str]:
+        """Return what is another in the second run, in the reader's words; values by their names."""
+        names = [name for name in values.differing(before.values, after.values) if name not in self.names]
+        is_printed = self.output or values.is_same_output(before.output, after.output)
+        return names if is_printed else [*names, sentence("fix.cost-output")]
+
+
+@dataclass
+class Reference:
+    """Run of the program as it was, on one memory: made when a patch ends well, once more if a value differs."""
+
+    run: Callable[[], Run]
+    unsteady: Unsteady = field(default_factory=Unsteady)
+    first: Run | None = None
+    _is_run_again: bool = False
+
+    def compared(self, patched: Run) -> Compared:
+        if self.first is None:
+            self.first = self.run()
+        differing = self.unsteady.differing(self.first, patched)
+        if differing and not self._is_run_again:
+            self._is_run_again = True
+            self.unsteady.learn(self.first, self.run())
+            differing = self.unsteady.differing(self.first, patched)
+        ended = (self.first.ending, self.first.raised.partition(":")[0])
+        is_alike = ended == (patched.ending, patched.raised.partition(":")[0])
+        count = len(self.first.values) + bool(self.first.output)
+        return Compared(is_alike, tuple(differing), count, patched.crossings - self.first.crossings)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Comparison of a patched run with the reference; `more` is how many copies and waits it has beyond that."""
+
+    is_alike: bool
+    differing: tuple[str, ...]
+    count: int
+    more: int
+
+    @property
+    def is_proof(self) -> bool:
+        return self.is_alike and not self.differing and self.count > 0
+
+    @property
+    def rank(self) -> tuple[bool, bool, int]:
+        """Lowest for the best of several patches."""
+        return not self.is_alike, bool(self.differing), self.more
+
+    def __str__(self) -> str:
+        if not self.is_alike:
+            return sentence("fix.compared-ends")
+        if self.differing:
+            return sentence("fix.compared-values", names=comma().join(self.differing[:MOST_NAMES]))
+        if not self.count:
+            return sentence("fix.cost-no-values")
+        return sentence("fix.compared", count=self.count, more=max(self.more, 0))

@@ -1,0 +1,29 @@
+"""One run of a program in a round of `devtrace fix`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from devtrace.diagnosis.findings import Finding
+
+Ending = Literal["ended", "raised", "time", "signal"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: how it ended, the exception if one ended it, and what devtrace found, in the order of the program."""
+
+    ending: Ending
+    findings: tuple[Finding, ...]
+    raised: str = ""
+    lines: tuple[tuple[str, int], ...] = ()  # where the exception passed through: files and lines
+    values: Mapping[str, Any] = field(default_factory=dict)  # that the program left
+    output: str = ""
+    crossings: int = 0  # copies between devices and waits for one
+
+    @property
+    def error(self) -> Finding | None:
+        """Return the first device error."""
+        return next((finding for finding in self.findings if finding.severity == "error"), None)

@@ -1,0 +1,76 @@
+"""Branches of code that a program passed by, as far as the lines that ran and look-ups tell."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Container, Sequence
+from typing import Final
+
+from devtrace.source.parsing import Source
+from devtrace.source.safe_values import MISSING, Scope, evaluate
+
+_PLAIN: Final = (bool, int, float, str, type(None), list, tuple, dict)
+
+
+def was_passed_by(statement: ast.stmt, source: Source, at: ast.AST, ran: Container[int], scope: Scope) -> bool:
+    """Return whether a statement is in a branch that did not run on the way to a node. `ran`: lines that ran."""
+    around, inner = set(source.ancestors(at)), ast.AST()
+    for outer in source.ancestors(statement):
+        if outer in around:
+            return False
+        match outer:
+            case ast.If(body=body, orelse=orelse) if inner in body or inner in orelse:
+                block, other = (body, orelse) if inner in body else (orelse, body)
+                is_against = truth(outer.test, scope) is (block is orelse)
+                if not _ran(block, source, ran) and (is_against or _ran(other, source, ran)):
+                    return True
+            case ast.ExceptHandler(body=body) if not _ran(body, source, ran):
+                return True
+        inner = outer
+    return False
+
+
+def _ran(block: Sequence[ast.stmt], source: Source, ran: Container[int]) -> bool:
+    spans = map(source.span, block)
+    return any(line in ran for span in spans for line in range(span.line, span.end_line + 1))
+
+
+def truth(test: ast.expr, scope: Scope) -> bool | None:
+    """Return whether a condition holds now, as look-ups tell; None if they do not."""
+    match test:
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            inner = truth(operand, scope)
+            return None if inner is None else not inner
+        case ast.Compare(left=left, ops=[ast.Is()], comparators=[ast.Constant(value=None)]):
+            value = evaluate(left, scope)
+            return None if value is MISSING else value is None
+        case ast.Compare(left=left, ops=[ast.IsNot()], comparators=[ast.Constant(value=None)]):
+            value = evaluate(left, scope)
+            return None if value is MISSING else value is not None
+        case ast.Constant(value=constant):
+            return bool(constant)
+    value = evaluate(test, scope)
+    return bool(value) if type(value) in _PLAIN else None
+
+
+def is_on_every_way(bound: Sequence[ast.stmt], source: Source, at: ast.AST) -> bool:
+    """Return whether these statements, all above a node, give a name a value whichever branches run."""
+    around = set(source.ancestors(at))
+    inner = (getattr(outer, name, None) for outer in around for name in ("body", "orelse", "finalbody"))
+    blocks = (each for each in inner if isinstance(each, list))
+    return any(_gives(block, bound) for block in blocks if not around.isdisjoint(block))
+
+
+def _gives(block: Sequence[ast.stmt], bound: Sequence[ast.stmt]) -> bool:
+    return any(each in bound or _gives_within(each, bound) for each in block)
+
+
+def _gives_within(statement: ast.stmt, bound: Sequence[ast.stmt]) -> bool:
+    match statement:
+        case ast.If(body=body, orelse=orelse):
+            return _gives(body, bound) and _gives(orelse, bound)
+        case ast.With(body=body) | ast.AsyncWith(body=body) | ast.For(body=body) | ast.While(body=body):
+            return _gives(body, bound)
+        case ast.Try(body=body, finalbody=last):
+            return _gives(body, bound) or _gives(last, bound)
+    return False
