@@ -139,7 +139,7 @@ def test_a_name_that_one_branch_alone_gives_a_value_is_in_no_edit(warm: Warm, tm
     assert "data.device" not in after
 
 
-def test_a_patch_that_changes_values_says_so_and_is_only_safe(warm: Warm, tmp_path: Path) -> None:
+def test_a_patch_that_changes_values_names_them_and_is_only_safe(warm: Warm, tmp_path: Path) -> None:
     """Layers of a plain list, which from the patch on are trained."""
     rounds, after = fixed_text(
         warm,
@@ -183,7 +183,7 @@ def test_what_two_runs_of_one_program_do_not_share_is_no_difference() -> None:
     assert not reference.compared(Run("ended", (), values={"time": 7, "loss": 0.6}, output="took 3 s")).is_proof
 
 
-def test_values_of_an_optimizer_hold_its_state_by_the_order_of_its_parameters() -> None:
+def test_values_of_an_optimizer_have_its_state_by_the_order_of_its_parameters() -> None:
     import torch
 
     net = torch.nn.Linear(2, 1)
