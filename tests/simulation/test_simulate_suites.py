@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Optional
 
 import numpy as np
 import pytest
@@ -23,6 +23,10 @@ SECOND = torch.device("cuda:1")
 def two() -> Iterator[None]:
     with devtrace.simulate("cuda:2"):
         yield
+
+
+def on_a_device(x: torch.Tensor, device: Optional[torch.device] = None) -> torch.Tensor:  # noqa: UP045
+    return x + 1
 
 
 def of_points(device: str = "cuda") -> torch.Tensor:
@@ -461,3 +465,8 @@ def test_elements_that_a_loop_reads_and_writes_are_seen_by_a_recording_and_by_ot
     weight = nn.Parameter(x)
     with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
         weight[0] = 1
+
+
+def test_a_function_from_before_the_simulation_may_name_a_device_in_its_annotations() -> None:
+    script = torch.jit.script(on_a_device)
+    assert script(torch.ones(2, device="cuda:1")).device == SECOND

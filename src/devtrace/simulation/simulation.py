@@ -43,7 +43,7 @@ from devtrace.simulation import (
     wider,
     wrappers,
 )
-from devtrace.simulation.beyond import elements, exchange, parallel
+from devtrace.simulation.beyond import elements, exchange, parallel, scripts
 from devtrace.simulation.devices import Devices
 from devtrace.simulation.mode import SimulationMode
 from devtrace.simulation.storage_tags import HOST_TAG, MEMORY, SIMULATED, TAG
@@ -150,7 +150,7 @@ class Simulation:
             generators: (devices,), threads: (self._new_mode,), mode: (), gradients: (), graphs: (), parallel: (),
             process_groups: (), checks: (), eager_paths: (), wider: (), legacy_tensor_types: (devices,), autocast: (),
             compiling: (), cuda_only: (), wrappers: (resolve, self._real), warned_lines: (), triton: (), exchange: (),
-            children: (self, lambda: list(self._modes)), elements: (), scripting: (),
+            children: (self, lambda: list(self._modes)), elements: (), scripting: (), scripts: (),
         }  # fmt: skip
 
     def _new_mode(self) -> SimulationMode:

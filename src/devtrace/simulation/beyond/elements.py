@@ -5,6 +5,7 @@ stack (a recording, a capture), where torch.jit.trace looks on or waits are repo
 """
 
 import os
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -37,13 +38,25 @@ os.register_at_fork(after_in_child=_close)
 
 def _reading(read: Callable[..., Any]) -> Callable[..., Any]:
     def method(self: torch.Tensor) -> Any:
-        if _height() == 1 and WAITS.are_open and type(self) in _PLAIN and _traced_by_jit() is None:
+        if _traced_by_jit() is not None:
+            return _warning_outside(read, self)
+        if _height() == 1 and WAITS.are_open and type(self) in _PLAIN:
             with _past_the_mode():
                 return read(self)
         return read(self)
 
     method.__name__, method.__doc__ = read.__name__, read.__doc__
     return method
+
+
+def _warning_outside(read: Callable[..., Any], tensor: torch.Tensor) -> Any:
+    """Read a value while torch.jit.trace looks on; it warns by the module whose line reads, which is not ours."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        value = read(tensor)
+    for each in caught:
+        warnings.warn(each.message, stacklevel=3)
+    return value
 
 
 def _writing(write: Callable[..., Any]) -> Callable[..., Any]:
