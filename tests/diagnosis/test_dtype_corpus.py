@@ -12,7 +12,7 @@ from devtrace.diagnosis.evidence.casts_and_moves import CASTS
 from devtrace.words.wrapping import columns
 from folders import TESTS
 from goldens import assert_golden
-from programs import run, run_in
+from programs import run, run_in, run_untraced
 from warm import Warm
 
 HOST = ("cpu",)
@@ -70,3 +70,13 @@ def test_the_edits_make_the_program_run_clean(program: Program, warm: Warm, tmp_
 def test_the_program_with_its_authors_fix_raises_no_alarm(program: Program, warm: Warm, tmp_path: Path) -> None:
     repaired = run(warm, program.with_fix(tmp_path), HOST)
     assert (repaired.raised, repaired.alarms) == ("", [])
+
+
+@pytest.mark.parametrize(
+    "program", [each for each in PROGRAMS if each.cause != "stale-copy"], ids=lambda each: each.name
+)
+def test_a_failure_that_nobody_recorded_has_the_same_cause(program: Program, warm: Warm) -> None:
+    (finding,) = run_untraced(warm, program.folder / "bug.py", HOST).errors
+    assert finding.culprit is not None
+    found = (finding.cause, finding.culprit.name, finding.culprit.dtype, at(finding.site))
+    assert found == (program.cause, *(program.expected[key] for key in ("culprit", "dtype", "failed")))

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Final
 
 from devtrace.diagnosis.evidence import cpu_only
+from devtrace.diagnosis.evidence.dtype_sentences import dtype_error
 from devtrace.diagnosis.evidence.torchs_sentences import ABOUT_DEVICES
 from devtrace.source import parsing
 from devtrace.source.user_code import owner_of
@@ -62,7 +63,8 @@ def text_of(error: BaseException) -> str:
 
 def _is_of_torch(error: BaseException) -> bool:
     text = text_of(error)
-    if not (ABOUT_DEVICES.search(text) or _OUT_OF_MEMORY in text) and cpu_only.refused(text) is None:
+    known = ABOUT_DEVICES.search(text) or _OUT_OF_MEMORY in text or cpu_only.refused(text) or dtype_error(text)
+    if not known:
         return False
     return WRAPPED in text or not _is_raised_in_source(error)
 

@@ -49,10 +49,13 @@ def model_was_cast_beside_a_scaler(case: Case) -> Verdict | None:
 
 def region_was_left(case: Case) -> Verdict | None:
     """An op under autocast made it, and what computes with it now is outside of that."""
-    origin = case.origin
-    if origin.arrival != "copied" or not was_cast_by_autocast(case.queries, origin.op):
-        return None
-    return Verdict("autocast-off", case.born, case.name)
+    origin, found = case.origin, case.queries.source_node(case.born)
+    if case.queries.evidence.saw_ops:
+        is_left = origin.arrival == "copied" and was_cast_by_autocast(case.queries, origin.op)
+    else:
+        is_half = case.odd_device in ("float16", "bfloat16") and origin.arrival != "copied"
+        is_left = is_half and found is not None and "autocast" in found.source.text
+    return Verdict("autocast-off", case.born, case.name) if is_left else None
 
 
 def was_cast_by_autocast(queries: TraceQueries, op: int) -> bool:

@@ -42,7 +42,8 @@ def find_dtype_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: in
     dtypes = list(dict.fromkeys(queries.trait(row) for row in rows))
     if len(dtypes) < 2:
         return _only_one(queries, op, rows, error)
-    odd = _odd(queries, snapshot, op, rows, dtypes)
+    found = error.named[:1] if text.startswith("Found dtype") else ()
+    odd = next((each for each in found if each in dtypes), "") or _odd(queries, snapshot, op, rows, dtypes)
     return _of(queries, op, rows, odd, _expected(queries, rows, odd))
 
 
@@ -149,11 +150,11 @@ def _odd(queries: TraceQueries, snapshot: FailureSnapshot, op: int, rows: list[i
         _of_the_model(queries, snapshot, op, rows, dtypes)
         or _left_behind(queries, rows, dtypes)
         or _asked_here(queries, op, rows)
-        or mismatch.not_of_the_module(queries, op, dtypes)
+        or (mismatch.not_of_the_module(queries, op, dtypes) if queries.evidence.saw_ops else "")
         or ("float64" if "float64" in dtypes else "")
         or mismatch.without_gradients(queries, rows, dtypes)
         or next((dtype for dtype in dtypes if not is_floating(dtype)), "")
-        or next((dtype for dtype in dtypes if dtype != DEFAULT), dtypes[-1])
+        or (DEFAULT if DEFAULT in dtypes else dtypes[-1])
     )
 
 

@@ -40,7 +40,7 @@ def find_origin(queries: TraceQueries, row: int, preferred_parents: frozenset[in
         arrival = _arrival(queries, path[-1], parents)
         if arrival is not None:
             return Origin(arrival, path[-1], queries.producer(path[-1]), tuple(path))
-        beside = [parent for parent in parents if queries.trait(parent) == queries.trait(path[-1])]
+        beside = [parent for parent in parents if _is_alike(queries, parent, path[-1])]
         if queries.op_name(queries.producer(path[-1])).startswith(_LED_BY_FIRST[queries.of]) and parents[0] in beside:
             beside = parents[:1]
         path.append(max(beside, key=lambda parent: (parent in preferred_parents, *_size(queries, parent))))
@@ -57,7 +57,13 @@ def _arrival(queries: TraceQueries, row: int, parents: list[int]) -> Arrival | N
     if not parents:
         return "given"
     other: Arrival = "computed" if queries.of == "dtype" else "copied"
-    return None if any(queries.trait(parent) == queries.trait(row) for parent in parents) else other
+    return None if any(_is_alike(queries, parent, row) for parent in parents) else other
+
+
+def _is_alike(queries: TraceQueries, one: int, other: int) -> bool:
+    """Return whether two tensors have one trait; of what was only read no dtype is known."""
+    is_open = queries.of == "dtype" and not queries.evidence.saw_ops
+    return is_open or queries.trait(one) == queries.trait(other)
 
 
 def _size(queries: TraceQueries, row: int) -> tuple[bool, int]:

@@ -33,6 +33,10 @@ class Former(NamedTuple):
     move: ReadOp
 
 
+def _cast_from(dtype: torch.dtype) -> torch.dtype:
+    return torch.float16 if dtype == torch.float32 else torch.float32
+
+
 class Pasts:
     """Moved tensors of one explanation. `ops` are all ops so far, `errors` the marks of the exceptions explained."""
 
@@ -54,7 +58,8 @@ class Pasts:
     def row_after_moves(self, tensor: Any, stamp: Stamp) -> int:
         """Return a new row for a tensor that the hooks saw moving, after ops for its moves."""
         shape, dtype = shape_of(tensor), dtype_of(tensor)
-        earlier = self._row_before(stamp[3], shape, dtype)
+        is_cast = stamp[3] is not None and stamp[3][1] == device_of(tensor)  # nothing else gave a new tensor there
+        earlier = self._row_before(stamp[3], shape, _cast_from(dtype) if is_cast else dtype)
         row, layout = next(self._rows.next), self._rows.layout_of(shape, dtype, device_of(tensor))[2]
         self._move(row, layout, stamp[2], earlier)
         return row

@@ -1,0 +1,50 @@
+"""Torch says each sentence of the table, and what it refuses is told from its words."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.nn import functional as F  # noqa: N812 (as the examples of the table name it)
+
+from devtrace.diagnosis.evidence.dtype_sentences import Sentence, dtype_error, sentences
+
+
+@pytest.mark.parametrize("row", [each for each in sentences() if each.example], ids=lambda each: each.example)
+def test_the_installed_torch_says_each_sentence(row: Sentence) -> None:
+    names = {"f": torch.rand(4, 4), "i": torch.arange(4), "fb": torch.rand(4), "torch": torch, "F": F}
+    names |= {"h": names["f"].half(), "d": names["f"].double(), "b": names["f"] > 0.5, "hb": names["fb"].half()}
+    with pytest.raises((RuntimeError, TypeError, ValueError, IndexError, NotImplementedError)) as raised:
+        eval(row.example, names)
+    assert row.pattern.search(str(raised.value))
+    found = dtype_error(str(raised.value))
+    assert found is not None
+    assert found.refused == row.refused
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Input type (torch.FloatTensor) and weight type (torch.cuda.FloatTensor) should be the same",
+        "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!",
+        "mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)",
+    ],
+)
+def test_other_errors_are_not_of_dtypes(text: str) -> None:
+    assert dtype_error(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("expected mat1 and mat2 to have the same dtype, but got: float != c10::Half", ("float32", "float16")),
+        (
+            "Input type (torch.cuda.FloatTensor) and weight type (torch.cuda.HalfTensor) should be the same",
+            ("float32", "float16"),
+        ),
+        ("Found dtype Double but expected Float", ("float64", "float32")),
+    ],
+)
+def test_dtypes_are_read_by_any_of_their_names(text: str, named: tuple[str, ...]) -> None:
+    found = dtype_error(text)
+    assert found is not None
+    assert found.named == named
