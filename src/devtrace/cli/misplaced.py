@@ -108,9 +108,8 @@ def _imported_by(tree: ast.AST) -> Iterator[str]:
 def _names_in(tree: ast.AST) -> Iterator[str]:
     """Yield what may be the name of a flag."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.arg):
-            yield node.arg
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            yield node.target.id
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield from (_name(found) for found in re.findall(r"--\w[\w-]*|^\w[\w-]*$", node.value))
+        match node:
+            case ast.arg(arg=name) | ast.AnnAssign(target=ast.Name(id=name)):
+                yield name
+            case ast.Constant(value=str(text)):
+                yield from (_name(found) for found in re.findall(r"--\w[\w-]*|^\w[\w-]*$", text))

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from devtrace.diagnosis.findings import Edit, Site
+from devtrace.source.matching import called_name, nodes_of, owner_of
 from devtrace.source.parsing import Source, parse
 
 _TIGHT = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Constant, ast.List, ast.Tuple, ast.Dict)
@@ -80,9 +81,9 @@ class Code:
 
     def method_call(self, call: ast.AST) -> str:
         """Return `to(d)` of `x.to(d)`; empty for what is no call of a method."""
-        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        if not isinstance(call, ast.Call) or owner_of(call) is None:
             return ""
-        return f"{call.func.attr}({', '.join(self.text(part) for part in (*call.args, *call.keywords))})"
+        return f"{called_name(call)}({', '.join(self.text(part) for part in (*call.args, *call.keywords))})"
 
     def called_on(self, node: ast.expr, call: str) -> str:
         """Return `x.call()` or `(a + b).call()`."""
@@ -181,9 +182,8 @@ class Edited:
 
     def statements(self) -> Iterator[ast.stmt]:
         """Yield the statements that begin on a new line."""
-        for node in ast.walk(self.source.tree):
-            if isinstance(node, ast.stmt) and self.first <= self.source.span(node).line <= self.last:
-                yield node
+        every = nodes_of(ast.stmt, self.source.tree)
+        yield from (node for node in every if self.first <= self.source.span(node).line <= self.last)
 
 
 def applied(text: str, edits: Sequence[Edit], first: int = 1, indent: int = 0) -> str:

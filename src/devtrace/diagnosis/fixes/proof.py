@@ -28,7 +28,7 @@ from devtrace.diagnosis.fixes.fix import Fix, Moved
 from devtrace.diagnosis.fixes.next_round import lasts
 from devtrace.diagnosis.fixes.stays_on_host import moves_what_stays
 from devtrace.source.flow import COMPREHENSIONS, is_bound
-from devtrace.source.matching import chain, is_given, is_read, match_code, names_in
+from devtrace.source.matching import chain, is_given, is_read, match_code, names_in, variable
 from devtrace.source.parsing import Source, Span
 from devtrace.source.safe_values import Scope, evaluate, instance_dict
 
@@ -109,12 +109,12 @@ def _namespace_of(snapshot: FailureSnapshot, file: str) -> dict[str, Any]:
 
 def _has_value(path: ast.expr, after: Source, running: dict[str, Any], namespace: dict[str, Any]) -> bool:
     *inner, root = chain(path)
-    if not isinstance(root, ast.Name) or any(isinstance(each, ast.Call) for each in inner):
+    if not (name := variable(root)) or any(isinstance(each, ast.Call) for each in inner):
         return True  # an attribute of what a call returns
     around = (each.generators for each in after.ancestors(root) if isinstance(each, COMPREHENSIONS))
-    if root.id in names_in(*(generator.target for generators in around for generator in generators)):
+    if name in names_in(*(generator.target for generators in around for generator in generators)):
         return True
-    return is_bound(root.id, after, root, running, namespace)
+    return is_bound(name, after, root, running, namespace)
 
 
 def _is_set_below(target: ast.expr, source: Source) -> bool:

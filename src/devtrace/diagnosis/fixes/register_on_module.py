@@ -16,7 +16,7 @@ from devtrace.diagnosis.findings import Site
 from devtrace.diagnosis.fixes.at_binding import move_below_binding
 from devtrace.diagnosis.fixes.fix import Fix, Moved, odd_rows, suggested
 from devtrace.source.flow import Target, targets
-from devtrace.source.matching import match_code
+from devtrace.source.matching import match_code, nodes_of
 from devtrace.source.object_walk import Reference, is_tensor, members, stored
 from devtrace.source.parsing import read
 from devtrace.source.safe_values import class_dict, classes_of
@@ -115,8 +115,8 @@ def assignments(queries: TraceQueries, owner: Any, attribute: str) -> Iterator[t
             continue
         row = next((site for site in queries.trace.sites if site.file == code.co_filename), None)
         site = Site.of(row) if row is not None else Site(code.co_filename, 0)
-        for body in ast.walk(source.tree):
-            for node in ast.walk(body) if isinstance(body, ast.ClassDef) and body.name == klass.__name__ else ():
+        for body in nodes_of(ast.ClassDef, source.tree):
+            for node in ast.walk(body) if body.name == klass.__name__ else ():
                 if isinstance(node, ast.Assign | ast.AnnAssign) and _gives(node, attribute):
                     yield Code(source, site), node
 

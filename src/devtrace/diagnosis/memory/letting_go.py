@@ -9,7 +9,7 @@ from devtrace.diagnosis.evidence.failure_snapshot import FailureSnapshot
 from devtrace.diagnosis.findings import Edit
 from devtrace.diagnosis.memory.holdings import Group, Memory
 from devtrace.diagnosis.memory.keeper import Keeper
-from devtrace.source.matching import called_name, calls_in, keyword
+from devtrace.source.matching import called_name, calls_in, keyword, variable
 from devtrace.words.catalogue import sentence
 
 Remedy = tuple[str, tuple[Edit, ...]]
@@ -58,7 +58,7 @@ def of_traceback(memory: Memory, group: Group) -> Remedy:
 
 
 def _is_name(keeps: Keeper) -> bool:
-    return isinstance(keeps.value, ast.Name)
+    return variable(keeps.value) != ""
 
 
 def of_history(memory: Memory, group: Group) -> Remedy:

@@ -58,7 +58,7 @@ def asked(node: ast.AST) -> str:
             return "aten.index_put_"
         case ast.Assign():
             return "Tensor.set"
-    return node.attr if isinstance(node, ast.Attribute) else ""
+    return str(getattr(node, "attr", ""))
 
 
 def read_either(reader: Reader, node: ast.BoolOp | ast.IfExp, activation: Activation) -> Value | None:
