@@ -51,7 +51,7 @@ IN_TURN := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 FIRST_NOTEBOOK = $(firstword $(sort $(wildcard notebooks/0*.ipynb)))
 
 .PHONY: help lab test durations check lint types layers unit breadth coverage ts wheel notebooks e2e compiler chromium vscode e2e-vscode e2e-marimo code-server marimo \
-	build dev format golden docs bench sweep real ray long-runs site \
+	build dev format golden docs bench sweep real ray long-runs harm site \
 	gallery notebook-outputs screenshot test-newest test-released test-cuda test-oldest torch-newest torch-cuda torch-oldest clean distclean
 
 help: ## print this list
@@ -165,6 +165,9 @@ sweep: $(READY) ## every sample of torch's own operators on a simulated device (
 
 real: $(FRAMEWORKS) ## programs of large frameworks and large old releases (installs 460 MB beside .venv)
 	HF_HUB_OFFLINE=1 $(abspath $(REAL))/bin/python -m pytest -q -m real tests/diagnosis/test_real.py
+
+harm: $(READY) ## the edits of the corpora applied and held against one memory: what breaks or changes a value (ARGS=FOLDER: others)
+	$(BIN)/python tools/fixed.py tests/corpus tests/student $(ARGS)
 
 long-runs: $(READY) ## every program in loops of 100 steps, with a budget and without: where the findings differ (ARGS=zoo: only those)
 	$(BIN)/python tests/harness/budgeted.py $(ARGS)

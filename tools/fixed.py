@@ -89,14 +89,17 @@ def main() -> int:
                     if options.full or not rounds.is_proven:
                         print(story(rounds), flush=True)
     total = max(endings.total(), 1)
-    share = endings["fixed"] / total
+    share = sum(count for name, count in endings.items() if name.startswith("fixed")) / total
     print(f"{total} programs: " + ", ".join(f"{count} {name}" for name, count in endings.most_common()))
     return 0 if share >= 0.9 else 1
 
 
 def ending(rounds: Rounds) -> str:
+    if rounds.left is None and rounds.last.ending == "ended":
+        differs = rounds.compared is not None and not rounds.compared.is_proof
+        return f"fixed, not proven: {rounds.compared}" if differs else "fixed"
     if rounds.left is None:
-        return "fixed" if rounds.last.ending == "ended" else "other error"
+        return "other error"
     if not rounds.left.edits:
         return "no edit"
     return "new error" if rounds.last.error is None else "no help"

@@ -27,6 +27,8 @@ def test_a_program_is_fixed_and_returns_what_its_authors_fix_returns_on_the_cpu(
     program = Program(folder.folder / "bug.py", folder.arguments)
     rounds, value = fixed(warm, program)
     assert (rounds.is_proven, rounds.last.ending, rounds.last.raised) == (True, "ended", "")
+    assert rounds.compared is not None
+    assert rounds.compared.is_proof, rounds.compared
     assert_git_applies(rounds, folder.folder, tmp_path / "ours")
     on_cpu = Program(folder.with_fix(tmp_path / "authors"), tuple(map(as_cpu, program.arguments)), simulate="")
     assert value == outcome(warm, on_cpu, {}).value
