@@ -23,6 +23,8 @@ shift 3
 exec "$@"
 """
 INSTALLS = {
+    "torch-newest": "test-released",
+    "torch-oldest": "test-oldest",
     "marimo": "e2e-marimo",
     "code-server": "e2e-vscode",
 }
@@ -64,7 +66,7 @@ def ci(checkout: Path, *failing: str) -> tuple[subprocess.CompletedProcess[str],
     return done, [target for _, target in asked]
 
 
-def test_after_make_test_front_ends_are_installed_and_tested(checkout: Path) -> None:
+def test_after_make_test_other_torches_and_front_ends_are_installed_and_tested(checkout: Path) -> None:
     done, asked = ci(checkout)
     assert (done.returncode, asked, done.stdout) == (0, ALL, "")
 
