@@ -11,10 +11,10 @@ from devtrace.diagnosis.evidence.dtype_sentences import Sentence, dtype_error, s
 
 @pytest.mark.parametrize("row", [each for each in sentences() if each.example], ids=lambda each: each.example)
 def test_the_installed_torch_says_each_sentence(row: Sentence) -> None:
-    names = {"f": torch.rand(4, 4), "i": torch.arange(4), "fb": torch.rand(4), "torch": torch, "F": F}
-    names |= {"h": names["f"].half(), "d": names["f"].double(), "b": names["f"] > 0.5, "hb": names["fb"].half()}
+    f, fb = torch.rand(4, 4), torch.rand(4)
+    names = {"f": f, "h": f.half(), "d": f.double(), "b": f > 0.5, "fb": fb, "hb": fb.half(), "i": torch.arange(4)}
     with pytest.raises((RuntimeError, TypeError, ValueError, IndexError, NotImplementedError)) as raised:
-        eval(row.example, names)
+        eval(row.example, {"torch": torch, "F": F, **names})
     assert row.pattern.search(str(raised.value))
     found = dtype_error(str(raised.value))
     assert found is not None
