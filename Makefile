@@ -51,7 +51,7 @@ IN_TURN := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 FIRST_NOTEBOOK = $(firstword $(sort $(wildcard notebooks/0*.ipynb)))
 
 .PHONY: help lab test durations check lint types layers unit breadth coverage ts wheel notebooks e2e compiler chromium vscode e2e-vscode e2e-marimo code-server marimo \
-	build dev format golden docs bench sweep real ray long-runs harm site \
+	build dev format golden docs bench suites sweep real ray long-runs harm site \
 	gallery notebook-outputs screenshot test-newest test-released test-cuda test-oldest torch-newest torch-cuda torch-oldest clean distclean
 
 help: ## print this list
@@ -159,6 +159,9 @@ docs: $(READY) ## write the tables and examples of docs/ from the code and the c
 
 bench: $(READY) ## print the tables of docs/performance.md (ARGS=import: only those)
 	$(BIN)/python tests/bench $(ARGS)
+
+suites: $(READY) ## PyTorch's own device tests on simulated devices (a sample of 15 minutes; ARGS=all, or files)
+	$(BIN)/python tools/suites.py $(ARGS)
 
 sweep: $(READY) ## every sample of torch's own operators on a simulated device (minutes; `make test` asks a few of each)
 	DEVTRACE_SWEEP=whole $(PYTEST) -s tests/simulation/test_simulate_sweep.py tests/simulation/test_simulate_dtypes.py --durations=2

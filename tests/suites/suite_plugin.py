@@ -1,0 +1,80 @@
+"""A plugin of pytest that runs one file of PyTorch's own tests, on simulated devices or on the CPU, for a while.
+
+SUITE_DEVICE is `cuda` or `cpu`, SUITE_SECONDS the time after which no test begins, SUITE_OUT a file of JSON lines, one
+a test. Tests come in the order of a hash of their names, so that what ran is a fair sample.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DEVICE = os.environ["SUITE_DEVICE"]
+LIMIT = 30  # seconds for a test
+
+if DEVICE == "cuda":
+    import devtrace
+
+    devtrace.simulate("cuda:2").start()
+
+import torch  # noqa: E402 (after the simulation has begun)
+from torch.testing._internal import common_utils  # noqa: E402
+
+torch.set_num_threads(1)
+os.environ["PYTORCH_TESTING_DEVICE_ONLY_FOR"] = DEVICE
+sys.modules["torchvision"] = None  # type: ignore[assignment]
+# Names that torch.testing has no more and the older tests import.
+for name in ("skipIfTorchInductor", "skipIfTorchDynamo", "xfailIfTorchDynamo", "skipIfNoDynamoSupport"):
+    vars(common_utils).setdefault(name, lambda *_, **__: lambda test: test)
+
+
+def plain_name(name: str) -> str:
+    """Return the name of a test, the same on both devices."""
+    return re.sub(r"(?i)(cuda|cpu)(?=_|\b|::)", "DEVICE", name.rpartition("/")[2])
+
+
+BEGUN: list[float] = []
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    BEGUN.append(time.monotonic())
+    items.sort(key=lambda item: hashlib.sha256(plain_name(item.nodeid).encode()).digest())
+
+
+def _too_long(*_: object) -> None:
+    raise TimeoutError(f"Timeout of {LIMIT} s")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call() -> Iterator[None]:
+    signal.signal(signal.SIGALRM, _too_long)
+    signal.alarm(LIMIT)
+    yield
+    signal.alarm(0)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if time.monotonic() - BEGUN[0] > float(os.environ["SUITE_SECONDS"]):
+        pytest.exit("the sample is complete", returncode=0)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: Any) -> Iterator[None]:
+    outcome: Any = yield
+    report = outcome.get_result()
+    if report.when == "call" or report.outcome != "passed":
+        error = call.excinfo
+        words = "" if error is None else f"{error.type.__name__}: {error.value}".partition("To execute this test")[0]
+        line = {"test": plain_name(item.nodeid), "outcome": report.outcome, "words": words[:300]}
+        with Path(os.environ["SUITE_OUT"]).open("a") as file:
+            file.write(json.dumps(line) + "\n")

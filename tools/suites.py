@@ -1,0 +1,146 @@
+"""Runs PyTorch's own device tests on simulated devices and on the CPU: a sample of minutes, ARGS=all, or some files.
+
+The tests come with Debian's source package `pytorch`, which `apt-get source` brings to build/suites where they are
+not there yet. Writes docs/suites.md and tests/suites/failing.tsv.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+SUITES = ROOT / "tests" / "suites"
+WORK = ROOT / "build" / "suites"
+MINUTES = 15
+FILES = [
+    "test_torch",
+    "test_indexing",
+    "test_view_ops",
+    "test_shape_ops",
+    "test_sort_and_select",
+    "test_scatter_gather_ops",
+    "test_reductions",
+    "test_type_promotion",
+    "test_tensor_creation_ops",
+    "test_serialization",
+    "test_dlpack",
+    "test_autocast",
+    "test_autograd",
+    "test_optim",
+    "test_cuda",
+    "test_cuda_multigpu",
+    "nn/test_embedding",
+    "nn/test_pooling",
+    "nn/test_convolution",
+    "test_sparse",
+    "test_modules",
+    "test_foreach",
+    "test_ops",
+    "test_unary_ufuncs",
+    "test_binary_ufuncs",
+    "test_spectral_ops",
+    "test_complex",
+    "test_nestedtensor",
+    "test_segment_reductions",
+    "distributions/test_distributions",
+    "test_dataloader",
+    "test_multiprocessing",
+    "test_linalg",
+]
+PASSED = ("passed", "skipped")
+
+
+class Failure(NamedTuple):
+    file: str
+    test: str
+    words: str
+    whose: str
+    why: str
+
+
+def tests_of_torch() -> Path:
+    """Find PyTorch's tests, or fetch them."""
+    if found := sorted(WORK.glob("*/test/test_torch.py")):
+        return found[-1].parent
+    WORK.mkdir(parents=True, exist_ok=True)
+    fetched = subprocess.run(["apt-get", "source", "--download-only", "pytorch"], cwd=WORK, check=False)
+    archives = sorted(WORK.glob("pytorch_*.orig.tar.*"))
+    if fetched.returncode or not archives:
+        sys.exit(
+            f"suites-missing: got no tests of PyTorch; put its sources in {WORK}/pytorch (a deb-src line for apt does)"
+        )
+    subprocess.run(["tar", "xf", archives[-1]], cwd=WORK, check=True)
+    return tests_of_torch()
+
+
+def run(tests: Path, file: str, device: str, seconds: float) -> dict[str, dict[str, str]]:
+    """Run a file for a while; return what became of each test."""
+    out = WORK / f"{file.replace('/', '-')}.{device}.jsonl"
+    out.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "pytest", "-q", "--tb=no", "-p", "suite_plugin", "-p", "no:cacheprovider",
+               "--noconftest", f"{file}.py"]  # fmt: skip
+    paths = os.pathsep.join(map(str, (SUITES, ROOT / "src", tests)))
+    env = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
+    env |= {"SUITE_DEVICE": device, "SUITE_OUT": str(out), "SUITE_SECONDS": str(seconds)}
+    try:
+        with (WORK / "log").open("ab") as log:
+            subprocess.run(command, cwd=tests, env=env, stdout=log, stderr=log, timeout=seconds + 300, check=False)
+    except subprocess.TimeoutExpired:
+        print(f"{file} on {device}: stopped, a test hangs")
+    lines = out.read_text().splitlines() if out.exists() else []
+    return {line["test"]: line for line in map(json.loads, lines)}
+
+
+def judged(file: str, test: str, words: str, control: str) -> Failure:
+    """Find whose a failure is."""
+    rows = [line.split("\t") for line in (SUITES / "whose.tsv").read_text().splitlines() if not line.startswith("#")]
+    text = f"cpu={control} {test} {words}"
+    whose, why = next(((whose, why) for whose, why, pattern in rows if re.search(pattern, text)), ("devtrace", "open"))
+    return Failure(file, test, " ".join(words.split())[:120], whose, why)
+
+
+def main(arguments: list[str]) -> None:
+    tests, total = tests_of_torch(), Counter[str]()
+    minutes = next((float(each.partition("=")[2]) for each in arguments if each.startswith("minutes=")), MINUTES)
+    files = [name for name in arguments if name != "all" and "=" not in name] or FILES
+    seconds = 1e6 if "all" in arguments else minutes * 60 / len(files) / 1.6
+    rows, failures = [], list[Failure]()
+    for file in files:
+        simulated = run(tests, file, "cuda", seconds)
+        control = run(tests, file, "cpu", seconds * 0.6)
+        own = [
+            judged(file, test, line["words"], control.get(test, {}).get("outcome", "not run"))
+            for test, line in simulated.items()
+            if line["outcome"] not in PASSED
+        ]
+        failures += own
+        count = Counter(line["outcome"] for line in simulated.values()) + Counter(each.whose for each in own)
+        total += count
+        rows.append((file, count))
+        print(file, dict(count), flush=True)
+    write_table([*rows, ("**all**", total)])
+    text = "".join("\t".join(each) + "\n" for each in sorted(failures))
+    (SUITES / "failing.tsv").write_text(f"# file\ttest\twords\twhose\twhy\n{text}")
+
+
+def write_table(rows: list[tuple[str, Counter[str]]]) -> None:
+    """Put the table between the marks of docs/suites.md."""
+    kinds = ("passed", "skipped", "failed", "devtrace", "hardware", "environment", "torch")
+    lines = ["| file | passed | skipped | failed | of these devtrace's | hardware's | environment's | torch's |",
+             "|---|" + "---:|" * len(kinds)]  # fmt: skip
+    lines += [f"| {file} | " + " | ".join(str(count[kind]) for kind in kinds) + " |" for file, count in rows]
+    page = ROOT / "docs" / "suites.md"
+    before, mark, rest = page.read_text().partition("<!-- table -->\n")
+    after = rest.partition("<!-- end -->")[2]
+    page.write_text(f"{before}{mark}\n{chr(10).join(lines)}\n\n<!-- end -->{after}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
