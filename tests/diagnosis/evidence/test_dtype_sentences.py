@@ -10,7 +10,7 @@ from devtrace.diagnosis.evidence.dtype_sentences import Sentence, dtype_error, s
 
 
 @pytest.mark.parametrize("row", [each for each in sentences() if each.example], ids=lambda each: each.example)
-def test_the_installed_torch_says_each_sentence(row: Sentence) -> None:
+def test_each_sentence_is_the_installed_torchs(row: Sentence) -> None:
     f, fb = torch.rand(4, 4), torch.rand(4)
     names = {"f": f, "h": f.half(), "d": f.double(), "b": f > 0.5, "fb": fb, "hb": fb.half(), "i": torch.arange(4)}
     with pytest.raises((RuntimeError, TypeError, ValueError, IndexError, NotImplementedError)) as raised:

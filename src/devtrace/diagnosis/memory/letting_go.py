@@ -82,7 +82,7 @@ def loaded_to_the_host(memory: Memory, snapshot: FailureSnapshot) -> Remedy | No
             if given is not None
             else keeps.code.replaced(call, keeps.code.with_argument(call, 'map_location="cpu"'))
         )
-        return sentence("out-of-memory.help-load", name=group.name, root=group.root), (edit,) if edit else ()
+        return sentence("out-of-memory.help-load", root=group.root), (edit,) if edit else ()
     return None
 
 

@@ -43,7 +43,7 @@ def smaller(memory: Memory, group: Group) -> Remedy:
     """Advise a smaller batch, as large as it may be where that can be told, or to keep less of each layer."""
     found = _batch(memory, group)
     if found is None:
-        return sentence("out-of-memory.help-activation", name=group.name), ()
+        return sentence("out-of-memory.help-activation"), ()
     batch, fits = found
     return sentence("out-of-memory.help-batch", name=group.name, batch=batch, fits=fits), ()
 

@@ -73,7 +73,7 @@ def _lines(holders: tuple[Holder, ...]) -> Iterator[Line]:
 
 
 def what(kind: str, name: str) -> str:
-    return sentence(f"out-of-memory.of-{kind}" if name else "out-of-memory.of-temporary", name=name)
+    return sentence(f"out-of-memory.of-{kind}", name=name) if name else sentence("out-of-memory.of-temporary")
 
 
 def mib(size: int) -> str:
