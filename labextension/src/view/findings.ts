@@ -108,7 +108,6 @@ function showRepair(language: Language, row: HTMLElement, repair: IRepair | null
 function mark(row: HTMLElement, selected: boolean, open: boolean): void {
   row.setAttribute('aria-selected', String(selected));
   row.classList.toggle('dt-open', open);
-  row.setAttribute('aria-expanded', String(open));
   row.tabIndex = open ? 0 : -1;
 }
 
