@@ -23,6 +23,8 @@ NO_QUESTION: Final = (
     "recording/columns/operator_info.py",  # operators of the dispatcher, by their schemas' names
     "trace/op_kinds.py",
     "source/vocabulary.py",
+    "source/dtypes.py",  # the vocabulary's words for dtypes
+    "diagnosis/evidence/dtype_sentences.py",  # slugs
 )
 """Lists of torch's names that answer no question about a program's source."""
 LISTS_ELSEWHERE: Final = 0

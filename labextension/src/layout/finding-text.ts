@@ -71,11 +71,9 @@ export function plainText(trace: ITrace, finding: IFinding, sign: string): strin
   return lines.filter(line => line.trim() !== '').join('\n');
 }
 
-/** What to type: the new lines of its edits, else the code of its advice, else the advice. */
+/** What to type: the new lines of its edits, else its advice. */
 export function fixText({ edits, help }: IFinding): string {
-  const lines = edits.map(({ after }) => after).filter(after => after !== '');
-  const code = [...help.matchAll(/`([^`]+)`/g)].map(([, text]) => text);
-  return lines.length > 0 ? lines.join('\n') : (code.at(0) ?? help);
+  return edits.map(({ after }) => after).join('\n') || help;
 }
 
 /** `In[3] line 10   self.out_head(x)   addmm   cuda:0 + cpu` */

@@ -144,8 +144,8 @@ function findingRow(context: IViewContext, finding: IFinding, index: number): HT
 
 /** In sight while the story is folded: a reader of many findings sees which of them can be fixed by a click. */
 function fixInOneLine({ owner, trace }: IViewContext, { help }: IFinding): HTMLElement[] {
-  const label = h(owner, 'span', { class: 'dt-faint', text: sentence(trace.language, 'label.fix') });
-  return help === '' ? [] : [h(owner, 'p', { class: 'dt-fix-line' }, label, ' ', ...withCode(owner, help))];
+  const label = `${sentence(trace.language, 'label.fix')} `;
+  return help === '' ? [] : [h(owner, 'p', { class: 'dt-fix-line' }, label, ...withCode(owner, help))];
 }
 
 /** `✗ model.out_head.weight is on cpu …`: what a reader would paste into a chat comes first. */
@@ -154,7 +154,6 @@ function message({ owner, trace }: IViewContext, { severity, message: text }: IF
     owner,
     'p',
     { class: 'dt-message' },
-    h(owner, 'span', { class: 'dt-chevron', aria: { hidden: 'true' } }),
     h(owner, 'span', { class: 'dt-sign', text: severityLook(severity, false).sign, aria: { hidden: 'true' } }),
     h(owner, 'span', { class: 'dt-hidden', text: sentence(trace.language, `severity.${severity}`) }),
     h(owner, 'span', {}, ...withCode(owner, text))
@@ -216,8 +215,8 @@ function fixButtons(context: IViewContext, finding: IFinding): HTMLElement[] {
   const { owner, trace, selection, disposables } = context;
   const { insert } = selection.host;
   const { language } = trace;
-  const copy = copyButton(context, 'fix.copy', 'fix.copy-title', () => fixText(finding));
-  const all = copyButton(context, 'fix.copy-finding', 'fix.copy-finding-title', () =>
+  const copy = copyButton(context, 'fix.copy', () => fixText(finding));
+  const all = copyButton(context, 'fix.copy-finding', () =>
     plainText(trace, finding, severityLook(finding.severity, false).sign)
   );
   const rest = [copy, all, ...fixAll(context, finding)];
@@ -241,7 +240,7 @@ function fixAll({ owner, trace, selection, disposables }: IViewContext, finding:
   if (!fixNotebook || finding.severity !== 'error' || finding !== trace.findings?.[0]) {
     return [];
   }
-  const all = button(owner, sentence(trace.language, 'fix-all.begin'), { class: 'dt-small dt-fix-all' });
+  const all = button(owner, sentence(trace.language, 'fix.notebook'), { class: 'dt-small dt-fix-all' });
   disposables.listen(all, 'click', fixNotebook);
   return [all];
 }
@@ -249,11 +248,9 @@ function fixAll({ owner, trace, selection, disposables }: IViewContext, finding:
 function copyButton(
   { owner, trace, disposables }: IViewContext,
   label: 'fix.copy' | 'fix.copy-finding',
-  title: 'fix.copy-title' | 'fix.copy-finding-title',
   text: () => string
 ): HTMLButtonElement {
-  const look = { class: 'dt-small', title: sentence(trace.language, title) };
-  const copy = button(owner, sentence(trace.language, label), look);
+  const copy = button(owner, sentence(trace.language, label), { class: 'dt-small' });
   disposables.listen(copy, 'click', () => {
     void copyText(trace.language, copy, text());
   });

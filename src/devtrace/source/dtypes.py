@@ -1,4 +1,4 @@
-"""torch's words for dtypes: methods that cast, and which dtypes compute."""
+"""torch's words for dtypes, as `vocabulary` has those for devices: what casts, what takes one dtype alone."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -13,6 +13,26 @@ NORMS: Final = tuple(
     f"aten.{name}" for name in ("native_layer_norm", "native_group_norm", "native_batch_norm", "_fused_rms_norm")
 )
 """Ops whose result has the dtype of their first input, whatever their weights have."""
+
+TAKES_ONE: Final = tuple(
+    f"aten.{name}."
+    for name in (
+        "addmm", "mm", "bmm", "baddbmm", "addbmm", "addmv", "mv", "dot", "vdot", "convolution",
+        "scatter", "scatter_", "scatter_add", "scatter_add_", "scatter_reduce", "index_add", "index_add_", "index_copy",
+        "index_copy_", "masked_scatter", "masked_scatter_", "lerp", "lerp_", "grid_sampler_2d", "cdist", "linalg_cross",
+    )
+)  # fmt: skip
+"""Ops that take one dtype alone; most others take several and give the larger."""
+ASSIGNS: Final = ("aten.scatter", "aten.index_", "aten.masked_scatter", "Tensor.__setitem__")
+"""Ops of which the first tensor and the last have to be of one dtype; those between are indexes or masks."""
+COLLECTS: Final = ("aten.stack", "aten.cat", "aten.index.", "aten.index_select")
+"""Ops that give values of theirs as they are."""
+FROM_ARRAYS: Final = frozenset(("tensor", "as_tensor", "asarray"))
+"""Factories that take over an array's dtype."""
+TAKES_NUMBER: Final = ("masked_fill", "masked_fill_", "fill_", "full", "full_like", "new_full", "pad")
+"""Functions with a number that has to fit the dtype."""
+GIVES_DTYPES: Final = ("state_dict", "load", "copy_", "autocast")
+"""Calls from which on a dtype may be meant."""
 
 
 def is_cast(method: str) -> bool:

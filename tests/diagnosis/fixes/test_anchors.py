@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import sys
 import textwrap
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -23,8 +25,11 @@ def failing_at_the_end(text: str) -> FailingFrame:
     assert source is not None
     statements = [node for node in ast.walk(source.tree) if isinstance(node, ast.stmt)]
     last = max(statements, key=lambda node: (node.lineno, node.col_offset))
-    no_objects = cast(FailureSnapshot, None)
-    return FailingFrame(no_objects, 0, "cuda:0", Code(source, Site("train.py", 1)), SourceNode(source, last, last))
+    nothing_ran = SimpleNamespace(sites=())
+    of_source = SimpleNamespace(queries=SimpleNamespace(trace=nothing_ran), frames=[sys._getframe()])
+    return FailingFrame(
+        cast(FailureSnapshot, of_source), 0, "cuda:0", Code(source, Site("train.py", 1)), SourceNode(source, last, last)
+    )
 
 
 def shown(anchor: Anchor) -> str:

@@ -123,11 +123,11 @@ def test_what_only_jobs_and_processes_raise_is_explained(text: str, message: str
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_a_dtype_is_no_device(device: str) -> None:
+def test_a_dtype_is_no_device_and_a_rule_of_its_own(device: str) -> None:
     def program() -> None:
         nn.Conv1d(1, 1, 1).to(device)(torch.ones(1, 1, 3, dtype=torch.float64, device=device))
 
-    assert found(program) == []
+    assert [finding.rule for finding in found(program)] == ["dtype-mismatch"]
 
 
 def test_nobodys_recording_explains_the_same() -> None:

@@ -8,15 +8,10 @@ from devtrace.diagnosis.evidence.case import Case, Verdict
 from devtrace.diagnosis.evidence.moves import moves_from
 from devtrace.diagnosis.evidence.origins import factory_call
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
-from devtrace.source.dtypes import is_cast, is_floating
+from devtrace.source.dtypes import COLLECTS, FROM_ARRAYS, GIVES_DTYPES, is_cast, is_floating
 from devtrace.source.matching import called_names, calls_in, keyword
-from devtrace.source.vocabulary import MAKES_ON_HOST
+from devtrace.source.vocabulary import MAKES_ON_HOST, STANDS_FOR_DATA
 from devtrace.words.catalogue import sentence
-
-_OF_DATA: Final = ("rand", "randn", "normal", "tensor", "as_tensor", "asarray")
-"""Factories whose result stands for data, outside of a computation: that is to be cast, not made otherwise."""
-_COLLECTS: Final = ("aten.stack", "aten.cat", "aten.index.", "aten.index_select")
-_MEANT: Final = ("state_dict", "load", "copy_", "autocast")
 
 
 def number_does_not_fit(case: Case) -> Verdict | None:
@@ -35,7 +30,7 @@ def _carried_from(case: Case) -> int:
     for row in case.origin.path:
         found = row
         op = queries.producer(row)
-        if op < 0 or (queries.kind(op) not in ("view", "copy") and not queries.op_name(op).startswith(_COLLECTS)):
+        if op < 0 or (queries.kind(op) not in ("view", "copy") and not queries.op_name(op).startswith(COLLECTS)):
             break
     return found
 
@@ -70,7 +65,7 @@ def was_cast_by_autocast(queries: TraceQueries, op: int) -> bool:
 def _casts(found: SourceNode) -> bool:
     names = called_names(found.statement)
     asked = any(keyword(call, "dtype") is not None for call in calls_in(found.statement))
-    return asked or any(is_cast(name) or any(word in name for word in _MEANT) for name in names)
+    return asked or any(is_cast(name) or any(word in name for word in GIVES_DTYPES) for name in names)
 
 
 def model_was_cast_later(case: Case) -> Verdict | None:
@@ -91,7 +86,7 @@ def came_from_numpy(case: Case) -> Verdict | None:
     names = called_names(found.statement)
     call = factory_call(found)
     is_array = not names.isdisjoint(MAKES_ON_HOST) or (
-        case.odd_device == "float64" and call is not None and not names.isdisjoint(("tensor", "as_tensor", "asarray"))
+        case.odd_device == "float64" and call is not None and not names.isdisjoint(FROM_ARRAYS)
     )
     return Verdict("numpy-boundary", case.born, case.name) if is_array else None
 
@@ -114,7 +109,7 @@ def factory_had_no_dtype(case: Case) -> Verdict | None:
         return None
     found = case.queries.source_node(case.queries.trace.ops.number("site", origin.op))
     called = called_names(found.node) if found is not None else set[str]()
-    is_data = not called.isdisjoint(_OF_DATA) and case.queries.trace.ops.number("call", origin.op) < 0
+    is_data = not called.isdisjoint(STANDS_FOR_DATA) and case.queries.trace.ops.number("call", origin.op) < 0
     if is_data or (origin.arrival == "computed" and not _is_of_whole_numbers(case)):
         return None
     return Verdict("created-without-device", case.queries.born(origin.row), case.name)

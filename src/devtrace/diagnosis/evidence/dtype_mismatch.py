@@ -17,13 +17,11 @@ from devtrace.diagnosis.evidence.moves import move_of, moves_from
 from devtrace.diagnosis.evidence.origins import find_origin
 from devtrace.diagnosis.evidence.ownership import rows_of_modules
 from devtrace.diagnosis.evidence.trace_queries import TraceQueries
-from devtrace.source.dtypes import is_floating
+from devtrace.source.dtypes import ASSIGNS, is_floating
 from devtrace.source.object_walk import registered
 from devtrace.source.safe_values import instance_dict
 from devtrace.trace.op_kinds import INDEXING
 
-_OF_TWO: Final = (*INDEXING, "aten.scatter", "aten.index_", "aten.masked_scatter", "Tensor.__setitem__")
-"""Ops of which the first tensor and the last have to be of one dtype; those between are indexes or masks."""
 _INDEX: Final = ("int64", "int32", "uint8", "bool")
 _HALVES: Final = ("float16", "bfloat16")
 DEFAULT: Final = "float32"
@@ -50,7 +48,7 @@ def find_dtype_mismatch(queries: TraceQueries, snapshot: FailureSnapshot, op: in
 def compared(queries: TraceQueries, op: int) -> list[int]:
     """Return the inputs of an op that have to be of one dtype."""
     name, rows = queries.op_name(op), list(dict.fromkeys(mismatch.combined(queries, op)))
-    if name.startswith(_OF_TWO):
+    if name.startswith((*INDEXING, *ASSIGNS)):
         rows = [rows[0], rows[-1]] if len(rows) > 1 else rows
     floating = [row for row in rows if is_floating(queries.trait(row))]
     if _are_mixed(queries, floating):

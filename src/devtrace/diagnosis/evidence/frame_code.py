@@ -178,10 +178,10 @@ class FailingFrame:
     def _tensors_there(self, before: int) -> Iterator[str]:
         """Yield the variables that are a tensor on the expected device above a line, too."""
         for name in self.bound(before):
-            if self._on_expected_device(self.variables.get(name)) and self._is_itself(name, before):
+            if self._on_expected_device(self.variables.get(name)) and self.is_itself(name, before):
                 yield name
 
-    def _is_itself(self, name: str, before: int) -> bool:
+    def is_itself(self, name: str, before: int) -> bool:
         """Return whether a variable has above a line what it has now, or what that was computed from."""
         later = (each for each in self.bindings(name) if self.source.span(each).line >= before)
         return all(_stays_there(name, each, self._trait) for each in later)
@@ -208,7 +208,7 @@ class FailingFrame:
         return f"next({variable}.parameters()).{self._trait}" if self._on_expected_device(first) else ""
 
     def _device_of_module(self, before: int) -> str:
-        bound = (name for name in self.bound(before) if name != self.own and self._is_itself(name, before))
+        bound = (name for name in self.bound(before) if name != self.own and self.is_itself(name, before))
         names = (name for name in bound if not self._is_moved_from(name, before))
         return next(filter(None, map(self._device_of_parameters, names)), "")
 
@@ -220,7 +220,7 @@ class FailingFrame:
         return any(owner is not None and flow.path_of(owner) == variable for owner in moved)
 
     def _device_variable(self, before: int) -> str:
-        variables, bound = self.variables, [name for name in self.bound(before) if self._is_itself(name, before)]
+        variables, bound = self.variables, [name for name in self.bound(before) if self.is_itself(name, before)]
         for name in bound:
             if names_trait(variables.get(name), self.expected_device):
                 return name

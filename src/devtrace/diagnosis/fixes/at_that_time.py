@@ -60,9 +60,18 @@ def _is_later(case: Case, frame: FailingFrame, edit: Edit, owner: ast.expr, sinc
     if is_module or is_tensor(value):
         rows = [case.snapshot.row(each) for each in ([each for _, each in registered(value)] if is_module else [value])]
         there = next((row for row in rows if row is not None and case.is_expected(row)), None)
+        if _was_updated(frame, edit, owner):  # `x = self.layer(x)`: it was there before, too
+            return False
         return there is not None and case.queries.producer(case.queries.base(there)) >= since
     root = ast.unparse(owner).partition(".")[0]
     return any(edit.line < frame.source.span(each).line < frame.line for each in frame.bindings(root))
+
+
+def _was_updated(frame: FailingFrame, edit: Edit, owner: ast.expr) -> bool:
+    """Return whether a variable was computed from itself since the edit's line, and had a value before."""
+    name, line = ast.unparse(owner), edit.line
+    since = [each for each in frame.bindings(name) if frame.source.span(each).line >= line]
+    return bool(since) and name in frame.bound(line) and frame.is_itself(name, line)
 
 
 def is_in_vain(case: Case, fix: Fix) -> bool:

@@ -8,13 +8,12 @@ from devtrace.diagnosis.evidence.frame_code import torch_dtype
 from devtrace.diagnosis.fixes.anchors import Anchor
 from devtrace.diagnosis.fixes.changes import Proposal, Within
 from devtrace.diagnosis.fixes.fix import Fix, Moved, code_at, failing_frame, suggested
+from devtrace.source.dtypes import TAKES_NUMBER
 from devtrace.source.matching import called_name, calls_in, match_code
 from devtrace.source.safe_values import evaluate
 from devtrace.source.vocabulary import MAKES_ON_HOST, OF_DATA
 from devtrace.words.catalogue import sentence
 from devtrace.words.text_format import one_line
-
-_FILLS = ("masked_fill", "masked_fill_", "fill_", "full", "full_like", "new_full", "pad")
 
 
 def cast_what_numpy_gives(case: Case, verdict: Verdict) -> Iterator[Fix]:
@@ -37,7 +36,7 @@ def fill_with_what_fits(case: Case, verdict: Verdict) -> Iterator[Fix]:
     for call in calls_in(frame.expression) if frame is not None else ():
         owner = match_code("$x.$fill(...)", call)
         given = call.args[-1] if call.args else None
-        if frame is None or owner is None or given is None or called_name(call) not in _FILLS:
+        if frame is None or owner is None or given is None or called_name(call) not in TAKES_NUMBER:
             continue
         value = _number(given, frame.scope())
         node = frame.node_of(case.odd_tensor)

@@ -3,21 +3,10 @@
 Most ops take several and give the larger; products, convolutions and assignments by index take one alone.
 """
 
-from typing import Final
-
 from devtrace.diagnosis.evidence.dtype_mismatch import compared
 from devtrace.diagnosis.fixes.replay import Replay, Step
-from devtrace.source.dtypes import NORMS
+from devtrace.source.dtypes import NORMS, TAKES_ONE
 from devtrace.trace.op_kinds import INDEXING
-
-_TAKES_ONE: Final = tuple(
-    f"aten.{name}."
-    for name in (
-        "addmm", "mm", "bmm", "baddbmm", "addbmm", "addmv", "mv", "dot", "vdot", "convolution",
-        "scatter", "scatter_", "scatter_add", "scatter_add_", "scatter_reduce", "index_add", "index_add_", "index_copy",
-        "index_copy_", "masked_scatter", "masked_scatter_", "lerp", "lerp_", "grid_sampler_2d", "cdist", "linalg_cross",
-    )
-)  # fmt: skip
 
 
 class ReplayOfDtypes(Replay):
@@ -36,7 +25,7 @@ class ReplayOfDtypes(Replay):
             self.there.update(self._follow(self.recorded.step(op)))
 
     def _mixed(self, step: Step) -> tuple[int, ...]:
-        if not step.name.startswith((*_TAKES_ONE, *INDEXING)) or "index." in step.name:
+        if not step.name.startswith((*TAKES_ONE, *INDEXING)) or "index." in step.name:
             return ()
         rows = [row for row in compared(self.queries, step.op) if row in step.inputs]
         before, now = {self.queries.trait(row) for row in rows}, {self._device(row) for row in rows}

@@ -12,6 +12,7 @@ from typing import Any, Final
 import torch
 
 from devtrace.runtime.torch_names import take
+from devtrace.runtime.watched_reads import READS
 
 READ: Final = take("ops.aten._local_scalar_dense.default", "waits", instead=None)
 BELOW: Final = take("_C._after_ADInplaceOrView_keyset", "waits", instead=None)
@@ -29,12 +30,14 @@ class Reads:
         if self._library is None and READ is not None and _has_devices():
             self._library = torch.library.Library("aten", "IMPL", "ADInplaceOrView")
             self._library.impl("_local_scalar_dense", self._read, with_keyset=True)
+            READS.are_watched = True
 
     def forget(self) -> None:
         """All is recorded from here on, or reads are too many to be watched."""
         if self._library is not None:
             self._library._destroy()
             self._library = None
+            READS.are_watched = False
 
     def _read(self, keys: Any, tensor: Any) -> Any:
         if self._library is not None and self._goes_on(sys._getframe(1)):

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from devtrace.runtime.patches import Patches
+from devtrace.runtime.watched_reads import READS
 from devtrace.simulation.beyond.on_request import WAITS
 
 _PLAIN = frozenset({torch.Tensor, torch.nn.Parameter})
@@ -37,10 +38,12 @@ os.register_at_fork(after_in_child=_close)
 
 
 def _reading(read: Callable[..., Any]) -> Callable[..., Any]:
+    warns = read.__name__ != "item"  # of a number that loses its gradient
+
     def method(self: torch.Tensor) -> Any:
-        if _traced_by_jit() is not None:
+        if _traced_by_jit() is not None or (warns and self.requires_grad):
             return _warning_outside(read, self)
-        if _height() == 1 and WAITS.are_open and type(self) in _PLAIN:
+        if _height() == 1 and WAITS.are_open and type(self) in _PLAIN and not READS.are_watched:
             with _past_the_mode():
                 return read(self)
         return read(self)
@@ -50,7 +53,7 @@ def _reading(read: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _warning_outside(read: Callable[..., Any], tensor: torch.Tensor) -> Any:
-    """Read a value while torch.jit.trace looks on; it warns by the module whose line reads, which is not ours."""
+    """Read a value of which torch warns, by the module whose line reads: that is not ours."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         value = read(tensor)
