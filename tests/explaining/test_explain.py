@@ -824,12 +824,12 @@ def test_nothing_is_kept_alive_by_the_report() -> None:
 
 def test_a_long_list_is_looked_at_in_part_and_the_report_mentions_it() -> None:
     def program() -> torch.Tensor:
-        rows = [{"row": row} for row in range(5_000)]
+        rows = [{"row": row} for row in range(20_000)]
         return mixed() if rows else torch.ones(1)
 
     report = devtrace.explain(raised(program))
     assert_explains_mixed(report.findings[0])
-    assert "of long lists the first 1,000 items were looked at; the longest has 5,000" in report.text
+    assert "of long lists the first 1,000 items were looked at; the longest has 20,000" in report.text
 
 
 def test_variables_of_torchs_own_frames_lend_no_name() -> None:

@@ -33,7 +33,7 @@ _RANDOM: Final = ("normal", "rand", "randint", "randn", "randperm")
 _SPARSE: Final = tuple(f"sparse_{form}_tensor" for form in ("bsc", "bsr", "compressed", "coo", "csc", "csr"))
 OF_DATA: Final = frozenset(("as_tensor", "asarray"))
 """Factories that leave a tensor or an array on the device where it is."""
-STANDS_FOR_DATA: Final = frozenset(("rand", "randn", "normal", "tensor", *OF_DATA))
+LIKE_DATA: Final = frozenset(("rand", "randn", "normal", "tensor", *OF_DATA))
 """Factories whose result stands for data where no module runs: that is cast, not made otherwise."""
 MAKES: Final = frozenset((*_WINDOWS, *_FILLED, *_RANDOM, *_SPARSE, *OF_DATA, "tensor"))
 """Factories: they take a device, else make on the default device."""

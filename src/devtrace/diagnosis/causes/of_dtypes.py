@@ -10,7 +10,7 @@ from devtrace.diagnosis.evidence.origins import factory_call
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.source.dtypes import COLLECTS, FROM_ARRAYS, GIVES_DTYPES, is_cast, is_floating
 from devtrace.source.matching import called_names, calls_in, keyword
-from devtrace.source.vocabulary import MAKES_ON_HOST, STANDS_FOR_DATA
+from devtrace.source.vocabulary import LIKE_DATA, MAKES_ON_HOST
 from devtrace.words.catalogue import sentence
 
 
@@ -109,7 +109,7 @@ def factory_had_no_dtype(case: Case) -> Verdict | None:
         return None
     found = case.queries.source_node(case.queries.trace.ops.number("site", origin.op))
     called = called_names(found.node) if found is not None else set[str]()
-    is_data = not called.isdisjoint(STANDS_FOR_DATA) and case.queries.trace.ops.number("call", origin.op) < 0
+    is_data = not called.isdisjoint(LIKE_DATA) and case.queries.trace.ops.number("call", origin.op) < 0
     if is_data or (origin.arrival == "computed" and not _is_of_whole_numbers(case)):
         return None
     return Verdict("created-without-device", case.queries.born(origin.row), case.name)
