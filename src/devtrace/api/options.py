@@ -149,8 +149,7 @@ def with_values(words: Sequence[str], takes_value: Mapping[str, bool], *, to_pro
     found: list[str] = []
     rest = deque(words)
     while rest:
-        word = rest.popleft()
-        found.append(word)
+        found.append(word := rest.popleft())
         if to_program and not word.startswith("-"):
             break
         if word in _ALONE and not (rest and _DEVICES.fullmatch(rest[0])):

@@ -21,6 +21,7 @@ from devtrace.fixing.program import ProgramRunner
 from devtrace.fixing.rounds import MOST_ROUNDS, Change, Rounds, Run, changed_blocks, line_after
 from devtrace.fixing.source_text import SourceText
 from devtrace.fixing.writing import write_all
+from devtrace.runtime.device_spec import count_of
 from devtrace.runtime.whole_files import put, write_as_asked
 from devtrace.source.user_code import folder_of_packages, owner_of, package_of
 from devtrace.words.catalogue import comma, sentence
@@ -168,7 +169,7 @@ def _reason(change: Change) -> str:
 
 def _summary(rounds: Rounds, costs: Costs, options: argparse.Namespace) -> Iterable[str]:
     last = rounds.last
-    devices = sentence("fix.devices", count=int(options.simulate.partition(":")[2] or 1))
+    devices = sentence("fix.devices", count=count_of(options.simulate))
     for change in rounds.changes:
         key = "fix.mended" if change.counts is None else "fix.cheaper"
         yield sentence(key, site=change.finding.site, message=_reason(change))

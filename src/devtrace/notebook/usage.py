@@ -132,9 +132,8 @@ def command(line: str) -> tuple[str, str]:
         near = nearest(name, _COMMAND)
         slug = "unknown-command.flag" if name in _FLAG else "unknown-command.near" if near else "unknown-command"
         raise UsageError.of(slug, name=name, near=near, commands=_any_of(COMMANDS))
-    devices = cell_options(" ".join(arguments)).simulate if name == "on" and "--simulate" in arguments else ""
-    if devices:
-        return name, devices
+    if name == "on" and "--simulate" in arguments:
+        return name, cell_options(" ".join(arguments)).simulate or ""
     takes_one = bool(known.metavar) and name != "on"
     if len(arguments) > takes_one or (not arguments and known.metavar[:1] not in ("", "[")):
         given = " ".join([f"%devtrace {name}", *arguments])

@@ -24,6 +24,7 @@ from devtrace.fixing.notebooks.text import NotebookText, runs
 from devtrace.fixing.rounds import Change, Rounds
 from devtrace.fixing.source_text import SourceText
 from devtrace.fixing.notebooks.run_again import cells_to_run
+from devtrace.runtime.device_spec import count_of
 from devtrace.words import language
 from devtrace.words.catalogue import sentence
 from devtrace.words.errors import DevtraceError
@@ -86,8 +87,7 @@ class Job:
         return self._ids[number - 1] if number is not None and 0 < number <= len(self._ids) else ""
 
     def _closing(self) -> str:
-        rounds = self._rounds
-        last = rounds.last
+        rounds, last = self._rounds, self._rounds.last
         if rounds.left is not None:
             return rounds.why_left
         if last.error is not None:
@@ -97,7 +97,7 @@ class Job:
         return sentence("fix.proven-notebook" if rounds.changes else "fix.nothing-notebook", devices=self._counted())
 
     def _counted(self) -> str:
-        return sentence("fix.devices", count=int(self._devices.partition(":")[2]))
+        return sentence("fix.devices", count=count_of(self._devices))
 
     def _error(self, finding: Finding) -> Bug:
         site = finding.site
@@ -127,8 +127,8 @@ class Job:
         """Return the cells that have to run again, in order: those that changed, and what goes by what they give."""
         final = self._rounds.texts.get(self._path, self._text)
         assert isinstance(final, NotebookText)
-        sources = list(final.sources())
-        return [self._ids[at] for at in cells_to_run(sources, {self._ids.index(cell) for cell in changed})]
+        edited = {self._ids.index(cell) for cell in changed}
+        return [self._ids[at] for at in cells_to_run(list(final.sources()), edited)]
 
 
 def _hunks_of(cell: str, file: str, old: list[str], new: list[str]) -> Iterator[Hunk]:

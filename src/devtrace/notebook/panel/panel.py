@@ -26,6 +26,7 @@ from devtrace.notebook.panel.feed import PERIOD, Feed
 from devtrace.notebook.panel.idle import Lister
 from devtrace.notebook.panel.messages import is_foreign_hello, refusal, spec
 from devtrace.notebook.panel.trace_summaries import TraceSummaries, exported, find
+from devtrace.runtime.device_spec import count_of
 from devtrace.runtime.requirements import own_version
 from devtrace.words import language
 from devtrace.words.errors import DevtraceError
@@ -257,7 +258,7 @@ class Panel:
     def _state(self) -> Message:
         return {
             "tracing": self.tracing.on,
-            "simulated": int(self.tracing.simulated.removeprefix("cuda:") or 0),
+            "simulated": count_of(self.tracing.simulated) if self.tracing.simulated else 0,
             "max_ops": self.tracing.max_ops,
             "running": self.tracing.run is not None,
         }
