@@ -32,16 +32,15 @@ def page(traces: list[Path]) -> str:
     return "\n".join(parts)
 
 
-def write(target: Path = PAGE) -> int:
-    """Return the page with every golden trace; the result is how many there are."""
-    traces = sorted(GOLDEN.rglob("*.devtrace"))
-    target.parent.mkdir(exist_ok=True)
-    target.write_text(page(traces), encoding="utf-8")
-    return len(traces)
+def golden_traces() -> list[Path]:
+    return sorted(GOLDEN.rglob("*.devtrace"))
 
 
 def main() -> None:
-    print(f"{write()} traces: open {PAGE.as_uri()}")
+    traces = golden_traces()
+    PAGE.parent.mkdir(exist_ok=True)
+    PAGE.write_text(page(traces), encoding="utf-8")
+    print(f"{len(traces)} traces: open {PAGE.as_uri()}")
 
 
 if __name__ == "__main__":

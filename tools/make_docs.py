@@ -10,7 +10,7 @@ import re
 import typing
 from collections.abc import Callable
 from pathlib import Path
-from textwrap import indent
+from textwrap import fill, indent
 from typing import Any, Final, get_args
 
 import devtrace
@@ -28,7 +28,7 @@ DTYPES: Final = ROOT / "tests" / "dtypes"
 COSTS: Final[dict[RuleSlug, str]] = {
     "host-sync": "progress_line",
     "host-to-device-copy": "full_batch",
-    "device-to-host-copy": "host_evaluation",
+    "device-to-host-copy": "augment_host",
 }
 """Of the rules for what costs time, a short program that each finds something in."""
 
@@ -91,7 +91,8 @@ def reference(name: str) -> str:
     """Give signature and docstring of a public name, as the code has them."""
     found = getattr(devtrace, name)
     said = inspect.cleandoc(found.__doc__ or "")
-    text = f"```text\n{_signature(name, found)}\n```\n\n{_as_markdown(said)}\n"
+    lines = "\n".join(map(_wrapped, _signature(name, found).splitlines()))
+    text = f"```text\n{lines}\n```\n\n{_as_markdown(said)}\n"
     return text + "".join(map(_method, _methods(found) if name in WITH_METHODS else ()))
 
 
@@ -109,11 +110,20 @@ def _signature(name: str, found: Any) -> str:
     if inspect.isclass(found) and issubclass(found, BaseException):
         return f"class {dotted}"
     overloads = typing.get_overloads(found)
-    shown = [inspect.signature(each) for each in overloads or [found]]
+    shown = [_MODULES.sub("", str(inspect.signature(each))) for each in overloads or [found]]
     return "\n".join(
         re.sub(r"\(self(?:, )?", "(", f"{dotted}{each}").replace("''", '""').replace("'", "").removesuffix(" -> None")
         for each in shown
     )
+
+
+_MODULES: Final = re.compile(r"\b(?:[a-z_]+\.)+(?=[A-Z])")
+
+
+def _wrapped(signature: str) -> str:
+    """Break a long signature between its parameters alone."""
+    glued = re.sub(r" (?=[|=])|(?<=[|=:]) |(?<=->) |(?<=,) (?=[^\[]*\])", "\0", signature)
+    return fill(glued, 100, subsequent_indent="    ", break_long_words=False).replace("\0", " ")
 
 
 def _as_markdown(said: str) -> str:

@@ -3,47 +3,47 @@
     python tools/make_site.py prepare       build/site-pages, from docs/, README.md and the notebooks
     python tools/make_site.py check         fails on a link of build/site that leads to nothing
 
-The pages are docs/ as they are; notebooks are rendered by nbconvert, their saved reports with the views of the
-stand-alone page. The site asks for nothing from outside.
+The pages are docs/ as they are; notebooks are pages with the views of their saved reports (tools/site_notebooks.py).
+The site asks for nothing from outside, and is read and searched without a server too.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import unquote, urlsplit
+
+import site_notebooks
 
 ROOT: Final = Path(__file__).parents[1]
 PAGES: Final = ROOT / "build" / "site-pages"
 SITE: Final = ROOT / "build" / "site"
-VIEWS: Final = ROOT / "src" / "devtrace" / "static" / "views.js"
-MIME_TYPE: Final = "application/vnd.devtrace.v1+json"
+ASSETS: Final = ROOT / "tools" / "site"
 OF_THE_REPOSITORY: Final = ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md")
 
 
 def prepare() -> None:
     shutil.rmtree(PAGES, ignore_errors=True)
     shutil.copytree(ROOT / "docs", PAGES)
+    shutil.copytree(ASSETS, PAGES / "assets")
     for name in OF_THE_REPOSITORY:
         (PAGES / name).write_text(_within_the_site((ROOT / name).read_text(encoding="utf-8")), encoding="utf-8")
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     (PAGES / "index.md").write_text(_within_the_site(readme), encoding="utf-8")
     for path in sorted((ROOT / "src" / "devtrace").glob("*.schema.json")):
         shutil.copy(path, PAGES)
-    _gallery()
-    _notebooks()
+    site_notebooks.write(PAGES)
 
 
 def _within_the_site(text: str) -> str:
     """Let links that lead from the top of the repository lead from the top of the site; others become plain words."""
     text = re.sub(r"(?<=[(\"])docs/", "", text)
-    text = re.sub(r"\((notebooks/[\w/-]+)\.ipynb\)", r"(\1.html)", text)
+    text = re.sub(r"\((notebooks/[\w/-]+)\.ipynb\)", r"(\1.md)", text)
     return re.sub(r"\[([^\]]*)\]\(((?!https?:|#|notebooks/)[^)]+)\)", _kept_if_there, text)
 
 
@@ -53,58 +53,6 @@ def _kept_if_there(match: re.Match[str]) -> str:
     return match[0] if known else match[1]
 
 
-def _gallery() -> None:
-    import gallery
-
-    gallery.write(PAGES / "gallery.html")
-
-
-def _notebooks() -> None:
-    import nbformat
-    from nbconvert import HTMLExporter
-
-    rows = []
-    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
-        book = nbformat.read(path, as_version=4)
-        exporter = HTMLExporter(template_name="basic")
-        body, _ = exporter.from_notebook_node(_with_views(book))
-        target = PAGES / "notebooks" / f"{path.stem}.html"
-        target.parent.mkdir(exist_ok=True)
-        target.write_text(_page(path.stem, body), encoding="utf-8")
-        title = next(line for line in book.cells[0].source.splitlines() if line.startswith("# "))
-        rows.append(f"- [{title.removeprefix('# ')}](notebooks/{path.stem}.html)")
-    listed = "\n".join(rows)
-    intro = (
-        "Each on a real bug, as it was run, with its live reports. `make lab` opens copies that you may run and save."
-    )
-    (PAGES / "notebooks.md").write_text(f"# Notebooks\n\n{intro}\n\n{listed}\n", encoding="utf-8")
-
-
-def _with_views(book: Any) -> Any:
-    """Put into each saved report the call that mounts its views."""
-    for cell in book.cells:
-        for output in cell.get("outputs", []):
-            data = output.get("data", {})
-            if trace := data.pop(MIME_TYPE, None):
-                data["text/html"] = _mounted(trace)
-    return book
-
-
-def _mounted(trace: Any) -> str:
-    text = json.dumps(trace).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-    return f"<div></div><script>devtraceMount(document.currentScript.previousElementSibling,{text})</script>"
-
-
-def _page(title: str, body: str) -> str:
-    script = VIEWS.read_text(encoding="utf-8").replace("</", "<\\/")
-    style = "body{max-width:1200px;margin:24px auto;padding:0 16px;font:15px/1.6 system-ui}pre{white-space:pre-wrap}"
-    style += ".jp-InputPrompt,.jp-OutputPrompt{color:#666;font-family:monospace}img{max-width:100%}"
-    head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><style>{style}</style>'
-    return (
-        f'{head}<body><p><a href="../notebooks.html">All notebooks</a></p><script>{script}</script>{body}</body></html>'
-    )
-
-
 class _Links(HTMLParser):
     """Targets of a page, and what in it can be led to."""
 
@@ -112,11 +60,13 @@ class _Links(HTMLParser):
         super().__init__()
         self.targets: list[str] = []
         self.ids: set[str] = set()
+        self.fetched: set[str] = set()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = dict(attrs)
         self.ids |= {value for name in ("id", "name") if (value := values.get(name))}
         self.targets += [value for name in ("href", "src") if (value := values.get(name))]
+        self.fetched |= {value for value in (values.get("src"), tag == "link" and values.get("href")) if value}
 
 
 def dead_links(site: Path = SITE) -> Iterator[str]:
@@ -126,6 +76,8 @@ def dead_links(site: Path = SITE) -> Iterator[str]:
         for target in links.targets:
             parts = urlsplit(target)
             if parts.scheme or parts.netloc:
+                if target in links.fetched and parts.scheme != "data":
+                    yield f"{path.relative_to(site)}: {target} comes from outside"
                 continue
             there = _file(path, site, unquote(parts.path))
             fragments = {parts.fragment, unquote(parts.fragment)}

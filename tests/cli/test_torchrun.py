@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -69,15 +70,20 @@ dist.destroy_process_group()
 
 def torchrun(folder: Path, ranks: int, failing: int = -1, how: str = "") -> subprocess.CompletedProcess[str]:
     (folder / "train.py").write_text(TRAIN)
+    return job(folder, ranks, "train.py", str(failing), how)
+
+
+def job(folder: Path, ranks: int, *program: str) -> subprocess.CompletedProcess[str]:
+    """Run a program with flags of devtrace's, or without, in each rank."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     launcher = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={ranks}"]
     address = ["--master-addr=127.0.0.1", f"--master-port={port}"]
-    program = ["-m", "devtrace", "run", "--simulate", f"cuda:{ranks}", "train.py", str(failing), how]
+    each = ["-m", "devtrace", "run", "--simulate", f"cuda:{ranks}", *program]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.run(
-        [*launcher, *address, *program],
+        [*launcher, *address, *each],
         cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
 
@@ -95,10 +101,8 @@ def test_two_ranks_that_work_are_saved_by_themselves_and_load_as_one_trace(tmp_p
     assert not [finding for finding in diagnose(trace).findings if finding.severity != "note"]
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
-def test_of_a_job_in_which_one_rank_fails_every_rank_is_saved_and_the_report_names_that_rank(
-    ranks: int, tmp_path: Path
-) -> None:
+def test_of_a_job_in_which_one_rank_fails_every_rank_is_saved_and_the_report_names_that_rank(tmp_path: Path) -> None:
+    ranks = 2
     got = torchrun(tmp_path, ranks, 1, "fails")
     assert got.returncode == 1
     files = sorted(tmp_path.glob("train.rank*.devtrace"))
@@ -111,6 +115,44 @@ def test_of_a_job_in_which_one_rank_fails_every_rank_is_saved_and_the_report_nam
     assert finding.culprit.name == "mask"
     assert report.trace.ops[finding.op].thread.rank == 1
     assert {thread.rank for thread in report.trace.threads} == set(range(ranks))
+
+
+CHECKPOINT = """
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("nccl")
+rank = dist.get_rank()
+torch.cuda.set_device(rank)
+net = nn.Linear(8, 2).cuda()
+if rank == 0:
+    torch.save({"net": net.state_dict()}, "last.pt")
+dist.barrier()
+saved = torch.load("last.pt")
+net.load_state_dict(saved["net"])
+ddp = DistributedDataParallel(net, device_ids=[rank])
+for _ in range(2):
+    ddp(torch.randn(4, 8, device=rank)).mean().backward()
+dist.destroy_process_group()
+"""
+
+
+def test_a_bug_that_only_four_ranks_together_show_fails_the_job_with_its_line_in_every_form(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(CHECKPOINT)
+    line = CHECKPOINT.splitlines().index('saved = torch.load("last.pt")') + 1
+    got = job(tmp_path, 4, "--fail-on", "warning", "--json", "a.json", "--sarif", "a.sarif", "train.py")
+    assert got.returncode == 1
+    of_ranks, _, of_job = got.stderr.partition("\nthe job:\n")
+    assert ("✓" in of_ranks, "✓" in of_job) == (False, False)
+    assert f'train.py line {line}   saved = torch.load("last.pt")' in of_job
+    whole, log = (json.loads((tmp_path / name).read_text()) for name in ("a.json", "a.sarif"))
+    alarms = [each for each in whole["findings"] if each["level"] != "note"]
+    results = log["runs"][0]["results"]
+    assert [(each["rule"], each["level"], each["site"]["line"]) for each in alarms] == [("rank-device", "error", line)]
+    assert [(each["ruleId"], each["level"]) for each in results] == [("rank-device", "error")]
+    assert results[0]["locations"][0]["physicalLocation"]["region"]["startLine"] == line
 
 
 def line_of(text: str) -> int:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import make_docs
 import pytest
 
 from corpus_programs import (
+    CORPUS,
     COSTLY,
     COSTS,
     FAILING,
@@ -19,6 +21,7 @@ from corpus_programs import (
     summary,
 )
 from devtrace.diagnosis.edits import applied
+from devtrace.diagnosis.slugs import RuleSlug
 from devtrace.words.wrapping import columns
 from documents import PAGES
 from folders import TESTS
@@ -48,6 +51,12 @@ def test_a_failure_is_explained(program: Program, warm: Warm) -> None:
         "cause": program.cause,
         **{key: program.expected[key] for key in summary(finding)},
     }
+
+
+@pytest.mark.parametrize("rule", make_docs.COSTS)
+def test_the_example_of_a_cost_in_the_docs_shows_a_finding_of_its_rule(rule: RuleSlug, warm: Warm) -> None:
+    outcome = Program(CORPUS / COSTS / make_docs.COSTS[rule]).outcome(warm)
+    assert rule in {finding.rule for finding in outcome.findings if finding.severity == "warning"}
 
 
 @each

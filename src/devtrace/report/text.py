@@ -71,8 +71,8 @@ def _headline(finding: Finding, trace: TraceData, width: int) -> list[str]:
     where = f"  {parts.where(finding.site)}"
     text = one_line(finding.site.text if finding.site else "")
     room = width - columns(right) - columns(where) - 6
-    if room > 8 or not text:
-        left = f"{where}   {cut(text, room)}" if room > 8 else where
+    if room >= min(columns(text), 28):  # columns that say what a statement does
+        left = f"{where}   {cut(text, max(room, 0))}"
         return [cut(f"{pad(left, width - columns(right))}{right}".rstrip(), width)]
     left = cut(f"{where}   {text}", width)
     return [left, cut(" " * max(width - columns(right), 2) + right, width)]
