@@ -14,7 +14,7 @@ from devtrace.diagnosis.costs.needless import Needless
 from devtrace.diagnosis.costs.writes import are_written
 from devtrace.diagnosis.evidence.origins import FROM_DATA
 from devtrace.diagnosis.evidence.trace_queries import HOST, TraceQueries
-from devtrace.diagnosis.findings import Edit
+from devtrace.diagnosis.findings import Culprit, Edit
 from devtrace.source.matching import calls_in, keyword, match_code, names_in
 from devtrace.source.vocabulary import DRAWS, MAKES, full_name
 from devtrace.words.catalogue import sentence
@@ -40,7 +40,19 @@ def of_constants(habit: Habit) -> Needless | None:
     edit = None if is_drawn else _made_there(habit)
     code = one_line(edit.after.strip()) if edit is not None else f"torch.{names[0]}(..., device=...)"
     why = sentence("copy.constant", name=source_text(habit))
-    return Needless(habit, why, sentence("copy.constant.help", code=code), edits=(edit,) if edit is not None else ())
+    is_of_weights = is_drawn and bool(habit.queries.inputs(first))
+    help = sentence("copy.draw.help") if is_of_weights else sentence("copy.constant.help", code=code)
+    return Needless(habit, why, help, _made_above(habit, first), edits=(edit,) if edit is not None else ())
+
+
+def _made_above(habit: Habit, factory: int) -> Culprit | None:
+    """Return what is copied as a culprit, if another line made it."""
+    queries, name = habit.queries, source_text(habit)
+    tensor, site = queries.trace.tensors[queries.inputs(habit.ops[1])[0]], queries.site(habit.line)
+    born = queries.site(queries.trace.ops.number("site", factory))
+    if born is None or site is None or (born.file, born.line) == (site.file, site.line):
+        return None
+    return Culprit(name, (name,), HOST, tuple(tensor.shape), tensor.dtype, born)
 
 
 def _factories(queries: TraceQueries, op: int, since: int) -> list[int]:
@@ -52,10 +64,14 @@ def _factories(queries: TraceQueries, op: int, since: int) -> list[int]:
         is_new = maker > since and queries.trace.ops.number("device", maker) == queries.host
         if not is_new or len(queue) > _MOST or are_written(queries, [queries.base(row)], maker, op):
             return []
-        if not taken:
-            if queries.kind(maker) != "create" or any(part in queries.op_name(maker) for part in FROM_DATA):
+        is_of_old = all(queries.producer(each) < since for each in taken)
+        is_drawn = short_op_name(queries.op_name(maker)) in DRAWS and is_of_old
+        if not taken or is_drawn:
+            is_data = any(part in queries.op_name(maker) for part in FROM_DATA)
+            if is_data or not (is_drawn or queries.kind(maker) == "create"):
                 return []
             found.append(maker)
+            continue
         queue += [each for each in taken if each not in queue]
     return found
 
@@ -73,9 +89,9 @@ def _is_noise(habit: Habit, drawn: int) -> bool:
     rows = [
         queries.inputs(op)[0] for op in between.tolist() if queries.op_users[op] != habit.site and queries.inputs(op)
     ]
-    made = {queries.base(row): min(map(queries.producer, queries.ancestors(row, _MOST))) for row in rows}
-    data = [base for base, op in made.items() if op < first and queries.device(base) == HOST]
-    return len(functions) == 1 and len(data) * 2 >= min(len(habit.ops), _SAMPLE)
+    made = [list(queries.ancestors(row, _MOST)) for row in dict.fromkeys(rows)]
+    is_old = [min(map(queries.producer, of)) < first and {HOST}.issuperset(map(queries.device, of)) for of in made]
+    return len(functions) == 1 and sum(is_old) * 2 >= min(len(habit.ops), _SAMPLE)
 
 
 def _made_there(habit: Habit) -> Edit | None:

@@ -86,10 +86,14 @@ def source_text(habit: Habit) -> str:
     moved = match_code("$x.$move(...)", found.node) if found is not None else None
     if found is None or moved is None or not is_copied_by(moved["move"]):
         return shorten(reads.expression(habit.queries, habit.line), _LONGEST) or sentence("copy.it")
-    owner = moved["x"]
-    while isinstance(owner, ast.Subscript):
-        owner = owner.value
-    return shorten(one_line(found.source.segment(owner)), _LONGEST) or sentence("copy.it")
+    return shorten(one_line(found.source.segment(whole_of(moved["x"]))), _LONGEST) or sentence("copy.it")
+
+
+def whole_of(part: ast.expr) -> ast.expr:
+    """Return the code of the tensor of which code takes a part: `x` of `x[:n]`, but all of `tables["rows"]`."""
+    while isinstance(part, ast.Subscript) and type(getattr(part.slice, "value", None)) is not str:
+        part = part.value
+    return part
 
 
 def of_single_elements(habit: Habit) -> Needless | None:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import Final
 
+from devtrace.diagnosis.costs.copies import whole_of
 from devtrace.diagnosis.costs.habits import Habit
 from devtrace.diagnosis.costs.loops import assigned_to, loops_around, uses_of
 from devtrace.diagnosis.edits import Code
@@ -104,20 +105,20 @@ def _is_moved_alike(source: Source, move: ast.AST, use: ast.Name) -> bool:
 
 
 def attribute_moved(found: SourceNode) -> str:
-    """Return `self.table` if a line moves that or a part of it; an empty text for anything else."""
+    """Return `self.table` if a line moves that or a part of it, `self.all["table"]` too; else an empty text."""
     moved = match_code("$x.to(...)", found.node)
-    whole = moved["x"] if moved is not None else None
-    while isinstance(whole, ast.Subscript):
-        whole = whole.value
-    owner, name = path_of(whole).partition(".")[::2] if whole is not None else ("", "")
-    return f"{owner}.{name}" if name.isidentifier() and owner == own_name(found.source, found.node) else ""
+    whole = whole_of(moved["x"]) if moved is not None else None
+    of = whole.value if isinstance(whole, ast.Subscript) else whole
+    owner, name = path_of(of).partition(".")[::2] if of is not None else ("", "")
+    is_own = name.isidentifier() and owner == own_name(found.source, found.node)
+    return found.source.segment(whole) if is_own and whole is not None else ""
 
 
 def keep_moved_attribute(habit: Habit) -> Edit | None:
     """Return the edit, if all that the file does with the attribute is to move it so."""
     found, code = habit.found, habit.code
     path = attribute_moved(found) if found is not None else ""
-    if found is None or code is None or not path:
+    if found is None or code is None or not path or "[" in path:
         return None
     name = path.partition(".")[2]
     nodes = (node for node in nodes_of(ast.Attribute, found.source.tree) if node.attr == name)

@@ -12,10 +12,10 @@ from typing import Final
 from devtrace.diagnosis.costs.copies import MANY
 from devtrace.diagnosis.costs.habits import Habit
 from devtrace.diagnosis.costs.loops import loops_around
-from devtrace.diagnosis.costs.needless import Needless
+from devtrace.diagnosis.costs.needless import Needless, UntilThen
 from devtrace.diagnosis.costs.writes import are_written
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
-from devtrace.source.matching import is_path, names_in, nodes_of
+from devtrace.source.matching import calls_in, is_path, names_in, nodes_of
 from devtrace.words.catalogue import sentence
 
 _OF_EACH: Final = 4
@@ -27,15 +27,27 @@ _SAMPLE: Final = 2_000
 def of_elements(habit: Habit) -> Needless | None:
     """Find a line of the user's that reads very many elements of few tensors, to which nothing writes meanwhile."""
     queries, ops, found = habit.queries, habit.ops[:_SAMPLE], habit.found
-    if habit.count < MANY or len(ops) < MANY or found is None or not habit.is_of_the_user:
+    if habit.count < MANY or len(ops) < MANY or found is None:
         return None
     bases = [base for op in ops if (base := _owner_of_element(queries, op)) >= 0]
-    name = next(_names(found), "")
-    if not name or len(bases) * 2 < len(ops) or len(bases) < _OF_EACH * len(set(bases)):
+    names = next(_names(found), [])
+    if not names or len(bases) * 2 < len(ops) or len(bases) < _OF_EACH * len(set(bases)):
         return None
     if are_written(queries, set(bases), min(ops), max(ops)):
         return None
-    return Needless(habit, sentence("host-sync.to-pick", name=name), sentence("host-sync.to-pick.help", name=name))
+    named = [f"`{name}`" for name in names[: max(len(set(bases[:_OF_EACH])), 1)]]
+    help = sentence("host-sync.to-pick.help", names=named, code=[f"`{name.strip('`')}.tolist()`" for name in named])
+    return Needless(habit, sentence("host-sync.to-pick", names=named), help, until=_with_a_copy(habit))
+
+
+def _with_a_copy(habit: Habit) -> UntilThen | None:
+    """Return what the caller of a package can give it instead: a copy on the CPU, where no module computes."""
+    called, calls = habit.queries.source_node(habit.site), habit.queries.trace.ops.ints("call")[habit.ops]
+    if called is None or not habit.queries.package(habit.line) or (calls >= 0).any():
+        return None
+    given = (part for call in calls_in(called.node) for part in call.args if is_path(part))
+    name = next((called.source.segment(part) for part in given), "")
+    return UntilThen("", f"{name}.cpu()") if name else None
 
 
 def _owner_of_element(queries: TraceQueries, op: int) -> int:
@@ -51,23 +63,24 @@ def _owner_of_element(queries: TraceQueries, op: int) -> int:
     return -1
 
 
-def _names(found: SourceNode) -> Iterator[str]:
+def _names(found: SourceNode) -> Iterator[list[str]]:
     """Yield the code of tensors whose elements a line reads: what loops go through, or what it takes items of."""
     source, names = found.source, names_in(found.node)
     inside = [found.node, *source.ancestors(found.node)]
     rounds = [loop for loop in loops_around(found) if isinstance(loop, ast.For | ast.AsyncFor)]
     generators = [each for outer in inside for each in getattr(outer, "generators", ())]
     for loop in (*generators, *rounds):
-        if names_in(loop.target) & names and is_path(tensor := _gone_through(loop.target, loop.iter, names)):
-            yield source.segment(tensor)
+        given = _gone_through(loop.target, loop.iter, names) if names_in(loop.target) & names else []
+        if given and all(map(is_path, given)):
+            yield [source.segment(tensor) for tensor in given]
     for part in nodes_of(ast.Subscript, found.node):
         if is_path(part.value):
-            yield source.segment(part.value)
+            yield [source.segment(part.value)]
 
 
-def _gone_through(target: ast.expr, iterated: ast.expr, names: set[str]) -> ast.expr:
-    """Return what gives one of these names: `y` of `for i, v in enumerate(y)`."""
+def _gone_through(target: ast.expr, iterated: ast.expr, names: set[str]) -> list[ast.expr]:
+    """Return what gives these names: `y` of `for i, v in enumerate(y)`, both of `for a, b in zip(x, y)`."""
     if isinstance(target, ast.Tuple) and isinstance(iterated, ast.Call) and iterated.args:
-        at = next((at for at, part in enumerate(target.elts) if names_in(part) & names), 0)
-        return iterated.args[min(at, len(iterated.args) - 1)]
-    return iterated
+        used = [at for at, part in enumerate(target.elts) if names_in(part) & names]
+        return list(dict.fromkeys(iterated.args[min(at, len(iterated.args) - 1)] for at in used))
+    return [iterated]

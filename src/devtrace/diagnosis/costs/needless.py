@@ -15,7 +15,7 @@ from devtrace.words.text_format import one_line, shorten
 
 
 class UntilThen(NamedTuple):
-    """Code that the user of a package can run today, below the line that moves `root`."""
+    """Code that the user of a package can run today, below the line that moves `root`; if empty, in the call itself."""
 
     root: str
     code: str
@@ -113,6 +113,8 @@ def _advice(needless: Needless) -> str:
     package, until = needless.habit.queries.package(needless.habit.line), needless.until
     if not package or not needless.help:
         return needless.help
+    if until is not None and not until.root:
+        return sentence("package.advice-outside", package=package, help=needless.help, code=until.code)
     if until is not None:
         return sentence("package.advice-until", package=package, help=needless.help, root=until.root, code=until.code)
     return sentence("package.advice-upstream", package=package, help=needless.help)

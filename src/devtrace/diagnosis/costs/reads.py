@@ -10,19 +10,20 @@ import numpy as np
 from devtrace.diagnosis.costs.habits import Habit
 from devtrace.diagnosis.costs.loops import loops_around
 from devtrace.diagnosis.costs.writes import are_written
-from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
+from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode, TraceQueries
 from devtrace.source.flow import LOOPS, own_name
 from devtrace.source.matching import (
     alone,
     assigned_names,
     called_name,
     calls_in,
-    is_path,
+    listed,
     match_code,
     names_in,
     nodes_of,
     owner_of,
     same_code,
+    variable,
 )
 from devtrace.source.vocabulary import (
     CHECKS_FLOATS,
@@ -43,6 +44,8 @@ _WHOLE: Final = ("int8", "int16", "int32", "int64", "uint8")
 _STEPS_BACK: Final = 12
 _SAMPLE: Final = 20
 _ANCESTORS: Final = 40
+_LONGEST: Final = 40
+"""Characters of code that advice repeats."""
 _NOT_FINITE: Final = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 
 
@@ -155,6 +158,27 @@ def is_written(queries: TraceQueries, op: int) -> bool:
     return queries.op_name(op) == "Tensor.__repr__"
 
 
+def is_printed(found: SourceNode) -> bool:
+    """Return whether code is in what `print` or a logger takes."""
+    outer = {called_name(each) for each in found.source.ancestors(found.node)}
+    return not outer.isdisjoint(("print", "write", "debug", "info", "warning", "log"))
+
+
+def is_for_the_host(queries: TraceQueries, op: int) -> bool:
+    """Return whether all that an op picks is copied to the host, which then waits anyway: `boxes[keep].cpu()`."""
+    inputs, copies = queries.trace.ops.lists("inputs"), queries.is_kind("copy")
+    waiting, taken = list(queries.outputs(op)), 0
+    for row in waiting:
+        for taker in inputs.rows[inputs.flat == row].tolist():
+            if queries.kind(taker) == "view":
+                waiting += [each for each in queries.outputs(taker) if each not in waiting]
+            elif not copies[taker] or HOST not in map(queries.device, queries.outputs(taker)):
+                return False
+            else:
+                taken += 1
+    return taken > 0
+
+
 def decides_the_loop(found: SourceNode) -> bool:
     """Return whether the value says how long a loop goes on: that needs it. A guard against what never is does not."""
     statement = found.statement
@@ -255,20 +279,34 @@ def _leaves(found: SourceNode, branch: ast.If) -> bool:
 def purpose(queries: TraceQueries, found: SourceNode, op: int) -> tuple[str, str]:
     """Return what the value of each step is read for, in words, and what to do instead."""
     node, statement = found.node, found.statement
-    read = match_code("$x.item()", node) or match_code("float($x)", node) or {"x": getattr(node, "slice", node)}
-    name = found.source.segment(read["x"]) if is_path(read["x"]) else "x"
+    matched = (match_code(pattern, node) for pattern in ("$x.item()", "float($x)", "int($x)", "bool($x)"))
+    read = next(filter(None, matched), {"x": getattr(node, "slice", node)})
+    text = one_line(found.source.segment(read["x"]))
+    is_short = isinstance(read["x"], ast.Call | ast.Attribute | ast.Subscript | ast.Name) and len(text) <= _LONGEST
+    kept = f"`{text}.detach()`" if is_short else sentence("host-sync.its-tensor")
     if spared := spared_by(queries, found, op):
         return _worded(spared)
     if isinstance(node, ast.Subscript):  # `words[i]` reads the index, `x[mask]` counts
-        return _worded("read", name=name) if "_local_scalar_dense" in queries.op_name(op) else _worded("count")
-    is_printed = any(called_name(outer) == "print" for outer in found.source.ancestors(node))
-    if is_printed or is_written(queries, op) or isinstance(node, ast.FormattedValue | ast.JoinedStr):
-        return _worded("write")
+        return _worded("read", kept=kept) if "_local_scalar_dense" in queries.op_name(op) else _worded("count")
+    if is_written(queries, op) and queries.package(queries.trace.ops.number("site", op)):
+        return _worded("format")
+    if is_printed(found) or is_written(queries, op) or isinstance(node, ast.FormattedValue | ast.JoinedStr):
+        return _worded("write", step=_counter(found))
     if updated(statement) is not None:
-        return _worded("add", name=name)
+        return _worded("add", kept=kept)
     if isinstance(statement, ast.If | ast.Assert | ast.While) and node in (statement, *ast.walk(statement.test)):
         return _worded("decide")
-    return _worded("keep" if _is_kept(found) else "read", name=name)
+    return _worded("keep" if _is_kept(found) else "read", kept=kept)
+
+
+def _counter(found: SourceNode) -> str:
+    """Return the variable that counts the rounds of the loop around code: `i` of `for i, x in enumerate(loader)`."""
+    for loop in loops_around(found, (ast.For,)):
+        first, *_ = listed(loop.target)  # type: ignore[attr-defined]
+        counts = {"enumerate", "range"} & {called_name(call) for call in calls_in(loop.iter)}  # type: ignore[attr-defined]
+        if counts and variable(first):
+            return variable(first)
+    return "step"
 
 
 def _worded(purpose: str, **names: str) -> tuple[str, str]:

@@ -3,7 +3,9 @@
 for x in batches: y = x.to(device) * weights.to(device)     # `weights` is copied in each step
 """
 
+import re
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
@@ -19,6 +21,8 @@ from devtrace.diagnosis.slugs import Severity
 from devtrace.source.flow import own_name
 from devtrace.source.matching import chain, variable
 from devtrace.words.catalogue import sentence
+
+_WORD: Final = re.compile(r"\w+")
 
 
 def of_one_tensor(habit: Habit) -> Needless | None:
@@ -36,7 +40,8 @@ def of_one_tensor(habit: Habit) -> Needless | None:
     if not is_one_view and any(queries.base(row) != row for row in sources) and not _is_part_of_a_module(habit):
         return None
     row = min(bases)
-    name = name_of(queries, row) or source_text(habit)
+    text = source_text(habit)
+    name = text if '["' in text or "['" in text else name_of(queries, row) or text
     tensor, born = queries.trace.tensors[row], queries.site(queries.born(row))
     culprit = Culprit(name, (name,), tensor.device, tuple(tensor.shape), tensor.dtype, born)
     key = "copy.same-in-steps" if severity == "note" else "copy.same"
@@ -86,7 +91,8 @@ def _with_advice(found: Needless, name: str, *, is_parameter: bool) -> Needless:
     if not attribute:
         return replace(found, help=sentence("copy.once", name=name))
     own, _, key = attribute.partition(".")
-    buffer = f'{own}.register_buffer("{key}", ..., persistent=False)' if _is_of_a_module(habit) else ""
+    registered = f'{own}.register_buffer("{_WORD.findall(key)[-1]}", ..., persistent=False)'
+    buffer = registered if _is_of_a_module(habit) else ""
     kept = keep_moved_attribute(habit)
     if kept is None:
         register = sentence("copy.register", buffer=buffer) if buffer else ""
@@ -109,5 +115,5 @@ def _until_then(habit: Habit, name: str, attribute: str) -> UntilThen | None:
         return None
     move = f'm.{attribute} = m.{attribute}.to("{habit.target or "cuda"}")'
     root = "model" if name.startswith("self.") or "." not in name else name.partition(".")[0]
-    which = f'for m in [m for m in {root}.modules() if hasattr(m, "{attribute}")]'
+    which = f'for m in [m for m in {root}.modules() if hasattr(m, "{_WORD.findall(attribute)[0]}")]'
     return UntilThen(root, f"{which}: {move}")

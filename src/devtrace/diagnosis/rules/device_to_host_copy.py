@@ -20,6 +20,7 @@ from devtrace.diagnosis.costs import copies, reads
 from devtrace.diagnosis.costs.habits import Habit
 from devtrace.diagnosis.costs.needless import Needless
 from devtrace.diagnosis.costs.same_tensor import of_one_tensor
+from devtrace.diagnosis.costs.unfinished import of_early_reads
 from devtrace.diagnosis.evidence.trace_queries import HOST, SourceNode, TraceQueries
 from devtrace.diagnosis.rules.rule import CostRule
 from devtrace.source.matching import called_name, calls_in, match_code, nodes_of, variable
@@ -29,23 +30,6 @@ from devtrace.words.catalogue import sentence
 
 _SAMPLE: Final = 20
 """Copies of a line that are looked at."""
-
-
-def _read_too_soon(habit: Habit) -> Needless | None:
-    """Find data that the host works on before anything waits for its copy, which `non_blocking=True` only begins."""
-    queries, table, ops = habit.queries, habit.queries.trace.copies, habit.queries.trace.ops
-    is_begun, inputs = table.ints("non_blocking") > 0, ops.lists("inputs")
-    waits = np.sort(np.concatenate([np.flatnonzero(queries.is_kind("sync")), table.ints("op")[~is_begun]]))
-    works = (ops.ints("device") == queries.host) & ~queries.is_kind("view")
-    for op in table.ints("op")[habit.rows[is_begun[habit.rows]]][:_SAMPLE].tolist():
-        takes = inputs.rows[np.isin(queries.bases[inputs.flat], queries.outputs(op))]
-        first = next((each for each in takes[works[takes]].tolist() if each > op), op)
-        if not np.searchsorted(waits, first) - np.searchsorted(waits, op, "right") and first > op:
-            why = sentence(
-                "copy.too-soon", name=copies.source_text(habit), site=queries.site(int(queries.op_users[first]))
-            )
-            return Needless(habit, why, sentence("copy.too-soon.help"))
-    return None
 
 
 def _values(habit: Habit) -> Needless | None:
@@ -208,6 +192,6 @@ def _copy_in_vain(queries: TraceQueries, op: int, since: int) -> int | None:
     return None if queries.base(row) in taken.tolist() else sent
 
 
-_FINDS: Final = (_read_too_soon, of_one_tensor, _round_trip, _unused, _values, copies.of_single_elements)
+_FINDS: Final = (of_early_reads, of_one_tensor, _round_trip, _unused, _values, copies.of_single_elements)
 
 RULE: Final = CostRule("device-to-host-copy", copies.find_copies("device-to-host-copy", "d2h", *_FINDS))

@@ -2,7 +2,8 @@
 
 Every line is counted. What repeats with the steps of a loop is a warning, however it is written and wherever the value
 goes. It is none where the host goes on by it: the end of a loop, a token or an action that was picked, a branch of a
-package's. What a package reads while nothing trains is a note too: its caller cannot spare it.
+package's. What a package reads while nothing trains is a note too: its caller cannot spare it, unless it reads element
+after element, or makes text of a tensor that nobody prints.
 
     total += loss.item()            # bad: the CPU waits in each step
     total += loss.detach()          # good: `total.item()` once, below the loop
@@ -16,6 +17,7 @@ from devtrace.diagnosis.costs.edits_of_reads import pick_by_where, read_after_lo
 from devtrace.diagnosis.costs.elements import of_elements
 from devtrace.diagnosis.costs.habits import Habit
 from devtrace.diagnosis.costs.needless import Needless, finding, findings
+from devtrace.diagnosis.costs.written_back import of_written_back
 from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
 from devtrace.diagnosis.findings import Finding
 from devtrace.diagnosis.ledger import Tally
@@ -58,7 +60,7 @@ def _finding(habit: Habit, needless: Sequence[Needless], remark: str) -> Finding
 
 def _needless(parts: list[Habit]) -> list[Needless]:
     """Return the waits of each step that nothing needs then: a warning where the loop is long and waits often."""
-    singly = [of_elements(part) for part in parts]
+    singly = [of_elements(part) or of_written_back(part) for part in parts]
     others = [part for part, found in zip(parts, singly, strict=True) if found is None]
     needless = [part for part in others if part.found is not None and _is_needless(part, part.found)]
     is_often = sum(part.count for part in needless) >= OFTEN
@@ -82,7 +84,7 @@ def _is_needless(habit: Habit, found: SourceNode) -> bool:
         return False
     if not habit.pace.is_of_each_step or not _is_in_a_loop(habit):
         return False
-    if reads.is_often(reads.is_a_choice, habit) or reads.is_often(reads.was_read_before, habit):
+    if any(reads.is_often(test, habit) for test in (reads.is_a_choice, reads.was_read_before, reads.is_for_the_host)):
         return False
     is_spared = habit.pace.trains or not reads.decides_the_loop(found)
     return is_spared and not (queries.package(habit.line) and _is_needed_by_the_package(habit, found))
@@ -100,6 +102,8 @@ def _is_needed_by_the_package(habit: Habit, found: SourceNode) -> bool:
 
     It asks for a branch or a size, not for each of many things in a step, or no step of the caller's trains.
     """
+    if reads.is_written(habit.queries, habit.ops[0]):
+        return reads.is_printed(found)
     is_asked = reads.is_gone_on_by(habit.queries, found, habit.ops[0])
     asks_each = habit.count > habit.pace.steps and reads.is_in_a_loop(found)
     return (is_asked and not asks_each) or not habit.pace.trains or habit.trains_alone

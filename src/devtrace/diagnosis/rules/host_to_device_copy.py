@@ -17,23 +17,31 @@ from devtrace.diagnosis.costs.edits_of_copies import not_block, pin_loader
 from devtrace.diagnosis.costs.habits import Habit
 from devtrace.diagnosis.costs.needless import Needless
 from devtrace.diagnosis.costs.same_tensor import of_one_tensor
+from devtrace.diagnosis.costs.unfinished import of_early_writes
 from devtrace.diagnosis.rules.rule import CostRule
-from devtrace.source.matching import called_name, calls_in, match_code
+from devtrace.source.matching import called_name, calls_in, keyword, listed, match_code, names_in
 from devtrace.source.vocabulary import FILLS, JOINS, is_factory, is_move
 from devtrace.words.catalogue import sentence
+from devtrace.words.text_format import one_line
+
+_OF_NUMBERS: Final = ("bool", "float32", "int64")
+"""Dtypes that a number of Python's has by itself."""
 
 
 def _numbers(habit: Habit) -> Needless | None:
     """Find single numbers of the host's that are made into tensors and copied in each step."""
     queries = habit.queries
     taken = [queries.inputs(op) or queries.outputs(op) for op in habit.ops]
-    if any(not rows or queries.dims[rows[0]] != 0 for rows in taken) and not _is_one_literal(habit, taken):
+    is_one_number = all(rows and queries.dims[rows[0]] == 0 for rows in taken)
+    if not is_one_number and not _is_one_element(habit, taken):
         return None
     severity = copies.weight_of_each_step(habit)
     if severity is None or not _is_made_or_moved_there(habit) or _is_package_idiom(habit):
         return None
-    why = sentence("copy.number", name=copies.source_text(habit))
-    return Needless(habit, why, sentence("copy.number.help"), severity=severity)
+    why, code, filled = sentence("copy.number", name=copies.source_text(habit)), habit.code, _filled(habit, taken)
+    edit = code.replaced(habit.found.node, filled) if code is not None and habit.found is not None and filled else None
+    help = sentence("copy.constant.help", code=one_line(filled)) if edit is not None else sentence("copy.number.help")
+    return Needless(habit, why, help, severity=severity, edits=(edit,) if edit is not None else ())
 
 
 def _is_made_or_moved_there(habit: Habit) -> bool:
@@ -62,13 +70,47 @@ def _is_package_idiom(habit: Habit) -> bool:
     return not any(_makes(called_name(call)) for call in made)
 
 
-def _is_one_literal(habit: Habit, taken: list[list[int]]) -> bool:
-    """Return whether the line makes a tensor of one element that the source has: `torch.tensor([0.5]).to(device)`."""
+def _is_one_element(habit: Habit, taken: list[list[int]]) -> bool:
+    """Return whether the line makes a tensor of one element: `torch.tensor([0.5]).to(device)`.
+
+    One that is not in the source may be all the data of a step; beside another of the step's copies it need not be.
+    """
     tensors, found = habit.queries.trace.tensors, habit.found
-    moved = match_code("torch.$factory($value).$move(...)", found.node) if found is not None else None
-    if moved is None or not all(rows and all(size == 1 for size in tensors[rows[0]].shape) for rows in taken):
+    if found is None or not all(rows and all(size == 1 for size in tensors[rows[0]].shape) for rows in taken):
         return False
-    return all(isinstance(node, ast.List | ast.Tuple | ast.Constant | ast.Load) for node in ast.walk(moved["value"]))
+    values = list(filter(None, map(_one_value, calls_in(found.node))))
+    others = [int(habit.tally["h2d"][site]) for site in habit.tally.sites("h2d") if site != habit.site]
+    is_beside = max(others, default=0) * 2 >= habit.count or int(habit.tally["h2d"][habit.site]) > habit.count
+    return bool(values) and (is_beside or not names_in(*values))
+
+
+def _one_value(call: ast.Call) -> ast.expr | None:
+    """Return `x` of `torch.tensor([[x]])`; None if it is no list of one value."""
+    is_made = called_name(call).lower().endswith("tensor")
+    value = call.args[0] if is_made and len(call.args) == 1 else None
+    lists = 0
+    while value is not None and isinstance(value, ast.List | ast.Tuple) and len(listed(value)) == 1:
+        (value,), lists = listed(value), lists + 1
+    return value if lists and not isinstance(value, ast.List | ast.Tuple | ast.Starred) else None
+
+
+def _filled(habit: Habit, taken: list[list[int]]) -> str:
+    """Return how the device makes a tensor of one number: `torch.full((1,), reward, device=device)`."""
+    found, code, call = habit.found, habit.code, habit.found.node if habit.found is not None else None
+    moved = match_code("$x.to($device)", call)
+    made = moved["x"] if moved is not None else call
+    if found is None or code is None or not isinstance(made, ast.Call) or called_name(made) != "tensor":
+        return ""
+    tensors = [habit.queries.trace.tensors[rows[0]] for rows in taken]
+    kinds = {(tuple(tensor.shape), tensor.dtype.removeprefix("torch.")) for tensor in tensors}
+    value = _one_value(made) or (made.args[0] if len(made.args) == 1 else None)
+    shape, dtype = kinds.pop()
+    if value is None or kinds or not (dtype in _OF_NUMBERS or keyword(made, "dtype")):
+        return ""
+    options = [code.text(each) for each in made.keywords]
+    options += [f"device={code.text(moved['device'])}"] if moved is not None else []
+    owner = code.text(made.func).removesuffix("tensor")
+    return f"{owner}full({', '.join([str(shape), code.text(value), *options])})"
 
 
 def _left_to_ddp(habit: Habit) -> Needless | None:
@@ -94,7 +136,7 @@ def _of_pinned_memory(habit: Habit) -> copies.Plain:
     return copies.Plain(fix=not_block(habit) if is_often and len(pinned) and bool(pinned.all()) else None)
 
 
-_FINDS: Final = (of_one_tensor, _numbers, of_constants, copies.of_single_elements, _left_to_ddp)
+_FINDS: Final = (of_early_writes, of_one_tensor, _numbers, of_constants, copies.of_single_elements, _left_to_ddp)
 
 RULE: Final = CostRule(
     "host-to-device-copy", copies.find_copies("host-to-device-copy", "h2d", *_FINDS, plain=_of_pinned_memory)

@@ -1,0 +1,121 @@
+"""Values that a line reads of a device, only to have them written back to it in the same step: they could stay there.
+
+word = torch.multinomial(chances, 1).item()     # words.append(word) can wait until after the loop,
+token.fill_(word)                               # and token.copy_(picked) needs no number
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final
+
+from devtrace.diagnosis.costs.habits import Habit
+from devtrace.diagnosis.costs.loops import loops_around
+from devtrace.diagnosis.costs.needless import Needless
+from devtrace.diagnosis.evidence.trace_queries import SourceNode, TraceQueries
+from devtrace.source.flow import DEFINED
+from devtrace.source.matching import alone, called_name, is_read, match_code, nodes_of, owner_of, variable
+from devtrace.source.vocabulary import FILLS, is_factory
+from devtrace.words.catalogue import sentence
+from devtrace.words.text_format import short_op_name
+
+_OFTEN: Final = 10
+_SAMPLE: Final = 20
+_GATHERS: Final = ("append", "extend", "insert")
+_SIMPLE: Final = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr)
+_PASSED_ON: Final = (ast.Name, ast.Tuple, ast.List, ast.BinOp, ast.Constant, ast.Starred)
+
+
+def of_written_back(habit: Habit) -> Needless | None:
+    """Find what each step reads and writes back, if the program needs it for nothing else before the loop ends."""
+    found, queries = habit.found, habit.queries
+    if found is None or habit.count < _OFTEN or not habit.is_of_the_user or not habit.pace.is_of_each_step:
+        return None
+    loop = next(iter(loops_around(found)), None)
+    backs = _written_back(found, loop) if loop is not None else None
+    some = list(pairwise(habit.ops))[:_SAMPLE]
+    for back in backs or ():
+        sites = [_site_of(queries, found, back, *pair) for pair in some]
+        back_at = next((site for site in sites if site >= 0), -1)
+        if back_at >= 0 and 2 * sum(site >= 0 for site in sites) >= len(sites):
+            why = sentence("host-sync.to-return", site=queries.site(back_at))
+            help = sentence("host-sync.to-return.help", site=queries.site(back_at))
+            return Needless(habit, why, help)
+    return None
+
+
+def _written_back(found: SourceNode, loop: ast.stmt) -> list[ast.stmt] | None:
+    """Return the statements of a loop that put the value into a tensor; None if one needs it on the CPU."""
+    names, back = list(_taking(found.statement)), list[ast.stmt]()
+    for name in names:
+        for use in (node for node in nodes_of(ast.Name, loop) if node.id == name and is_read(node)):
+            statement = found.source.statement(use)
+            if statement is found.statement or statement is None:
+                continue
+            if not isinstance(statement, _SIMPLE) or any(isinstance(each, DEFINED) for each in _up(found, use, loop)):
+                return None
+            if _puts_into_a_tensor(found, use, statement):
+                back.append(statement)
+            elif not _can_wait(found, use, statement):
+                return None
+            elif _is_passed_on(found, use, statement):
+                names += [each for each in _taking(statement) if each not in names]
+    return back
+
+
+def _up(found: SourceNode, node: ast.AST, top: ast.AST) -> Iterator[ast.AST]:
+    """Yield what is around a node, below another."""
+    for outer in found.source.ancestors(node):
+        if outer is top:
+            return
+        yield outer
+
+
+def _taking(statement: ast.stmt) -> Iterator[str]:
+    """Yield the variables that a statement gives its value, or to whose list it adds that."""
+    call = alone(statement)
+    targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
+    if call is not None:
+        targets = [owner_of(call)] if called_name(call) in _GATHERS else []
+    yield from filter(None, map(variable, targets))
+
+
+def _puts_into_a_tensor(found: SourceNode, use: ast.Name, statement: ast.stmt) -> bool:
+    """Return whether a factory takes the value, or a tensor is filled with it: `torch.tensor([x])`, `t[0, 0] = x`."""
+    calls = [each for each in _up(found, use, statement) if isinstance(each, ast.Call)]
+    is_made = any(is_factory(called_name(call)) or called_name(call) in FILLS for call in calls)
+    stored = match_code("$tensor[$at] = $value", statement)
+    return is_made or (stored is not None and isinstance(stored["value"], _PASSED_ON))
+
+
+def _can_wait(found: SourceNode, use: ast.Name, statement: ast.stmt) -> bool:
+    """Return whether what a statement makes of the value is only kept: `words.append(text[x])`, `out += names[x]`."""
+    if any(isinstance(each, ast.IfExp | ast.Compare | ast.BoolOp) for each in _up(found, use, statement)):
+        return False
+    call = alone(statement)
+    if call is not None:
+        return called_name(call) in _GATHERS
+    is_looked_up = match_code("$target = $table[$key]", statement) is not None
+    return is_looked_up or isinstance(statement, ast.AugAssign) or _is_passed_on(found, use, statement)
+
+
+def _is_passed_on(found: SourceNode, use: ast.Name, statement: ast.stmt) -> bool:
+    """Return whether a statement keeps the value itself, and nothing that was looked up by it or computed from it."""
+    gathering = alone(statement)
+    return all(each is gathering or isinstance(each, _PASSED_ON) for each in _up(found, use, statement))
+
+
+def _site_of(queries: TraceQueries, found: SourceNode, back: ast.stmt, first: int, last: int) -> int:
+    """Return the site of a statement at which a device's tensor gets a value of the CPU's, between two ops; or -1."""
+    span, of_read = found.source.span(back), queries.site(int(queries.op_users[first]))
+    for op in range(first + 1, last):
+        is_on_device = queries.trace.ops.number("device", op) != queries.host
+        is_filled = queries.kind(op) in ("copy", "create") or short_op_name(queries.op_name(op)) in FILLS
+        is_written = is_on_device and is_filled
+        site = queries.site(int(queries.op_users[op])) if is_written else None
+        is_of_file = site and of_read and (site.file, site.cell_id) == (of_read.file, of_read.cell_id)
+        if site and is_of_file and span.line <= site.line <= span.end_line:
+            return int(queries.op_users[op])
+    return -1

@@ -1,0 +1,224 @@
+"""Values that go to the host and back, memory that is used before a copy is done, numbers and draws of the host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+import devtrace
+from devtrace.diagnosis.findings import Finding
+
+GPU = "cuda:0"
+VOCABULARY = [f"word{at}" for at in range(12)]
+
+
+def warnings(program: Callable[[], object]) -> list[Finding]:
+    with devtrace.record(simulate="cuda:1") as recording:
+        program()
+    assert not recording.report.notes
+    return [finding for finding in recording.report.findings if finding.severity != "note"]
+
+
+def _model() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Embedding(12, 8), nn.Linear(8, 12)).to(GPU).eval()
+
+
+# What a step reads and writes back.
+
+
+@torch.no_grad()
+def _filled_into_the_token() -> None:
+    model, token, words = _model(), torch.zeros(1, dtype=torch.long, device=GPU), []
+    for _ in range(20):
+        picked = model(token).softmax(1).multinomial(1).item()
+        token.fill_(picked)
+        words.append(VOCABULARY[picked])
+
+
+@torch.no_grad()
+def _joined_to_the_tokens() -> None:
+    model, tokens, text = _model(), torch.zeros(1, 1, dtype=torch.long, device=GPU), ""
+    for _ in range(20):
+        best = int(model(tokens)[0, -1].argmax())
+        text += VOCABULARY[best] + " "
+        tokens = torch.cat([tokens, torch.full((1, 1), best, device=GPU)], 1)
+
+
+@torch.no_grad()
+def _kept_in_a_window() -> None:
+    torch.manual_seed(0)
+    model, window, values = nn.Linear(4, 1).to(GPU), [0.1, 0.2, 0.3, 0.4], []
+    for _ in range(20):
+        inputs = torch.tensor(window[-4:]).to(GPU)
+        value = model(inputs).item()
+        values.append(value)
+        window.append(value)
+
+
+@pytest.mark.parametrize("program", [_filled_into_the_token, _joined_to_the_tokens, _kept_in_a_window])
+def test_a_value_that_is_read_and_written_back_is_a_warning(program: Callable[[], None]) -> None:
+    (found,) = [each for each in warnings(program) if each.rule == "host-sync"]
+    assert found.count == 20
+    assert "to write it back to the device" in found.message
+    assert "use the tensor itself" in found.help
+
+
+@torch.no_grad()
+def _until_the_end_is_drawn() -> None:
+    model, token, words = _model(), torch.zeros(1, dtype=torch.long, device=GPU), []
+    for _ in range(20):
+        picked = model(token).softmax(1).multinomial(1).item()
+        if picked == 99:
+            break
+        token.fill_(picked)
+        words.append(picked)
+
+
+@torch.no_grad()
+def _shown_at_once() -> None:
+    model, token = _model(), torch.zeros(1, dtype=torch.long, device=GPU)
+    for _ in range(20):
+        picked = model(token).softmax(1).multinomial(1).item()
+        print(VOCABULARY[picked], end="")
+        token.fill_(picked)
+
+
+@torch.no_grad()
+def _done_in_an_environment() -> None:
+    def step(action: int) -> list[float]:
+        return [float(action), 1.0, 0.0, 0.5]
+
+    torch.manual_seed(0)
+    policy, state = nn.Linear(4, 2).to(GPU), torch.rand(4, device=GPU)
+    for _ in range(20):
+        action = policy(state).argmax().item()
+        observed = step(action)
+        state = torch.tensor(observed, device=GPU)
+
+
+@pytest.mark.parametrize("program", [_until_the_end_is_drawn, _shown_at_once, _done_in_an_environment])
+def test_a_value_that_the_program_needs_on_the_cpu_before_the_next_step_is_none(program: Callable[[], None]) -> None:
+    assert warnings(program) == []
+
+
+def test_what_a_mask_picks_to_be_copied_to_the_cpu_is_none() -> None:
+    def program() -> None:
+        torch.manual_seed(0)
+        head, kept = nn.Linear(8, 5).to(GPU), list[object]()
+        for image in torch.rand(12, 6, 8):
+            out = head(image.to(GPU)).detach()
+            sure = out[:, 4] > 0
+            kept += zip(out[sure, :4].cpu().tolist(), out[sure][:, 4].cpu().tolist(), strict=True)
+
+    assert warnings(program) == []
+
+
+# Memory that is written before its copy is done.
+
+
+def _filled_again(wait: Callable[[], object]) -> None:
+    staging, weight = torch.empty(16, 8).pin_memory(), torch.rand(8, 8, device=GPU)
+    for batch in torch.rand(6, 16, 8):
+        staging[:12].copy_(batch[:12])
+        moved = staging.to(GPU, non_blocking=True)
+        moved @ weight
+        wait()
+
+
+def test_pinned_memory_that_is_written_before_its_copy_is_done_is_a_warning() -> None:
+    (found,) = warnings(lambda: _filled_again(lambda: None))
+    assert (found.rule, found.count) == ("host-to-device-copy", 6)
+    assert "`staging` is written again" in found.message
+    assert warnings(lambda: _filled_again(torch.cuda.synchronize)) == []
+
+
+# Numbers and draws.
+
+
+def test_a_number_beside_other_copies_of_a_step_is_made_on_the_device() -> None:
+    def program() -> None:
+        net = nn.Linear(4, 1).to(GPU)
+        for step in range(20):
+            state = torch.rand(4).to(GPU)
+            reward = torch.tensor([float(step)], device=GPU)
+            (net(state) - reward).sum()
+
+    (found,) = warnings(program)
+    assert found.help == "create it on the device: `torch.full((1,), float(step), device=GPU)`"
+    assert [edit.after.strip() for edit in found.edits] == ["reward = torch.full((1,), float(step), device=GPU)"]
+
+
+def test_negatives_that_each_step_draws_from_a_table_of_the_cpu_are_a_warning() -> None:
+    def program() -> None:
+        torch.manual_seed(0)
+        words, frequencies, pairs = nn.Embedding(30, 4).to(GPU), torch.rand(30), torch.randint(0, 30, (12, 8))
+        for pair in pairs:
+            positive = words(pair.to(GPU))
+            negative = words(torch.multinomial(frequencies, 8).to(GPU))
+            (positive - negative).sum().backward()
+
+    (found,) = warnings(program)
+    assert (found.rule, found.count) == ("host-to-device-copy", 12)
+    assert found.help.startswith("draw it on the device")
+
+
+# A package that reads element after element.
+
+PACKAGE = """
+def clusters(scores, least):
+    found = []
+    for row in scores:
+        for at, value in enumerate(row):
+            if value < least:
+                break
+            found.append(at)
+    return found
+
+
+def checked(scale):
+    assert scale.shape, f"an empty scale: {scale}"
+    ensure(scale.dim() == 1, f"one dimension is needed, not {scale}")
+    return scale
+
+
+def ensure(true, text):
+    if not true:
+        raise ValueError(text)
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    folder = tmp_path / "lib" / "site-packages"
+    folder.mkdir(parents=True)
+    (folder / "elementwise.py").write_text(PACKAGE)
+    monkeypatch.syspath_prepend(str(folder))
+    return "elementwise"
+
+
+def test_a_package_that_reads_elements_one_by_one_is_a_warning_without_training(package: str) -> None:
+    def program() -> None:
+        module = __import__(package)
+        scores = torch.rand(10, 8, device=GPU) + 1
+        module.clusters(scores, 0.5)
+
+    (found,) = warnings(program)
+    assert (found.rule, found.count) == ("host-sync", 80)
+    assert "one element of `row` at a time" in found.message
+    assert found.help.endswith("Until it does, give it a copy on the CPU: `scores.cpu()`")
+
+
+def test_text_that_a_package_makes_of_a_tensor_for_nobody_is_a_warning(package: str) -> None:
+    def program() -> None:
+        module, net = __import__(package), nn.Linear(4, 4).to(GPU)
+        for _ in range(20):
+            net(module.checked(torch.rand(4, device=GPU)))
+
+    (found,) = warnings(program)
+    assert (found.rule, found.count) == ("host-sync", 20)
+    assert "make the text only where it is printed or raised" in found.help
